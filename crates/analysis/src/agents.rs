@@ -134,6 +134,7 @@ pub(crate) fn of_load(of_all: Verdict, measurement: &Measurement, agents: &[Agen
         outcome: Outcome::Measured(measurement.clone()),
         subject: SubjectUse::default(),
         proxies: Vec::new(),
+        companions: Vec::new(),
         generator_cpus: Vec::new(),
         cpus_shared: false,
         network: NetworkCounters::default(),

@@ -8,7 +8,7 @@ use study::record::{IdlePolicy, Record, Run, RunState};
 
 use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, Warning};
 use crate::{
-    added, agents, answer, asked, comparisons, effects, enough, flags, gate, inside, method, miss_ratio, operations,
+    added, agents, answer, asked, comparisons, effects, enough, flags, gate, hosted, inside, method, miss_ratio, operations,
     over_requests, probes, row, scalability, scope, states, unfinished, value, visible, warning,
 };
 
@@ -58,6 +58,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         gate: None,
         trends: Vec::new(),
         effects: Vec::new(),
+        hosted: hosted::hosted(&rows, &records),
+        profiles: hosted::profiles(run, &rows),
         miss_ratios: Vec::new(),
         added: Vec::new(),
         over_requests: Vec::new(),

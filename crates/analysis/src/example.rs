@@ -507,6 +507,7 @@ impl Trial<'_> {
                 ..SubjectUse::default()
             },
             proxies: Vec::new(),
+            companions: Vec::new(),
             generator_cpus: vec![cores],
             cpus_shared: false,
             network: NetworkCounters::default(),
@@ -744,6 +745,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         resume: String::new(),
         nodes: Vec::new(),
         imported: String::new(),
+        profiles: Vec::new(),
         plan: Plan {
             study: "volley".to_owned(),
             question: "How does ping-pong latency scale with server cores and clients?".to_owned(),
@@ -803,6 +805,7 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
         subject: SubjectPlan {
             build: Some(format!("make -C subjects/{server} {server}")),
             command: format!("subjects/{server}/{server} -p {{port}}"),
+            container: None,
             directory: None,
             environment: BTreeMap::new(),
             cpus: cores as u32,
@@ -814,6 +817,8 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
         },
         proxies: Vec::new(),
         proxy_cpus: 0,
+        companions: Vec::new(),
+        companion_cpus: 0,
         load: LoadPlan {
             protocol: Protocol::Pingpong,
             http: None,

@@ -6,6 +6,7 @@ mod conditions;
 mod estimate;
 mod gate;
 mod history;
+mod hosted;
 mod inside;
 mod miss_ratio;
 mod operations;
@@ -31,6 +32,7 @@ pub use self::history::{
     HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, PointValue, RunHead, SideBySide,
     SidePoint, Step,
 };
+pub use self::hosted::{HostedFinding, ProfileFinding};
 pub use self::inside::{Column, InsideTrial, Process, Role};
 pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use self::operations::{OperationFinding, OverTrials, RowOperations};
@@ -116,6 +118,12 @@ pub struct Findings {
     /// policy. Empty where fewer than two factors vary.
     #[serde(default)]
     pub effects: Vec<Effects>,
+    /// Servers in containers and companions, where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosted: Vec<HostedFinding>,
+    /// Profiles, each of an extra trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<ProfileFinding>,
     /// Miss-ratio curves of caches, in the order of the figures that ask for them.
     #[serde(default)]
     pub miss_ratios: Vec<MissRatios>,

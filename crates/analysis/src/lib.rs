@@ -29,6 +29,7 @@ mod flags;
 pub mod gate;
 mod histogram;
 pub mod history;
+mod hosted;
 pub mod inside;
 mod journey;
 pub mod label;
@@ -66,6 +67,7 @@ pub use cache::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;
 pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
+pub use hosted::profile_file;
 pub use journey::{JourneyReport, OperationReport};
 pub use load::{
     CensoredReport, Generator, IntervalOrNote, LOAD_LEVEL, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport,

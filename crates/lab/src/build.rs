@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use study::plan::{Plan, Point, ProxyPlan};
+use study::plan::{EngineChoice, Plan, Point, ProxyPlan};
 use study::record::{Build, BuildOutcome};
 use study::words;
 
@@ -60,6 +60,26 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
             builds.push((directory, Build { command: command.to_owned(), points: vec![index], outcome, elapsed_ns }));
         }
         // What another machine lacks is told when it is to be started there.
+        let containers = point.companions.iter().map(|one| &one.container).chain([&point.subject.container]).flatten();
+        for container in containers.filter(|_| options.cluster.is_none()) {
+            let command = match container.engine {
+                EngineChoice::Auto => format!("image {}", container.image),
+                engine => format!("image {} ({})", container.image, engine.name()),
+            };
+            match builds.iter_mut().find(|(_, build)| build.command == command) {
+                Some((_, build)) if build.points.last() == Some(&index) => {}
+                Some((_, build)) => build.points.push(index),
+                None => {
+                    let begun = clock::now();
+                    let outcome = match supervisor.images.find(container, &supervisor) {
+                        Ok(_) => BuildOutcome::Ready,
+                        Err(reason) => BuildOutcome::Skipped { reason },
+                    };
+                    let elapsed_ns = clock::nanos(clock::now() - begun);
+                    builds.push((None, Build { command, points: vec![index], outcome, elapsed_ns }));
+                }
+            }
+        }
         let proxies = if options.cluster.is_some() { &[] } else { point.proxies.as_slice() };
         for program in proxies.iter().filter_map(|proxy| absent(proxy, &options.directory)) {
             let outcome = || BuildOutcome::Skipped { reason: format!("`{program}` is not installed") };
@@ -98,7 +118,8 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
 fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
     let of_subject = (point.subject.directory.as_deref(), point.subject.build.as_deref());
     let of_proxies = point.proxies.iter().map(|proxy| (proxy.directory.as_deref(), proxy.build.as_deref()));
-    let all = [of_subject].into_iter().chain(of_proxies);
+    let of_companions = point.companions.iter().map(|one| (one.directory.as_deref(), one.build.as_deref()));
+    let all = [of_subject].into_iter().chain(of_proxies).chain(of_companions);
     all.filter_map(|(directory, command)| Some((directory, command.filter(|command| !command.trim().is_empty())?)))
 }
 

@@ -13,8 +13,11 @@
 
 mod build;
 pub mod busy;
+mod cgroup;
 pub mod clock;
 pub mod cluster;
+mod companion;
+mod container;
 pub mod cpus;
 pub mod doctor;
 mod end;

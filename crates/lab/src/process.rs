@@ -22,11 +22,13 @@ use rustix::process::{
     waitid,
 };
 
-use crate::clock;
+use crate::companion::Kept;
+use crate::container::{self, Images};
 use crate::tail::Tail;
+use crate::{clock, watchdog};
 
 /// Name of the environment variable that carries the mark.
-const MARK: &str = "QUINTAIN_CHILD";
+pub(crate) const MARK: &str = "QUINTAIN_CHILD";
 
 /// Name of the environment variable that carries the secret of a cluster to its nodes.
 pub const TICKET: &str = "QUINTAIN_TICKET";
@@ -47,6 +49,20 @@ pub(crate) struct Supervisor {
     watchdog: Rc<Watchdog>,
     mark: String,
     started: Cell<u32>,
+    containers: Cell<u32>,
+    /// Images of containers, as they were found.
+    pub(crate) images: Images,
+    /// Companions that outlive their trial.
+    pub(crate) kept: Kept,
+}
+
+/// A container whose client is a child of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    /// The client and its options, before its command.
+    pub(crate) client: Vec<String>,
+    /// Its name, which no other has.
+    pub(crate) name: String,
 }
 
 /// A child to start.
@@ -74,6 +90,9 @@ impl Supervisor {
             watchdog: Rc::new(Watchdog { pipe, process: RefCell::new(watchdog) }),
             mark: mark(),
             started: Cell::new(0),
+            containers: Cell::new(0),
+            images: Images::default(),
+            kept: Kept::default(),
         };
         supervisor.watchdog.tell(&format!("mark {}", supervisor.mark))?;
         Ok(supervisor)
@@ -84,8 +103,25 @@ impl Supervisor {
         self.watchdog.tell("")
     }
 
+    /// A name for a container, which no other has.
+    pub(crate) fn container_name(&self) -> String {
+        let number = self.containers.replace(self.containers.get() + 1);
+        let (_, mark) = self.mark.split_once('=').unwrap_or_default();
+        format!("quintain-{mark}{number}")
+    }
+
     /// Starts a child. Its end is the end of the [`Child`], dropped at the latest.
     pub(crate) fn spawn(&self, launch: &Launch<'_>) -> io::Result<Child> {
+        self.start_child(launch, None)
+    }
+
+    /// Starts a container by its client. It ends with the client, at the latest.
+    pub(crate) fn spawn_container(&self, launch: &Launch<'_>, job: Job) -> io::Result<Child> {
+        self.watchdog.tell(&watchdog::container_line('+', &job))?;
+        self.start_child(launch, Some(job))
+    }
+
+    fn start_child(&self, launch: &Launch<'_>, job: Option<Job>) -> io::Result<Child> {
         let number = self.started.get();
         self.started.set(number + 1);
         let mark = format!("{}{number}-", self.mark);
@@ -102,7 +138,7 @@ impl Supervisor {
         let (_, value) = mark.split_once('=').unwrap_or_default();
         // What a node starts has no business with how the node came to be.
         command.current_dir(launch.directory).env_remove(TICKET).envs(launch.environment).env(MARK, value);
-        Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)))
+        Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)), job)
     }
 }
 
@@ -196,6 +232,10 @@ pub(crate) struct Child {
     tail: Tail,
     /// Who must know that the group is gone, and the mark of the family.
     family: Option<(Rc<Watchdog>, String)>,
+    /// The container that it is the client of.
+    job: Option<Job>,
+    /// The first process of that container, once it is known.
+    contained: Option<u32>,
     /// Its stdin, when we talk with it.
     pub(crate) input: Option<ChildStdin>,
     /// Its stdout, when we talk with it.
@@ -203,7 +243,12 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    fn spawn(mut command: Command, talk: bool, family: Option<(Rc<Watchdog>, String)>) -> io::Result<Self> {
+    fn spawn(
+        mut command: Command,
+        talk: bool,
+        family: Option<(Rc<Watchdog>, String)>,
+        job: Option<Job>,
+    ) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         command.process_group(0);
         if talk {
@@ -224,7 +269,18 @@ impl Child {
             }
         };
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let this = Self { pid, pidfd, exit: None, left: 0, tail: Tail::of(reader)?, family, input, output };
+        let this = Self {
+            pid,
+            pidfd,
+            exit: None,
+            left: 0,
+            tail: Tail::of(reader)?,
+            family,
+            job,
+            contained: None,
+            input,
+            output,
+        };
         if let Some((watchdog, _)) = &this.family {
             watchdog.tell(&format!("+{}", pid.as_raw_pid()))?;
         }
@@ -249,6 +305,17 @@ impl Child {
             family.extend(marked.filter_map(|entry| number(&entry)).filter(|pid| *pid != self.pid()));
         }
         family
+    }
+
+    /// Those of its processes that may be a server: of a container what runs in it, else all of its family.
+    pub(crate) fn servers(&self) -> Vec<u32> {
+        let skip = usize::from(self.job.is_some());
+        self.family().into_iter().skip(skip).collect()
+    }
+
+    /// `pid` is the first process of the container that this is the client of.
+    pub(crate) fn contains(&mut self, pid: u32) {
+        self.contained = Some(pid);
     }
 
     /// `, but N processes that it had started went on: ...` of one that has ended and whose family had not.
@@ -284,7 +351,10 @@ impl Child {
         if let Some(exit) = self.wait(Duration::ZERO) {
             return Stopped::Ended(exit);
         }
-        let _ = kill_process_group(self.pid, Signal::TERM);
+        match self.contained.filter(|pid| !container::hears_sigterm(Path::new("/proc"), *pid)) {
+            Some(deaf) => drop(kill(deaf)),
+            None => drop(kill_process_group(self.pid, Signal::TERM)),
+        }
         if let Some(exit) = self.wait(timeout) {
             return Stopped::Ended(exit);
         }
@@ -347,6 +417,11 @@ impl Child {
         if let Some((watchdog, _)) = self.family.take() {
             // A watchdog that is gone is noticed before the next trial.
             let _ = watchdog.tell(&format!("-{}", self.pid.as_raw_pid()));
+            let killed = matches!(self.exit, Some(Exit::Signal(_)));
+            // What could not be removed is left to the watchdog, which tries again.
+            if let Some(job) = self.job.take().filter(|job| container::remove(job, killed)) {
+                let _ = watchdog.tell(&watchdog::container_line('-', &job));
+            }
         }
     }
 }
@@ -360,12 +435,33 @@ impl Drop for Child {
 /// Runs `words` in `directory` to its end and gives what it wrote, stdout and stderr; `None` where it cannot be started, fails, or
 /// takes longer than ten seconds. For `git` and compilers: not pinned, short-lived.
 pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
-    let (program, arguments) = words.split_first()?;
+    let words = words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let (exit, text) = output_in(&words, Some(directory), Duration::from_secs(10)).ok()?;
+    (exit == Exit::Code(0)).then_some(text)
+}
+
+/// Runs `words` to their end, for `patience` at most, and gives how it ended and what it wrote last.
+pub(crate) fn output(words: &[String], patience: Duration) -> io::Result<(Exit, String)> {
+    output_in(words, None, patience)
+}
+
+fn output_in(words: &[String], directory: Option<&Path>, patience: Duration) -> io::Result<(Exit, String)> {
+    let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command(program);
-    command.args(arguments).current_dir(directory);
-    let mut child = Child::spawn(command, false, None).ok()?;
-    let exit = child.wait(Duration::from_secs(10))?;
-    (exit == Exit::Code(0)).then(|| child.last_words())
+    command.args(arguments);
+    if let Some(directory) = directory {
+        command.current_dir(directory);
+    }
+    let mut child = Child::spawn(command, false, None, None)?;
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("`{program}` did not end within {patience:?}"));
+    let exit = child.wait(patience).ok_or_else(late)?;
+    Ok((exit, child.last_words()))
+}
+
+/// Kills a process; tells whether there was one to kill.
+pub(crate) fn kill(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::KILL).is_ok())
 }
 
 /// Waits until one of `handles` is readable or `timeout` is over; tells which are.

@@ -95,6 +95,7 @@ impl<'a> Proxy<'a> {
         };
         let server = Server {
             command: &plan.command,
+            container: None,
             words: &words,
             environment: &environment,
             directory: place.ground.directory.join(plan.directory.as_deref().unwrap_or("")),

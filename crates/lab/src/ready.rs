@@ -21,10 +21,19 @@ pub(crate) enum NotReady {
     Interrupted,
 }
 
+/// Where a server in a container is looked for.
+pub(crate) struct Contained<'a> {
+    /// The port that it listens on there.
+    pub(crate) port: u16,
+    /// Asks the engine for its first process.
+    pub(crate) pid: Box<dyn Fn() -> Option<u32> + 'a>,
+}
+
 /// Waits until `child`, or who it has started, accepts connections on `address`.
 pub(crate) fn wait(
     child: &mut Child,
     address: SocketAddr,
+    contained: Option<&Contained<'_>>,
     timeout: Duration,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(), NotReady> {
@@ -32,8 +41,19 @@ pub(crate) fn wait(
     let mut pause = Duration::from_micros(200);
     loop {
         let answers = answers(address, Duration::from_millis(200));
-        // Where it cannot be seen who listens, an answer has to do.
-        if answers && listener::is_held_by(Path::new("/proc"), &child.family(), address.port()) != Some(false) {
+        let is_held = || match contained {
+            None => is_held_by(&child.servers(), address.port()),
+            Some(contained) => {
+                let mut servers = child.servers();
+                // Those of another user do not show that they are ours.
+                if servers.is_empty() {
+                    servers.extend((contained.pid)());
+                }
+                // The engine itself accepts connections to a published port before there is a server.
+                !servers.is_empty() && is_held_by(&servers, contained.port)
+            }
+        };
+        if answers && is_held() {
             return Ok(());
         }
         let left = deadline.saturating_duration_since(clock::now());
@@ -49,6 +69,11 @@ pub(crate) fn wait(
         }
         pause = (pause * 2).min(Duration::from_millis(20));
     }
+}
+
+/// Where it cannot be seen who listens, an answer has to do.
+fn is_held_by(pids: &[u32], port: u16) -> bool {
+    listener::is_held_by(Path::new("/proc"), pids, port) != Some(false)
 }
 
 /// Whether something accepts connections on `address`.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use study::record::{Sample, SubjectUse};
 
+use crate::cgroup::{Cgroup, Usage};
 use crate::clock;
 use crate::threads::{Counts, Threads, field};
 
@@ -31,6 +32,8 @@ pub(crate) struct Sampler {
     started: Instant,
     /// Its processors.
     cpus: Vec<u32>,
+    /// The control group that counts for it, if it runs in a container.
+    cgroup: Option<Cgroup>,
     members: Vec<u32>,
     members_at: Option<Instant>,
     strangers: BTreeSet<u32>,
@@ -53,12 +56,19 @@ pub(crate) struct Reading {
     threads: Counts,
     processes: usize,
     rss_max_bytes: u64,
+    /// What its control group counts, if it runs in a container.
+    cgroup: Option<Usage>,
 }
 
 impl Reading {
     /// CPU time in user mode and in the kernel since `begin`, ns. The kernel tells the two in ticks, cut off for each process, and
-    /// their sum to the nanosecond for each thread. Where the two sources agree within the ticks, the finer one gives the sum.
+    /// their sum to the nanosecond for each thread. Where the two sources agree within the ticks, the finer one gives the sum. A control group
+    /// tells it without either.
     fn cpu_since(&self, begin: &Self) -> (u64, u64) {
+        let counted = |reading: &Self| reading.cgroup.and_then(|usage| usage.cpu_ns);
+        if let Some((begin, end)) = counted(begin).zip(counted(self)) {
+            return (end.0.saturating_sub(begin.0), end.1.saturating_sub(begin.1));
+        }
         let user_ns = self.user_ns.saturating_sub(begin.user_ns);
         let system_ns = self.system_ns.saturating_sub(begin.system_ns);
         let run_ns = self.threads.run_ns.saturating_sub(begin.threads.run_ns);
@@ -82,6 +92,7 @@ impl Sampler {
             group,
             started,
             cpus: cpus.to_vec(),
+            cgroup: None,
             members: Vec::new(),
             members_at: None,
             strangers: BTreeSet::new(),
@@ -91,6 +102,12 @@ impl Sampler {
             threads: Threads::default(),
             samples: Vec::new(),
         }
+    }
+
+    /// From now on its control group says what it uses and who belongs to it; `false` where that cannot be read.
+    pub(crate) fn reads_cgroup(&mut self) -> bool {
+        self.cgroup = Cgroup::of(&self.proc, self.group);
+        self.cgroup.is_some()
     }
 
     /// When the next sample is due.
@@ -115,6 +132,9 @@ impl Sampler {
             sample.cpu_ns += stat.user_ns + stat.system_ns;
             sample.rss_bytes += stat.rss_bytes;
             sample.threads += stat.threads;
+        }
+        if let Some((user_ns, system_ns)) = self.cgroup.as_ref().and_then(|group| group.usage().cpu_ns) {
+            sample.cpu_ns = user_ns + system_ns;
         }
         if costly {
             let before = cpu_time();
@@ -157,6 +177,7 @@ impl Sampler {
         self.threads.look(&self.proc, &self.members);
         let mut reading =
             Reading { threads: self.threads.total(), processes: self.members.len(), ..Reading::default() };
+        reading.cgroup = self.cgroup.as_ref().map(Cgroup::usage);
         for stat in self.members.iter().filter_map(|pid| self.stat(*pid)) {
             reading.user_ns += stat.user_ns;
             reading.system_ns += stat.system_ns;
@@ -193,6 +214,10 @@ impl Sampler {
             used.switches_voluntary = end.threads.voluntary.saturating_sub(begin.threads.voluntary);
             used.switches_involuntary = end.threads.involuntary.saturating_sub(begin.threads.involuntary);
         }
+        if let (Some(container), Some(group)) = (&mut used.container, &self.cgroup) {
+            let usage = measured.and_then(|(begin, end)| begin.cgroup.zip(end.cgroup));
+            container.cgroup = Some(group.used(usage));
+        }
         let peak = measured.map_or(0, |(_, end)| end.rss_max_bytes);
         let largest = self.samples.iter().map(|sample| sample.rss_bytes).max();
         used.rss_max_bytes = largest.max(Some(peak).filter(|peak| *peak > 0));
@@ -218,6 +243,10 @@ impl Sampler {
     /// Members are the group, and whoever has a member for a parent when first seen: a child that left the group.
     fn find_members(&mut self) {
         self.members_at = Some(clock::now());
+        if let Some(members) = self.cgroup.as_ref().and_then(Cgroup::members) {
+            self.members = members;
+            return;
+        }
         let Ok(entries) = fs::read_dir(&self.proc) else { return };
         let alive: BTreeSet<u32> =
             entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

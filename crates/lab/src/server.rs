@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use study::plan::ContainerPlan;
 use study::record::{FailureKind, SubjectUse};
 
+use crate::container::{Image, Order};
 use crate::end::{End, failed, saying, unrunnable};
 use crate::process::{Child, Launch, Supervisor};
 use crate::ready::{self, NotReady};
@@ -28,7 +31,9 @@ pub(crate) struct Ground<'a> {
 pub(crate) struct Server<'a> {
     /// Its command, for messages.
     pub(crate) command: &'a str,
-    /// Program and arguments for a port.
+    /// The container that it runs in: how, and of which image.
+    pub(crate) container: Option<(&'a ContainerPlan, Rc<Image>)>,
+    /// Program and arguments for a port; of a container its arguments.
     pub(crate) words: &'a dyn Fn(u16) -> Result<Vec<String>, String>,
     /// Its environment for a port.
     pub(crate) environment: &'a dyn Fn(u16) -> BTreeMap<String, String>,
@@ -49,6 +54,8 @@ pub(crate) struct Server<'a> {
 /// A process whose port answers.
 pub(crate) struct Started {
     pub(crate) child: Child,
+    /// The first of its processes.
+    pub(crate) pid: u32,
     /// When it was started.
     pub(crate) at: Instant,
     /// From then to its first answer, ns.
@@ -74,19 +81,39 @@ impl Server<'_> {
                 None => ready::free_port().map_err(|error| start_failed(format!("no free port: {error}")))?,
             };
             let address = SocketAddr::new(self.address, port);
-            let words = (self.words)(port).map_err(start_failed)?;
+            let mut words = (self.words)(port).map_err(start_failed)?;
+            let environment = (self.environment)(port);
+            let name = self.container.as_ref().map(|_| supervisor.container_name());
+            if let (Some((plan, image)), Some(name)) = (&self.container, &name) {
+                let variables = environment.keys().map(String::as_str).collect::<Vec<_>>();
+                let (cpus, arguments) = (self.cpus, words.as_slice());
+                let order = Order { plan, name, cpus, variables: &variables, address, arguments };
+                words = image.words(&order).map_err(start_failed)?;
+            }
             used.command.clone_from(&words);
             used.port = Some(port);
-            let environment = (self.environment)(port);
             let (cpus, directory) = (self.cpus, self.directory.as_path());
             let launch = Launch { cpus, words: &words, directory, environment: &environment, talk: false };
             let at = clock::now();
-            let mut child = supervisor
-                .spawn(&launch)
-                .map_err(|error| start_failed(format!("cannot start `{}`: {error}", self.command)))?;
+            let child = match self.container.as_ref().zip(name.as_ref()) {
+                None => supervisor.spawn(&launch),
+                Some(((_, image), name)) => supervisor.spawn_container(&launch, image.job(name)),
+            };
+            let mut child = child.map_err(|error| start_failed(format!("cannot start `{}`: {error}", self.command)))?;
             let timeout = Duration::from_nanos(self.ready_timeout_ns);
-            let reason = match ready::wait(&mut child, address, timeout, interrupted) {
-                Ok(()) => return Ok(Started { child, at, ready_ns: clock::nanos(clock::now() - at) }),
+            let contained = self.container.as_ref().zip(name.as_ref());
+            let contained = contained.map(|((plan, image), name)| ready::Contained {
+                port: plan.publish.unwrap_or(port),
+                pid: Box::new(|| image.pid(name)),
+            });
+            let reason = match ready::wait(&mut child, address, contained.as_ref(), timeout, interrupted) {
+                Ok(()) => {
+                    let ready_ns = clock::nanos(clock::now() - at);
+                    let inside = contained.and_then(|contained| (contained.pid)());
+                    inside.iter().for_each(|pid| child.contains(*pid));
+                    let pid = inside.unwrap_or(child.pid());
+                    return Ok(Started { child, pid, at, ready_ns });
+                }
                 Err(reason) => reason,
             };
             let not_ready = |text: String| match self.kind {

@@ -4,13 +4,17 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use study::node::{Serve, Standing, Stopped};
-use study::record::{Failure, FailureKind, ProxyUse};
+use study::plan::ContainerPlan;
+use study::record::{ContainerUse, Failure, FailureKind, ProxyUse, SubjectUse};
 use study::seam::{Announced, Span};
 use study::{WarningKind, words};
 
+use crate::companion::{self, Companion, Kept};
+use crate::container::Image;
 use crate::end::{End, failed, saying};
 use crate::process::Child;
 use crate::proxy::{Place, Proxy};
@@ -118,8 +122,13 @@ impl Side for Here<'_> {
 pub(crate) struct Subject<'a> {
     order: &'a Serve,
     child: Child,
+    /// The first of the server's processes.
+    pid: u32,
     sampler: Sampler,
     proxies: Vec<Proxy<'a>>,
+    /// Dropped after the server, which needs them.
+    companions: Vec<Companion<'a>>,
+    kept: &'a Kept,
     readings: Readings,
     /// Counters of the network stack when all was started.
     before: Option<study::record::NetworkCounters>,
@@ -133,22 +142,33 @@ impl<'a> Subject<'a> {
         // Not its main port, which is tried again where it was taken meanwhile: few subjects have a second one.
         let second_port =
             ready::free_port().map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
-        let Started { child, at: started, .. } = start_server(order, ground, second_port, known)?;
-        let sampler = Sampler::new(Path::new("/proc"), child.pid(), started, &order.cpus);
+        let plans = &order.point.companions;
+        let companions =
+            companion::start(plans, &order.companion_cpus, ground, &mut known.companions, &mut known.warnings)?;
+        let beside = plans.iter().zip(&companions).map(|(plan, companion)| (plan.name.as_str(), companion.port));
+        let beside = beside.collect::<Vec<_>>();
+        let Started { child, pid, at: started, .. } = start_server(order, ground, second_port, &beside, known)?;
+        let mut sampler = Sampler::new(Path::new("/proc"), pid, started, &order.cpus);
+        if known.subject.container.is_some() && !sampler.reads_cgroup() {
+            let text = "cannot read the control group of the container: its processes were counted one by one";
+            known.warnings.push(WarningKind::NotRead.says(text));
+        }
         let subject_port = known.subject.port.unwrap_or(0);
         let proxies = start_proxies(order, ground, (subject_port, second_port), &mut known.proxies)?;
-        let before = network::read(Path::new(&format!("/proc/{}/net", child.pid())));
+        let before = network::read(Path::new(&format!("/proc/{pid}/net")));
         let standing = Standing {
             port: proxies.first().map_or(subject_port, Proxy::port),
             subject_port,
             admin_port: proxies.first().and_then(Proxy::admin_port),
         };
-        Ok(Self { order, child, sampler, proxies, readings: Readings::default(), before, standing })
+        let (kept, readings) = (&ground.supervisor.kept, Readings::default());
+        Ok(Self { order, child, pid, sampler, proxies, companions, kept, readings, before, standing })
     }
 
     pub(crate) fn handles(&self) -> Vec<BorrowedFd<'_>> {
         let proxies = self.proxies.iter().map(|proxy| proxy.started.child.pidfd());
-        std::iter::once(self.child.pidfd()).chain(proxies).collect()
+        let companions = self.companions.iter().filter_map(Companion::child).map(Child::pidfd);
+        std::iter::once(self.child.pidfd()).chain(proxies).chain(companions).collect()
     }
 
     pub(crate) fn prepare(&mut self) -> Option<Instant> {
@@ -159,7 +179,8 @@ impl<'a> Subject<'a> {
             self.readings.look_between(clock::now());
             self.samplers(Sampler::tick);
             let proxies = self.proxies.iter().map(|proxy| proxy.sampler.due());
-            Some(proxies.fold(self.sampler.due(), Instant::min))
+            let companions = self.companions.iter().map(|companion| companion.sampler.due());
+            Some(proxies.chain(companions).fold(self.sampler.due(), Instant::min))
         };
         due.into_iter().chain(self.readings.due()).min()
     }
@@ -206,12 +227,14 @@ impl<'a> Subject<'a> {
         let subject = self.sampler.reading();
         let proxies = self.proxies.iter_mut().map(|proxy| proxy.sampler.reading()).collect::<Vec<_>>();
         let wire = if proxies.is_empty() { None } else { wire::read() };
-        UsageSnapshot { subject, proxies, wire }
+        let companions = self.companions.iter_mut().map(|companion| companion.sampler.reading()).collect();
+        UsageSnapshot { subject, proxies, companions, wire }
     }
 
     fn samplers(&mut self, look: fn(&mut Sampler)) {
         look(&mut self.sampler);
         self.proxies.iter_mut().for_each(|proxy| look(&mut proxy.sampler));
+        self.companions.iter_mut().for_each(|companion| look(&mut companion.sampler));
     }
 
     /// Why the trial failed: something of this side exited by itself.
@@ -221,20 +244,21 @@ impl<'a> Subject<'a> {
             let message = format!("exited ({exit}) under load{}{}", self.child.left_behind(), saying(&last_words));
             return Some(Failure { kind: FailureKind::Exited, message });
         }
-        self.proxies.iter_mut().find_map(Proxy::ended)
+        let (proxies, companions) = (&mut self.proxies, &mut self.companions);
+        proxies.iter_mut().find_map(Proxy::ended).or_else(|| companions.iter_mut().find_map(|one| one.ended(self.kept)))
     }
 
     /// Stops the proxies, then the server, and writes what they used into `known`.
     pub(crate) fn stop(mut self, has_failed: bool, known: &mut Stopped) {
         known.failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
         // A subject that has ended has no folder left; ours has the same counters, unless it had a network of its own.
-        let after = network::read(Path::new(&format!("/proc/{}/net", self.child.pid())))
+        let after = network::read(Path::new(&format!("/proc/{}/net", self.pid)))
             .or_else(|| network::read(Path::new("/proc/self/net")));
         match self.before.zip(after) {
             Some((before, after)) => known.network = network::between(before, after),
             None => known.warnings.push(WarningKind::NotRead.says("cannot read the counters of the network stack")),
         }
-        let Self { order, mut child, sampler, proxies, readings, .. } = self;
+        let Self { order, mut child, sampler, proxies, companions, readings, .. } = self;
         let tables = readings.tables();
         for (index, proxy) in proxies.into_iter().enumerate() {
             let of_it =
@@ -246,21 +270,43 @@ impl<'a> Subject<'a> {
         known.warnings.extend(exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(text)));
         known.subject.exit = Some(exit.to_string());
         known.subject.stderr_tail = child.last_words();
+        for (index, companion) in companions.into_iter().enumerate() {
+            let of_it = |moment: &Option<UsageSnapshot>| {
+                moment.as_ref().and_then(|moment| moment.companions.get(index).copied())
+            };
+            let ends = of_it(&readings.begin).zip(of_it(&readings.end));
+            known.warnings.extend(companion.finish(ends, readings.span, &mut known.companions[index]));
+        }
         let ends = readings.begin.zip(readings.end).map(|(begin, end)| (begin.subject, end.subject));
         sampler.finish(ends, readings.span, &mut known.subject);
     }
 }
 
 /// A server whose port answers.
-fn start_server(order: &Serve, ground: Ground<'_>, second_port: u16, known: &mut Stopped) -> Result<Started, End> {
+fn start_server(
+    order: &Serve,
+    ground: Ground<'_>,
+    second_port: u16,
+    beside: &[(&str, u16)],
+    known: &mut Stopped,
+) -> Result<Started, End> {
     let plan = &order.point.subject;
-    let words = words::split(&plan.command).map_err(|mistake| failed(FailureKind::Start, mistake.to_string()))?;
+    let image = container(plan.container.as_ref(), ground.supervisor, &mut known.subject);
+    let image = image.map_err(|why| failed(FailureKind::Unrunnable, why))?;
+    let inside = plan.container.as_ref().and_then(|container| container.publish);
+    known.warnings.extend(inside.map(|inside| {
+        let text = format!("published port: requests pass the engine's port forwarding to port {inside} of the container, which is measured with the server");
+        WarningKind::PublishedPort.says(text)
+    }));
+    let words = words::arguments(&plan.command).map_err(|mistake| failed(FailureKind::Start, mistake.to_string()))?;
     // Behind a proxy it is reached from its own machine alone.
     let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+    let filling = Filling { address, inside, second_port, beside };
     let server = Server {
-        command: &plan.command,
-        words: &|port| Ok(filled(&words, address, port, second_port)),
-        environment: &|_| plan.environment.clone(),
+        command: plan.container.as_ref().map_or(&plan.command, |container| &container.image),
+        container: image,
+        words: &|port| Ok(filling.words(&words, port)),
+        environment: &|port| filling.environment(&plan.environment, port),
         directory: ground.directory.join(plan.directory.as_deref().unwrap_or("")),
         cpus: &order.cpus,
         address,
@@ -275,17 +321,52 @@ fn start_server(order: &Serve, ground: Ground<'_>, second_port: u16, known: &mut
     Ok(started)
 }
 
-/// The words of a command with what the lab knows of its address and ports.
-pub(crate) fn filled(words: &[String], address: IpAddr, port: u16, second_port: u16) -> Vec<String> {
-    let fill = |word: &String| {
+/// What the lab knows of the address and the ports of a server, for its command and environment.
+pub(crate) struct Filling<'a> {
+    pub(crate) address: IpAddr,
+    /// The port that it listens on inside of a network of its own.
+    pub(crate) inside: Option<u16>,
+    pub(crate) second_port: u16,
+    /// Ports of companions, by their names.
+    pub(crate) beside: &'a [(&'a str, u16)],
+}
+
+impl Filling<'_> {
+    fn fill(&self, word: &str, port: u16) -> String {
         study::fill(word, |name| match name {
-            "address" => Some(address.to_string()),
-            "port" => Some(port.to_string()),
-            "second_port" => Some(second_port.to_string()),
-            _ => None,
+            // In a network of its own a server is reached from outside of that.
+            "address" if self.inside.is_some() => Some(Ipv4Addr::UNSPECIFIED.to_string()),
+            "address" => Some(self.address.to_string()),
+            "port" => Some(self.inside.unwrap_or(port).to_string()),
+            "second_port" => Some(self.second_port.to_string()),
+            name => {
+                let is = |of: &str| name.strip_suffix("_port") == Some(of);
+                self.beside.iter().find(|(of, _)| is(of)).map(|(_, port)| port.to_string())
+            }
         })
-    };
-    words.iter().map(fill).collect()
+    }
+
+    pub(crate) fn words(&self, words: &[String], port: u16) -> Vec<String> {
+        words.iter().map(|word| self.fill(word, port)).collect()
+    }
+
+    pub(crate) fn environment(&self, environment: &BTreeMap<String, String>, port: u16) -> BTreeMap<String, String> {
+        environment.iter().map(|(name, value)| (name.clone(), self.fill(value, port))).collect()
+    }
+}
+
+/// The container of a server with its image, noted in `used`; or why it cannot be started.
+pub(crate) fn container<'a>(
+    plan: Option<&'a ContainerPlan>,
+    supervisor: &Supervisor,
+    used: &mut SubjectUse,
+) -> Result<Option<(&'a ContainerPlan, Rc<Image>)>, String> {
+    let Some(plan) = plan else { return Ok(None) };
+    let image = supervisor.images.find(plan, supervisor)?;
+    let (engine, image_id) = (image.engine.clone(), image.id.clone());
+    let container = ContainerUse { engine, image: plan.image.clone(), image_id, published: plan.publish, cgroup: None };
+    used.container = Some(Box::new(container));
+    Ok(Some((plan, image)))
 }
 
 /// What stands between generator and server, the generator's neighbour first. What of it had been started when one could not be is
@@ -372,6 +453,7 @@ impl Readings {
 struct UsageSnapshot {
     subject: Reading,
     proxies: Vec<Reading>,
+    companions: Vec<Reading>,
     /// Read where there are proxies alone.
     wire: Option<wire::Table>,
 }

@@ -69,6 +69,7 @@ impl Trial<'_> {
             generator_cpus: Vec::new(),
             cpus_shared: false,
             proxies: Vec::new(),
+            companions: Vec::new(),
             network: NetworkCounters::default(),
             verdict: None,
             probes: Probes::default(),
@@ -105,14 +106,16 @@ impl Trial<'_> {
         say(Phase::Start, None);
         let share = share(self.point(), self.options);
         let mut share = share.map_err(|text| failed(FailureKind::Start, text))?;
-        let proxy_cpus = share.subject.split_off((self.point().subject.cpus as usize).min(share.subject.len()));
+        let mut proxy_cpus = share.subject.split_off((self.point().subject.cpus as usize).min(share.subject.len()));
+        let companion_cpus = proxy_cpus.split_off((self.point().proxy_cpus as usize).min(proxy_cpus.len()));
         record.subject.cpus.clone_from(&share.subject);
         record.generator_cpus.clone_from(&share.generator);
         record.cpus_shared = share.shared;
         record.probes.before = self.probe(record)?;
 
         let address = self.cluster().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Cluster::address);
-        let serve = Serve { point: self.point().clone(), address, cpus: share.subject.clone(), proxy_cpus };
+        let serve =
+            Serve { point: self.point().clone(), address, cpus: share.subject.clone(), proxy_cpus, companion_cpus };
         let ground =
             Ground { supervisor: self.supervisor, directory: &self.options.directory, interrupted: self.interrupted };
         let mut side: Box<dyn Side + '_> = match self.cluster() {
@@ -134,6 +137,7 @@ impl Trial<'_> {
         let revision = record.subject.revision.take();
         record.subject = SubjectUse { revision, ..stopped.subject };
         (record.ready_ns, record.proxies, record.network) = (stopped.ready_ns, stopped.proxies, stopped.network);
+        record.companions = stopped.companions;
         record.warnings.extend(stopped.warnings);
         settle_others(record);
         // A subject that crashed is seen as such, whoever noticed first.
@@ -321,7 +325,7 @@ fn answered(measurement: Measurement) -> Result<Measurement, End> {
 
 /// The processors of a point; those of proxies stand behind those of the subject. In a cluster the generators have machines of their own.
 pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
-    let behind = point.subject.cpus.saturating_add(point.proxy_cpus);
+    let behind = point.subject.cpus.saturating_add(point.proxy_cpus).saturating_add(point.companion_cpus);
     if let Some(cluster) = &options.cluster {
         return topology::alone(cluster.subject_cpus(), behind);
     }

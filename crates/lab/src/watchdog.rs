@@ -3,15 +3,18 @@
 //! The kernel already kills the lab's children (see [`crate::exec`]); the watchdog is for what those have started. It holds
 //! the reading end of a pipe whose writing end only the lab has. A line says `+PGID` when a process group begins, `-PGID`
 //! when it is gone, and `mark NAME=VALUE` what every process of this lab carries at the beginning of an entry of its
-//! environment. At the end of the pipe the groups that are left are killed, then all that carries the mark: a process that
-//! made a session of its own has left its group but kept its environment.
+//! environment, and `container+NAME CLIENT` and `container-NAME CLIENT` likewise of containers. At the end of the pipe the groups that are left are killed, then all that carries the mark: a process that
+//! made a session of its own has left its group but kept its environment. Last go the containers, whose processes are dead by then.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read};
 
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
-use crate::process::kill_marked;
+use study::words;
+
+use crate::container;
+use crate::process::{Job, kill_marked};
 
 /// Reads `input` to its end, then kills what is registered. Makes a session of its own first, so that Ctrl-C in the
 /// terminal of the lab does not reach it; who calls this ignores SIGINT, SIGTERM and SIGHUP.
@@ -28,13 +31,23 @@ pub fn run(input: impl Read) -> io::Result<()> {
     if let Some(mark) = left.mark {
         kill_marked(&mark);
     }
+    for (name, client) in left.containers {
+        container::remove(&Job { client, name }, true);
+    }
     read
+}
+
+/// The line about a container: `+` when one is about to be made, `-` when it is gone.
+pub(crate) fn container_line(sign: char, job: &Job) -> String {
+    format!("container{sign}{} {}", job.name, words::join(&job.client))
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Registered {
     groups: BTreeSet<i32>,
     mark: Option<String>,
+    /// The client of each by its name.
+    containers: BTreeMap<String, Vec<String>>,
 }
 
 fn registered(input: impl Read) -> (Registered, io::Result<()>) {
@@ -48,6 +61,10 @@ fn registered(input: impl Read) -> (Registered, io::Result<()>) {
         let group = |text: &str| text.parse::<i32>().ok().filter(|group| *group > 1);
         if let Some(mark) = line.strip_prefix("mark ") {
             registered.mark = Some(mark.to_owned()).filter(|mark| mark.contains('='));
+        } else if let Some(job) = line.strip_prefix("container+").and_then(job) {
+            registered.containers.insert(job.name, job.client);
+        } else if let Some(job) = line.strip_prefix("container-").and_then(job) {
+            registered.containers.remove(&job.name);
         } else if let Some(group) = line.strip_prefix('+').and_then(group) {
             registered.groups.insert(group);
         } else if let Some(group) = line.strip_prefix('-').and_then(group) {
@@ -55,6 +72,13 @@ fn registered(input: impl Read) -> (Registered, io::Result<()>) {
         }
     }
     (registered, Ok(()))
+}
+
+/// A name of ours, and words.
+fn job(text: &str) -> Option<Job> {
+    let (name, client) = text.split_once(' ')?;
+    let client = words::split(client).ok().filter(|client| !client.is_empty())?;
+    name.starts_with("quintain-").then(|| Job { client, name: name.to_owned() })
 }
 
 #[cfg(test)]
@@ -78,6 +102,19 @@ mod tests {
     #[test]
     fn never_ourselves_nor_everybody() {
         check("+0\n+1\n+-1\n+x\n\nmark \nmark all\n", &[], None);
+    }
+    #[test]
+    fn containers_by_name() {
+        let of =
+            |name: &str| Job { client: vec!["podman".to_owned(), "--root=/a b".to_owned()], name: name.to_owned() };
+        let (first, second) = (of("quintain-7-1-0-0"), of("quintain-7-1-0-1"));
+        let lines = [container_line('+', &first), container_line('+', &second), container_line('-', &first)];
+        let (left, _) = registered(lines.join("\n").as_bytes());
+        assert_eq!(left.containers, BTreeMap::from([(second.name, second.client)]));
+        for line in ["container+db podman", "container+quintain-1", "container+quintain-1 ", "container+quintain-1 'x"]
+        {
+            assert_eq!(registered(line.as_bytes()).0, Registered::default(), "{line}");
+        }
     }
     #[test]
     fn mark() {

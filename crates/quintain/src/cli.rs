@@ -20,10 +20,8 @@ pub(crate) struct Cli {
     pub(crate) verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`compare --fail-if`) or findings (`contract check --strict`), 2 usage error, \
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`compare --fail-if`) or findings (`verify`, `contract check --strict`), 2 usage error, \
                           3 server under test failed, 4 not possible on this machine, 130 interrupted.\n\
-const EXIT_CODES: &str = "Exit codes: 0 success, 1 findings (`verify`, `contract check --strict`), 2 usage error, 3 server under test failed, \
-                          4 not possible on this machine, 130 interrupted.\n\
                           Results go to stdout, progress and diagnostics to stderr. Use `--json` in scripts.";
 
 #[derive(Debug, Subcommand)]
@@ -48,8 +46,6 @@ pub(crate) enum Verb {
     History(HistoryArgs),
     /// Check that a server keeps its contract, before its speed is believed
     Verify(VerifyArgs),
-    /// List the runs in the store
-    Runs(StoreArgs),
     /// Render the report of a stored run
     Report(ReportArgs),
     /// Check whether this machine, or each of a cluster, is fit for measurements
@@ -334,7 +330,6 @@ pub(crate) struct StudyArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{STUDY_HELP}\n\n{RUN_CODES}"))]
 #[command(
     after_help = "Exit codes: 0 all cases hold, 1 a case failed, 2 usage error, 3 the server could not be started.\n\
                         `quintain help cases` prints the keys of a case file.\n\n\
@@ -393,6 +388,7 @@ fn request_path(text: &str) -> Result<String, String> {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = format!("{STUDY_HELP}\n\n{RUN_CODES}"))]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) study: StudyArgs,

@@ -266,6 +266,7 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
         resume: String::new(),
         nodes,
         imported: String::new(),
+        profiles: Vec::new(),
         host,
         plan,
     };

@@ -9,6 +9,7 @@ mod failures;
 mod figures;
 mod gate;
 mod head;
+mod hosted;
 mod machine;
 mod method;
 mod miss_causes;
@@ -28,13 +29,15 @@ use analysis::Findings;
 use crate::document::{Document, Section};
 
 /// Every section there may be; `None`: it has nothing to say of these findings.
-const SECTIONS: [fn(&Findings) -> Option<Section>; 15] = [
+const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
     gate::section,
     figures::section,
     results::section,
     failures::section,
     comparisons::section,
     added::section,
+    hosted::section,
+    hosted::profiles,
     over_requests::section,
     miss_ratio::section,
     scalability::section,

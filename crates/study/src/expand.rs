@@ -1,6 +1,8 @@
 //! A [`Study`] becomes a [`Plan`]: factors times levels, each design point with its own commands and numbers.
 
 mod answer;
+mod companion;
+mod container;
 mod effects;
 mod factors;
 mod figures;
@@ -106,7 +108,8 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine: Machine, report
     let subject = section(root, "subject", report);
     let load = section(root, "load", report);
     let factors = factors::read(root, machine, report);
-    check_templates(root, &factors, report);
+    let companions = companion::read(root, report);
+    check_templates(root, &factors, &companions.ports(), report);
     check_use(root, &factors, report);
     let trials = trials::read(root, profile, report);
     let figures = figures::read(&top, &factors, trials.as_ref());
@@ -117,7 +120,7 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine: Machine, report
     let gate = gate::read(&top, &factors);
     let proxies = proxy::read(root, &factors, report);
     let design = effects.as_ref().map_or(Design::Full, |effects| effects.design);
-    let points = points(root, &factors, design, subject, &proxies, load, machine, report);
+    let points = points(root, &factors, design, subject, &proxies, &companions, load, machine, report);
     Some(Expanded {
         question: question?,
         factors: factors.iter().map(|factor| factor.name.clone()).collect(),
@@ -163,6 +166,7 @@ fn points(
     design: Design,
     subject: Option<Section>,
     proxies: &proxy::Proxies<'_>,
+    companions: &companion::Companions<'_>,
     load: Option<Section>,
     machine: Machine,
     report: &Report,
@@ -184,17 +188,19 @@ fn points(
     let points = wanted.map(|index| {
         let settings = settings(factors, index);
         let subject = subject.as_ref().map(|subject| subject::read(&subject.filled_by(Settings(&settings))));
-        let proxies = proxies.of(&settings);
+        let (proxies, companions) = (proxies.of(&settings), companions.of(&settings));
         let section = load.as_ref().map(|load| load.filled_by(Settings(&settings)));
         let section = section.as_ref().map(subject::with_variant);
         let load = section.as_ref().map(load::read);
         let stop = load.as_ref().and_then(|load| load.as_ref().map(|load| load.stop));
         let capacity = section.as_ref().map(|load| search::read(load, "capacity", stop));
-        let ((mut subject, wanted), load, proxies) = (subject??, load??, proxies?);
+        let ((mut subject, wanted), load, proxies, companions) = (subject??, load??, proxies?, companions?);
         capacities.push(capacity??);
         let levels = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
         subject.cpus = 0;
-        Some((Point { factors: levels, subject, proxies, proxy_cpus: 0, load, unrunnable: None }, wanted))
+        let (proxy_cpus, companion_cpus, unrunnable) = (0, 0, None);
+        let factors = levels;
+        Some((Point { factors, subject, proxies, proxy_cpus, companions, companion_cpus, load, unrunnable }, wanted))
     });
     let points = points.collect::<Vec<_>>();
     count?;
@@ -202,12 +208,16 @@ fn points(
     // What proxies have for themselves is kept free at every point: trials at `direct` must not have more of the machine.
     let own_cpus = |point: &Point| point.proxies.iter().map(|proxy| proxy.cpus).fold(0, u32::saturating_add);
     let proxy_cpus = points.iter().map(|(point, _)| own_cpus(point)).max().unwrap_or(0);
+    let cpus_beside =
+        |point: &Point| point.companions.iter().map(|companion| companion.cpus).fold(0, u32::saturating_add);
+    let companion_cpus = points.iter().map(|(point, _)| cpus_beside(point)).max().unwrap_or(0);
+    let others_cpus = proxy_cpus.saturating_add(companion_cpus);
     let placed = points.into_iter().map(|(mut point, wanted)| {
-        let left = machine.cpus.saturating_sub(proxy_cpus);
+        let left = machine.cpus.saturating_sub(others_cpus);
         (point.subject.cpus, point.subject.cpus_wanted) =
             cpus(wanted, machine.generator(point.load.share_cpus, point.load.cpus), left);
-        point.unrunnable = unrunnable(point.subject.cpus, proxy_cpus, &point.load, machine);
-        point.proxy_cpus = proxy_cpus;
+        point.unrunnable = unrunnable(point.subject.cpus, others_cpus, &point.load, machine);
+        (point.proxy_cpus, point.companion_cpus) = (proxy_cpus, companion_cpus);
         point
     });
     let mut points = placed.collect::<Vec<_>>();
@@ -284,19 +294,23 @@ fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, machine: Machine) -> O
 /// The texts that templates may stand in.
 fn texts(root: &Table) -> Vec<(&str, Place)> {
     let mut texts = Vec::new();
-    for entry in ["subject", "proxy", "load"].iter().filter_map(|name| root.get(name)) {
+    for entry in ["subject", "proxy", "companion", "load"].iter().filter_map(|name| root.get(name)) {
         entry.node.texts(&mut texts);
     }
     texts
 }
 
 /// Templates that name no factor, and `{port}` where nobody fills it in.
-fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
+fn check_templates(root: &Table, factors: &[Factor], companions: &BTreeSet<String>, report: &Report) {
     // A misspelt `command` is one mistake, not two.
     let commands = subject::commands(root);
     let mut of_proxies = Vec::new();
     root.get("proxy").iter().for_each(|entry| entry.node.texts(&mut of_proxies));
     let of_proxies = of_proxies.into_iter().map(|(_, place)| place).collect::<BTreeSet<_>>();
+    let mut of_companions = Vec::new();
+    root.get("companion").iter().for_each(|entry| entry.node.texts(&mut of_companions));
+    let of_companions = of_companions.into_iter().map(|(_, place)| place).collect::<BTreeSet<_>>();
+    let environments = subject::environments(root);
     let with_ports = journey::with_ports(root);
     for (text, place) in texts(root) {
         for (_, name) in template::templates(text) {
@@ -304,7 +318,15 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
             let at = report.source(place).find(&written).map_or(place, |at| place.part(at..at + written.len()));
             if of_proxies.contains(&place) && template::is_reserved(name)
                 || with_ports.contains(&place) && journey::PORTS.contains(&name)
+                || of_companions.contains(&place) && name == template::PORT
             {
+                continue;
+            }
+            if companions.contains(name) {
+                if !commands.contains(&place) && !environments.contains(&place) {
+                    let message = format!("`{written}` only works in the command and the environment of `[subject]`");
+                    report.mistake(at, message, None);
+                }
                 continue;
             }
             if template::SUBJECT.contains(&name) {
@@ -316,7 +338,8 @@ fn check_templates(root: &Table, factors: &[Factor], report: &Report) {
             } else if journey::PORTS.contains(&name) {
                 report.mistake(at, format!("`{written}` only works in proxies and the targets of a journey"), None);
             } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
-                let known = factors.iter().map(|factor| factor.name.as_str());
+                let known =
+                    factors.iter().map(|factor| factor.name.as_str()).chain(companions.iter().map(String::as_str));
                 report.mistake(at, format!("`{written}` does not name a factor"), suggestion(name, known));
             }
         }

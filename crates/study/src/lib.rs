@@ -36,6 +36,8 @@
 mod asked;
 pub mod calls;
 pub mod cases;
+pub mod companion;
+pub mod container;
 pub mod expand;
 pub mod gate;
 pub mod histogram;

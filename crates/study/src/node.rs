@@ -160,6 +160,8 @@ pub struct Serve {
     pub cpus: Vec<u32>,
     /// CPUs of the proxies.
     pub proxy_cpus: Vec<u32>,
+    /// CPUs of the companions.
+    pub companion_cpus: Vec<u32>,
 }
 
 /// Where a server that was started listens.
@@ -186,6 +188,8 @@ pub struct Stopped {
     pub subject: SubjectUse,
     /// What the proxies used.
     pub proxies: Vec<ProxyUse>,
+    /// What the companions used.
+    pub companions: Vec<ProxyUse>,
     /// Counters of the network stack.
     pub network: NetworkCounters,
     /// Warnings.

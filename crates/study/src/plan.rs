@@ -6,6 +6,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::companion::CompanionPlan;
+pub use crate::container::{ContainerPlan, EngineChoice};
 use crate::gate::Gate;
 use crate::objective::Objective;
 pub use crate::proxy::ProxyPlan;
@@ -154,6 +156,12 @@ pub struct Point {
     /// CPUs reserved for proxies, here and at every other point, so that points differ in nothing else.
     #[serde(default)]
     pub proxy_cpus: u32,
+    /// What the server needs beside it, in the order in which it is started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<CompanionPlan>,
+    /// CPUs reserved for companions, at every point the same.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub companion_cpus: u32,
     /// The load.
     pub load: LoadPlan,
     /// Why this machine cannot run it; `None`: it can.
@@ -165,8 +173,11 @@ pub struct Point {
 pub struct SubjectPlan {
     /// Build command, run once before the first trial.
     pub build: Option<String>,
-    /// Command; `{port}` and `{second_port}` are the only templates left in it.
+    /// Command, of a container the arguments; `{port}` and `{second_port}` are the only templates left in it.
     pub command: String,
+    /// The container that it runs in; `None`: it is a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<ContainerPlan>,
     /// Working directory, relative to that of the study.
     pub directory: Option<String>,
     /// Environment.
@@ -280,6 +291,11 @@ impl LoadPlan {
 
 fn one() -> u32 {
     1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// HTTP requests. Only the lab knows the server's port, and with it the `Host` header.

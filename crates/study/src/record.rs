@@ -62,6 +62,26 @@ pub struct Run {
     /// When it was imported into the store from a file, UTC, RFC 3339; empty: it ran with this store.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imported: String,
+    /// Where servers spent their time, each found in an extra trial (`--profile`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<Profile>,
+}
+
+/// Where the server of a design point spent its time, sampled by `perf` in a trial that is in no other number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Profile {
+    /// The design point.
+    pub point: usize,
+    /// What was sampled: `cpu-clock`, or `cycles` where the machine counts them; empty: nothing was.
+    pub event: String,
+    /// Number of samples.
+    pub samples: u64,
+    /// Stacks, each with its number of samples, a line each: `main;serve;read 17`.
+    pub folded: String,
+    /// Why there is none, or not a whole one.
+    pub refused: Option<String>,
+    /// The extra trial; `None`: not started.
+    pub record: Option<Box<Record>>,
 }
 
 /// A machine of a cluster, as it was when the run started.
@@ -385,6 +405,9 @@ pub struct Record {
     /// Proxies between generator and server, the one next to the generator first.
     #[serde(default, alias = "middles", skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyUse>,
+    /// What the server needed beside it; nothing is known of the bytes that passed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<ProxyUse>,
     /// The CPUs of the generator.
     pub generator_cpus: Vec<u32>,
     /// Whether server and generator shared a CPU.
@@ -531,11 +554,13 @@ pub enum FailureKind {
     /// A proxy could not be started, or exited under load.
     #[serde(alias = "middle")]
     Proxy,
+    /// A companion could not be started, or exited under load.
+    Companion,
     /// A machine of the cluster, or its clock, did not do what was asked of it.
     Node,
 }
 
-/// What a proxy used, and its traffic.
+/// What a proxy or a companion used, and its traffic.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyUse {
     /// Its name.
@@ -626,6 +651,48 @@ pub struct SubjectUse {
     pub exit: Option<String>,
     /// The end of its stderr.
     pub stderr_tail: String,
+    /// The container that it ran in; `None`: it was a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Box<ContainerUse>>,
+}
+
+/// A container that a server ran in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContainerUse {
+    /// The engine that started it, with its version: `podman 4.3.1`.
+    pub engine: String,
+    /// Its image, as the study names it.
+    pub image: String,
+    /// Identifier of the image, a digest of its content and configuration.
+    pub image_id: String,
+    /// The port inside that its port on the host is forwarded to; `None`: it has the network of the host.
+    pub published: Option<u16>,
+    /// What its control group counted; `None`: not readable, so its processes were counted as those of any server.
+    pub cgroup: Option<CgroupUse>,
+}
+
+/// What a control group counted. CPU times, threads and resident memory of the server are of its members too; each count is named by the file
+/// that it is from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CgroupUse {
+    /// 1 or 2.
+    pub version: u32,
+    /// Its path.
+    pub path: String,
+    /// File of the CPU times: `cpuacct.usage` or `cpu.stat`; `None`: they are the sum over its processes.
+    pub cpu_source: Option<String>,
+    /// Peak memory, bytes: what processes, page cache and kernel were charged with, the start of the container included.
+    pub memory_max_bytes: Option<u64>,
+    /// Memory at the end of measuring, bytes.
+    pub memory_end_bytes: Option<u64>,
+    /// File of the peak: `memory.max_usage_in_bytes` or `memory.peak`.
+    pub memory_source: Option<String>,
+    /// Read from block devices while measured, bytes.
+    pub read_bytes: Option<u64>,
+    /// Written to block devices while measured, bytes.
+    pub written_bytes: Option<u64>,
+    /// File of these: `blkio.throttle.io_service_bytes` or `io.stat`.
+    pub io_source: Option<String>,
 }
 
 impl SubjectUse {

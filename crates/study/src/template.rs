@@ -24,9 +24,17 @@ pub(crate) const PROXY: [&str; 9] = [
     "folder",
 ];
 
+/// What the name of a companion's port ends with.
+pub(crate) const PORT_OF: &str = "_port";
+
+/// The name that the port of a companion has in templates.
+pub(crate) fn port_of(companion: &str) -> String {
+    format!("{companion}{PORT_OF}")
+}
+
 /// Whether a name is filled in by the lab, so that no factor can have it.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    PROXY.contains(&name)
+    PROXY.contains(&name) || name.ends_with(PORT_OF)
 }
 
 /// The templates of `text`, in order: the bytes with the braces, and the name.

@@ -80,6 +80,8 @@ pub enum WarningKind {
     NotRead,
     /// A process did not end when asked to.
     IgnoredSigterm,
+    /// A container was reached through a published port.
+    PublishedPort,
     /// Trials had not reached a steady state.
     NotSteady,
     /// A trial is unlike the others of its point.
@@ -112,6 +114,9 @@ impl WarningKind {
             WarningKind::Pause => "a pause without any response",
             WarningKind::Errors => "requests failed",
             WarningKind::WarmupErrors => "requests failed during warm-up",
+            WarningKind::PublishedPort => {
+                "a container was reached through a published port, whose forwarding was measured with it"
+            }
             WarningKind::LateAnswers => "responses arrived after the timeout (included in the quantiles)",
             WarningKind::Unsent => "intended requests could not be sent before the end: no connection was free",
             WarningKind::Reconnects => "connections had to be reopened",

@@ -39,6 +39,11 @@ impl Word {
     }
 }
 
+/// The words of what follows a command, which may be none.
+pub fn arguments(text: &str) -> Result<Vec<String>, Mistake> {
+    if text.trim().is_empty() { Ok(Vec::new()) } else { split(text) }
+}
+
 /// Splits at blanks; `'...'` is literal, `"..."` knows `\"` and `\\`, a backslash outside of quotes takes the next
 /// character literally. Nothing is expanded: no variables, globs, pipes or redirections; [`check`] reports those.
 ///

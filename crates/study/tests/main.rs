@@ -2,6 +2,7 @@
 //!
 //! One binary: each more would be linked, and run, on its own.
 
+mod containers;
 mod curves;
 mod effects;
 mod fuzz;

@@ -28,7 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The path of each generator's machine, in their order.
 pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Result<Vec<Link>, End> {
     let cpus = cluster.subject.cpus.iter().map(|cpu| cpu.index).collect();
-    let serve = Serve { point: point(), address: cluster.address(), cpus, proxy_cpus: Vec::new() };
+    let serve =
+        Serve { point: point(), address: cluster.address(), cpus, proxy_cpus: Vec::new(), companion_cpus: Vec::new() };
     let mut side = cluster.subject(&serve, interrupted);
     let standing = side.start()?;
     let address = SocketAddr::new(cluster.address(), standing.port);
@@ -70,6 +71,7 @@ fn point() -> Point {
         subject: SubjectPlan {
             build: None,
             command: "quintain serve http --host {address} -p {port}".to_owned(),
+            container: None,
             directory: None,
             environment: BTreeMap::new(),
             cpus: 1,
@@ -81,6 +83,8 @@ fn point() -> Point {
         },
         proxies: Vec::new(),
         proxy_cpus: 0,
+        companions: Vec::new(),
+        companion_cpus: 0,
         load: LoadPlan {
             protocol: Protocol::Http,
             http: None,

@@ -43,6 +43,7 @@ fn point(command: &str) -> Point {
         subject: SubjectPlan {
             build: None,
             command: command.to_owned(),
+            container: None,
             directory: None,
             environment: BTreeMap::new(),
             cpus: 1,
@@ -54,6 +55,8 @@ fn point(command: &str) -> Point {
         },
         proxies: Vec::new(),
         proxy_cpus: 0,
+        companions: Vec::new(),
+        companion_cpus: 0,
         load: LoadPlan {
             protocol: Protocol::Pingpong,
             http: None,

@@ -97,7 +97,7 @@ fn one_that_talks_without_end_neither_blocks_nor_fills_memory() {
     let supervisor = supervisor(folder.path());
     let port = ready::free_port().unwrap();
     let mut child = spawn(&supervisor, &format!("quintain serve chatty {port}"));
-    assert_eq!(ready::wait(&mut child, here(port), LONG, &|| false), Ok(()));
+    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
     assert!(eventually(|| child.last_words().len() > 4000));
     let stopped = child.stop(LONG);
     assert_eq!((stopped.to_string().as_str(), stopped.ignored_sigterm()), ("signal 15", None));
@@ -110,19 +110,22 @@ fn readiness_is_an_answer_an_end_or_the_time() {
     let supervisor = supervisor(folder.path());
     let port = ready::free_port().unwrap();
     let mut child = spawn(&supervisor, &format!("quintain serve well {port}"));
-    assert_eq!(ready::wait(&mut child, here(port), LONG, &|| false), Ok(()));
+    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
     assert_eq!(crate::listener::addresses(Path::new("/proc"), &child.family()), [here(port)]);
     drop(child);
     assert!(ready::is_free(port));
     let mut child = spawn(&supervisor, &format!("quintain serve early-exit {port}"));
-    assert_eq!(ready::wait(&mut child, here(port), LONG, &|| false), Err(NotReady::Exited(Exit::Code(7))));
+    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| false), Err(NotReady::Exited(Exit::Code(7))));
     assert_eq!(child.last_words(), "bind: permission denied");
     let mut child = spawn(&supervisor, &format!("quintain serve deaf {port}"));
-    assert_eq!(ready::wait(&mut child, here(port), Duration::from_millis(50), &|| false), Err(NotReady::TimedOut));
+    assert_eq!(
+        ready::wait(&mut child, here(port), None, Duration::from_millis(50), &|| false),
+        Err(NotReady::TimedOut)
+    );
     let somebody_else = std::net::TcpListener::bind(here(port)).unwrap();
-    assert_eq!(ready::wait(&mut child, here(port), Duration::from_millis(50), &|| false), Err(NotReady::Foreign));
+    assert_eq!(ready::wait(&mut child, here(port), None, Duration::from_millis(50), &|| false), Err(NotReady::Foreign));
     drop(somebody_else);
-    assert_eq!(ready::wait(&mut child, here(port), LONG, &|| true), Err(NotReady::Interrupted));
+    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| true), Err(NotReady::Interrupted));
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn a_dropped_child_and_its_strays_are_gone() {
     let (port, file) = (ready::free_port().unwrap(), folder.path().join("stray"));
     let mut child = spawn(&supervisor, &format!("quintain serve with-stray {port} {}", file.display()));
     let bystander = spawn(&supervisor, "quintain serve deaf 0");
-    assert_eq!(ready::wait(&mut child, here(port), LONG, &|| false), Ok(()));
+    assert_eq!(ready::wait(&mut child, here(port), None, LONG, &|| false), Ok(()));
     assert!(eventually(|| file.exists()));
     let (pid, stray) = (child.pid(), number_in(&file));
     assert!(alive(pid) && alive(stray));

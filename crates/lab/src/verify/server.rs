@@ -176,12 +176,18 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     };
     let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
     let second_port = ready::free_port().map_err(no_port)?;
-    let words = words::split(&plan.command).map_err(|mistake| NotStarted::Failed(mistake.to_string()))?;
+    let words = words::arguments(&plan.command).map_err(|mistake| NotStarted::Failed(mistake.to_string()))?;
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let mut used = SubjectUse::default();
+    let container = crate::subject::container(plan.container.as_ref(), supervisor, &mut used);
+    let container = container.map_err(NotStarted::Unrunnable)?;
+    let inside = plan.container.as_ref().and_then(|container| container.publish);
+    let filling = crate::subject::Filling { address, inside, second_port, beside: &[] };
     let server = crate::server::Server {
-        command: &plan.command,
-        words: &|port| Ok(crate::subject::filled(&words, address, port, second_port)),
-        environment: &|_| plan.environment.clone(),
+        command: plan.container.as_ref().map_or(&plan.command, |container| &container.image),
+        container,
+        words: &|port| Ok(filling.words(&words, port)),
+        environment: &|port| filling.environment(&plan.environment, port),
         directory: directory.join(plan.directory.as_deref().unwrap_or("")),
         cpus: &[],
         address,
@@ -191,7 +197,6 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
         kind: FailureKind::Start,
         who: "",
     };
-    let mut used = SubjectUse::default();
     match server.start(supervisor, interrupted, &mut used) {
         Ok(Started { child, .. }) => Ok((child, SocketAddr::new(address, used.port.unwrap_or_default()))),
         Err(End::Interrupted) => Err(NotStarted::Interrupted),

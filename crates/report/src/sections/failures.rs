@@ -67,6 +67,7 @@ fn word(kind: FailureKind) -> &'static str {
         FailureKind::Hung => "hung",
         FailureKind::Generator => "generator failed",
         FailureKind::Proxy => "proxy failed",
+        FailureKind::Companion => "companion failed",
         FailureKind::Node => "machine lost",
     }
 }

@@ -136,12 +136,22 @@ pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>)
         (load.share, load.search) = (None, Some(search));
         let (subject, unrunnable) = (point.subject.clone(), point.unrunnable.clone());
         let (factors, proxies, proxy_cpus) = (point.factors.clone(), point.proxies.clone(), point.proxy_cpus);
+        let (companions, companion_cpus) = (point.companions.clone(), point.companion_cpus);
         let same = |known: &Point| (&known.subject, &known.proxies, &known.load) == (&subject, &proxies, &load);
         let known = points[own..].iter().position(same);
         let at = own + known.unwrap_or(points.len() - own);
         match points.get_mut(at) {
             Some(known) => known.factors.retain(|name, level| factors.get(name) == Some(level)),
-            None => points.push(Point { factors, subject, proxies, proxy_cpus, load, unrunnable }),
+            None => points.push(Point {
+                factors,
+                subject,
+                proxies,
+                proxy_cpus,
+                companions,
+                companion_cpus,
+                load,
+                unrunnable,
+            }),
         }
         points[index].load.share = Some(CapacityShare { point: at, ..share });
     }

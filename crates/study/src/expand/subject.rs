@@ -6,6 +6,7 @@ use config::nearest::suggestion;
 use config::node::{Table, Value};
 use config::{Place, Report};
 
+use crate::expand::container;
 use crate::expand::factors::Factor;
 use crate::plan::{Level, SubjectPlan, VerifyPlan};
 use crate::section::Section;
@@ -45,28 +46,43 @@ pub(crate) enum Cpus {
 /// The subject of one design point, and the processors it is to have; `None` only where a mistake was reported.
 pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
     let subject = &with_variant(subject);
-    subject.required("command");
-    let command = subject.text("command");
+    let (plan, cpus) = (server(subject), cpus(subject));
+    Some((plan?, cpus?))
+}
+
+/// A server, process or container: of the subject, or of a companion. Its processors are not read here.
+pub(super) fn server(subject: &Section) -> Option<SubjectPlan> {
+    let container = container::read(subject);
+    let in_container = container.as_ref().is_none_or(Option::is_some);
     let has_port = subject.has("port");
     let port = subject.small("port");
+    // The port of a container may be known: its own command needs no arguments then.
+    let knows_port = has_port || in_container && subject.has("publish");
+    let command = if in_container && knows_port && !subject.has("command") {
+        Some(String::new())
+    } else {
+        subject.required("command");
+        subject.text("command")
+    };
     if let Some(command) = &command {
-        if command.trim().is_empty() {
+        if command.trim().is_empty() && !in_container {
             subject.mistake("command", format!("`{}.command` is empty", subject.name), None);
-        } else if !has_port && !template::templates(command).iter().any(|(_, name)| *name == PORT) {
+        } else if !knows_port && !template::templates(command).iter().any(|(_, name)| *name == PORT) {
             let hint = "pass `{port}` to the server, or set `port` to the one it always uses".to_owned();
             subject.mistake("command", format!("`{}.command` has no `{{port}}`", subject.name), hint);
         }
         can_be_started(subject, "command", command);
     }
     let build = build(subject);
-    let cpus = cpus(subject);
     let (ready, stop) = (subject.duration_ns("ready_timeout"), subject.duration_ns("stop_timeout"));
+    let (directory, environment) = (optional(subject, "directory"), environment(subject));
     let verify = verify(subject);
-    let plan = SubjectPlan {
+    Some(SubjectPlan {
         build: build?,
         command: command?,
-        directory: optional(subject, "directory")?,
-        environment: environment(subject)?,
+        container: container?,
+        directory: directory?,
+        environment: environment?,
         // What the machine has is not known here.
         cpus: 0,
         cpus_wanted: None,
@@ -74,8 +90,7 @@ pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
         ready_timeout_ns: ready?,
         stop_timeout_ns: stop?,
         verify: verify?,
-    };
-    Some((plan, cpus?))
+    })
 }
 
 /// Whether it is verified: `true`, or a file with more cases.
@@ -166,13 +181,26 @@ pub(crate) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
 
 /// Where the commands stand, the only texts in which `{port}` is filled in.
 pub(crate) fn commands(root: &Table) -> BTreeSet<Place> {
+    with_variants(root).into_iter().filter_map(|table| table.get("command")).map(|entry| entry.node.place).collect()
+}
+
+/// Where its environment stands, in which the ports of companions are filled in, as they are in commands.
+pub(crate) fn environments(root: &Table) -> BTreeSet<Place> {
+    let mut texts = Vec::new();
+    let tables = with_variants(root);
+    tables.iter().filter_map(|table| table.get("environment")).for_each(|entry| entry.node.texts(&mut texts));
+    texts.into_iter().map(|(_, place)| place).collect()
+}
+
+/// `[subject]` and its variants.
+fn with_variants(root: &Table) -> Vec<&Table> {
     let subject = root.table("subject");
     let variants = subject.and_then(|subject| subject.table("variants")).into_iter().flat_map(Table::iter);
     let variants = variants.filter_map(|entry| match &entry.node.value {
         Value::Table(variant) => Some(variant),
         _ => None,
     });
-    subject.into_iter().chain(variants).filter_map(|table| table.get("command")).map(|entry| entry.node.place).collect()
+    subject.into_iter().chain(variants).collect()
 }
 
 /// Reports variants whose name is no level in any profile, or a level of two factors. Not a matter of one profile, and

@@ -74,6 +74,13 @@ pub static STUDY: Keys = Keys {
             "proxies between generator and server, by name",
         ),
         key(
+            "companion",
+            Named(&Table(&COMPANION)),
+            "{ db = { image = \"docker.io/library/redis:7\", publish = 6379 } }",
+            NONE,
+            "what the server needs beside it, a database or a cache, by name",
+        ),
+        key(
             "load",
             Table(&LOAD),
             "{ protocol = \"pingpong\", clients = 40, stop = \"5s\" }",
@@ -147,9 +154,13 @@ pub(crate) static SUBJECT: Keys = Keys {
             "command",
             Text,
             "\"my-server -p {port}\"",
-            Mistake,
-            "starts the server; `{port}` is its port, a leading `quintain` is this binary",
+            Means("required without an `image`"),
+            "starts the server; `{port}` is its port, a leading `quintain` is this binary; with an `image`, arguments in the container",
         ),
+        key("image", IMAGE, "\"localhost/mine:latest\"", Means("a process, not a container"), IMAGE_TEXT),
+        key("engine", ENGINE, "\"podman\"", Is("\"auto\""), ENGINE_TEXT),
+        key("publish", PORT, "6379", Means("the network of the host"), PUBLISH_TEXT),
+        key("options", Text, "\"--memory 1g\"", NONE, OPTIONS_TEXT),
         key(
             "cpus",
             Either(&[CPUS, Word("number of CPUs", words::all_cpus), Table(&UP_TO)]),
@@ -178,6 +189,14 @@ pub(crate) static SUBJECT: Keys = Keys {
         key("variants", Variants, "{ }", NONE, "keys of this section that differ at a level of a factor"),
     ],
 };
+
+const IMAGE: Kind = Text;
+const IMAGE_TEXT: &str = "image of a container to run the server in; never pulled";
+const ENGINE: Kind = Word("container engine", words::engines);
+const ENGINE_TEXT: &str = "program that starts containers; `auto`: the first of podman and docker that can";
+const PUBLISH_TEXT: &str =
+    "port that the server listens on in a container with a network of its own, published on the host: measured with it";
+const OPTIONS_TEXT: &str = "further options of `podman run` or `docker run`";
 
 static UP_TO: Keys = Keys {
     name: "subject.cpus",
@@ -216,6 +235,39 @@ pub(crate) static PROXY: Keys = Keys {
             "its own CPUs, reserved at every design point, or those of the server",
         ),
         key("port", PORT, "8443", Means("a free port"), "a fixed port"),
+        key("ready_timeout", TO_START, "\"5s\"", Is("\"10s\""), "time limit to listen on its port"),
+        key("stop_timeout", TO_START, "\"1s\"", Is("\"2s\""), "time limit to exit after SIGTERM"),
+    ],
+};
+
+/// `[companion.NAME]`.
+pub(crate) static COMPANION: Keys = Keys {
+    name: "companion.NAME",
+    text: "What the server needs beside it, started before it; `{NAME_port}` in the command and environment of `[subject]` is its port",
+    keys: &[
+        key("build", Text, "\"make db\"", Means("nothing is built"), "run once before the first trial"),
+        key(
+            "command",
+            Text,
+            "\"memcached -l 127.0.0.1 -p {port}\"",
+            Means("required without an `image`"),
+            "starts it; `{port}` is its port; with an `image`, arguments in the container",
+        ),
+        key("image", IMAGE, "\"docker.io/library/redis:7\"", Means("a process, not a container"), IMAGE_TEXT),
+        key("engine", ENGINE, "\"podman\"", Is("\"auto\""), ENGINE_TEXT),
+        key("publish", PORT, "6379", Means("the network of the host"), PUBLISH_TEXT),
+        key("options", Text, "\"--memory 1g\"", NONE, OPTIONS_TEXT),
+        key("cpus", CPUS, "1", Is("1"), "CPUs of its own, reserved at every design point"),
+        key("fresh", Flag, "false", Is("true"), "whether every trial starts a new one, or one is kept over all trials"),
+        key("directory", Text, "\"db\"", Means("quintain's own"), "working directory"),
+        key(
+            "environment",
+            Named(&Text),
+            "{ THREADS = \"1\" }",
+            Means("quintain's own"),
+            "environment variables to add",
+        ),
+        key("port", PORT, "6379", Means("a free port"), "a fixed port"),
         key("ready_timeout", TO_START, "\"5s\"", Is("\"10s\""), "time limit to listen on its port"),
         key("stop_timeout", TO_START, "\"1s\"", Is("\"2s\""), "time limit to exit after SIGTERM"),
     ],

@@ -1,5 +1,6 @@
 //! The closed sets that a study names: their words, and what each stands for.
 
+use crate::container::EngineChoice;
 use crate::gate::Undecided;
 use crate::metric::{METRICS, OVER_REQUESTS};
 use crate::plan::{AskedKind, Design, FigureKind, POLICIES};
@@ -25,6 +26,8 @@ sets! {
     CONNECTIONS, connections: Connection = [("keep-alive", Connection::KeepAlive), ("per-request", Connection::PerRequest)];
     CPUS_OF_SUBJECT, cpus_of_subject: () = [("subject", ())];
     DESIGNS, designs: Design = [("full", Design::Full), ("one-at-a-time", Design::OneAtATime)];
+    ENGINES, engines: EngineChoice =
+        [("auto", EngineChoice::Auto), ("podman", EngineChoice::Podman), ("docker", EngineChoice::Docker)];
     FIGURES, figures: FigureKind = [
         ("line", FigureKind::Line),
         ("scatter", FigureKind::Scatter),

@@ -54,6 +54,8 @@ pub(crate) fn nothing() -> Findings {
         added: Vec::new(),
         over_requests: Vec::new(),
         inside: Vec::new(),
+        hosted: Vec::new(),
+        profiles: Vec::new(),
         operations: Vec::new(),
         scope: None,
         states: None,

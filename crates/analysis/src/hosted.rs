@@ -1,0 +1,154 @@
+//! Servers in containers, companions, profiles: records to findings.
+
+use std::collections::BTreeMap;
+
+use study::record::{Outcome, Profile, ProxyUse, Record, Run, SubjectUse};
+
+use crate::findings::{HostedFinding, MedianRange, ProfileFinding, Row};
+
+/// Functions of a profile that are named.
+const HOTTEST: usize = 5;
+/// Digits of an image's identifier that are shown, as engines do.
+const ID_DIGITS: usize = 12;
+
+/// Servers and companions of all rows, where a server runs in a container or anything runs beside one; else nothing.
+pub(crate) fn hosted(rows: &[Row], records: &[&Record]) -> Vec<HostedFinding> {
+    let is_told = |record: &&Record| record.subject.container.is_some() || !record.companions.is_empty();
+    if !records.iter().any(is_told) {
+        return Vec::new();
+    }
+    let of_row = |row: &Row| {
+        let measured = records.iter().copied().filter(|record| {
+            record.point == row.point
+                && row.idle.is_none_or(|idle| idle == record.idle)
+                && matches!(record.outcome, Outcome::Measured(_))
+        });
+        let measured = measured.collect::<Vec<_>>();
+        let servers = measured.iter().map(|record| (*record, &record.subject, record.ready_ns)).collect::<Vec<_>>();
+        let mut found = vec![one(&row.label, None, &servers)];
+        let names =
+            measured.first().map(|record| record.companions.iter().map(|one| one.name.clone()).collect::<Vec<_>>());
+        for name in names.unwrap_or_default() {
+            let of = |record: &&'_ Record| record.companions.iter().find(|one| one.name == name).cloned();
+            let uses =
+                measured.iter().filter_map(|record| Some((*record, of(record)?))).collect::<Vec<(&Record, ProxyUse)>>();
+            let uses = uses.iter().map(|(record, one)| (*record, &one.used, one.ready_ns)).collect::<Vec<_>>();
+            found.push(one(&row.label, Some(name.clone()), &uses));
+        }
+        found
+    };
+    rows.iter().filter(|row| row.n > 0).flat_map(of_row).collect()
+}
+
+fn one(label: &str, companion: Option<String>, uses: &[(&Record, &SubjectUse, Option<u64>)]) -> HostedFinding {
+    let range = |value: &dyn Fn(&Record, &SubjectUse, Option<u64>) -> Option<f64>| {
+        MedianRange::of(uses.iter().filter_map(|(record, used, ready_ns)| value(record, used, *ready_ns)))
+    };
+    let group = |used: &SubjectUse| used.container.as_ref()?.cgroup.clone();
+    HostedFinding {
+        label: label.to_owned(),
+        companion,
+        runs_as: uses.last().map_or_else(String::new, |(_, used, _)| runs_as(used)),
+        ready_ns: range(&|_, _, ready_ns| ready_ns.map(|ns| ns as f64)),
+        cpu_per_request_ns: range(&|record, used, _| {
+            let requests = record.measurement()?.requests;
+            (requests > 0).then(|| used.cpu_ns() / requests as f64)
+        }),
+        rss_max_bytes: range(&|_, used, _| used.rss_max_bytes.map(|bytes| bytes as f64)),
+        charged_max_bytes: range(&|_, used, _| group(used)?.memory_max_bytes.map(|bytes| bytes as f64)),
+        io_bytes: range(&|_, used, _| {
+            let group = group(used)?;
+            group.read_bytes.zip(group.written_bytes).map(|(read, written)| read.saturating_add(written) as f64)
+        }),
+    }
+}
+
+fn runs_as(used: &SubjectUse) -> String {
+    let Some(container) = &used.container else { return "process".to_owned() };
+    let id = container.image_id.strip_prefix("sha256:").unwrap_or(&container.image_id);
+    let id = id.get(..ID_DIGITS).unwrap_or(id);
+    let network = container.published.map_or_else(String::new, |inside| format!(", port {inside} published"));
+    format!("{}, {} ({id}){network}", container.engine, container.image)
+}
+
+/// The profiles of a run, by design point.
+pub(crate) fn profiles(run: &Run, rows: &[Row]) -> Vec<ProfileFinding> {
+    let label =
+        |point: usize| rows.iter().find(|row| row.point == point).map_or_else(String::new, |row| row.label.clone());
+    let one = |profile: &Profile| ProfileFinding {
+        label: label(profile.point),
+        event: profile.event.clone(),
+        samples: profile.samples,
+        hottest: hottest(&profile.folded),
+        file: (profile.samples > 0).then(|| profile_file(&run.id, profile.point)),
+        refused: profile.refused.clone(),
+    };
+    run.profiles.iter().map(one).collect()
+}
+
+/// The name of the file of a flame graph.
+pub fn profile_file(run: &str, point: usize) -> String {
+    format!("{run}-profile-{point}.svg")
+}
+
+/// The functions with the most samples of their own in folded stacks (`a;b;c 17`), with their part of all.
+fn hottest(folded: &str) -> Vec<(String, f64)> {
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for (stack, count) in folded.lines().filter_map(|line| line.rsplit_once(' ')) {
+        let (Ok(count), Some(function)) = (count.parse::<u64>(), stack.rsplit(';').next()) else { continue };
+        *counts.entry(function).or_default() += count;
+    }
+    let total = counts.values().sum::<u64>() as f64;
+    let mut sorted = counts.into_iter().collect::<Vec<_>>();
+    sorted.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    sorted.into_iter().take(HOTTEST).map(|(name, count)| (name.to_owned(), count as f64 / total)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use study::record::{CgroupUse, ContainerUse};
+
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn where_time_went() {
+        let folded = "main;serve;read 6\nmain;serve;write 3\nmain;poll;read 1\nbroken\nmain x\n";
+        assert_eq!(hottest(folded), [("read".to_owned(), 0.7), ("write".to_owned(), 0.3)]);
+        assert!(hottest("").is_empty());
+    }
+
+    #[test]
+    fn a_server_in_a_container_is_told_with_those_that_are_not() {
+        let (run, mut records) = example::volley();
+        assert!(crate::analyze(&run, &records).hosted.is_empty());
+        let cgroup = CgroupUse {
+            memory_max_bytes: Some(5_000_000),
+            read_bytes: Some(4_096),
+            written_bytes: Some(1),
+            ..CgroupUse::default()
+        };
+        let container = ContainerUse {
+            engine: "podman 4.3.1".to_owned(),
+            image: "mine".to_owned(),
+            image_id: "sha256:0123456789abcdef".to_owned(),
+            published: Some(80),
+            cgroup: Some(cgroup),
+        };
+        let point = records[0].point;
+        for record in records.iter_mut().filter(|record| record.point == point) {
+            record.subject.container = Some(Box::new(container.clone()));
+            let used = SubjectUse { user_ns: 7_000, rss_max_bytes: Some(9), ..SubjectUse::default() };
+            record.companions = vec![ProxyUse { name: "db".to_owned(), used, ..ProxyUse::default() }];
+        }
+        let found = crate::analyze(&run, &records).hosted;
+        let in_container =
+            found.iter().filter(|one| one.companion.is_none() && one.runs_as != "process").collect::<Vec<_>>();
+        assert_eq!(in_container.len(), 1);
+        assert_eq!(in_container[0].runs_as, "podman 4.3.1, mine (0123456789ab), port 80 published");
+        assert_eq!(in_container[0].io_bytes.map(|range| range.median), Some(4_097.0));
+        assert!(found.iter().any(|one| one.runs_as == "process" && one.charged_max_bytes.is_none()));
+        let beside = found.iter().filter(|one| one.companion.is_some()).collect::<Vec<_>>();
+        assert_eq!((beside.len(), beside[0].rss_max_bytes.map(|range| range.max)), (1, Some(9.0)));
+    }
+}

@@ -1,0 +1,297 @@
+//! What the control group of a container has used: versions 1 and 2. Source: cgroup-v1 and cgroup-v2 of the kernel's documentation.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use study::record::CgroupUse;
+
+/// Deepest group inside the group of a container that is looked into.
+const DEPTH_MAX: u32 = 8;
+
+/// A control group: for each controller its folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cgroup {
+    version: u32,
+    path: String,
+    cpu: Option<PathBuf>,
+    memory: Option<PathBuf>,
+    io: Option<PathBuf>,
+}
+
+/// What it had used at one moment; what could not be read is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// CPU time in user mode and in the kernel, ns: their sum is exact, and their ratio is that of the kernel's estimate.
+    pub(crate) cpu_ns: Option<(u64, u64)>,
+    memory_bytes: Option<u64>,
+    memory_max_bytes: Option<u64>,
+    /// Read and written.
+    io_bytes: Option<(u64, u64)>,
+}
+
+/// Files by version: CPU times, memory, its peak, I/O.
+const FILES: [[&str; 4]; 2] = [
+    ["cpuacct.usage", "memory.usage_in_bytes", "memory.max_usage_in_bytes", "blkio.throttle.io_service_bytes"],
+    ["cpu.stat", "memory.current", "memory.peak", "io.stat"],
+];
+
+impl Cgroup {
+    /// The group of process `pid`, as `proc` (`/proc`) tells. `None` where it cannot be found, and of the root, which is everybody's.
+    pub(crate) fn of(proc: &Path, pid: u32) -> Option<Self> {
+        let memberships = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
+        let mounts = fs::read_to_string(proc.join("self/mountinfo")).ok()?;
+        let found = find(&memberships, &mounts)?;
+        // Where only empty hierarchies are mounted there is nothing to read.
+        (found.usage().cpu_ns.is_some() || found.usage().memory_bytes.is_some()).then_some(found)
+    }
+
+    /// All its processes, those of groups inside it too; `None` where it is gone.
+    pub(crate) fn members(&self) -> Option<Vec<u32>> {
+        let folder = [&self.cpu, &self.memory, &self.io].into_iter().flatten().next()?;
+        let mut members = Vec::new();
+        collect_members(folder, DEPTH_MAX, &mut members).ok()?;
+        Some(members)
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let read = |folder: &Option<PathBuf>, file: &str| fs::read_to_string(folder.as_ref()?.join(file)).ok();
+        let [cpu, memory, memory_max, io] = self.files();
+        let number = |folder: &Option<PathBuf>, file: &str| read(folder, file)?.trim().parse::<u64>().ok();
+        let cpu_ns = if self.version == 1 {
+            number(&self.cpu, cpu).map(|total_ns| {
+                let stat = read(&self.cpu, "cpuacct.stat").unwrap_or_default();
+                split(total_ns, value(&stat, "user"), value(&stat, "system"))
+            })
+        } else {
+            read(&self.cpu, cpu).and_then(|stat| {
+                let total_ns = value(&stat, "usage_usec")?.checked_mul(1_000)?;
+                Some(split(total_ns, value(&stat, "user_usec"), value(&stat, "system_usec")))
+            })
+        };
+        let of_io = if self.version == 1 { io_v1 } else { io_v2 };
+        Usage {
+            cpu_ns,
+            memory_bytes: number(&self.memory, memory),
+            memory_max_bytes: number(&self.memory, memory_max),
+            io_bytes: read(&self.io, io).map(|text| of_io(&text)),
+        }
+    }
+
+    fn files(&self) -> [&'static str; 4] {
+        FILES[usize::from(self.version == 2)]
+    }
+
+    /// What is kept of it: what was used between `begin` and `end`, each with its source.
+    pub(crate) fn used(&self, measured: Option<(Usage, Usage)>) -> CgroupUse {
+        let [cpu, _, memory, io] = self.files();
+        let source = |known: bool, file: &str| known.then(|| file.to_owned());
+        let (begin, end) = measured.unzip();
+        let (begin, end) = (begin.unwrap_or_default(), end.unwrap_or_default());
+        let io_bytes = begin.io_bytes.zip(end.io_bytes);
+        CgroupUse {
+            version: self.version,
+            path: self.path.clone(),
+            cpu_source: source(begin.cpu_ns.and(end.cpu_ns).is_some(), cpu),
+            memory_max_bytes: end.memory_max_bytes,
+            memory_end_bytes: end.memory_bytes,
+            memory_source: source(end.memory_max_bytes.is_some(), memory),
+            read_bytes: io_bytes.map(|(begin, end)| end.0.saturating_sub(begin.0)),
+            written_bytes: io_bytes.map(|(begin, end)| end.1.saturating_sub(begin.1)),
+            io_source: source(io_bytes.is_some(), io),
+        }
+    }
+}
+
+fn collect_members(folder: &Path, depth: u32, members: &mut Vec<u32>) -> std::io::Result<()> {
+    let procs = fs::read_to_string(folder.join("cgroup.procs"))?;
+    members.extend(procs.lines().filter_map(|line| line.trim().parse::<u32>().ok()));
+    if depth > 0 {
+        for entry in fs::read_dir(folder)?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            // One that has just been removed has no processes.
+            let _ = collect_members(&entry.path(), depth - 1, members);
+        }
+    }
+    Ok(())
+}
+
+/// The group of a process from the text of its `cgroup` file, and its folders from that of `mountinfo` (proc_pid_cgroup(5),
+/// proc_pid_mountinfo(5)).
+fn find(memberships: &str, mounts: &str) -> Option<Cgroup> {
+    // `ID:CONTROLLERS:PATH`; version 2 has ID 0 and names no controllers.
+    let groups = memberships.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        Some((fields.next()?, fields.next()?, fields.next()?))
+    });
+    let groups = groups.collect::<Vec<_>>();
+    let folder_v1 = |controller: &str| {
+        let has = |list: &str| list.split(',').any(|name| name == controller);
+        let (.., path) = groups.iter().find(|(_, controllers, _)| has(controllers))?;
+        folder(mounts, path, |kind, options| kind == "cgroup" && has(options))
+    };
+    let (cpu, memory, io) = (folder_v1("cpuacct"), folder_v1("memory"), folder_v1("blkio"));
+    if cpu.is_some() || memory.is_some() {
+        let path =
+            |name: &str| Some(groups.iter().find(|(_, list, _)| list.split(',').any(|one| one == name))?.2.to_owned());
+        return Some(Cgroup { version: 1, path: path("cpuacct").or_else(|| path("memory"))?, cpu, memory, io });
+    }
+    let (.., path) = groups.iter().find(|(id, controllers, _)| *id == "0" && controllers.is_empty())?;
+    let folder = folder(mounts, path, |kind, _| kind == "cgroup2")?;
+    let all = || Some(folder.clone());
+    Some(Cgroup { version: 2, path: (*path).to_owned(), cpu: all(), memory: all(), io: all() })
+}
+
+/// Where the group `path` of a hierarchy lies; `None` of its root.
+fn folder(mounts: &str, path: &str, is_it: impl Fn(&str, &str) -> bool) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(3);
+        let (root, place) = (before.next()?, before.next()?);
+        let mut after = after.split(' ');
+        let (kind, options) = (after.next()?, after.nth(1)?);
+        if !is_it(kind, options) {
+            return None;
+        }
+        // What is mounted may be a part of the hierarchy: inside a container it is that of the container.
+        let below = path.strip_prefix(root.trim_end_matches('/'))?.trim_start_matches('/');
+        let inside = !below.is_empty() && !below.split('/').any(|part| part == "..");
+        inside.then(|| Path::new(place).join(below))
+    })
+}
+
+/// The number after `key` in lines of `key number`.
+fn value(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+/// `total_ns` split as `user` to `system`, in whatever unit those are.
+fn split(total_ns: u64, user: Option<u64>, system: Option<u64>) -> (u64, u64) {
+    let (user, system) = (user.unwrap_or(0), system.unwrap_or(0));
+    let share = if user == 0 && system == 0 { 0.0 } else { user as f64 / (user as f64 + system as f64) };
+    let user_ns = ((total_ns as f64 * share).round() as u64).min(total_ns);
+    (user_ns, total_ns - user_ns)
+}
+
+/// Lines of `8:0 Read 4096`.
+fn io_v1(text: &str) -> (u64, u64) {
+    let sum = |what: &str| {
+        let of = |line: &str| {
+            let mut words = line.split_ascii_whitespace().skip(1);
+            (words.next()? == what).then(|| words.next()?.parse::<u64>().ok()).flatten()
+        };
+        text.lines().filter_map(of).fold(0, u64::saturating_add)
+    };
+    (sum("Read"), sum("Write"))
+}
+
+/// Lines of `8:0 rbytes=4096 wbytes=0 rios=1 ...`.
+fn io_v2(text: &str) -> (u64, u64) {
+    let sum = |key: &str| {
+        let of = |word: &str| word.strip_prefix(key)?.parse::<u64>().ok();
+        text.split_ascii_whitespace().filter_map(of).fold(0, u64::saturating_add)
+    };
+    (sum("rbytes="), sum("wbytes="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V1: &str = "\
+31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:1 - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw";
+    const V2: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate";
+
+    #[test]
+    fn the_folders_of_both_versions() {
+        let of_v1 = find("9:name=systemd:/x\n4:memory:/libpod/a\n2:cpu,cpuacct:/libpod/a\n0::/libpod/a\n", V1).unwrap();
+        let expected = Cgroup {
+            version: 1,
+            path: "/libpod/a".to_owned(),
+            cpu: Some("/sys/fs/cgroup/cpu,cpuacct/libpod/a".into()),
+            memory: Some("/sys/fs/cgroup/memory/libpod/a".into()),
+            io: None,
+        };
+        assert_eq!(of_v1, expected);
+        let of_v2 = find("0::/machine.slice/libpod-a.scope/container\n", V2).unwrap();
+        let place = Some(PathBuf::from("/sys/fs/cgroup/machine.slice/libpod-a.scope/container"));
+        assert_eq!((of_v2.version, of_v2.cpu, of_v2.io), (2, place.clone(), place));
+        let inside = V2.replace("0:26 / ", "0:26 /docker/abc ");
+        let inner = find("0::/docker/abc/libpod/a", &inside).unwrap();
+        assert_eq!(inner.memory, Some("/sys/fs/cgroup/libpod/a".into()));
+    }
+
+    #[test]
+    fn groups_that_are_everybodys_or_cannot_be_seen() {
+        for (groups, mounts) in
+            [("0::/", V2), ("0::/../b", V2), ("", V2), ("0::/a", ""), ("2:cpuacct:/\n0::/", V1), ("nonsense", "x - y")]
+        {
+            assert_eq!(find(groups, mounts), None, "{groups:?}");
+        }
+    }
+
+    /// Writes files of a group and gives what is used of them.
+    fn usage(version: u32, files: &[(&str, &str)]) -> (Cgroup, Usage, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        files.iter().for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
+        let place = || Some(folder.path().to_owned());
+        let group = Cgroup { version, path: "/a".to_owned(), cpu: place(), memory: place(), io: place() };
+        let usage = group.usage();
+        (group, usage, folder)
+    }
+
+    #[test]
+    fn what_version_1_counts() {
+        let files = [
+            ("cpuacct.usage", "26044074\n"),
+            ("cpuacct.stat", "user 1\nsystem 3\n"),
+            ("memory.usage_in_bytes", "4096\n"),
+            ("memory.max_usage_in_bytes", "3780608\n"),
+            (
+                "blkio.throttle.io_service_bytes",
+                "8:0 Read 4096\n8:0 Write 512\n8:16 Read 1\n8:0 Total 4608\nTotal 4609\n",
+            ),
+            ("cgroup.procs", "12\n7\n"),
+        ];
+        let (group, usage, folder) = usage(1, &files);
+        assert_eq!(usage.cpu_ns, Some((6_511_019, 19_533_055)));
+        assert_eq!(
+            (usage.memory_bytes, usage.memory_max_bytes, usage.io_bytes),
+            (Some(4096), Some(3_780_608), Some((4097, 512)))
+        );
+        fs::create_dir(folder.path().join("inner")).unwrap();
+        fs::write(folder.path().join("inner/cgroup.procs"), "99\n").unwrap();
+        assert_eq!(group.members(), Some(vec![12, 7, 99]));
+        let later = Usage { io_bytes: Some((5000, 600)), ..usage };
+        let used = group.used(Some((usage, later)));
+        assert_eq!((used.read_bytes, used.written_bytes), (Some(903), Some(88)));
+        assert_eq!(used.cpu_source.as_deref(), Some("cpuacct.usage"));
+        assert_eq!(used.memory_source.as_deref(), Some("memory.max_usage_in_bytes"));
+    }
+
+    #[test]
+    fn what_version_2_counts() {
+        let files = [
+            ("cpu.stat", "usage_usec 400\nuser_usec 300\nsystem_usec 100\nnr_periods 0\n"),
+            ("memory.current", "10\n"),
+            ("io.stat", "8:0 rbytes=4096 wbytes=12 rios=1 wios=0 dbytes=0 dios=0\n8:16 rbytes=1\n"),
+        ];
+        let (group, usage, _folder) = usage(2, &files);
+        assert_eq!(usage.cpu_ns, Some((300_000, 100_000)));
+        assert_eq!((usage.memory_bytes, usage.memory_max_bytes, usage.io_bytes), (Some(10), None, Some((4097, 12))));
+        assert_eq!(group.members(), None);
+        let used = group.used(Some((usage, usage)));
+        assert_eq!(
+            (used.memory_source, used.cpu_source.as_deref(), used.io_source.as_deref()),
+            (None, Some("cpu.stat"), Some("io.stat"))
+        );
+    }
+
+    #[test]
+    fn a_group_without_files_tells_nothing() {
+        let (group, usage, _folder) = usage(2, &[("cpu.stat", "usage_usec x\n"), ("memory.peak", "max\n")]);
+        assert_eq!(usage, Usage::default());
+        assert_eq!(group.used(None), CgroupUse { version: 2, path: "/a".to_owned(), ..CgroupUse::default() });
+    }
+}

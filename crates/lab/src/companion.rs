@@ -1,0 +1,196 @@
+//! Companions of a trial: what the server needs beside it. Started before it, stopped after it, or kept for the trials that follow.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use study::plan::CompanionPlan;
+use study::record::{Failure, FailureKind, ProxyUse, SubjectUse};
+use study::{Warning, WarningKind};
+
+use crate::end::{End, failed, saying};
+use crate::sample::{Reading, Sampler};
+use crate::server::{Ground, Server, Started};
+use crate::subject;
+
+/// A companion that runs, in one trial.
+pub(crate) struct Companion<'a> {
+    plan: &'a CompanionPlan,
+    /// `None`: it is [`Kept`].
+    started: Option<Started>,
+    pub(crate) sampler: Sampler,
+    pub(crate) port: u16,
+}
+
+/// Companions that outlive their trial, by name.
+#[derive(Default)]
+pub(crate) struct Kept(RefCell<BTreeMap<String, Running>>);
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.borrow().keys()).finish()
+    }
+}
+
+struct Running {
+    plan: CompanionPlan,
+    started: Started,
+    /// What was known of it when it had been started.
+    used: SubjectUse,
+}
+
+impl Running {
+    /// How it exited, if it did.
+    fn exit(&mut self) -> Option<String> {
+        let child = &mut self.started.child;
+        let exit = child.wait(Duration::ZERO)?;
+        Some(format!("exited ({exit}){}{}", child.left_behind(), saying(&child.last_words())))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
+    }
+}
+
+impl Kept {
+    /// Ends what is not one of `plans` on its processors: another of its kind takes its place.
+    fn end_others(&self, plans: &[CompanionPlan], cpus: &[u32]) {
+        let left = std::mem::take(&mut *self.0.borrow_mut());
+        let is_kept = |running: &mut Running| {
+            let used = places(plans, cpus).any(|(plan, cpus)| running.plan == *plan && running.used.cpus == cpus);
+            used && running.exit().is_none()
+        };
+        for (name, mut running) in left {
+            if is_kept(&mut running) {
+                self.0.borrow_mut().insert(name, running);
+            }
+        }
+    }
+}
+
+/// Each companion with its processors.
+fn places<'p>(plans: &'p [CompanionPlan], mut cpus: &'p [u32]) -> impl Iterator<Item = (&'p CompanionPlan, &'p [u32])> {
+    plans.iter().map(move |plan| {
+        let (own, rest) = cpus.split_at((plan.cpus as usize).min(cpus.len()));
+        cpus = rest;
+        (plan, own)
+    })
+}
+
+/// Starts those that do not run yet, one after another; what is known of them stands in `known`, also where it fails.
+pub(crate) fn start<'a>(
+    plans: &'a [CompanionPlan],
+    cpus: &'a [u32],
+    ground: Ground<'_>,
+    known: &mut Vec<ProxyUse>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Companion<'a>>, End> {
+    ground.supervisor.kept.end_others(plans, cpus);
+    *known = vec![ProxyUse::default(); plans.len()];
+    let mut companions = Vec::new();
+    for ((plan, cpus), used) in places(plans, cpus).zip(known) {
+        used.name.clone_from(&plan.name);
+        let kept = &ground.supervisor.kept.0;
+        let sampler = |started: &Started| Sampler::new(Path::new("/proc"), started.pid, started.at, cpus);
+        let (started, mut sampler) = if let Some(running) = kept.borrow().get(&plan.name) {
+            used.used = running.used.clone();
+            (None, sampler(&running.started))
+        } else {
+            used.used.cpus = cpus.to_vec();
+            let started = one(plan, cpus, ground, used)?;
+            let sampler = sampler(&started);
+            if plan.fresh {
+                (Some(started), sampler)
+            } else {
+                let running = Running { plan: plan.clone(), started, used: used.used.clone() };
+                kept.borrow_mut().insert(plan.name.clone(), running);
+                (None, sampler)
+            }
+        };
+        if used.used.container.is_some() && !sampler.reads_cgroup() {
+            let text = format!("companion `{}`: cannot read the control group of its container", plan.name);
+            warnings.push(WarningKind::NotRead.says(text));
+        }
+        let port = used.used.port.unwrap_or(0);
+        companions.push(Companion { plan, started, sampler, port });
+    }
+    Ok(companions)
+}
+
+fn one(plan: &CompanionPlan, cpus: &[u32], ground: Ground<'_>, used: &mut ProxyUse) -> Result<Started, End> {
+    let who = format!("companion `{}`: ", plan.name);
+    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let container = subject::container(plan.container.as_ref(), ground, &mut used.used)
+        .map_err(|why| failed(FailureKind::Unrunnable, format!("{who}{why}")))?;
+    let inside = plan.container.as_ref().and_then(|container| container.publish);
+    let fill =
+        |text: &str, port: u16| study::fill(text, |name| (name == "port").then(|| inside.unwrap_or(port).to_string()));
+    let words = |port: u16| -> Result<Vec<String>, String> {
+        let words = study::words::arguments(&plan.command).map_err(|mistake| mistake.to_string())?;
+        Ok(words.iter().map(|word| fill(word, port)).collect())
+    };
+    let environment = |port: u16| -> BTreeMap<String, String> {
+        plan.environment.iter().map(|(name, value)| (name.clone(), fill(value, port))).collect()
+    };
+    let server = Server {
+        command: plan.container.as_ref().map_or(&plan.command, |container| &container.image),
+        container,
+        words: &words,
+        environment: &environment,
+        directory: ground.directory.join(plan.directory.as_deref().unwrap_or("")),
+        cpus,
+        address,
+        port: plan.port,
+        ready_timeout_ns: plan.ready_timeout_ns,
+        stop_timeout_ns: plan.stop_timeout_ns,
+        kind: FailureKind::Companion,
+        who: &who,
+    };
+    let started = server.start(ground.supervisor, ground.interrupted, &mut used.used)?;
+    used.ready_ns = Some(started.ready_ns);
+    Ok(started)
+}
+
+impl Companion<'_> {
+    /// The process whose end is the end of it; `None`: it is kept.
+    pub(crate) fn child(&self) -> Option<&crate::process::Child> {
+        self.started.as_ref().map(|started| &started.child)
+    }
+
+    /// Why a trial failed: this one ended by itself.
+    pub(crate) fn ended(&mut self, kept: &Kept) -> Option<Failure> {
+        let how = match &mut self.started {
+            Some(started) => {
+                let exit = started.child.wait(Duration::ZERO)?;
+                format!("exited ({exit}){}{}", started.child.left_behind(), saying(&started.child.last_words()))
+            }
+            None => kept.0.borrow_mut().get_mut(&self.plan.name)?.exit()?,
+        };
+        let message = format!("companion `{}`: {how} under load", self.plan.name);
+        Some(Failure { kind: FailureKind::Companion, message })
+    }
+
+    /// Stops it, unless it is kept, and writes what it used into `used`.
+    pub(crate) fn finish(
+        self,
+        readings: Option<(Reading, Reading)>,
+        span: Option<(Instant, Instant)>,
+        used: &mut ProxyUse,
+    ) -> Option<Warning> {
+        let mut warning = None;
+        if let Some(mut started) = self.started {
+            let exit = started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
+            let ignored = exit.ignored_sigterm().map(|text| format!("companion `{}`: {text}", self.plan.name));
+            warning = ignored.map(|text| WarningKind::IgnoredSigterm.says(text));
+            used.used.exit = Some(exit.to_string());
+            used.used.stderr_tail = started.child.last_words();
+        }
+        self.sampler.finish(readings, span, &mut used.used);
+        warning
+    }
+}

@@ -1,0 +1,389 @@
+//! Containers: who can start one here, how one is started as a process of ours would be, and how none is left.
+//!
+//! A container is started by its engine's client in the foreground, which the lab treats as any process it has started. What the client leaves when
+//! it dies is found by the container's name: the engine's record of it, and with podman the monitor that outlives the client.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use study::plan::{ContainerPlan, EngineChoice};
+use study::words;
+
+use crate::process::{Exit, Job, Launch, MARK, Supervisor, kill, output};
+use crate::threads::field;
+
+/// The label of every container that quintain starts.
+pub(crate) const LABEL: &str = "quintain";
+/// A client that only asks takes no longer.
+const TO_ASK: Duration = Duration::from_secs(10);
+/// A client that removes may wait for a lock.
+const TO_REMOVE: Duration = Duration::from_secs(20);
+/// The first container of an image takes longer than the next.
+const TO_TRY: Duration = Duration::from_secs(30);
+/// A container is looked for so often until it is gone.
+const REMOVALS_MAX: u32 = 20;
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A program that no image has: an engine that gets as far as not finding it can start containers.
+const NOT_THERE: &str = "/quintain-starts-containers-here";
+/// Exit status of clients for a program that is not in the image.
+const NOT_FOUND: i32 = 127;
+
+/// An image with an engine that has started a container of it here.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// `podman 4.3.1`.
+    pub(crate) engine: String,
+    /// Its identifier, by which it is started: a name may be given to another image during a run.
+    pub(crate) id: String,
+    /// The client and its options, before its command.
+    client: Vec<String>,
+    /// Options of `run` that this machine needs.
+    options: Vec<&'static str>,
+}
+
+/// What engines have been found to do, each asked once.
+#[derive(Debug, Default)]
+pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), Found>>);
+
+type Found = Result<Rc<Image>, String>;
+
+impl Images {
+    /// The image of a container that is to be started, or why there is none, in one line.
+    pub(crate) fn find(&self, plan: &ContainerPlan, supervisor: &Supervisor) -> Found {
+        let key = (plan.engine, plan.image.clone());
+        if let Some(found) = self.0.borrow().get(&key) {
+            return found.clone();
+        }
+        let engines: &[&str] = match plan.engine {
+            EngineChoice::Auto => &["podman", "docker"],
+            EngineChoice::Podman => &["podman"],
+            EngineChoice::Docker => &["docker"],
+        };
+        let mut why = Vec::new();
+        let mut found = engines.iter().find_map(|engine| match find(engine, &plan.image, supervisor) {
+            Ok(image) => Some(Ok(Rc::new(image))),
+            Err(reason) => {
+                why.push(reason);
+                None
+            }
+        });
+        let found = found.take().unwrap_or_else(|| Err(why.join("; ")));
+        self.0.borrow_mut().insert(key, found.clone());
+        found
+    }
+}
+
+/// Whether `engine` can start a container of `image` here, and how.
+fn find(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image, String> {
+    let ask = |words: &[&str]| {
+        let words = [&[engine], words].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
+        output(&words, TO_ASK)
+    };
+    let version = match ask(&["version", "--format", "{{.Client.Version}}"]) {
+        Ok((Exit::Code(0), text)) => format!("{engine} {}", text.lines().next_back().unwrap_or_default().trim()),
+        // Of docker it fails without a daemon, and tells so.
+        Ok((_, text)) => return Err(format!("{engine}: {}", last_line(&text))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(format!("{engine} is not installed")),
+        Err(error) => return Err(format!("{engine}: {error}")),
+    };
+    let id = match ask(&["image", "inspect", "--format", "{{.Id}}", image]) {
+        Ok((Exit::Code(0), text)) => text.lines().map(str::trim).rfind(|line| is_id(line)).map(str::to_owned),
+        Ok((_, text)) if !is_missing(&text) => return Err(format!("{engine}: {}", last_line(&text))),
+        Ok(_) => None,
+        Err(error) => return Err(format!("{engine}: {error}")),
+    };
+    let id = id.ok_or_else(|| {
+        format!("{engine} has no image `{image}`: pull it with `{engine} pull {image}`, or build it, which `build` does before the first trial")
+    })?;
+    // Without systemd podman must not ask it for a control group, and not every runtime that is configured knows version 1 of those.
+    let tries: &[(&[&str], &[&'static str])] = match engine {
+        "podman" => &[
+            (&["podman"], &[]),
+            (&["podman", "--cgroup-manager=cgroupfs"], &[]),
+            (&["podman", "--cgroup-manager=cgroupfs"], &["--runtime", "runc"]),
+        ],
+        _ => &[(&["docker"], &[])],
+    };
+    let mut why = String::new();
+    for (client, options) in tries {
+        let client = client.iter().map(|word| (*word).to_owned()).collect();
+        let image = Image { engine: version.clone(), id: id.clone(), client, options: options.to_vec() };
+        match image.starts(supervisor) {
+            Ok(()) => return Ok(image),
+            Err(reason) if why.is_empty() => why = reason,
+            Err(_) => {}
+        }
+    }
+    Err(format!("{engine} cannot start a container: {why}"))
+}
+
+/// A container to start.
+pub(crate) struct Order<'a> {
+    pub(crate) plan: &'a ContainerPlan,
+    pub(crate) name: &'a str,
+    pub(crate) cpus: &'a [u32],
+    /// Names of the variables of its environment, whose values its client has.
+    pub(crate) variables: &'a [&'a str],
+    /// Where it is reached.
+    pub(crate) address: SocketAddr,
+    pub(crate) arguments: &'a [String],
+}
+
+impl Image {
+    /// The command line of a container. What a process of ours inherits it has too: limits, and the mark by which it is found.
+    pub(crate) fn words(&self, order: &Order<'_>) -> Result<Vec<String>, String> {
+        let mut options = words::arguments(&order.plan.options).map_err(|mistake| mistake.to_string())?;
+        for variable in order.variables {
+            options.extend(["--env".to_owned(), (*variable).to_owned()]);
+        }
+        if !order.cpus.is_empty() {
+            options.extend(["--cpuset-cpus".to_owned(), crate::cpus::format(order.cpus)]);
+        }
+        match order.plan.publish {
+            None => options.extend(["--network", "host"].map(str::to_owned)),
+            Some(inside) => options.extend(["--publish".to_owned(), format!("{}:{inside}", order.address)]),
+        }
+        Ok(self.run(order.name, &options, order.arguments))
+    }
+
+    fn run(&self, name: &str, options: &[String], arguments: &[String]) -> Vec<String> {
+        let mut words = self.client.clone();
+        words.extend(["run", "--rm", "--pull", "never", "--log-driver", "none", "--name", name].map(str::to_owned));
+        words.extend(["--label".to_owned(), format!("{LABEL}={name}"), "--env".to_owned(), MARK.to_owned()]);
+        words.extend(self.options.iter().map(|option| (*option).to_owned()));
+        let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        let pid_max = fs::read_to_string("/proc/sys/kernel/pid_max").ok().and_then(|text| text.trim().parse().ok());
+        words.extend(ulimits(&limits, pid_max).into_iter().flat_map(|limit| ["--ulimit".to_owned(), limit]));
+        words.extend_from_slice(options);
+        words.push(self.id.clone());
+        words.extend_from_slice(arguments);
+        words
+    }
+
+    /// Who removes a container of that name.
+    pub(crate) fn job(&self, name: &str) -> Job {
+        Job { client: self.client.clone(), name: name.to_owned() }
+    }
+
+    /// Starts one that ends at once, for want of its program; else why none can be started.
+    fn starts(&self, supervisor: &Supervisor) -> Result<(), String> {
+        let name = supervisor.container_name();
+        let options = ["--network", "none", "--entrypoint", NOT_THERE].map(str::to_owned);
+        let words = self.run(&name, &options, &[]);
+        let (directory, environment) = (Path::new("/"), BTreeMap::new());
+        let launch = Launch { cpus: &[], words: &words, directory, environment: &environment, talk: false };
+        let mut child = supervisor.spawn_container(&launch, self.job(&name)).map_err(|error| error.to_string())?;
+        let exit = child.wait(TO_TRY);
+        match exit {
+            Some(Exit::Code(NOT_FOUND)) => Ok(()),
+            Some(exit) => Err(format!("{} ({exit})", last_line(&child.last_words()))),
+            None => Err(format!("no container within {TO_TRY:?}")),
+        }
+    }
+
+    /// The process number of the first process of a container, on this machine.
+    pub(crate) fn pid(&self, name: &str) -> Option<u32> {
+        let mut words = self.client.clone();
+        words.extend(["inspect", "--format", "{{.State.Pid}}", name].map(str::to_owned));
+        let Ok((Exit::Code(0), text)) = output(&words, TO_ASK) else { return None };
+        text.lines().filter_map(|line| line.trim().parse().ok()).rfind(|pid| *pid > 0)
+    }
+}
+
+/// Whether a process ends when it is asked to. The first of a container does not where it has no handler of its own (pid_namespaces(7)).
+pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
+    let Ok(status) = fs::read_to_string(proc.join(pid.to_string()).join("status")) else { return true };
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let is_first = value("NSpid:").is_some_and(|pids| pids.split_whitespace().count() > 1 && pids.ends_with("\t1"));
+    let caught = value("SigCgt:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    const SIGTERM: u64 = 1 << (15 - 1);
+    !is_first || caught.is_none_or(|caught| caught & SIGTERM != 0)
+}
+
+/// Removes what is left of a container, and tells whether nothing is. `killed`: its client was, maybe while it made the container, so that what it had
+/// begun is looked for until it has been gone for a while.
+pub(crate) fn remove(job: &Job, killed: bool) -> bool {
+    let client = |arguments: &[&str]| {
+        let arguments = arguments.iter().map(|word| (*word).to_owned());
+        output(&job.client.iter().cloned().chain(arguments).collect::<Vec<_>>(), TO_REMOVE)
+    };
+    let filter = format!("name=^{}$", job.name);
+    let mut list = vec!["ps", "--all", "--quiet", "--filter", &filter];
+    if job.client.first().is_some_and(|program| program == "podman") {
+        // With those that are in its storage alone.
+        list.insert(2, "--external");
+    }
+    let looks = if killed { 3 } else { 1 };
+    let mut gone = 0;
+    for _ in 0..REMOVALS_MAX {
+        let monitors = if killed { kill_monitor(Path::new("/proc"), &job.name) } else { 0 };
+        let listed = !matches!(client(&list), Ok((Exit::Code(0), text)) if text.trim().is_empty());
+        if listed {
+            // A client would ask it to end and wait.
+            kill_monitor(Path::new("/proc"), &job.name);
+            let _ = client(&["rm", "--force", "--volumes", &job.name]);
+        }
+        gone = if listed || monitors > 0 { 0 } else { gone + 1 };
+        if gone == looks {
+            return true;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    false
+}
+
+/// Kills podman's monitor of a container and all that it has started. Tells how many were killed.
+fn kill_monitor(proc: &Path, name: &str) -> usize {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let all = fs::read_dir(proc).into_iter().flatten().flatten().filter_map(number).collect::<Vec<_>>();
+    let mut found = all.iter().copied().filter(|pid| is_monitor(proc, *pid, name)).collect::<Vec<_>>();
+    if found.is_empty() {
+        return 0;
+    }
+    let parent = |pid: u32| {
+        let status = fs::read_to_string(proc.join(pid.to_string()).join("status")).ok()?;
+        u32::try_from(field(&status, "PPid:")?).ok()
+    };
+    let parents = all.iter().filter_map(|pid| Some((*pid, parent(*pid)?))).collect::<Vec<_>>();
+    let mut next = 0;
+    while let Some(of) = found.get(next).copied() {
+        found.extend(parents.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.into_iter().filter(|pid| kill(*pid)).count()
+}
+
+fn is_monitor(proc: &Path, pid: u32, name: &str) -> bool {
+    let line = fs::read(proc.join(pid.to_string()).join("cmdline")).unwrap_or_default();
+    let mut words = line.split(|byte| *byte == 0);
+    words.next().is_some_and(|program| program.rsplit(|byte| *byte == b'/').next() == Some(b"conmon"))
+        && words.any(|word| word == name.as_bytes())
+}
+
+/// The limits of this process, in the form of `--ulimit`: an engine's own may be beyond what it is allowed to give, or other than a process has here.
+/// `pid_max`: more processes there cannot be, and engines lower their own limit to that.
+fn ulimits(limits: &str, pid_max: Option<u64>) -> Vec<String> {
+    let limit = |(line, name, most): (&str, &str, Option<u64>)| {
+        let mut values = limits.lines().find_map(|text| text.strip_prefix(line))?.split_whitespace();
+        let value = |text: &str| match (text.parse::<u64>().ok(), most) {
+            (Some(number), Some(most)) => number.min(most).to_string(),
+            (Some(number), None) => number.to_string(),
+            (None, Some(most)) => most.to_string(),
+            (None, None) => "-1".to_owned(),
+        };
+        Some(format!("{name}={}:{}", value(values.next()?), value(values.next()?)))
+    };
+    [("Max open files", "nofile", None), ("Max processes", "nproc", pid_max)].into_iter().filter_map(limit).collect()
+}
+
+fn is_id(text: &str) -> bool {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text);
+    digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether an engine says that it has no such image.
+fn is_missing(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["not known", "no such image", "no such object", "unable to find", "failed to find"]
+        .iter()
+        .any(|words| text.contains(words))
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no output")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: &str = "\
+Limit                     Soft Limit           Hard Limit           Units
+Max processes             96365                unlimited            processes
+Max open files            1024                 20000                files     ";
+
+    #[test]
+    fn limits_are_handed_on() {
+        assert_eq!(ulimits(LIMITS, None), ["nofile=1024:20000", "nproc=96365:-1"]);
+        assert_eq!(ulimits(LIMITS, Some(32_768)), ["nofile=1024:20000", "nproc=32768:32768"]);
+        assert_eq!(ulimits("", None), Vec::<String>::new());
+    }
+
+    fn image(options: &[&'static str]) -> Image {
+        let client = vec!["podman".to_owned(), "--cgroup-manager=cgroupfs".to_owned()];
+        Image { engine: "podman 4.3.1".to_owned(), id: "08cc92d0900c".to_owned(), client, options: options.to_vec() }
+    }
+
+    fn line(plan: &ContainerPlan) -> String {
+        let address = "127.0.0.1:18000".parse().unwrap();
+        let arguments = ["-p".to_owned(), "18000".to_owned()];
+        let order =
+            Order { plan, name: "quintain-1-0", cpus: &[0, 1], variables: &["A"], address, arguments: &arguments };
+        let words = image(&["--runtime", "runc"]).words(&order).unwrap();
+        // Limits are those of the machine.
+        let at = words.iter().position(|word| word == "--ulimit").unwrap();
+        let mut words = words;
+        words.drain(at..at + 4);
+        words.join(" ")
+    }
+
+    #[test]
+    fn command_lines() {
+        let plan = ContainerPlan {
+            image: "mine".to_owned(),
+            options: "--memory '1 g'".to_owned(),
+            ..ContainerPlan::default()
+        };
+        assert_eq!(
+            line(&plan),
+            "podman --cgroup-manager=cgroupfs run --rm --pull never --log-driver none --name quintain-1-0 --label quintain=quintain-1-0 \
+             --env QUINTAIN_CHILD --runtime runc --memory 1 g --env A --cpuset-cpus 0-1 --network host 08cc92d0900c -p 18000"
+        );
+        let published = ContainerPlan { publish: Some(6379), options: String::new(), ..plan };
+        assert!(line(&published).ends_with("--cpuset-cpus 0-1 --publish 127.0.0.1:18000:6379 08cc92d0900c -p 18000"));
+    }
+
+    #[test]
+    fn who_hears_sigterm() {
+        let proc = tempfile::tempdir().unwrap();
+        let status = |pid: u32, text: &str| {
+            fs::create_dir_all(proc.path().join(pid.to_string())).unwrap();
+            fs::write(proc.path().join(format!("{pid}/status")), text).unwrap();
+            hears_sigterm(proc.path(), pid)
+        };
+        assert!(!status(7, "Name:\tx\nNSpid:\t7\t1\nSigCgt:\t0000000100000000\n"));
+        assert!(status(8, "NSpid:\t8\t1\nSigCgt:\t0000000000004002\n"), "it has a handler");
+        assert!(status(9, "NSpid:\t1\nSigCgt:\t0000000000000000\n"), "not in a namespace of its own");
+        assert!(status(10, "NSpid:\t10\t11\nSigCgt:\t0000000000000000\n"), "not the first");
+        assert!(hears_sigterm(proc.path(), 99));
+    }
+
+    #[test]
+    fn the_monitor_of_a_container() {
+        let proc = tempfile::tempdir().unwrap();
+        let process = |pid: u32, line: &str| {
+            fs::create_dir_all(proc.path().join(pid.to_string())).unwrap();
+            fs::write(proc.path().join(format!("{pid}/cmdline")), line.replace(' ', "\0")).unwrap();
+            is_monitor(proc.path(), pid, "quintain-1-0")
+        };
+        assert!(process(7, "/usr/bin/conmon -c 08cc -n quintain-1-0 --runtime runc"));
+        assert!(!process(8, "/usr/bin/conmon -c 08cc -n quintain-1-01"));
+        assert!(!process(9, "/usr/bin/podman run --name quintain-1-0"));
+    }
+
+    #[test]
+    fn what_engines_say() {
+        for text in ["Error: inspecting object: x: image not known", "Error response from daemon: No such image: x"] {
+            assert!(is_missing(text), "{text}");
+        }
+        assert!(!is_missing("Cannot connect to the Docker daemon"));
+        assert!(is_id("sha256:08cc92d0900c5595") && is_id("08cc92d0900c") && !is_id("time=\"now\"") && !is_id("abc"));
+        assert_eq!((last_line("a\n b \n\n"), last_line("")), ("b", "no output"));
+    }
+}

@@ -1,0 +1,66 @@
+//! Servers that run in containers, as planned.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How to start a server in a container; its command is then the arguments of the image's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct ContainerPlan {
+    /// The image, as the engine names it. It is never pulled.
+    pub image: String,
+    /// The program that starts containers.
+    pub engine: EngineChoice,
+    /// The port that the server listens on in a network of its own, published as its port; `None`: it has the network of the host.
+    pub publish: Option<u16>,
+    /// Further options of `podman run` or `docker run`.
+    pub options: String,
+}
+
+/// Programs that start containers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineChoice {
+    /// The first that can start a container of the image: podman, docker.
+    #[default]
+    Auto,
+    /// Podman.
+    Podman,
+    /// Docker.
+    Docker,
+}
+
+impl EngineChoice {
+    /// Its word in a study.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineChoice::Auto => "auto",
+            EngineChoice::Podman => "podman",
+            EngineChoice::Docker => "docker",
+        }
+    }
+}
+
+/// Whether `image` can name an image: a registry, a path, a tag or a digest, of the characters that engines allow.
+pub(crate) fn is_image(image: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
+    image.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && image.chars().all(inner)
+        && !image.ends_with(['/', ':', '@'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_images() {
+        for image in
+            ["mine", "localhost/mine:latest", "docker.io/library/redis:7-alpine", "a@sha256:08cc92", "08cc92d0900c"]
+        {
+            assert!(is_image(image), "{image}");
+        }
+        for image in ["", "-mine", "my image", "mine:", "a/", "mine;ls", "--privileged", "ä"] {
+            assert!(!is_image(image), "{image}");
+        }
+    }
+}
