@@ -384,8 +384,13 @@ fn cause(
     further: Option<String>,
 ) -> (String, Option<Limit>) {
     let measurement = &agents[at].measurement;
-    if bottleneck::is_occupied(measurement) {
-        return ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
+    let is_occupied = bottleneck::is_occupied(measurement);
+    // What most of the others lack as well does not set it apart, unless nothing else does.
+    let alike = agents.iter().enumerate().filter(|(other, agent)| *other != at && bottleneck::is_occupied(&agent.measurement));
+    let is_alone = alike.count() * 2 < agents.len() - 1;
+    let occupied = || ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
+    if is_occupied && is_alone {
+        return occupied();
     }
     let able = |agent: &Agent| link(agent, nodes).map(|link| link.receive_bytes_per_s);
     let others = agents.iter().enumerate().filter(|(other, _)| *other != at).filter_map(|(_, agent)| able(agent));
@@ -398,7 +403,9 @@ fn cause(
             let [able, usual] = [able, usual].map(|rate| quantity(rate, "bytes/s"));
             format!("its link is slow, {able} alone where others receive {usual}")
         }
-        _ => lossy.unwrap_or_else(|| UNTOLD.to_owned()),
+        _ if lossy.is_some() => lossy.unwrap_or_default(),
+        _ if is_occupied => return occupied(),
+        _ => UNTOLD.to_owned(),
     };
     (text, Some(Limit::Network))
 }
@@ -465,10 +472,10 @@ fn listed(words: &[&str]) -> String {
 /// Warnings of one trial: clocks that moved against the lab's, generators that began late.
 pub(crate) fn warnings(record: &Record) -> Vec<study::Warning> {
     let mut warnings = Vec::new();
-    // By the lab's clock, and how far off that may be.
+    // And how far off that may be.
     let began = |agent: &Agent| {
         let ns = agent.measurement.began_ns;
-        (ns > 0).then_some((ns as f64 - agent.clock.offset_ns as f64, agent.clock.error_ns as f64))
+        (ns > 0).then_some((ns as f64, agent.clock.error_ns as f64))
     };
     let first = record.agents.iter().filter_map(began).min_by(|a, b| a.0.total_cmp(&b.0));
     for agent in &record.agents {
@@ -874,11 +881,16 @@ mod tests {
     fn clocks_that_move_and_generators_that_begin_late() {
         let mut record = trial(&healthy());
         for agent in &mut record.agents {
-            agent.measurement.began_ns = (50_000_000_000 + agent.clock.offset_ns) as u64;
+            agent.measurement.began_ns = 50_000_000_000;
+            // Each machine was started at another time.
+            let clock = &mut agent.clock;
+            clock.offset_ns *= 1000;
+            clock.after_offset_ns = Some(clock.offset_ns);
         }
         assert_eq!(warnings(&record), []);
         record.agents[1].measurement.began_ns += 3_000_000;
-        record.agents[2].clock.after_offset_ns = Some(4_000_000);
+        let clock = &mut record.agents[2].clock;
+        clock.after_offset_ns = Some(clock.offset_ns + 1_000_000);
         let texts = warnings(&record).into_iter().map(|warning| warning.text).collect::<Vec<_>>();
         assert_eq!(
             texts,

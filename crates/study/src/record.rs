@@ -800,7 +800,7 @@ pub struct Measurement {
     /// How long a connection was used.
     #[serde(default)]
     pub connection: Connection,
-    /// When measuring began, on the monotonic clock of the generator's host, ns; 0: an older record.
+    /// When measuring began, on the monotonic clock of the generator's host, in a record on that of the lab's, ns; 0: an older record.
     #[serde(default)]
     pub began_ns: u64,
     /// Length of the measurement, ns.
