@@ -220,6 +220,7 @@ impl SubjectPlan {
         Ok(SubjectPlan {
             build: None,
             command: command.to_owned(),
+            container: None,
             directory: None,
             environment: BTreeMap::new(),
             cpus: 0,
