@@ -4,7 +4,7 @@ use std::path::Path;
 
 use analysis::findings::History;
 use analysis::history::{Entry, Levels, entry};
-use store::Store;
+use store::{Store, StoreError};
 use study::record::Run;
 
 use crate::cli::HistoryArgs;
@@ -17,7 +17,10 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
     let metric = args.metric.as_deref().map(known_metric).transpose()?;
     let store = Store::open_existing(&args.store.store)?;
     let study = study_name(&store, &args.study)?;
-    let of_study = store.runs_of(&study)?.into_iter().map(|id| store.run(&id)).collect::<Result<Vec<_>, _>>()?;
+    let mut of_study = Vec::new();
+    for id in store.runs_of(&study)? {
+        of_study.extend(readable(store.run(&id))?);
+    }
     let is_meant = |run: &&Run| {
         since.as_ref().is_none_or(|since| run.started >= *since)
             && args.host.as_ref().is_none_or(|host| run.host.name == *host)
@@ -25,6 +28,7 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
     let meant = of_study.iter().filter(is_meant).collect::<Vec<_>>();
     let Some(latest) = meant.last() else {
         let mut hosts = of_study.iter().map(|run| run.host.name.as_str()).collect::<Vec<_>>();
+        hosts.sort_unstable();
         hosts.dedup();
         let text = format!(
             "none of the {} of `{study}` is that recent and on that machine",
@@ -36,7 +40,10 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
         );
     };
     let metric = metric.unwrap_or(&latest.plan.trials.metric);
-    let entries = meant.iter().map(|run| read(&store, run, metric)).collect::<Result<Vec<_>, _>>()?;
+    let mut entries = Vec::new();
+    for run in &meant {
+        entries.extend(read(&store, run, metric)?);
+    }
     let history = analysis::history(&study, metric, entries, &wanted);
     refuse_nothing(&history, &meant, &wanted)?;
     if let Some(page) = &args.html {
@@ -54,10 +61,22 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
 }
 
 /// What is kept of a run; its trials are let go before those of the next are read.
-fn read(store: &Store, run: &Run, metric: &str) -> Result<Entry, Problem> {
-    let mut records = store.records(&run.id)?;
+fn read(store: &Store, run: &Run, metric: &str) -> Result<Option<Entry>, Problem> {
+    let Some(mut records) = readable(store.records(&run.id))? else { return Ok(None) };
     analysis::judge_again(run, &mut records);
-    Ok(entry(run, &records, metric))
+    Ok(Some(entry(run, &records, metric)))
+}
+
+/// What a newer quintain has stored hides nothing of the other runs.
+fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Problem> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error @ StoreError::Unreadable { .. }) => {
+            output::message(&format!("note: left out: {error}"));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The name of the study, as its runs have it: that of its file, without its end.

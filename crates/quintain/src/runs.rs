@@ -156,14 +156,13 @@ fn remove(path: &Path, names: &[String], dry_run: bool, json: bool) -> Done {
     let lines =
         lines.map(|run| format!("{verb} {}  {}, {}\n", run.id, count(u64::from(run.trials), "trial"), size(run.bytes)));
     output::data(&analysis::visible(&lines.collect::<String>()))?;
-    match freed {
+    match freed.map(|freed| (freed.before_bytes, freed.after_bytes, freed.not_rewritten)) {
         None => {}
-        Some(freed) if freed.rewritten => {
-            let (before, after) = (size(freed.before_bytes), size(freed.after_bytes));
-            output::message(&format!("`{}` took {before}, now {after}", path.display()));
+        Some((before, after, None)) => {
+            output::message(&format!("`{}` took {}, now {}", path.display(), size(before), size(after)));
         }
-        Some(_) => output::message(&format!(
-            "a run is going on in `{}`: later trials use the {}, and the next `quintain runs rm` shrinks the file",
+        Some((_, _, Some(why))) => output::message(&format!(
+            "`{}` keeps its size: {why}; later trials use the {}, and the next `quintain runs rm` shrinks the file",
             path.display(),
             size(bytes)
         )),

@@ -12,6 +12,7 @@
 mod error;
 mod layout;
 mod owner;
+mod printable;
 pub mod run_file;
 mod store;
 

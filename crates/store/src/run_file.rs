@@ -400,6 +400,7 @@ fn parse<T: serde::de::DeserializeOwned>(json: &str, line: u64, what: &str) -> R
         serde_json::from_str::<Versioned>(json).map_err(invalid)?.version,
         RECORD_VERSION,
     )?;
+    crate::printable::check(json).map_err(invalid)?;
     serde_json::from_str(json).map_err(invalid)
 }
 

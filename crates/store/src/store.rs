@@ -54,14 +54,14 @@ pub struct RunSummary {
 }
 
 /// What became of the space of runs that were removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Freed {
     /// Size of the store before and after, bytes, with its log.
     pub before_bytes: u64,
     /// After.
     pub after_bytes: u64,
-    /// Whether the file was rewritten without what was removed. Otherwise a run is going on in it, and later trials use the space.
-    pub rewritten: bool,
+    /// Why the file was not rewritten without what was removed, so that later trials use the space; `None`: it was.
+    pub not_rewritten: Option<String>,
 }
 
 impl Store {
@@ -361,13 +361,15 @@ impl Store {
         }
         transaction.commit().map_err(|error| self.sqlite(error))?;
         let others = self.query("SELECT id FROM runs", [], |row| row.get::<_, String>(0))?;
-        let rewritten = !others.iter().any(|run| self.is_owned(run));
-        if rewritten {
-            // The log is what was rewritten; only when it is written back does the file become shorter.
-            let vacuum = self.connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);");
-            vacuum.map_err(|error| self.sqlite(error))?;
-        }
-        Ok(Freed { before_bytes, after_bytes: self.file_bytes(), rewritten })
+        let not_rewritten = match others.iter().find(|run| self.is_owned(run)) {
+            Some(run) => Some(format!("run `{run}` is going on")),
+            // The log is what was rewritten; only when it is written back does the file become shorter. The runs are gone, whatever becomes of that.
+            None => {
+                let vacuum = self.connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);");
+                vacuum.err().map(|error| self.sqlite(error).to_string())
+            }
+        };
+        Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
     }
 
     /// Size of the file and of its log, bytes.

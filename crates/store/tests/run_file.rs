@@ -107,18 +107,24 @@ fn what_is_removed_leaves_no_bytes() {
     assert!(matches!(wrong, StoreError::UnknownRun { .. }) && store.runs().unwrap().len() == 4, "all or none: {wrong}");
 
     let freed = store.remove(&ids[..2]).unwrap();
-    assert!(freed.rewritten && freed.before_bytes - freed.after_bytes >= 2 * each, "{freed:?}, {each} each");
+    assert!(
+        freed.not_rewritten.is_none() && freed.before_bytes - freed.after_bytes >= 2 * each,
+        "{freed:?}, {each} each"
+    );
     assert_eq!(store.file_bytes(), freed.after_bytes);
     let left = std::fs::metadata(store.path()).unwrap().len();
     assert!((2 * each..3 * each).contains(&left), "the file itself: {left}, {each} each");
 
     let owner = store.own("d").unwrap();
     let freed = store.remove(&ids[2..3]).unwrap();
-    assert!(!freed.rewritten && freed.after_bytes + each > freed.before_bytes, "others are at work: {freed:?}");
+    assert!(
+        freed.not_rewritten.as_deref() == Some("run `d` is going on") && freed.after_bytes + each > freed.before_bytes,
+        "others are at work: {freed:?}"
+    );
     drop(owner);
     assert_eq!(store.records("d").unwrap(), records);
     let freed = store.remove(&ids[3..]).unwrap();
-    assert!(freed.rewritten && freed.after_bytes < each / 2, "{freed:?}");
+    assert!(freed.not_rewritten.is_none() && freed.after_bytes < each / 2, "{freed:?}");
 }
 
 /// A file of these lines, with a last line that fits them.
@@ -168,11 +174,15 @@ fn what_is_no_run_is_refused_with_its_place() {
         ("latest", "it means the run that started last"),
         ("--all", "it begins like a flag"),
         ("../../etc/passwd", "it has a `/`"),
-        ("a\x1b[2Jb", "`a\\u{1b}[2Jb`: it has a `/`, space or control characters"),
+        ("a\x1b[2Jb", "a control character, \\u{1b}, in a text"),
+        ("a b", "`a b`: it has a `/`, space or control characters"),
         (&"x".repeat(300), "more than 200 bytes"),
     ] {
         check(&[HEAD, &named(id)], why);
     }
+    let mut hostile = run.clone();
+    hostile.plan.question = "\x1b]0;owned\x07".to_owned();
+    check(&[HEAD, &json(&hostile)], "line 2: a control character, \\u{1b}, in a text");
     check(&[HEAD, &good, &first, &first], "line 4: a second trial of point");
     let far = trial(&Record { point: 99, ..records[0].clone() });
     check(&[HEAD, &good, &far], "line 3: a trial of design point 99; the plan has 12");
