@@ -16,4 +16,5 @@ mod seam;
 mod serve;
 mod serve_cache;
 mod studies;
+mod verify;
 mod workload;
