@@ -186,6 +186,26 @@ pub(crate) fn urls(bytes: &[u8]) {
     }
 }
 
+/// A case file of any text is cases that draw the same values of the same seed, or a list of mistakes that point into it.
+pub(crate) fn cases_parse(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match study::cases::parse(text) {
+        Ok(cases) => {
+            assert!(!cases.is_empty());
+            for case in &cases {
+                let drawn = |name: &String| (case.draw(3, 1).get(name), case.draw(3, 1).get(name));
+                assert!(case.random.iter().map(|(name, _)| drawn(name)).all(|(one, other)| one == other));
+                assert!(!case.requests.is_empty() && case.repeat > 0);
+            }
+        }
+        Err(mistakes) => {
+            assert!(!mistakes.is_empty());
+            let fine = |mistake: &study::Diagnostic| text.get(mistake.span.clone()).is_some();
+            assert!(mistakes.iter().all(fine) || text.len() > study::cases::TEXT_MAX_BYTES, "{mistakes:?}");
+        }
+    }
+}
+
 /// A journey of any text is steps whose templates and paths can be read, and goes to the generator as it was read; or a list of mistakes that point into it.
 pub(crate) fn journey_parse(bytes: &[u8]) {
     use study::journey::{path, template};

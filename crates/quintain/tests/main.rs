@@ -20,4 +20,5 @@ mod seam;
 mod serve;
 mod serve_cache;
 mod studies;
+mod verify;
 mod workload;

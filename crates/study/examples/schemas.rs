@@ -1,4 +1,4 @@
-//! Writes the schemas of this crate and docs/STUDY.md: `cargo run -p study --example schemas`. A test holds the files to it.
+//! Writes the schemas of this crate and docs/STUDY.md, and the keys in docs/VERIFY.md: `cargo run -p study --example schemas`. A test holds the files to it.
 
 use std::path::Path;
 
@@ -8,5 +8,8 @@ fn main() -> std::io::Result<()> {
         std::fs::write(folder.join(format!("{name}.json")), text)?;
     }
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/STUDY.md");
-    std::fs::write(page, study::keys::page())
+    std::fs::write(page, study::keys::page())?;
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/VERIFY.md");
+    let text = std::fs::read_to_string(&page)?;
+    std::fs::write(page, study::cases::keys::page(&text))
 }

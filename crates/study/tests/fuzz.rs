@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 type Body = fn(&[u8]);
 
-const TARGETS: [(&str, Body); 25] = [
+const TARGETS: [(&str, Body); 26] = [
     ("study_parse", bodies::study_parse),
     ("objective", bodies::objective),
     ("pingpong", bodies::pingpong),
@@ -28,6 +28,7 @@ const TARGETS: [(&str, Body); 25] = [
     ("detect_protocol", bodies::detect_protocol),
     ("workload_parse", bodies::workload_parse),
     ("journey_parse", bodies::journey_parse),
+    ("cases_parse", bodies::cases_parse),
     ("trace", bodies::trace),
     ("thrift_idl", bodies::thrift_idl),
     ("thrift_binary", bodies::thrift_binary),

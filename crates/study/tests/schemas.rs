@@ -23,6 +23,14 @@ fn the_page_of_keys_is_generated() {
 }
 
 #[test]
+fn the_keys_of_cases_are_generated() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/VERIFY.md");
+    let file = std::fs::read_to_string(&page).unwrap_or_default();
+    let made = study::cases::keys::page(&file);
+    assert!(file == made, "docs/VERIFY.md is not what is declared; `cargo run -p study --example schemas` writes it");
+}
+
+#[test]
 fn a_schema_says_what_is_required_and_what_it_means() {
     let schemas = study::schema::schemas();
     let (_, text) = schemas.iter().find(|(name, _)| *name == "measurement").unwrap();

@@ -202,10 +202,11 @@ fn heading(keys: &Keys) -> String {
     }
 }
 
-/// The keys as the tables of docs/VERIFY.md.
-pub fn page() -> String {
+/// docs/VERIFY.md: its text as it stands above the keys, and the keys.
+pub fn page(file: &str) -> String {
+    let (text, _) = file.split_once("\n### ").unwrap_or((file, ""));
     let table = |keys: &'static Keys| format!("\n### {}\n\n{}", heading(keys), show::table(keys));
-    show::tables(&CASES).into_iter().map(table).collect()
+    text.trim_end().to_owned() + "\n" + &show::tables(&CASES).into_iter().map(table).collect::<String>()
 }
 
 /// Keys for a terminal; of one table, or of all. `None`: there is no table of that name.

@@ -1,0 +1,184 @@
+//! `quintain verify`: a right server passes, and each that errs or cheats in one way fails the case that is meant for it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use crate::common::Folder;
+
+/// A server of `/sum?a=1&b=2`, `/echo` and `/` that errs in one way; a blocking thread for each connection. It ends with the test.
+fn server(flaw: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(stream, flaw));
+        }
+    });
+    address
+}
+
+fn serve(mut stream: TcpStream, flaw: &str) {
+    let _ = stream.set_nodelay(true);
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
+    let (mut bytes, mut answers) = (Vec::new(), Vec::<Vec<u8>>::new());
+    loop {
+        let mut room = [0; 16 * 1024];
+        let Ok(got @ 1..) = stream.read(&mut room) else { return };
+        bytes.extend_from_slice(&room[..got]);
+        if flaw == "answers early" && !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+            return;
+        }
+        while let Some((method, path, close, body, used)) = request(&bytes) {
+            bytes.drain(..used);
+            answers.push(answer(flaw, &method, &path, &body));
+            if flaw == "no keep-alive" || close {
+                let _ = stream.write_all(&answers.concat());
+                return;
+            }
+        }
+        if flaw == "backwards" {
+            answers.reverse();
+        }
+        if stream.write_all(&answers.concat()).is_err() {
+            return;
+        }
+        answers.clear();
+    }
+}
+
+/// Method, path, whether to close, body, and bytes used, of a request that is whole.
+fn request(bytes: &[u8]) -> Option<(String, String, bool, Vec<u8>, usize)> {
+    let end = bytes.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<usize>().ok());
+    let length = field("content-length:").unwrap_or(0);
+    let body = bytes.get(end..end + length)?.to_vec();
+    let line = String::from_utf8_lossy(&bytes[..end]).lines().next()?.to_owned();
+    let mut words = line.split(' ');
+    let close = head.contains("connection: close") || head.contains("http/1.0");
+    Some((words.next()?.to_owned(), words.next()?.to_owned(), close, body, end + length))
+}
+
+fn answer(flaw: &str, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    let number = |name: &str| {
+        let at = path.split(['?', '&']).find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        at.and_then(|digits| digits.parse::<i64>().ok()).unwrap_or(0)
+    };
+    let sum = if flaw == "canned" { 42 } else { number("a") + number("b") };
+    let (status, kind, text) = match path.split('?').next() {
+        Some("/sum") => (200, "application/json", format!("{{\"sum\": {sum}}}")),
+        Some("/echo") => (200, "text/plain", String::from_utf8_lossy(body).into_owned()),
+        Some("/") => (200, "text/plain", "home".to_owned()),
+        _ => (404, "text/plain", "not there".to_owned()),
+    };
+    let status = if flaw == "status" && status == 404 { 200 } else { status };
+    let kind = if flaw == "type" && path.starts_with("/sum") { "text/html" } else { kind };
+    let length = match flaw {
+        "length" => format!("Content-Length: {}\r\n", text.len() - 1),
+        "no length" => String::new(),
+        "chunked" => "Transfer-Encoding: chunked\r\n".to_owned(),
+        _ => format!("Content-Length: {}\r\n", text.len()),
+    };
+    let shown = match flaw {
+        // The size is of fewer bytes than there are.
+        "chunked" => format!("{:x}\r\n{text}\r\n0\r\n\r\n", text.len() - 1),
+        "extra" => format!("{text}\r\n"),
+        "head with body" => text,
+        _ if method == "HEAD" => String::new(),
+        _ => text,
+    };
+    format!("HTTP/1.1 {status} Whatever\r\nContent-Type: {kind}\r\n{length}\r\n{shown}").into_bytes()
+}
+
+/// Cases of one's own for it.
+const CASES: &str = include_str!("../../../examples/verify.toml");
+
+fn verify(flaw: &'static str) -> (Option<i32>, Vec<(String, String)>, String) {
+    let folder = Folder::new();
+    folder.write("cases.toml", CASES);
+    let url = format!("http://{}/", server(flaw));
+    let names = ["keep-alive", "head", "unknown", "partial", "pipelined", "sum", "echo", "order", "missing", "raw"];
+    let mut args = vec!["verify", &url, "--cases", "cases.toml", "--json", "--seed", "5"];
+    args.extend(names.iter().flat_map(|name| ["--case", name]));
+    let ran = folder.quintain(&args);
+    let text = format!("{}{}", ran.out, ran.err);
+    let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_default();
+    let cases = found[0]["cases"].as_array().cloned().unwrap_or_default();
+    let failed = cases.iter().filter(|case| case["outcome"] == "failed");
+    let word = |case: &serde_json::Value, key: &str| case[key].as_str().unwrap_or_default().to_owned();
+    (ran.code, failed.map(|case| (word(case, "name"), word(case, "message"))).collect(), text)
+}
+
+#[test]
+fn a_right_server_passes() {
+    let (code, failed, text) = verify("none");
+    assert_eq!((code, failed), (Some(0), Vec::new()), "{text}");
+}
+
+#[test]
+fn each_that_errs_or_cheats_fails_the_case_that_is_meant_for_it() {
+    let rows = [
+        ("canned", "sum", "`$.sum`"),
+        ("length", "keep-alive", "no valid response"),
+        ("no keep-alive", "keep-alive", "request 2 of 1000"),
+        ("backwards", "order", "`$.sum`"),
+        ("type", "sum", "header `Content-Type`"),
+        ("answers early", "partial", "answered before the request was whole"),
+        ("no length", "keep-alive", "nothing happened for 5s"),
+        ("status", "unknown", "status"),
+        ("extra", "missing", "bytes behind the last response"),
+        ("chunked", "keep-alive", "a chunk does not end with its last byte"),
+        ("head with body", "head", "no status line"),
+    ];
+    std::thread::scope(|scope| {
+        for (flaw, case, says) in rows {
+            scope.spawn(move || {
+                let (code, failed, text) = verify(flaw);
+                assert_eq!(code, Some(1), "{flaw}: {text}");
+                let found = failed.iter().any(|(name, message)| name == case && message.contains(says));
+                // Where the page itself cannot be read, whoever asks for it first says so.
+                assert!(found, "{flaw}: {failed:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn mistakes_of_a_case_file_are_shown_all_at_once() {
+    let folder = Folder::new();
+    folder.write(
+        "bad.toml",
+        "[[case]]\nname = \"a\"\nsplit = \"al\"\nrequest = [{ path = \"/{n}\", expect = { matches = '(' } }]\n",
+    );
+    let ran = folder.quintain(&["verify", "--command", "x {port}", "--cases", "bad.toml"]).expect(2);
+    for said in ["bad.toml:3:9", "did you mean `all`?", "`n` is not drawn", "invalid regular expression", "3 errors"] {
+        assert!(ran.err.contains(said), "{said}:\n{}", ran.err);
+    }
+}
+
+#[test]
+fn a_server_that_breaks_its_contract_is_a_row_of_the_study_that_names_the_case() {
+    let folder = Folder::new();
+    let study = r#"
+        question = "Is it right?"
+        [subject]
+        command = "quintain serve hostile --kind {kind} -p {port}"
+        verify = true
+        [load]
+        protocol = "pingpong"
+        clients = 1
+        stop = "200ms"
+        share_cpus = true
+        [factors]
+        kind = ["wrong-words"]
+        [trials]
+        min = 1
+        max = 1
+    "#;
+    folder.write("right.toml", study);
+    let ran = folder.quintain(&["run", "right.toml"]);
+    let text = format!("{}{}", ran.out, ran.err);
+    assert!(text.contains("breaks its contract: answers:"), "{text}");
+}
