@@ -197,7 +197,6 @@ fn begin(args: &RunArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Res
         state: Some(RunState::Running),
         resume: String::new(),
         nodes,
-        profiles: Vec::new(),
         host,
         plan,
     };

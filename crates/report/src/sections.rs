@@ -28,14 +28,13 @@ use analysis::Findings;
 use crate::document::{Document, Section};
 
 /// Every section there may be; `None`: it has nothing to say of these findings.
-const SECTIONS: [fn(&Findings) -> Option<Section>; 16] = [
+const SECTIONS: [fn(&Findings) -> Option<Section>; 15] = [
     figures::section,
     results::section,
     failures::section,
     comparisons::section,
     added::section,
     hosted::section,
-    hosted::profiles,
     over_requests::section,
     miss_ratio::section,
     scalability::section,
