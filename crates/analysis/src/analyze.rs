@@ -59,7 +59,6 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         trends: Vec::new(),
         effects: Vec::new(),
         hosted: hosted::hosted(&rows, &records),
-        profiles: hosted::profiles(run, &rows),
         miss_ratios: Vec::new(),
         added: Vec::new(),
         over_requests: Vec::new(),

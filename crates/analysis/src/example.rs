@@ -745,7 +745,6 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         resume: String::new(),
         nodes: Vec::new(),
         imported: String::new(),
-        profiles: Vec::new(),
         plan: Plan {
             study: "volley".to_owned(),
             question: "How does ping-pong latency scale with server cores and clients?".to_owned(),

@@ -32,7 +32,7 @@ pub use self::history::{
     HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, PointValue, RunHead, SideBySide,
     SidePoint, Step,
 };
-pub use self::hosted::{HostedFinding, ProfileFinding};
+pub use self::hosted::HostedFinding;
 pub use self::inside::{Column, InsideTrial, Process, Role};
 pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use self::operations::{OperationFinding, OverTrials, RowOperations};
@@ -121,9 +121,6 @@ pub struct Findings {
     /// Servers in containers and companions, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosted: Vec<HostedFinding>,
-    /// Profiles, each of an extra trial.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub profiles: Vec<ProfileFinding>,
     /// Miss-ratio curves of caches, in the order of the figures that ask for them.
     #[serde(default)]
     pub miss_ratios: Vec<MissRatios>,

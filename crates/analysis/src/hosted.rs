@@ -1,13 +1,9 @@
-//! Servers in containers, companions, profiles: records to findings.
+//! Servers in containers, companions: records to findings.
 
-use std::collections::BTreeMap;
+use study::record::{Outcome, ProxyUse, Record, SubjectUse};
 
-use study::record::{Outcome, Profile, ProxyUse, Record, Run, SubjectUse};
+use crate::findings::{HostedFinding, MedianRange, Row};
 
-use crate::findings::{HostedFinding, MedianRange, ProfileFinding, Row};
-
-/// Functions of a profile that are named.
-const HOTTEST: usize = 5;
 /// Digits of an image's identifier that are shown, as engines do.
 const ID_DIGITS: usize = 12;
 
@@ -71,52 +67,12 @@ fn runs_as(used: &SubjectUse) -> String {
     format!("{}, {} ({id}){network}", container.engine, container.image)
 }
 
-/// The profiles of a run, by design point.
-pub(crate) fn profiles(run: &Run, rows: &[Row]) -> Vec<ProfileFinding> {
-    let label =
-        |point: usize| rows.iter().find(|row| row.point == point).map_or_else(String::new, |row| row.label.clone());
-    let one = |profile: &Profile| ProfileFinding {
-        label: label(profile.point),
-        event: profile.event.clone(),
-        samples: profile.samples,
-        hottest: hottest(&profile.folded),
-        file: (profile.samples > 0).then(|| profile_file(&run.id, profile.point)),
-        refused: profile.refused.clone(),
-    };
-    run.profiles.iter().map(one).collect()
-}
-
-/// The name of the file of a flame graph.
-pub fn profile_file(run: &str, point: usize) -> String {
-    format!("{run}-profile-{point}.svg")
-}
-
-/// The functions with the most samples of their own in folded stacks (`a;b;c 17`), with their part of all.
-fn hottest(folded: &str) -> Vec<(String, f64)> {
-    let mut counts = BTreeMap::<&str, u64>::new();
-    for (stack, count) in folded.lines().filter_map(|line| line.rsplit_once(' ')) {
-        let (Ok(count), Some(function)) = (count.parse::<u64>(), stack.rsplit(';').next()) else { continue };
-        *counts.entry(function).or_default() += count;
-    }
-    let total = counts.values().sum::<u64>() as f64;
-    let mut sorted = counts.into_iter().collect::<Vec<_>>();
-    sorted.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    sorted.into_iter().take(HOTTEST).map(|(name, count)| (name.to_owned(), count as f64 / total)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use study::record::{CgroupUse, ContainerUse};
 
     use super::*;
     use crate::example;
-
-    #[test]
-    fn where_time_went() {
-        let folded = "main;serve;read 6\nmain;serve;write 3\nmain;poll;read 1\nbroken\nmain x\n";
-        assert_eq!(hottest(folded), [("read".to_owned(), 0.7), ("write".to_owned(), 0.3)]);
-        assert!(hottest("").is_empty());
-    }
 
     #[test]
     fn a_server_in_a_container_is_told_with_those_that_are_not() {

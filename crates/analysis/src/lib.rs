@@ -67,7 +67,6 @@ pub use cache::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;
 pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
-pub use hosted::profile_file;
 pub use journey::{JourneyReport, OperationReport};
 pub use load::{
     CensoredReport, Generator, IntervalOrNote, LOAD_LEVEL, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport,

@@ -266,7 +266,6 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
         resume: String::new(),
         nodes,
         imported: String::new(),
-        profiles: Vec::new(),
         host,
         plan,
     };

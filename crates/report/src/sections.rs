@@ -29,7 +29,7 @@ use analysis::Findings;
 use crate::document::{Document, Section};
 
 /// Every section there may be; `None`: it has nothing to say of these findings.
-const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
+const SECTIONS: [fn(&Findings) -> Option<Section>; 16] = [
     gate::section,
     figures::section,
     results::section,
@@ -37,7 +37,6 @@ const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
     comparisons::section,
     added::section,
     hosted::section,
-    hosted::profiles,
     over_requests::section,
     miss_ratio::section,
     scalability::section,

@@ -62,26 +62,6 @@ pub struct Run {
     /// When it was imported into the store from a file, UTC, RFC 3339; empty: it ran with this store.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imported: String,
-    /// Where servers spent their time, each found in an extra trial (`--profile`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub profiles: Vec<Profile>,
-}
-
-/// Where the server of a design point spent its time, sampled by `perf` in a trial that is in no other number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Profile {
-    /// The design point.
-    pub point: usize,
-    /// What was sampled: `cpu-clock`, or `cycles` where the machine counts them; empty: nothing was.
-    pub event: String,
-    /// Number of samples.
-    pub samples: u64,
-    /// Stacks, each with its number of samples, a line each: `main;serve;read 17`.
-    pub folded: String,
-    /// Why there is none, or not a whole one.
-    pub refused: Option<String>,
-    /// The extra trial; `None`: not started.
-    pub record: Option<Box<Record>>,
 }
 
 /// A machine of a cluster, as it was when the run started.

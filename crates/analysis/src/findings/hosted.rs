@@ -1,4 +1,4 @@
-//! Servers in containers and companions: what each used, and where a server spent its time.
+//! Servers in containers and companions: what each used.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,21 +24,4 @@ pub struct HostedFinding {
     pub charged_max_bytes: Option<MedianRange>,
     /// Read from and written to block devices while measured, by its control group, bytes.
     pub io_bytes: Option<MedianRange>,
-}
-
-/// Where the server of a design point spent its time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProfileFinding {
-    /// The design point.
-    pub label: String,
-    /// What was sampled; empty: nothing.
-    pub event: String,
-    /// Number of samples.
-    pub samples: u64,
-    /// Functions with the largest part of all samples in themselves, with that part, a fraction.
-    pub hottest: Vec<(String, f64)>,
-    /// File of the flame graph, beside the page; `None`: there is none.
-    pub file: Option<String>,
-    /// Why there is no profile, or not a whole one.
-    pub refused: Option<String>,
 }

@@ -1,7 +1,6 @@
-//! Servers in containers, companions, and where servers spent their time.
+//! Servers in containers, and companions.
 
-use analysis::findings::{Findings, HostedFinding, MedianRange, ProfileFinding};
-use analysis::number;
+use analysis::findings::{Findings, HostedFinding, MedianRange};
 
 use super::cells::shown;
 use crate::document::{Block, Section, Table};
@@ -53,29 +52,4 @@ fn range(found: &Option<MedianRange>, unit: &str) -> String {
             format!("{} [{}, {}]", shown(*median, unit), shown(*min, unit), shown(*max, unit))
         }
     }
-}
-
-/// Profiles.
-pub(crate) fn profiles(f: &Findings) -> Option<Section> {
-    if f.profiles.is_empty() {
-        return None;
-    }
-    let heads =
-        ["design point", "samples", "most time in", "flame graph"].map(|head| (head.to_owned(), head == "samples"));
-    let mut section = Section::new("profiles", "Profiles");
-    let rows = f.profiles.iter().map(profile).collect();
-    section.all(Block::Table(Table::plain("", heads.to_vec(), rows)));
-    section.long(Block::Note("Each from one extra trial after the others, which is in no other number.".to_owned()));
-    Some(section)
-}
-
-fn profile(one: &ProfileFinding) -> Vec<String> {
-    let samples = if one.samples == 0 {
-        "–".to_owned()
-    } else {
-        format!("{} ({})", number::count(one.samples, "sample"), one.event)
-    };
-    let hottest = one.hottest.iter().map(|(name, share)| format!("{name} {:.0} %", 100.0 * share)).collect::<Vec<_>>();
-    let file = one.file.iter().chain(&one.refused).map(String::as_str).collect::<Vec<_>>().join("; ");
-    vec![one.label.clone(), samples, hottest.join(", "), file]
 }

@@ -55,7 +55,6 @@ pub(crate) fn nothing() -> Findings {
         over_requests: Vec::new(),
         inside: Vec::new(),
         hosted: Vec::new(),
-        profiles: Vec::new(),
         operations: Vec::new(),
         scope: None,
         states: None,
