@@ -13,8 +13,8 @@ use crate::number::{count, percent};
 use crate::places::places;
 use crate::value;
 
-/// Looked at beside what is asked.
-const ALSO: [&str; 6] =
+/// What is looked at of any two servers, beside what is asked of them.
+pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
 
 /// A difference of so many half-widths is shown in about 80 of 100 comparisons (simulated: 75 to 84).
@@ -228,7 +228,7 @@ pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[&Record], is_ove
     };
     let tests = of(&pairs, &conditions, questions);
     let differs = conditions.iter().map(|condition| Condition { bound: 1.0, ..*condition }).collect::<Vec<_>>();
-    let also = ALSO.into_iter().filter_map(Metric::named).filter(|metric| {
+    let also = MAIN_METRICS.into_iter().filter_map(Metric::named).filter(|metric| {
         let is_asked = |condition: &Condition| condition.metric.name == metric.name && condition.bound == 1.0;
         findings.metric_info(metric.name).is_some() && !conditions.iter().any(is_asked)
     });

@@ -3,6 +3,7 @@
 use study::plan::{Level, Point};
 use study::record::{IdlePolicy, Record, Run};
 
+use crate::gate::MAIN_METRICS;
 use crate::analyze::analyze;
 use crate::findings::{
     Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MetricInfo, PointValue, Row,
@@ -227,10 +228,6 @@ fn value(row: &Row, metric: &str) -> Option<PointValue> {
     })
 }
 
-/// The metrics of two runs beside each other, where either has them.
-const SIDE_BY_SIDE: [&str; 6] =
-    ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
-
 /// Two stored runs beside each other. Nothing is refused, and nothing is judged: [`SideBySide::reasons`] says why.
 pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let findings = runs.each_ref().map(|(run, records)| analyze(run, records));
@@ -239,7 +236,7 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let heads = [0, 1].map(|at| head(both(at).0, both(at).1));
     // The metric of each study, too.
     let own = findings.iter().map(|findings| findings.metric.as_str());
-    let names = SIDE_BY_SIDE.into_iter().chain(own).collect::<Vec<_>>();
+    let names = MAIN_METRICS.into_iter().chain(own).collect::<Vec<_>>();
     let known =
         |name: &str| names.contains(&name) && findings.iter().any(|findings| findings.metric_info(name).is_some());
     let metrics =

@@ -1,6 +1,7 @@
 //! The server's side of a trial: what is started, watched, read and stopped on the server's machine. The lab does it here, or a node on its own
 //! machine; both drive a [`Subject`] the same way.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -16,7 +17,7 @@ use study::{WarningKind, words};
 use crate::companion::{self, Companion, Kept};
 use crate::container::Image;
 use crate::end::{End, failed, saying};
-use crate::process::Child;
+use crate::process::{Child, Supervisor};
 use crate::proxy::{Place, Proxy};
 use crate::sample::{Reading, Sampler};
 use crate::server::{Ground, Server, Started};

@@ -245,7 +245,7 @@ fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<
         output::data(&text)?;
         return Ok(Exit::Fine);
     }
-    carry_out(args, decision, trees, |host_cpus, cluster| {
+    carry_out(args, trees, |host_cpus, cluster| {
         let study = StudyArgs {
             study: "compare".to_owned(),
             quick: false,
@@ -294,7 +294,7 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
         mistakes.add(format!("`{}` twice: nothing to compare", levels[0]), None);
     }
     mistakes.end()?;
-    carry_out(args, decision, None, |host_cpus, cluster| {
+    carry_out(args, None, |host_cpus, cluster| {
         let study =
             StudyArgs { study: study.to_owned(), quick: false, full: false, sets: args.sets.clone(), seed: args.seed };
         let mut opened = study_file::open(&study, host_cpus, cluster)?;
@@ -454,11 +454,9 @@ fn folder_before(args: &CompareArgs) -> Result<Option<(PathBuf, [String; 2])>, P
 /// Runs the pairs and says what they say.
 fn carry_out(
     args: &CompareArgs,
-    decision: &Decision,
     trees: Option<&Trees>,
     open: impl FnOnce(u32, Option<&lab::cluster::Cluster>) -> Result<Opened, Problem>,
 ) -> Done {
-    let _ = decision;
     let interrupted = signals::interrupted()?;
     let stopped = || signals::is_set(&interrupted);
     let (cluster, host_cpus) = run::machine_of(&args.how, None, &stopped)?;
@@ -536,8 +534,21 @@ fn resume_line(run: &str) -> String {
     study::words::join(&words)
 }
 
-/// Two stored runs.
+/// Two stored runs side by side. They ran at different times, so nothing is decided.
 fn stored(args: &CompareArgs) -> Done {
-    let _ = args;
-    Err(Problem::text(Exit::Usage, "stored runs: not yet"))
+    let store = store::Store::open_existing(&args.how.store.store)?;
+    let read = |name: &String| -> Result<_, Problem> {
+        let run = store.run(name)?;
+        let mut records = store.records(&run.id)?;
+        analysis::judge_again(&run, &mut records);
+        Ok((run, records))
+    };
+    let [base, head] = [&args.what[0], &args.what[1]].map(read);
+    let found = analysis::side_by_side(&[base?, head?]);
+    match args.how.store.json {
+        true => output::json(&found)?,
+        false => output::data(&report::side_by_side_terminal(&found, &crate::report::style(false)))?,
+    }
+    let skips = args.undecided == study::gate::Undecided::Skip;
+    Ok(if skips { Exit::Skip } else { Exit::Fine })
 }
