@@ -14,6 +14,10 @@ def tap(name):
 namespace, name, ms = sys.argv[1:]
 libc = ctypes.CDLL(None, use_errno=True)
 libc.prctl(29, 1, 0, 0, 0)  # PR_SET_TIMERSLACK
+try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # Else a busy machine is a longer link.
+except PermissionError:
+    pass
 here = tap(name)
 assert libc.setns(os.open(f"/run/netns/{namespace}", os.O_RDONLY), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
 there = tap("eth0")

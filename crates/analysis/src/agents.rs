@@ -386,7 +386,8 @@ fn cause(
     let measurement = &agents[at].measurement;
     let is_occupied = bottleneck::is_occupied(measurement);
     // What most of the others lack as well does not set it apart, unless nothing else does.
-    let alike = agents.iter().enumerate().filter(|(other, agent)| *other != at && bottleneck::is_occupied(&agent.measurement));
+    let alike =
+        agents.iter().enumerate().filter(|(other, agent)| *other != at && bottleneck::is_occupied(&agent.measurement));
     let is_alone = alike.count() * 2 < agents.len() - 1;
     let occupied = || ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
     if is_occupied && is_alone {
@@ -720,6 +721,10 @@ mod tests {
         assert_eq!(judge_agents(&record, &known).map_limits(), limits, "late in sending, as all of them are");
         let (limit, reason) = judge(&record, &known);
         assert_eq!(limit, Limit::Network, "{reason}");
+        // What all three lack does not set one apart.
+        let mut late = record.clone();
+        late.agents[1].measurement = Box::new(lag(*late.agents[1].measurement.clone()));
+        assert_eq!(judge(&late, &known), (limit, reason.clone()));
         assert!(
             reason.starts_with("l2: its p50 is ") && reason.ends_with(": round trip 4.10 ms, the shortest 20.7 µs"),
             "{reason}"
