@@ -96,6 +96,17 @@ fn what_flags_leave_open_follows_from_the_others() {
 }
 
 #[test]
+fn a_question_names_the_script_of_an_interpreter() {
+    for (command, named) in [
+        ("perl a/server.pl {port}", "How fast is server.pl,"),
+        ("./server -p {port}", "How fast is server,"),
+        ("go run . {port}", "How fast is go,"),
+    ] {
+        assert!(text::of(&drafted(&[("command", command)], 2), "x").contains(named), "{command}");
+    }
+}
+
+#[test]
 fn answers_stand_in_for_flags() {
     let mut asked = InitArgs::default();
     ask::ask_in(&mut asked, &mut "tow\nversions\n\n./old\n./new\n0\n8080\n\n/health\n".as_bytes()).unwrap();

@@ -18,10 +18,13 @@ fn text(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
-/// What a command starts, short enough for a question.
+/// What a command starts, short enough for a question: of `perl server.pl` the script.
 fn program(command: &str) -> String {
-    let first = words::split(command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default();
-    Path::new(&first).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    let words = words::split(command).unwrap_or_default();
+    let is_script = |word: &&String| !word.starts_with('-') && Path::new(word).extension().is_some();
+    let script = words.get(1).filter(is_script).filter(|_| !words[0].contains('/'));
+    let named = script.or(words.first()).map(Path::new).and_then(Path::file_name);
+    named.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// The name of a proxy in the study: of its program, what a key may have.
