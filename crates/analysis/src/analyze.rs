@@ -8,8 +8,8 @@ use study::record::{IdlePolicy, Record, Run, RunState};
 
 use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, Warning};
 use crate::{
-    added, agents, answer, asked, comparisons, effects, enough, flags, gate, hosted, inside, method, miss_ratio, operations,
-    over_requests, probes, row, scalability, scope, states, unfinished, value, visible, warning,
+    added, agents, answer, asked, comparisons, effects, enough, flags, gate, hosted, inside, method, miss_ratio,
+    operations, over_requests, probes, row, scalability, scope, states, unfinished, value, visible, warning,
 };
 
 /// What a run has found. `records` are its trials, in any order; those of a point that the plan does not have are left out, with

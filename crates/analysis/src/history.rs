@@ -3,12 +3,12 @@
 use study::plan::{Level, Point};
 use study::record::{IdlePolicy, Record, Run};
 
-use crate::gate::MAIN_METRICS;
 use crate::analyze::analyze;
 use crate::findings::{
     Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MetricInfo, PointValue, Row,
     RunHead, SideBySide, SidePoint, Step,
 };
+use crate::gate::MAIN_METRICS;
 use crate::number::{count, estimate};
 use crate::suggest::{self, Suggestion};
 

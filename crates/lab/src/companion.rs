@@ -125,7 +125,7 @@ pub(crate) fn start<'a>(
 fn one(plan: &CompanionPlan, cpus: &[u32], ground: Ground<'_>, used: &mut ProxyUse) -> Result<Started, End> {
     let who = format!("companion `{}`: ", plan.name);
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let container = subject::container(plan.container.as_ref(), ground, &mut used.used)
+    let container = subject::container(plan.container.as_ref(), ground.supervisor, &mut used.used)
         .map_err(|why| failed(FailureKind::Unrunnable, format!("{who}{why}")))?;
     let inside = plan.container.as_ref().and_then(|container| container.publish);
     let fill =
