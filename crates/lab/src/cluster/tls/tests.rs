@@ -12,6 +12,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConnection, ServerConfig, ServerConnection, StreamOwned};
 
 use super::certificate::{NAME, fingerprint, trust};
+use super::listener::HALF_OPEN_MAX;
 use super::{Event, JoinError, Joining, Listener, Pipes, REFUSALS_TOLD, Why, join};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -219,6 +220,36 @@ fn strangers_without_tls_are_refused() {
         assert!(matches!(why, Why::Tls(_)), "{why:?}");
     }
     assert_eq!(stranger(|known| drop(says(known, b""))), Why::Ended);
+}
+
+#[test]
+fn an_older_version_of_tls_is_refused() {
+    let why = stranger(|known| {
+        let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS12])
+            .unwrap()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        let mut tls = ClientConnection::new(Arc::new(config), ServerName::try_from(NAME).unwrap()).unwrap();
+        let mut stream = TcpStream::connect(known.address).unwrap();
+        let told = std::iter::from_fn(|| Some(tls.complete_io(&mut stream))).find_map(Result::err).unwrap();
+        assert!(told.to_string().contains("ProtocolVersion"), "{told}");
+    });
+    assert!(matches!(why, Why::Tls(_)), "{why:?}");
+}
+
+/// Each holds its connection and says nothing. Those that the lab holds are bounded, and a node that comes behind them is let in.
+#[test]
+fn a_flood_keeps_no_node_out() {
+    let (known, joining) = lab(&[None]);
+    let flood = (0..300).map(|_| TcpStream::connect(known.address).unwrap()).collect::<Vec<_>>();
+    let _node = known.join(0).unwrap();
+    for _ in 0..REFUSALS_TOLD {
+        assert_eq!(refused(&joining), Why::Slow);
+    }
+    assert_eq!(joined(&joining).0, 0);
+    let (refused, missing) = over(&joining);
+    assert!(refused as usize >= flood.len() - HALF_OPEN_MAX && missing.is_empty(), "{refused} refused");
 }
 
 #[test]
