@@ -23,6 +23,7 @@ pub(crate) fn nothing() -> Findings {
         version: FINDINGS_VERSION,
         asked: String::new(),
         comparisons: Vec::new(),
+        gate: None,
         trends: Vec::new(),
         run: String::new(),
         started: String::new(),
