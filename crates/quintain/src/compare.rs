@@ -190,6 +190,7 @@ fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], m
         ("workload", workload),
         ("warmup", text(&args.warmup)),
         ("stop", text(&args.duration)),
+        ("window", window(&args.duration).map(Value::String)),
     ]);
     let gate = table([
         ("of", text(FACTOR)),
@@ -214,6 +215,12 @@ fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], m
         ("trials", Some(Value::Table(table([("stop", Some(Value::Table(stop)))])))),
     ]);
     study.to_string()
+}
+
+/// The length of windows where trials are too short for two of the usual ones.
+fn window(duration: &str) -> Option<String> {
+    let ns = units::duration_ns(duration).ok()?;
+    (ns < 2 * study::limits::WINDOW_NS).then(|| format!("{}us", (ns / 2_000).max(1_000)))
 }
 
 /// Protocol and path of a URL without host and port.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const SERVER: &str = "quintain serve pingpong -p {port}";
 /// Ten pairs of short trials on whatever CPUs there are: a first look.
-const SHORT: [&str; 10] = [
+const SHORT: [&str; 8] = [
     "--max-pairs",
     "10",
     "-d",
@@ -17,8 +17,6 @@ const SHORT: [&str; 10] = [
     "5ms",
     "--set",
     "load.share_cpus=true",
-    "--set",
-    "load.window=10ms",
 ];
 
 fn compare(folder: &Folder, args: &[&str]) -> Ran {

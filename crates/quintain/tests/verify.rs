@@ -174,8 +174,7 @@ fn a_server_that_breaks_its_contract_is_a_row_of_the_study_that_names_the_case()
         [factors]
         kind = ["wrong-words"]
         [trials]
-        min = 1
-        max = 1
+        stop = { max = 1 }
     "#;
     folder.write("right.toml", study);
     let ran = folder.quintain(&["run", "right.toml"]);

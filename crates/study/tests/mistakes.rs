@@ -388,7 +388,7 @@ fn variants() {
         hint: did you mean `command`?
     17:1: unknown key `variants` in `subject.variants.a`
         here: "variants"
-        hint: available: `build`, `command`, `image`, `engine`, `publish`, `options`, `cpus`, `directory`, `environment`, `port`, `ready_timeout`, `stop_timeout`
+        hint: available: `build`, `command`, `image`, `engine`, `publish`, `options`, `cpus`, `directory`, `environment`, `port`, `ready_timeout`, `stop_timeout`, `verify`
     "#);
     insta::assert_snapshot!(mistakes(&plus("other = [\"a\", 3]\n[subject.variants.a]\ncommand = \"{other}\"\n")), @r#"
     14:19: variant `a` is a level of `other` and `server`

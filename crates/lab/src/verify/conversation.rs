@@ -32,6 +32,7 @@ struct Question<'c> {
     values: Values,
     /// `request 2 of 3`; empty where there is one.
     place: String,
+    is_first: bool,
 }
 
 /// Holds a case; the first thing that is wrong is the error.
@@ -53,7 +54,8 @@ pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(
             } else {
                 format!("request {} of {}: ", number + 1, questions.len())
             };
-            compose(&case.requests[at], values, server, place)
+            let asked = compose(&case.requests[at], values, server, place)?;
+            Ok(Question { is_first: number == 0, ..asked })
         };
         // Where every position is tried, the longest request says how many there are.
         let length = match (&case.split, case.pipelined) {
@@ -247,6 +249,9 @@ impl Talk<'_, '_> {
         match &asked.of.expect {
             Expect::Http(expect) => {
                 let response = client.response(asked.is_head)?;
+                if asked.is_first && self.case.skip_status == Some(response.status) {
+                    return Err(Trouble::NotChecked(format!("the first response has the status {}", response.status)));
+                }
                 Ok(self.compare(expect, asked, &response)?)
             }
             Expect::Text(template) => exact(client, fill(template).as_bytes()),
@@ -438,5 +443,5 @@ fn compose<'c>(of: &'c Request, values: Values, server: &Server<'_>, place: Stri
             ((head + "\r\n" + &body).into_bytes(), method == "HEAD")
         }
     };
-    Ok(Question { of, bytes, is_head, values, place })
+    Ok(Question { of, bytes, is_head, values, place, is_first: false })
 }

@@ -46,8 +46,8 @@ pub(crate) enum Cpus {
 /// The subject of one design point, and the processors it is to have; `None` only where a mistake was reported.
 pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
     let subject = &with_variant(subject);
-    let (plan, cpus) = (server(subject), cpus(subject));
-    Some((plan?, cpus?))
+    let (plan, cpus, verify) = (server(subject), cpus(subject), verify(subject));
+    Some((SubjectPlan { verify: verify?, ..plan? }, cpus?))
 }
 
 /// A server, process or container: of the subject, or of a companion. Its processors are not read here.
@@ -76,7 +76,6 @@ pub(super) fn server(subject: &Section) -> Option<SubjectPlan> {
     let build = build(subject);
     let (ready, stop) = (subject.duration_ns("ready_timeout"), subject.duration_ns("stop_timeout"));
     let (directory, environment) = (optional(subject, "directory"), environment(subject));
-    let verify = verify(subject);
     Some(SubjectPlan {
         build: build?,
         command: command?,
@@ -89,7 +88,7 @@ pub(super) fn server(subject: &Section) -> Option<SubjectPlan> {
         port: if has_port { Some(u16::try_from(port?).expect("its bounds fit 16 bits")) } else { None },
         ready_timeout_ns: ready?,
         stop_timeout_ns: stop?,
-        verify: verify?,
+        verify: None,
     })
 }
 
