@@ -11,6 +11,7 @@ mod cli;
 mod cluster;
 mod contract;
 mod doctor;
+mod export;
 mod find;
 mod generator;
 mod help;
