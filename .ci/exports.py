@@ -17,7 +17,8 @@ import tempfile
 
 quintain = str(pathlib.Path(sys.argv[1]).resolve())
 failed = []
-folder = pathlib.Path(tempfile.mkdtemp())
+temporary = tempfile.TemporaryDirectory()
+folder = pathlib.Path(temporary.name)
 STUDY = r"""
 question = "Do other tools read it?"
 [subject]

@@ -1224,6 +1224,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_latencies_says_its_kind() {
+        assert_eq!(hdr_file("a.b/c.hgrm").unwrap().kind, LatencyFile::Percentiles);
+        assert_eq!(hdr_file("c.hlog").unwrap().kind, LatencyFile::Log);
+        for wrong in ["", "hlog", "c.txt", ".hgrm"] {
+            assert!(hdr_file(wrong).unwrap_err().starts_with("expected a name that ends in `.hgrm`"), "{wrong}");
+        }
+    }
+
+    #[test]
     fn processors_are_lists_of_ranges() {
         assert_eq!(cpu_list("0-2,8,1").unwrap().0, [0, 1, 2, 8]);
         for wrong in ["", "a", "3-1", ",", "-1", "0-99999"] {
