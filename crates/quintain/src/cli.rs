@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use report::export::{EXPORTS, Export, LatencyFile};
 use study::keys::{LOAD, words};
 use study::spec::{Connection, Identities};
 use study::workload::trace;
@@ -672,6 +674,9 @@ pub(crate) struct LoadArgs {
     /// Print one JSON object
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Write the latencies as an HdrHistogram: percentiles in ms to FILE.hgrm, or a log in ns to FILE.hlog
+    #[arg(long, value_name = "FILE", value_parser = hdr_file, conflicts_with = "find", help_heading = OUTPUT)]
+    pub(crate) hdr: Option<HdrFile>,
     /// Suppress progress and notes
     #[arg(short = 'q', long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
@@ -1214,9 +1219,12 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Output format
-    #[arg(short = 'f', long, value_enum, default_value_t = Format::Terminal, conflicts_with_all = ["json", "raw"])]
+    #[arg(short = 'f', long, value_enum, default_value_t = Format::Own(Form::Terminal), conflicts_with_all = ["json", "raw"])]
     pub(crate) format: Format,
-    /// Write to this file instead of stdout
+    /// Trial to show with `--format trace`, by its place in the order of the run, from 0 [default: the first with a measurement]
+    #[arg(long, value_name = "N", conflicts_with_all = ["json", "raw"])]
+    pub(crate) trial: Option<u32>,
+    /// Write to this file instead of stdout; with a format of several files, to this directory
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Raw data in the original tool's format: `volley` gives `server clients cores mean stddev num_samples`, `whip` writes `bytes clientcalls memory times` of each
@@ -1341,8 +1349,34 @@ pub(crate) struct HistoryArgs {
     pub(crate) store: StoreArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// What a report is rendered as.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Format {
+    Own(Form),
+    /// For another tool.
+    Export(&'static Export),
+}
+
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
+            let own = Form::value_variants().iter().copied().map(Format::Own);
+            own.chain(EXPORTS.iter().map(Format::Export)).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Format::Own(form) => form.to_possible_value(),
+            Format::Export(export) => Some(PossibleValue::new(export.name).help(export.text)),
+        }
+    }
+}
+
+/// Quintain's own forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
     Terminal,
     Html,
     #[value(alias = "markdown")]
@@ -1539,6 +1573,23 @@ fn within(text: &str, most: u32) -> Result<u32, String> {
     }
 }
 
+/// A file of latencies, of the kind that its name says.
+#[derive(Clone, Debug)]
+pub(crate) struct HdrFile {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: LatencyFile,
+}
+
+fn hdr_file(text: &str) -> Result<HdrFile, String> {
+    let path = PathBuf::from(text);
+    let kind = match path.extension().and_then(std::ffi::OsStr::to_str) {
+        Some("hgrm") => LatencyFile::Percentiles,
+        Some("hlog") => LatencyFile::Log,
+        _ => return Err("expected a name that ends in `.hgrm` (percentiles) or `.hlog` (log)".to_owned()),
+    };
+    Ok(HdrFile { path, kind })
+}
+
 fn clients(text: &str) -> Result<u32, String> {
     within(text, study::limits::CLIENTS_MAX)
 }
@@ -1615,6 +1666,15 @@ mod tests {
     #[test]
     fn flags_are_consistent() {
         <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn a_file_of_latencies_says_its_kind() {
+        assert_eq!(hdr_file("a.b/c.hgrm").unwrap().kind, LatencyFile::Percentiles);
+        assert_eq!(hdr_file("c.hlog").unwrap().kind, LatencyFile::Log);
+        for wrong in ["", "hlog", "c.txt", ".hgrm"] {
+            assert!(hdr_file(wrong).unwrap_err().starts_with("expected a name that ends in `.hgrm`"), "{wrong}");
+        }
     }
 
     #[test]

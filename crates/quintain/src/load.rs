@@ -78,6 +78,15 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(path) = &args.journey.calls {
         journey::write_calls(path, &measurement)?;
     }
+    if let Some(file) = &args.hdr {
+        // Measuring has just ended.
+        let start_s = lab::clock::unix_seconds().saturating_sub(measurement.duration_ns / 1_000_000_000);
+        let start = Duration::from_secs(start_s);
+        match report::export::latency_file(&measurement, file.kind, &name, start) {
+            Some(text) => output::file(&file.path, text)?,
+            None => output::message(&format!("no latency to write to `{}`", file.path.display())),
+        }
+    }
     if args.json {
         let json = report::load_json(&measurement, &agents, &name);
         output::data(&json.map_err(|error| Problem::new(Exit::Machine, error))?)?;

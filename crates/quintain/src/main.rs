@@ -13,6 +13,7 @@ mod cluster;
 mod compare;
 mod contract;
 mod doctor;
+mod export;
 mod find;
 mod generator;
 mod help;

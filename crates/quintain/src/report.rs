@@ -7,9 +7,9 @@ use report::Background;
 use store::Store;
 use study::record::{Record, Run, RunState};
 
-use crate::cli::{Format, Raw, ReportArgs};
+use crate::cli::{Form, Format, Raw, ReportArgs};
 use crate::message::{Done, Exit, Problem};
-use crate::{output, references};
+use crate::{export, output, references};
 
 pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
@@ -30,20 +30,33 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         raw_whip(&run, &records, args.folder.as_deref())?;
         return Ok(exit);
     }
-    let format = if args.store.json { Format::Json } else { args.format };
-    let text = match (args.raw, format) {
+    let form = match (args.store.json, args.format) {
+        (false, Format::Export(format)) => {
+            export::write(
+                format,
+                &args,
+                &store,
+                &export::Chosen { run: &run, records: &records, findings: &findings },
+            )?;
+            return Ok(exit);
+        }
+        _ if args.trial.is_some() => return Err(export::trial_of_no_trace()),
+        (true, _) => Form::Json,
+        (false, Format::Own(form)) => form,
+    };
+    let text = match (args.raw, form) {
         (Some(_), _) => analysis::volley(&run, &records),
-        (None, Format::Terminal) => report::terminal(&findings, &style(args.out.is_some())),
-        (None, Format::Html) => report::html(&findings).map_err(|error| Problem::new(Exit::Machine, error))?,
-        (None, Format::Md) => report::markdown(&findings),
-        (None, Format::Csv) => report::csv(&findings),
-        (None, Format::CsvTrials) => report::csv_trials(&findings),
-        (None, Format::CsvEffects) => report::csv_effects(&findings),
-        (None, Format::CsvMissRatio) => report::csv_miss_ratios(&findings),
-        (None, Format::CsvAdded) => report::csv_added(&findings),
-        (None, Format::CsvOverRequests) => report::csv_over_requests(&findings),
-        (None, Format::Json) => json(&findings)?,
-        (None, Format::Records) => json(&serde_json::json!({ "run": run, "records": records }))?,
+        (None, Form::Terminal) => report::terminal(&findings, &style(args.out.is_some())),
+        (None, Form::Html) => report::html(&findings).map_err(|error| Problem::new(Exit::Machine, error))?,
+        (None, Form::Md) => report::markdown(&findings),
+        (None, Form::Csv) => report::csv(&findings),
+        (None, Form::CsvTrials) => report::csv_trials(&findings),
+        (None, Form::CsvEffects) => report::csv_effects(&findings),
+        (None, Form::CsvMissRatio) => report::csv_miss_ratios(&findings),
+        (None, Form::CsvAdded) => report::csv_added(&findings),
+        (None, Form::CsvOverRequests) => report::csv_over_requests(&findings),
+        (None, Form::Json) => json(&findings)?,
+        (None, Form::Records) => json(&serde_json::json!({ "run": run, "records": records }))?,
     };
     // With figures alone, nothing else was asked for.
     match (&args.out, &args.figures) {

@@ -69,6 +69,19 @@ fn a_study_runs_from_file_to_every_form_of_report() {
         let out = folder.quintain(&["report", "-f", format]).expect(0).out;
         assert!(out.contains(words), "{format}: {out}");
     }
+    for (format, words) in [("bencher", "\"throughput\""), ("hdr", "#[StartTime: "), ("trace", "\"traceEvents\"")] {
+        let out = folder.quintain(&["report", "-f", format]).expect(0).out;
+        assert!(out.contains(words), "{format}: {out}");
+    }
+    let ran = folder.quintain(&["report", "-f", "github-benchmark"]).expect(2);
+    let told = "error: `--format github-benchmark` has 2 files here, and stdout takes one\n\nhint: `-o DIR` writes them to a directory\n";
+    assert_eq!(ran.err, told);
+    let ran = folder.quintain(&["report", "-f", "github-benchmark", "-o", "github"]).expect(0);
+    assert!(folder.path().join("github/customSmallerIsBetter.json").exists(), "{}", ran.err);
+    let ran = folder.quintain(&["report", "-f", "trace", "--trial", "99"]).expect(2);
+    assert!(ran.err.contains("has no trial 99: it has 0 to "), "{}", ran.err);
+    let ran = folder.quintain(&["report", "--trial", "1"]).expect(2);
+    assert!(ran.err.starts_with("error: `--trial` is only valid with `--format trace`"), "{}", ran.err);
     let raw = folder.quintain(&["report", "--raw", "volley"]).expect(0).out;
     assert_eq!(raw.lines().next().unwrap().split_whitespace().count(), 6, "{raw}");
     folder.quintain(&["report", "--figures", "figures"]).expect(0);

@@ -347,12 +347,12 @@ fn levels(findings: &Findings, row: &Row) -> impl Iterator<Item = String> {
 }
 
 /// The shortest text that reads back as the same float.
-fn number(value: Option<f64>) -> String {
+pub(crate) fn number(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or(String::new(), |value| value.to_string())
 }
 
 /// RFC 4180, but lines end with a line feed alone.
-fn line(cells: &[String]) -> String {
+pub(crate) fn line(cells: &[String]) -> String {
     let quoted = |cell: &String| match cell.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.clone(),

@@ -9,6 +9,7 @@
 mod chart;
 mod csv;
 mod document;
+pub mod export;
 mod figure;
 mod find;
 mod history;

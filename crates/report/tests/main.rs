@@ -2,6 +2,7 @@
 //!
 //! One binary: each more would be linked, and run, on its own.
 
+mod exports;
 mod forms;
 mod hostile;
 mod schemas;

@@ -1,0 +1,242 @@
+//! HdrHistogram's two formats: percentiles as text (`.hgrm`), histograms in a log (`.hlog`).
+//!
+//! An HdrHistogram with three significant digits that begins at 1 has the buckets of [`stats::Histogram`] with its usual precision: one for
+//! each integer below 2048, and 1024 in every octave from there. Coarser buckets are counted where quintain reads them, at their midpoint.
+//! Either way every count is kept.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use analysis::Findings;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use study::record::{Censored, Measurement, Record};
+
+use super::File;
+use super::names::{self, file, measured};
+
+const SIGNIFICANT_DIGITS: u8 = 3;
+/// Readers in Java count in signed numbers.
+const VALUE_MAX: u64 = i64::MAX as u64;
+/// Steps on each half of the way to 100 %, as HdrHistogram has them where nobody asks for others.
+const TICKS: u32 = 5;
+/// Percentiles are in milliseconds, as wrk2 and HdrHistogram's plotter have them.
+const TEXT_UNIT_NS: f64 = 1e6;
+
+/// The same counts in an HdrHistogram.
+fn hdr(histogram: &stats::Histogram) -> Histogram<u64> {
+    let highest = histogram.max().unwrap_or(0).clamp(stats::histogram::HIGHEST_NS, VALUE_MAX);
+    let mut hdr = Histogram::new_with_bounds(1, highest, SIGNIFICANT_DIGITS).expect("three digits from 1 on");
+    let (min, max) = (histogram.min().unwrap_or(0), histogram.max().unwrap_or(0));
+    for (low, high, count) in histogram.iter_buckets() {
+        // Saturated values are only known not to exceed the largest.
+        let value = if low > stats::histogram::HIGHEST_NS { high } else { (low + (high - low) / 2).clamp(min, max) };
+        hdr.record_n(value.min(highest), count).expect("the largest value is in range");
+    }
+    hdr
+}
+
+/// As HdrHistogram's outputPercentileDistribution writes it, but with all digits of a nanosecond.
+fn percentiles(histogram: &stats::Histogram, unanswered: u64) -> String {
+    let hdr = hdr(histogram);
+    let ms = |ns: f64| ns / TEXT_UNIT_NS;
+    let mut text = format!("{:>14} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
+    let mut total = 0_u64;
+    // Writing to a string cannot fail.
+    for step in hdr.iter_quantiles(TICKS) {
+        total = total.saturating_add(step.count_since_last_iteration());
+        let quantile = step.quantile_iterated_to();
+        let _ = write!(text, "{:14.6} {quantile:14.12} {total:10}", ms(step.value_iterated_to() as f64));
+        let _ = if quantile < 1.0 { writeln!(text, " {:14.2}", 1.0 / (1.0 - quantile)) } else { writeln!(text) };
+    }
+    let (mean, stddev) = (histogram.mean().unwrap_or(0.0), histogram.stddev().unwrap_or(0.0));
+    let _ = writeln!(text, "#[Mean    = {:14.6}, StdDeviation   = {:14.6}]", ms(mean), ms(stddev));
+    let max = ms(histogram.max().unwrap_or(0) as f64);
+    let _ = writeln!(text, "#[Max     = {max:14.6}, Total count    = {:14}]", histogram.len());
+    let _ = writeln!(text, "#[Buckets = {:14}, SubBuckets     = {:14}]", hdr.buckets(), 2048);
+    if unanswered > 0 {
+        let _ = writeln!(text, "# {}", without(unanswered));
+    }
+    text
+}
+
+/// What a histogram lacks, which quintain's own quantiles allow for.
+fn without(unanswered: u64) -> String {
+    format!(
+        "{} without a response when measuring ended: not counted here",
+        analysis::number::count(unanswered, "request")
+    )
+}
+
+fn unanswered(censored: Option<&Censored>) -> u64 {
+    censored.map_or(0, Censored::len)
+}
+
+fn read(stored: &study::record::Histogram) -> Option<stats::Histogram> {
+    stats::Histogram::try_from(stored).ok().filter(|histogram| !histogram.is_empty())
+}
+
+/// Percentiles of each design point, all its trials merged.
+pub(super) fn hgrm(findings: &Findings) -> Vec<File> {
+    let one = |(name, row): (String, &analysis::findings::Row)| {
+        let latency = read(row.latency.as_ref()?)?;
+        let text = percentiles(&latency, unanswered(row.censored.as_deref()));
+        Some(File { name: file(&name, row, "hgrm"), text })
+    };
+    measured(findings).filter_map(one).collect()
+}
+
+/// A line of a log.
+struct Interval<'a> {
+    tag: String,
+    /// Since 1970.
+    start: Duration,
+    measurement: &'a Measurement,
+}
+
+/// Every trial with a measurement, in the order they ran.
+pub(super) fn hlog(findings: &Findings, records: &[Record]) -> Vec<File> {
+    let mut records = records.iter().collect::<Vec<_>>();
+    records.sort_by_key(|record| record.order);
+    let interval = |record: &'_ Record| {
+        let is_of = |row: &&analysis::findings::Row| row.point == record.point && row.idle == Some(record.idle);
+        let row = findings.rows.iter().find(is_of)?;
+        let start = Duration::from_secs(unix_seconds(&record.started)?);
+        Some((names::name(findings, row), start.saturating_add(Duration::from_nanos(record.subject.measured_from_ns))))
+    };
+    let intervals = records.into_iter().filter_map(|record| {
+        let (tag, start) = interval(record)?;
+        Some(Interval { tag, start, measurement: record.measurement()? })
+    });
+    let name = format!("{}.hlog", names::word(&findings.run));
+    log(&intervals.collect::<Vec<_>>()).map(|text| File { name, text }).into_iter().collect()
+}
+
+/// `None` where nothing was answered.
+fn log(intervals: &[Interval<'_>]) -> Option<String> {
+    let intervals = intervals.iter().filter_map(|found| Some((found, read(found.measurement.latency())?)));
+    let intervals = intervals.collect::<Vec<_>>();
+    let began = intervals.iter().map(|(found, _)| found.start).min()?;
+    let mut text = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder.add_comment("[Histogram log format version 1.3]");
+    builder.add_comment("latency in ns, quintain");
+    builder.with_start_time(std::time::SystemTime::UNIX_EPOCH.checked_add(began)?);
+    builder.with_max_value_divisor(TEXT_UNIT_NS);
+    // Writing to memory cannot fail, and a serializer refuses no histogram that could be made.
+    let mut writer = builder.begin_log_with(&mut text, &mut serializer).ok()?;
+    for (found, latency) in &intervals {
+        let length = Duration::from_nanos(found.measurement.duration_ns);
+        writer.write_histogram(&hdr(latency), found.start, length, Tag::new(&found.tag)).ok()?;
+        let unanswered = unanswered(found.measurement.censored.as_deref());
+        if unanswered > 0 {
+            writer.write_comment(&without(unanswered)).ok()?;
+        }
+    }
+    drop(writer);
+    String::from_utf8(text).ok()
+}
+
+/// A file that `quintain load --hdr` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyFile {
+    /// Percentiles, `.hgrm`.
+    Percentiles,
+    /// A log of one interval, `.hlog`.
+    Log,
+}
+
+/// Latencies of one load for such a file; `None`: nothing was answered. `start`: when measuring began, since 1970.
+pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, start: Duration) -> Option<String> {
+    match kind {
+        LatencyFile::Percentiles => {
+            Some(percentiles(&read(measurement.latency())?, unanswered(measurement.censored.as_deref())))
+        }
+        LatencyFile::Log => log(&[Interval { tag: names::word(name), start, measurement }]),
+    }
+}
+
+/// Seconds since 1970 of `2026-11-20T21:05:00Z`, the only way that records write a time; `None` for any other.
+fn unix_seconds(text: &str) -> Option<u64> {
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
+    let is_shaped = text.len() == 20 && text.ends_with('Z') && text.get(10..11) == Some("T");
+    let (year, month, day) = is_shaped.then(|| Some((number(0, 4)?, number(5, 7)?, number(8, 10)?)))??;
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    // Days by Howard Hinnant's algorithm: years begin in March, so that a leap day is the last of its year.
+    let shifted_year = if month <= 2 { year.checked_sub(1)? } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
+    let days = shifted_year * 365 + shifted_year / 4 - shifted_year / 100 + shifted_year / 400 + day_of_year;
+    days.checked_sub(719_468).map(|days| days * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::Deserializer;
+    use proptest::prelude::*;
+
+    fn of(values: &[u64], precision: u8) -> stats::Histogram {
+        let mut histogram = stats::Histogram::with_precision(precision);
+        values.iter().for_each(|&ns| histogram.record(ns));
+        histogram
+    }
+
+    #[test]
+    fn times() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2000-02-29T12:00:01Z", Some(951_825_601)),
+            ("2026-11-20T21:05:00Z", Some(1_795_208_700)),
+            ("2026-11-20 21:05:00Z", None),
+            ("0000-01-01T00:00:00Z", None),
+            ("", None),
+            ("ääääääääää", None),
+        ] {
+            assert_eq!(unix_seconds(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn percentiles_are_lines_of_four_columns() {
+        let text = percentiles(&of(&(1..=1000).map(|ms| ms * 1_000_000).collect::<Vec<_>>(), 10), 2);
+        let lines = text.lines().collect::<Vec<_>>();
+        assert_eq!(lines[0], "         Value     Percentile TotalCount 1/(1-Percentile)");
+        assert_eq!(lines[2], "      1.000447 0.000000000000          1           1.00");
+        assert_eq!(lines[7], "    500.170751 0.500000000000        500           2.00");
+        assert!(text.contains("   1000.341503 1.000000000000       1000\n#[Mean    =     500.500000, StdDeviation   =     288.819436]\n"), "{text}");
+        assert!(text.ends_with("# 2 requests without a response when measuring ended: not counted here\n"), "{text}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Bucket by bucket, and read back from the compressed form.
+        #[test]
+        fn counts_stay_exact(
+            values in prop::collection::vec(prop_oneof![0..5_000u64, 0..100_000_000u64, 0..=stats::histogram::HIGHEST_NS, any::<u64>()], 1..200),
+            precision in 1..=14u8,
+        ) {
+            let ours = of(&values, precision);
+            let mut bytes = Vec::new();
+            hdrhistogram::serialization::Serializer::serialize(&mut V2DeflateSerializer::new(), &hdr(&ours), &mut bytes).unwrap();
+            let theirs: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+            prop_assert_eq!(theirs.len(), ours.len());
+            for (low, high, _) in ours.iter_buckets().filter(|bucket| bucket.1 <= stats::histogram::HIGHEST_NS) {
+                // Of finer buckets than theirs, several lie in one of theirs.
+                let (low, high) = if precision > 10 { (theirs.lowest_equivalent(low), theirs.highest_equivalent(high)) } else { (low, high) };
+                let count = ours.iter_buckets().filter(|bucket| low <= bucket.0 && bucket.1 <= high).map(|bucket| bucket.2).sum::<u64>();
+                prop_assert_eq!(theirs.count_between(low, high), count, "{} to {}", low, high);
+            }
+            if precision == stats::Histogram::PRECISION {
+                for q in [0.0, 0.5, 0.9, 0.99, 1.0] {
+                    let quantile = ours.quantile(q).unwrap();
+                    // Beyond, a float has not the digits to tell neighbours apart.
+                    let is_exact = quantile <= stats::histogram::HIGHEST_NS as f64;
+                    prop_assert!(!is_exact || theirs.equivalent(theirs.value_at_quantile(q), quantile as u64), "{} at {}", quantile, q);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What other tools know a design point by.
+
+use std::fmt::Write;
+
+use analysis::Findings;
+use analysis::findings::Row;
+use study::record::IdlePolicy;
+
+/// Longest name of a file without its ending, bytes: systems allow 255.
+const FILE_MAX: usize = 200;
+
+/// Study and levels of all factors, `volley/server=go/cores=2`: the same in every run, whatever else varies in it. Two rows of one run never
+/// share it. Without blank, comma, quote or control character, so that it can stand in any format.
+pub(super) fn name(findings: &Findings, row: &Row) -> String {
+    let mut name = word(&findings.study);
+    for factor in &findings.factors {
+        if let Some(level) = row.factors.get(&factor.name) {
+            name += &format!("/{}={}", word(&factor.name), word(&level.to_string()));
+        }
+    }
+    if row.idle == Some(IdlePolicy::Spin) {
+        name += "/idle=spin";
+    }
+    name
+}
+
+/// The rows that have a measurement, with their names.
+pub(super) fn measured(findings: &Findings) -> impl Iterator<Item = (String, &Row)> {
+    findings.rows.iter().filter(|row| row.n > 0).map(|row| (name(findings, row), row))
+}
+
+/// The same as the name of a file, still its own where it must be cut.
+pub(super) fn file(name: &str, row: &Row, ending: &str) -> String {
+    let plain = name.replace('/', ",");
+    if plain.len() <= FILE_MAX {
+        return format!("{plain}.{ending}");
+    }
+    let end = (0..=FILE_MAX).rev().find(|&end| plain.is_char_boundary(end)).unwrap_or(0);
+    format!("{}~{}.{ending}", &plain[..end], row.point)
+}
+
+/// Letters, digits and a few signs as they are, all else as `%XX`, byte by byte.
+pub(super) fn word(text: &str) -> String {
+    let mut word = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_alphanumeric() || "-_.+:@".contains(letter) {
+            word.push(letter);
+        } else {
+            for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
+                let _ = write!(word, "%{byte:02X}");
+            }
+        }
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use percent_encoding::percent_decode_str;
+    use proptest::prelude::*;
+    use study::plan::Level;
+
+    #[test]
+    fn names_have_every_factor() {
+        let (run, records) = analysis::example::volley();
+        let findings = analysis::analyze(&run, &records);
+        assert_eq!(name(&findings, &findings.rows[4]), "volley/server=go/cores=1/clients=40");
+        assert_eq!(
+            file("volley/server=go", &findings.rows[4], "hgrm"),
+            "volley,server=go.hgrm",
+            "no directory, whatever the name"
+        );
+        assert_eq!(file(&"ä".repeat(300), &findings.rows[4], "hgrm"), format!("{}~4.hgrm", "ä".repeat(100)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_level_can_be_told_from_any_other(first in ".*", second in ".*") {
+            let (run, _) = analysis::example::volley();
+            let mut findings = analysis::analyze(&run, &[]);
+            let names = [&first, &second].map(|level| {
+                findings.rows[0].factors.insert("server".to_owned(), Level::Text(level.clone()));
+                name(&findings, &findings.rows[0])
+            });
+            prop_assert_eq!(names[0] == names[1], first == second);
+            for (name, level) in names.iter().zip([&first, &second]) {
+                prop_assert!(!name.contains(|c: char| c.is_whitespace() || c.is_control() || "\",'\\;".contains(c)), "{}", name);
+                let back = name.strip_prefix("volley/server=").unwrap().strip_suffix("/cores=1/clients=40").unwrap();
+                prop_assert_eq!(&*percent_decode_str(back).decode_utf8().unwrap(), level.as_str());
+                prop_assert!(file(name, &findings.rows[0], "hgrm").len() <= 255);
+                prop_assert!(hdrhistogram::serialization::interval_log::Tag::new(name).is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! For services that track results over commits: Bencher, github-action-benchmark. The mean over trials with its interval.
+
+use std::collections::BTreeMap;
+
+use analysis::Findings;
+use analysis::findings::{Estimate, MetricInfo, Row};
+use serde::Serialize;
+
+use super::File;
+use super::names::measured;
+
+/// Longest name of a benchmark at Bencher, characters.
+const BENCHER_NAME_MAX: usize = 1024;
+/// Has Bencher keep what a benchmark measured and raise no alert by it.
+const BENCHER_IGNORE: &str = "-bencher-ignore";
+
+/// A metric of a row that has a value.
+struct Tracked<'a> {
+    info: &'a MetricInfo,
+    mean: f64,
+    interval: Option<&'a Estimate>,
+    /// The mean is the least that it can be.
+    at_least: bool,
+}
+
+fn tracked<'a>(findings: &'a Findings, row: &'a Row) -> impl Iterator<Item = Tracked<'a>> {
+    findings.metrics.iter().filter_map(|info| {
+        let found = row.metrics.get(&info.name)?;
+        let mean = found.mean.filter(|mean| mean.is_finite())?;
+        let interval = found.estimate.as_ref().filter(|found| found.low.is_finite() && found.high.is_finite());
+        Some(Tracked { info, mean, interval, at_least: found.at_least })
+    })
+}
+
+#[derive(Serialize)]
+struct BencherMetric {
+    value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_value: Option<f64>,
+}
+
+/// Bencher Metric Format. Source: <https://bencher.dev/docs/reference/bencher-metric-format>.
+pub(super) fn bencher(findings: &Findings) -> Vec<File> {
+    let mut benchmarks = BTreeMap::new();
+    for (name, row) in measured(findings) {
+        let metric = |found: Tracked<'_>| {
+            let lower_value = found.interval.map(|interval| interval.low).or(found.at_least.then_some(found.mean));
+            let upper_value = found.interval.map(|interval| interval.high);
+            (found.info.name.clone(), BencherMetric { value: found.mean, lower_value, upper_value })
+        };
+        let metrics = tracked(findings, row).map(metric).collect::<BTreeMap<_, _>>();
+        let mut name = bounded(name, row.point, BENCHER_NAME_MAX - BENCHER_IGNORE.len());
+        if row.is_about_others() {
+            name += BENCHER_IGNORE;
+        }
+        benchmarks.insert(name, metrics);
+    }
+    benchmarks.retain(|_, metrics| !metrics.is_empty());
+    file("bencher.json", benchmarks.is_empty(), &benchmarks).into_iter().collect()
+}
+
+/// A name of so many characters at most, still its own.
+fn bounded(name: String, point: usize, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name;
+    }
+    let end = format!("~{point}");
+    name.chars().take(most - end.len()).chain(end.chars()).collect()
+}
+
+#[derive(Serialize)]
+struct GithubBenchmark {
+    name: String,
+    unit: String,
+    value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<String>,
+    extra: String,
+}
+
+/// The JSON of github-action-benchmark, named by the `tool` that reads it.
+/// Source: <https://github.com/benchmark-action/github-action-benchmark>, examples of custom benchmarks.
+pub(super) fn github_benchmark(findings: &Findings) -> Vec<File> {
+    let (mut smaller, mut bigger) = (Vec::new(), Vec::new());
+    for (name, row) in measured(findings) {
+        for found in tracked(findings, row) {
+            let list = if found.info.higher_is_better { &mut bigger } else { &mut smaller };
+            list.push(GithubBenchmark {
+                name: format!("{name}/{}", found.info.name),
+                unit: found.info.unit.clone(),
+                value: found.mean,
+                range: found.interval.map(|interval| format!("± {}", interval.half_width())),
+                extra: extra(row, &found),
+            });
+        }
+    }
+    let files = [("customSmallerIsBetter.json", smaller), ("customBiggerIsBetter.json", bigger)];
+    files.into_iter().filter_map(|(name, list)| file(name, list.is_empty(), &list)).collect()
+}
+
+/// What a chart shows of a value when it is pointed at.
+fn extra(row: &Row, found: &Tracked<'_>) -> String {
+    let mut lines = vec![found.info.text.clone(), analysis::number::count(row.n as u64, "trial")];
+    if let Some(interval) = found.interval {
+        lines.push(format!("{} % interval: {} to {}", interval.level * 100.0, interval.low, interval.high));
+    }
+    if found.at_least {
+        lines.push("at least this: requests still waited at the end".to_owned());
+    }
+    lines.extend(row.marks.iter().map(|mark| mark.text().to_owned()));
+    lines.join("\n")
+}
+
+fn file(name: &str, is_empty: bool, content: &impl Serialize) -> Option<File> {
+    let text = || serde_json::to_string_pretty(content).expect("names and finite numbers are JSON");
+    (!is_empty).then(|| File { name: name.to_owned(), text: text() })
+}
