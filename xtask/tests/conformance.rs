@@ -163,11 +163,7 @@ fn each_case_of_http_says_what_is_wrong() {
         ("closes-in-silence", "keep-alive", "request 2 of 1000: no "),
         ("one-answer-a-read", "pipelined", "request 2 of 16: no valid response: nothing happened"),
         ("answers-backwards", "pipelined", "of 16: status, unlike that of"),
-        (
-            "sends-a-body-to-head",
-            "head",
-            "`testHTTP/1.1 200 Whatever` is no status line",
-        ),
+        ("sends-a-body-to-head", "head", "`testHTTP/1.1 200 Whatever` is no status line"),
         ("lies-to-head", "head", ""),
         ("closes-at-404", "unknown", ""),
         ("knows-everything", "unknown", "received `200`"),

@@ -8,16 +8,7 @@ use serde_json::Value;
 
 const SERVER: &str = "quintain serve pingpong -p {port}";
 /// Ten pairs of short trials on whatever CPUs there are: a first look.
-const SHORT: [&str; 8] = [
-    "--max-pairs",
-    "10",
-    "-d",
-    "20ms",
-    "--warmup",
-    "5ms",
-    "--set",
-    "load.share_cpus=true",
-];
+const SHORT: [&str; 8] = ["--max-pairs", "10", "-d", "20ms", "--warmup", "5ms", "--set", "load.share_cpus=true"];
 
 fn compare(folder: &Folder, args: &[&str]) -> Ran {
     folder.quintain(&[&["compare"], args].concat())
