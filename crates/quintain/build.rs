@@ -1,5 +1,4 @@
 //! Packs the studies, and all that they name, for a binary that is all its user has.
-#![expect(clippy::print_stdout, reason = "cargo is told by stdout")]
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -723,7 +723,7 @@ mod tests {
         assert_eq!(limit, Limit::Network, "{reason}");
         // What all three lack does not set one apart.
         let mut late = record.clone();
-        late.agents[1].measurement = Box::new(lag(*late.agents[1].measurement.clone()));
+        *late.agents[1].measurement = lag(*late.agents[1].measurement.clone());
         assert_eq!(judge(&late, &known), (limit, reason.clone()));
         assert!(
             reason.starts_with("l2: its p50 is ") && reason.ends_with(": round trip 4.10 ms, the shortest 20.7 µs"),

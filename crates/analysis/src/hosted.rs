@@ -36,8 +36,11 @@ pub(crate) fn hosted(rows: &[Row], records: &[&Record]) -> Vec<HostedFinding> {
     rows.iter().filter(|row| row.n > 0).flat_map(of_row).collect()
 }
 
+/// Reads a number from what a trial's process used.
+type OfUse<'a> = &'a dyn Fn(&Record, &SubjectUse, Option<u64>) -> Option<f64>;
+
 fn one(label: &str, companion: Option<String>, uses: &[(&Record, &SubjectUse, Option<u64>)]) -> HostedFinding {
-    let range = |value: &dyn Fn(&Record, &SubjectUse, Option<u64>) -> Option<f64>| {
+    let range = |value: OfUse<'_>| {
         MedianRange::of(uses.iter().filter_map(|(record, used, ready_ns)| value(record, used, *ready_ns)))
     };
     let group = |used: &SubjectUse| used.container.as_ref()?.cgroup.clone();

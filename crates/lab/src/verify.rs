@@ -91,7 +91,7 @@ pub fn verify(
         };
     let home = match (target, &supervisor) {
         (Target::Command { plan, directory, .. }, Some(supervisor)) => {
-            Home::Command { supervisor, plan: plan.clone(), directory: PathBuf::from(directory), interrupted }
+            Home::Command { supervisor, plan, directory: PathBuf::from(directory), interrupted }
         }
         (Target::Running(address), _) => Home::Running(address),
         (Target::Command { .. }, None) => unreachable!("a command has a supervisor"),

@@ -151,7 +151,7 @@ mod tests {
             all.map(|one| one.join().unwrap())[0].clone()
         });
         let entries = std::fs::read_dir(caches.path()).unwrap().flatten().map(|entry| entry.path());
-        assert_eq!(entries.collect::<Vec<_>>(), [root.clone()], "nothing else is left");
+        assert_eq!(entries.collect::<Vec<_>>(), std::slice::from_ref(&root), "nothing else is left");
         let (edited, gone) = (root.join("studies/volley.toml"), root.join("subjects/c-epoll/main.c"));
         std::fs::write(&edited, "x").unwrap();
         std::fs::remove_file(&gone).unwrap();

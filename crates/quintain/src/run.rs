@@ -18,6 +18,9 @@ use crate::progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
 use crate::{built_in, cluster, doctor, output, references, signals};
 
+/// What is done before a block of this number.
+pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<(), Problem>;
+
 /// A study to be carried out, whoever asked for it.
 pub(crate) struct Job<'a> {
     pub(crate) opened: Opened,
@@ -29,7 +32,7 @@ pub(crate) struct Job<'a> {
     pub(crate) host_cpus: Vec<u32>,
     pub(crate) cluster: Option<Rc<Cluster>>,
     /// Called before each block but the first.
-    pub(crate) before_block: Option<&'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<(), Problem>>,
+    pub(crate) before_block: Option<BeforeBlock<'a>>,
 }
 
 /// What became of it.

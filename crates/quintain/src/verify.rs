@@ -243,12 +243,11 @@ fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
     Ok((address, suite, path))
 }
 
+/// Orders the cases of a suite, given a path and cases of the user's.
+type MakeOrder<'a> = &'a dyn Fn(Option<Suite>, &str, &[Case]) -> Order;
+
 /// The subjects of a study that differ, built.
-fn of_study(
-    name: &str,
-    interrupted: &dyn Fn() -> bool,
-    order: &dyn Fn(Option<Suite>, &str, &[Case]) -> Order,
-) -> Result<Vec<Subject>, Problem> {
+fn of_study(name: &str, interrupted: &dyn Fn() -> bool, order: MakeOrder<'_>) -> Result<Vec<Subject>, Problem> {
     let args = StudyArgs { study: name.to_owned(), quick: false, full: false, sets: Vec::new(), seed: 1 };
     let cpus = crate::run::cpus(None)?;
     let mut opened = study_file::open(&args, cpus.len() as u32, None)?;

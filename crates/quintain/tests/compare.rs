@@ -14,6 +14,7 @@ fn compare(folder: &Folder, args: &[&str]) -> Ran {
     folder.quintain(&[&["compare"], args].concat())
 }
 
+#[expect(clippy::disallowed_methods, reason = "these tests use git as users do")]
 fn git(folder: &Path, words: &[&str]) -> String {
     let mut git = std::process::Command::new("git");
     git.arg("-C").arg(folder).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(words);

@@ -1,6 +1,8 @@
 //! What it costs a lab to make one measurement of those of many generators, by the largest of a real run:
 //! `quintain report -f records | cargo run --release -p study --example pool_cost -- 64`.
 
+#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it measures, and tells")]
+
 use std::time::{Duration, Instant};
 
 use study::Record;

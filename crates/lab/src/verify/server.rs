@@ -31,7 +31,7 @@ const CASE: Duration = Duration::from_secs(60);
 /// Where a server comes from.
 pub(super) enum Home<'a> {
     Running(SocketAddr),
-    Command { supervisor: &'a Supervisor, plan: SubjectPlan, directory: PathBuf, interrupted: &'a dyn Fn() -> bool },
+    Command { supervisor: &'a Supervisor, plan: &'a SubjectPlan, directory: PathBuf, interrupted: &'a dyn Fn() -> bool },
 }
 
 impl Home<'_> {

@@ -28,7 +28,10 @@ pub(super) const CONNECTIONS: &[(&str, Connection)] = &[
     ("abandoned", Connection::Abandoned),
 ];
 /// The splits that have a word.
-pub(super) const SPLITS: &[(&str, fn() -> Split)] =
+/// Makes a way of splitting.
+type MakeSplit = fn() -> Split;
+
+pub(super) const SPLITS: &[(&str, MakeSplit)] =
     &[("none", || Split::No), ("all", || Split::All), ("bytes", || Split::Bytes)];
 
 const STATUS: Kind = Count(100, 599);
