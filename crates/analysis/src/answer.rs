@@ -11,6 +11,7 @@ use crate::findings::{
     SearchEnd, Sentence, Source, Trend,
 };
 use crate::label::label;
+use crate::number::relation;
 use crate::words::capitalised;
 use crate::{gate, number};
 
@@ -293,31 +294,6 @@ fn value(findings: &Findings, row: &Row, metric: &MetricInfo) -> Option<String> 
         None if found.at_least => Some(number::at_least(found.mean?, &metric.unit)),
         None => Some(number::quantity(found.mean?, &metric.unit)),
     }
-}
-
-/// A ratio x/y as what x is to y: `11 % [9, 13] below`, `23 % [20, 26] above`, `×3.40 [3.10, 3.70] that of`.
-pub(crate) fn relation(ratio: &Estimate) -> String {
-    let is_percent = ratio.low > 0.5 && ratio.high < 2.0;
-    let (word, numbers) = match (is_percent, ratio.point < 1.0) {
-        (true, true) => (" % below", [ratio.point, ratio.high, ratio.low].map(|ratio| (1.0 - ratio) * 100.0)),
-        (true, false) => (" % above", [ratio.point, ratio.low, ratio.high].map(|ratio| (ratio - 1.0) * 100.0)),
-        (false, _) => (" that of", [ratio.point, ratio.low, ratio.high]),
-    };
-    let [point, low, high] = digits(numbers, if is_percent { 1.0 } else { 0.01 });
-    let (times, unit, word) = if is_percent { ("", " %", &word[2..]) } else { ("×", "", word) };
-    format!("{times}{point}{unit} [{low}, {high}]{word}")
-}
-
-/// Numbers with as many digits as two of the interval's half-width, down to `finest`: more says nothing.
-fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
-    let half = (numbers[2] - numbers[1]).abs() / 2.0;
-    let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 4.0) as usize } else { 1 };
-    let decimals = wanted.max(if finest < 1.0 { 2 } else { 0 });
-    numbers.map(|number| {
-        let text = format!("{number:.decimals$}");
-        // No -0.
-        if text.trim_matches(['-', '0', '.']).is_empty() { text.trim_start_matches('-').to_owned() } else { text }
-    })
 }
 
 /// What is said of contenders.

@@ -378,7 +378,7 @@ fn sentence(found: &GateFinding, test: &GateTest) -> String {
     let noun = Metric::noun_of(&test.metric);
     let pairs = count(test.pairs, "pair");
     let relation = match &test.ratio {
-        Some(ratio) => format!("{noun} {} {base}", crate::answer::relation(ratio)),
+        Some(ratio) => format!("{noun} {} {base}", crate::number::relation(ratio)),
         None => format!("{noun} not compared"),
     };
     match (test.verdict, condition) {
@@ -450,7 +450,7 @@ impl Live {
         let text = match pairs.typical(value::level(&plan.trials)) {
             Some(ratio) => {
                 let gate = plan.gate.as_ref()?;
-                format!("{so_far}: {} {} {}", metric.noun, crate::answer::relation(&ratio.into()), gate.base)
+                format!("{so_far}: {} {} {}", metric.noun, crate::number::relation(&ratio.into()), gate.base)
             }
             None => so_far,
         };
@@ -476,12 +476,12 @@ fn null_sentence(found: &GateFinding, test: &GateTest) -> String {
     match (&test.ratio, test.verdict) {
         (Some(ratio), GateVerdict::Worse | GateVerdict::NotWorse) => format!(
             "A false alarm: {base} differs from itself, {noun} {} itself ({}){scatter}.",
-            crate::answer::relation(ratio),
+            crate::number::relation(ratio),
             count(test.pairs, "pair"),
         ),
         (Some(ratio), GateVerdict::Undecided) => format!(
             "As it should be, no difference shown between {base} and itself: {noun} {} itself ({}){scatter}.",
-            crate::answer::relation(ratio),
+            crate::number::relation(ratio),
             count(test.pairs, "pair"),
         ),
         _ => format!("{base} was not held against itself: {}.", test.reason.as_deref().unwrap_or("too few pairs")),

@@ -135,6 +135,14 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine: Machine, report
     })
 }
 
+/// A text that may be missing; an empty one is none, so that a variant can take a build away.
+fn optional(subject: &Section, key: &str) -> Option<Option<String>> {
+    if !subject.has(key) {
+        return Some(None);
+    }
+    Some(Some(subject.text(key)?).filter(|text| !text.trim().is_empty()))
+}
+
 /// The table of that name, which a study must have.
 fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Section<'a>> {
     let Some(entry) = root.get(name) else {

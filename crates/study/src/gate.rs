@@ -17,10 +17,9 @@ use config::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::keys::words::UNDECIDED;
+use crate::level::Level;
 use crate::metric::{Better, METRICS, Metric};
 use crate::objective::full_name;
-use crate::plan::Level;
 
 /// Longest text of conditions, bytes.
 const TEXT_MAX_BYTES: usize = 256;
@@ -56,6 +55,10 @@ pub enum Undecided {
     /// Neither: exit code 125, of which `git bisect run` makes a commit that cannot be tested.
     Skip,
 }
+
+/// What may be made of it, by its word.
+pub const UNDECIDED: [(&str, Undecided); 3] =
+    [("pass", Undecided::Pass), ("fail", Undecided::Fail), ("125", Undecided::Skip)];
 
 impl Undecided {
     /// Its word: `pass`, `fail`, `125`.

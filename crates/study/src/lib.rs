@@ -44,6 +44,7 @@ pub mod histogram;
 pub mod http;
 pub mod journey;
 pub mod keys;
+mod level;
 pub mod limits;
 pub mod metric;
 pub mod node;

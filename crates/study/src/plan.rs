@@ -1,7 +1,6 @@
 //! What is to be run: every design point with its concrete commands and loads, and the order of the trials.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,44 +8,12 @@ use serde::{Deserialize, Serialize};
 pub use crate::companion::CompanionPlan;
 pub use crate::container::{ContainerPlan, EngineChoice};
 use crate::gate::Gate;
+pub use crate::level::Level;
 use crate::objective::Objective;
 pub use crate::proxy::ProxyPlan;
 use crate::proxy::THROUGH;
 use crate::spec::{Arrivals, Backend, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
 use crate::workload::Workload;
-
-/// One value of a factor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Level {
-    /// A whole number.
-    Integer(i64),
-    /// A fraction.
-    Number(f64),
-    /// A word.
-    Text(String),
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Level::Integer(value) => value.fmt(f),
-            Level::Number(value) => value.fmt(f),
-            Level::Text(value) => value.fmt(f),
-        }
-    }
-}
-
-impl Level {
-    /// As a number, for an axis.
-    pub fn as_f64(&self) -> Option<f64> {
-        match self {
-            Level::Integer(value) => Some(*value as f64),
-            Level::Number(value) => Some(*value),
-            Level::Text(_) => None,
-        }
-    }
-}
 
 /// A study, expanded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,6 @@
 //! The keys of a section whose server runs in a container: `image`, and what says how.
 
 use crate::container::{ContainerPlan, is_image};
-use crate::expand::subject;
 use crate::keys::words::ENGINES;
 use crate::section::Section;
 use crate::words;
@@ -12,7 +11,7 @@ const ONLY: [&str; 3] = ["engine", "publish", "options"];
 /// The container of a server; `Some(None)` of one that is a process, `None` only where a mistake was reported.
 pub(super) fn read(section: &Section) -> Option<Option<ContainerPlan>> {
     let name = &section.name;
-    let Some(image) = subject::optional(section, "image")? else {
+    let Some(image) = super::optional(section, "image")? else {
         for key in ONLY.iter().filter(|key| section.has(key)) {
             section.mistake(
                 key,
@@ -30,7 +29,7 @@ pub(super) fn read(section: &Section) -> Option<Option<ContainerPlan>> {
             "name it as `podman images` or `docker images` does: `localhost/mine:latest`".to_owned(),
         );
     }
-    let options = subject::optional(section, "options")?.unwrap_or_default();
+    let options = super::optional(section, "options")?.unwrap_or_default();
     let mut fine = is_image(&image);
     match words::arguments(&options) {
         Err(mistake) => {

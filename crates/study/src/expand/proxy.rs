@@ -112,7 +112,7 @@ fn one(name: &str, proxy: &Section) -> Option<ProxyPlan> {
     let calls = proxy.given("calls", proxy.text_as("calls", file_name));
     let port = proxy.given("port", proxy.small("port"));
     let cpus = cpus(proxy);
-    let (build, directory) = (subject::build(proxy), subject::optional(proxy, "directory"));
+    let (build, directory) = (subject::build(proxy), super::optional(proxy, "directory"));
     let environment = subject::environment(proxy);
     let (ready, stop) = (proxy.duration_ns("ready_timeout"), proxy.duration_ns("stop_timeout"));
     let (command, files) = (command?, files?);

@@ -6,8 +6,8 @@ use config::nearest::suggestion;
 use config::node::{Table, Value};
 use config::{Place, Report};
 
-use crate::expand::container;
 use crate::expand::factors::Factor;
+use crate::expand::{container, optional};
 use crate::plan::{Level, SubjectPlan, VerifyPlan};
 use crate::section::Section;
 use crate::source::{Profile, in_profile};
@@ -113,14 +113,6 @@ fn cpus(subject: &Section) -> Option<Cpus> {
         Some(Value::Text(_)) if subject.is_word("cpus", "all") => Some(Cpus::All),
         _ => subject.small("cpus").map(Cpus::Exactly),
     }
-}
-
-/// A text that may be missing; an empty one is none, so that a variant can take a build away.
-pub(super) fn optional(subject: &Section, key: &str) -> Option<Option<String>> {
-    if !subject.has(key) {
-        return Some(None);
-    }
-    Some(Some(subject.text(key)?).filter(|text| !text.trim().is_empty()))
 }
 
 /// The command that builds it.
