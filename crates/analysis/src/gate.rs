@@ -324,15 +324,15 @@ impl Tester<'_> {
     /// Why pairs say nothing of the candidate.
     fn no_verdict(&self, pair: &Pair, found: Option<&Decided>) -> Option<String> {
         let names = [&self.gate.base, &pair.candidate];
-        for (point, name) in pair.points.into_iter().zip(names) {
-            let Some(row) = self.row(point) else { continue };
-            if row.is_marked() {
-                let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
-                return Some(format!("{name} is {marks}"));
-            }
-            if row.n == 0 {
-                return Some(format!("{name}: {}", row.state.reason().unwrap_or("no trial succeeded")));
-            }
+        let rows = pair.points.into_iter().zip(names).filter_map(|(point, name)| Some((self.row(point)?, name)));
+        let rows = rows.collect::<Vec<_>>();
+        // What was not measured at all says more than how the other was.
+        if let Some((row, name)) = rows.iter().find(|(row, _)| row.n == 0) {
+            return Some(format!("{name}: {}", row.state.reason().unwrap_or("no trial succeeded")));
+        }
+        if let Some((row, name)) = rows.iter().find(|(row, _)| row.is_marked()) {
+            let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
+            return Some(format!("{name} is {marks}"));
         }
         if self.plan.trials.quick {
             return Some("a quick run gives none".to_owned());
