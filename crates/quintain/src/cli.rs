@@ -234,7 +234,7 @@ pub(crate) struct InitArgs {
     /// HTTP: path and query to request [default: /]
     #[arg(long)]
     pub(crate) path: Option<String>,
-    /// Capacity: the objective [default: p99 < 5ms]
+    /// Capacity: the objective [default: 'p99 < 5ms']
     #[arg(long)]
     pub(crate) objective: Option<String>,
 }

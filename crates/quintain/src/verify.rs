@@ -43,7 +43,7 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
     for subject in &subjects {
         let (verification, exit) = one(&args, subject, &exe, &|| signals::is_set(&interrupted))?;
         worst = match (worst, exit) {
-            (Exit::Findings, _) | (_, Exit::Fine) => worst,
+            (Exit::Findings, _) | (Exit::Subject, Exit::Machine) | (_, Exit::Fine) => worst,
             _ => exit,
         };
         all.push(verification);
@@ -51,8 +51,9 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
     if args.json {
         output::json(&all)?;
     } else if all.len() > 1 {
-        let failed = all.iter().filter(|one| !one.holds).count();
-        output::data(&format!("\n{} servers: {} hold, {failed} do not", all.len(), all.len() - failed))?;
+        let count = |holds| all.iter().filter(|one| one.holds == holds).count();
+        let [hold, failed, unchecked] = [Some(true), Some(false), None].map(count);
+        output::data(&format!("\n{} servers: {hold} hold, {failed} do not, {unchecked} not checked", all.len()))?;
     }
     Ok(worst)
 }
@@ -77,7 +78,7 @@ fn one(
     let not_started = |server: &str, seed: u64, why: String| Verification {
         server: server.to_owned(),
         seed,
-        holds: false,
+        holds: None,
         not_started: Some(why),
         cases: Vec::new(),
     };
@@ -89,7 +90,7 @@ fn one(
         Subject::Skipped(plan, why) => {
             say(&format!("{}\n  skipped: {why}", plan.command))?;
             // Nothing was checked, and nothing is wrong with it.
-            return Ok((Verification { holds: true, ..not_started(&plan.command, 0, why.clone()) }, Exit::Fine));
+            return Ok((not_started(&plan.command, 0, why.clone()), Exit::Fine));
         }
     };
     say(&name)?;
@@ -106,13 +107,13 @@ fn one(
     match done {
         Ok(verification) => {
             say(&summary(&verification))?;
-            let exit = if verification.holds { Exit::Fine } else { Exit::Findings };
+            let exit = if verification.holds == Some(false) { Exit::Findings } else { Exit::Fine };
             Ok((verification, exit))
         }
         Err(NotStarted::Interrupted) => Err(Problem::text(Exit::Interrupted, "interrupted")),
         Err(why @ NotStarted::Unrunnable(_)) => {
             say(&format!("  {why}"))?;
-            Ok((not_started(&name, order.seed, why.to_string()), Exit::Subject))
+            Ok((not_started(&name, order.seed, why.to_string()), Exit::Machine))
         }
         Err(NotStarted::Failed(why)) => {
             say(&format!("  the server could not be started: {why}"))?;

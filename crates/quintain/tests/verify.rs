@@ -145,6 +145,20 @@ fn each_that_errs_or_cheats_fails_the_case_that_is_meant_for_it() {
     });
 }
 
+/// Nothing was checked: that is neither a server that holds nor one that does not.
+#[test]
+fn a_server_that_does_not_start_holds_nothing_and_breaks_nothing() {
+    let rows = [("echo cannot run here: no moon >&2; exit 69", 4, "no moon"), ("echo broken >&2; exit 1", 3, "broken")];
+    let folder = Folder::new();
+    for (script, code, why) in rows {
+        let command = format!("sh -c '{script}' {{port}}");
+        let ran = folder.quintain(&["verify", "--command", &command, "--protocol", "http", "--json"]);
+        let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_default();
+        assert_eq!((ran.code, &found[0]["holds"]), (Some(code), &serde_json::Value::Null), "{}{}", ran.out, ran.err);
+        assert!(found[0]["not_started"].as_str().is_some_and(|text| text.contains(why)), "{}", ran.out);
+    }
+}
+
 #[test]
 fn mistakes_of_a_case_file_are_shown_all_at_once() {
     let folder = Folder::new();

@@ -62,8 +62,8 @@ pub struct Verification {
     pub server: String,
     /// The seed that values were drawn from.
     pub seed: u64,
-    /// Whether all cases hold that were checked.
-    pub holds: bool,
+    /// Whether all cases hold that were checked; none: none was.
+    pub holds: Option<bool>,
     /// Why the server could not be started; no case was checked then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_started: Option<String>,
