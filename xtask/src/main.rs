@@ -1,5 +1,6 @@
 //! Chores of this repository.
 
+mod alone;
 mod built;
 mod cache_diff;
 mod churn;
@@ -8,6 +9,7 @@ mod claims;
 mod conformance;
 mod coverage;
 mod dist;
+mod generator;
 mod hit_ratio;
 mod licences;
 mod planted;
@@ -29,6 +31,7 @@ Verbs:
   claims    hold what the four sources state against the runs of a store; `cargo xtask claims --help` says more
   coverage  simulate how often the intervals of the statistics hold what they promise
   dist      build and pack a release: static binary, manual pages, completions, licences, checksum
+  generator compare the CPU time of a request in two load generators; `cargo xtask generator --help` says more
   hit-ratio replay the gates' workloads against every evictor of the cache
   planted   compare builds whose difference is known, with `quintain compare` and as boards do; `cargo xtask planted --help` says more
   subjects  check that servers keep subjects/REQUIREMENTS.md; `cargo xtask subjects --help` says more
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         "claims" => claims::run(rest),
         "coverage" => coverage::run(rest),
         "dist" => dist::run(rest),
+        "generator" => generator::run(rest),
         "hit-ratio" => hit_ratio::run(rest),
         "planted" => planted::run(rest),
         "subjects" => conformance::run(rest),

@@ -2,11 +2,13 @@
 //! two builds of `xtask/planted/server.c`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::alone::{Alone, free_port};
 
 const HELP: &str = "\
 Compares two builds of a server whose difference is known, again and again.
@@ -128,8 +130,8 @@ fn with(asked: &Asked, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Minimum, median, maximum.
-fn spread(values: &mut [f64]) -> String {
+/// Median and range, of values that it sorts.
+pub(crate) fn spread(values: &mut [f64]) -> String {
     values.sort_by(f64::total_cmp);
     match values {
         [] => "none".to_owned(),
@@ -220,23 +222,8 @@ fn boards(asked: &Asked, servers: &[PathBuf]) -> Result<(), String> {
 
 /// Requests per second as wrk has them, generator on CPU 1 and server on CPU 0.
 fn wrk(server: &Path, seconds: u32) -> Result<f64, String> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = port.map_err(|error| format!("error: no free port: {error}"))?.port().to_string();
-    let mut server = Stopped(
-        Command::new("taskset")
-            .args(["-c", "0"])
-            .arg(server)
-            .args(["-p", &port])
-            .spawn()
-            .map_err(|error| error.to_string())?,
-    );
-    let begun = Instant::now();
-    while std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
-        if begun.elapsed() > Duration::from_secs(5) || server.0.try_wait().is_ok_and(|ended| ended.is_some()) {
-            return Err("error: the server does not listen".to_owned());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let port = free_port()?;
+    let _server = Alone::start(0, &[server.display().to_string(), "-p".to_owned(), port.to_string()], port)?;
     let output = Command::new("taskset")
         .args(["-c", "1", "wrk", "-t1", "-c20", &format!("-d{seconds}s"), &format!("http://127.0.0.1:{port}/")])
         .output()
@@ -244,14 +231,4 @@ fn wrk(server: &Path, seconds: u32) -> Result<f64, String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let rate = text.lines().find_map(|line| line.strip_prefix("Requests/sec:")?.trim().parse().ok());
     rate.ok_or_else(|| format!("error: wrk says no rate: {text}"))
-}
-
-/// A process that ends with this.
-struct Stopped(Child);
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

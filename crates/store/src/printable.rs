@@ -1,14 +1,12 @@
 //! Texts of a file of others that commands a terminal: where reports show them as they are, there may be none.
 
-use std::fmt;
-
-use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::Error;
+use serde_json::Value;
 
 /// Keys whose texts come from servers and builds, which may print anything; reports show these escaped.
 const ESCAPED: [&str; 4] = ["builds", "error_examples", "message", "warnings"];
 
-/// Whether all keys and texts of a JSON value can be printed, but for those below [`ESCAPED`]. It is walked, not kept.
+/// Whether all keys and texts of a JSON value can be printed, but for those below [`ESCAPED`].
 ///
 /// # Errors
 /// The first text that cannot, or a mistake in the JSON.
@@ -18,72 +16,25 @@ pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
     if suspects.iter().all(|escape| !json.contains(escape)) && !json.chars().any(char::is_control) {
         return Ok(());
     }
-    Walk.deserialize(&mut serde_json::Deserializer::from_str(json))
+    value(&serde_json::from_str(json)?)
 }
 
-fn printable<E: Error>(text: &str) -> Result<(), E> {
+fn value(found: &Value) -> Result<(), serde_json::Error> {
+    match found {
+        Value::String(found) => text(found),
+        Value::Array(items) => items.iter().try_for_each(value),
+        Value::Object(pairs) => pairs.iter().try_for_each(|(key, inner)| {
+            text(key)?;
+            if ESCAPED.contains(&key.as_str()) { Ok(()) } else { value(inner) }
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}
+
+fn text(text: &str) -> Result<(), serde_json::Error> {
     match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
-        Some(c) => Err(E::custom(format!("a control character, {}, in a text", c.escape_default()))),
+        Some(c) => Err(Error::custom(format!("a control character, {}, in a text", c.escape_default()))),
         None => Ok(()),
-    }
-}
-
-struct Walk;
-
-impl<'de> DeserializeSeed<'de> for Walk {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Walk {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        printable(text)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Walk)?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<String>()? {
-            printable(&key)?;
-            if ESCAPED.contains(&key.as_str()) {
-                map.next_value::<serde::de::IgnoredAny>()?;
-            } else {
-                map.next_value_seed(Walk)?;
-            }
-        }
-        Ok(())
     }
 }
 
