@@ -23,6 +23,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
     // Else machines start each other, and need keys among themselves.
     ("OMPI_MCA_plm_rsh_no_tree_spawn", "1"),
+    // Else it is not noticed that a daemon is lost before it has called home.
+    ("OMPI_MCA_orte_leave_session_attached", "1"),
     (
         "OMPI_MCA_plm_rsh_args",
         "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3",

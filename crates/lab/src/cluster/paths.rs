@@ -18,6 +18,8 @@ use crate::subject::Side;
 
 /// How long each of the two measurements of a path takes, ns.
 const DURATION_NS: u64 = 200_000_000;
+/// And so long, ns, where nothing came in that time: a path round the world, or a machine that others keep busy.
+const LONG_NS: u64 = 3_000_000_000;
 /// A transfer is that of bodies of so many bytes.
 const BODY_BYTES: u32 = 1 << 20;
 /// Connections that carry bodies: enough that their number is not what limits them.
@@ -36,10 +38,14 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
     let paths = cluster.generators.members.iter().map(|member| {
         let cpus = member.cpus.iter().map(|cpu| cpu.index).collect::<Vec<_>>();
         let load = |path: &str, clients| {
-            let spec = spec(address, path, clients, &cpus);
-            let generator = sides::Generator::start(&member.name, &member.link, &spec, interrupted)?;
-            let load = Load::new(vec![(Box::new(generator), None)], Duration::ZERO);
-            super::finish(load, PATIENCE, &mut |_| {}, interrupted).map(|(measurement, _)| measurement)
+            let load = |duration_ns| {
+                let spec = spec(address, path, clients, &cpus, duration_ns);
+                let generator = sides::Generator::start(&member.name, &member.link, &spec, interrupted)?;
+                let load = Load::new(vec![(Box::new(generator), None)], Duration::ZERO);
+                super::finish(load, PATIENCE, &mut |_| {}, interrupted).map(|(measurement, _)| measurement)
+            };
+            let measured = load(DURATION_NS)?;
+            if measured.requests > 0 { Ok(measured) } else { load(LONG_NS) }
         };
         let near = load("/bytes/0", 1)?;
         let bulk = load(&format!("/bytes/{BODY_BYTES}"), STREAMS)?;
@@ -109,7 +115,7 @@ fn point() -> Point {
     }
 }
 
-fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32]) -> LoadSpec {
+fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32], duration_ns: u64) -> LoadSpec {
     let request = HttpRequest {
         weight: 1,
         method: "GET".to_owned(),
@@ -132,9 +138,9 @@ fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32]) -> LoadSpec
         cpus: cpus.to_vec(),
         backend: Backend::Auto,
         arrivals: Arrivals::Closed { think_ns: 0 },
-        warmup: Warmup::DurationNs(DURATION_NS / 4),
-        stop: Stop::Duration { duration_ns: DURATION_NS },
-        window_ns: DURATION_NS,
+        warmup: Warmup::DurationNs(duration_ns / 4),
+        stop: Stop::Duration { duration_ns },
+        window_ns: duration_ns,
         timeout_ns: 5_000_000_000,
         spin_ns: 0,
         seed: 1,
