@@ -454,7 +454,7 @@ const COMPARE_HELP: &str = "Examples:\n  \
     quintain compare --base-rev main --head-rev HEAD --build 'make' --command './server -p {port}' -c 50 http:///\n      \
         two revisions of this repository, each built in a worktree of its own\n  \
     quintain compare volley server=c-epoll server=go --set clients=40\n      \
-        two levels of a factor of a study\n  \
+        two levels of a factor of a study; `server=go,clients=40` is several of a design point\n  \
     git bisect run quintain compare --base-rev v1.0 --head-rev HEAD --build make --command './server -p {port}' \
     --fail-if 'throughput < 0.95' --undecided 125 http:///\n  \
     quintain compare RUN RUN\n      \

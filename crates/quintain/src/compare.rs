@@ -16,7 +16,7 @@ use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::mistakes::Mistakes;
 use crate::run::{self, Job};
 use crate::study_file::{self, Opened};
-use crate::{output, signals};
+use crate::{levels, output, signals};
 
 /// The factor, and its levels.
 const FACTOR: &str = "version";
@@ -280,7 +280,7 @@ fn apply(plan: &mut Plan, args: &CompareArgs, decision: &Decision, of: String, b
     }
 }
 
-/// Two levels of a factor of a study.
+/// Two levels of a factor of a study, or two of its design points.
 fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&String; 2]) -> Done {
     let mut mistakes = Mistakes::default();
     for (flag, given) in [("--null", args.null), ("--rebuild-every", args.rebuild_every.is_some())] {
@@ -288,17 +288,14 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
             mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"), None);
         }
     }
-    let parts = levels.map(|text| text.split_once('=').map(|(factor, level)| (factor.trim(), level.trim())));
-    let [Some((factor, base)), Some((other, head))] = parts else {
-        let hint = "`quintain compare STUDY server=go server=rust`".to_owned();
+    let parts = levels.map(|text| levels::parse(text));
+    let [Ok(base), Ok(head)] = &parts else {
+        let hint = "`quintain compare STUDY server=go server=rust`, or several of a design point: `server=go,clients=40 server=rust,clients=80`".to_owned();
         mistakes.add(format!("`{}` and `{}` are not FACTOR=LEVEL", levels[0], levels[1]), Some(hint));
         return Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no levels")));
     };
-    if factor != other {
-        let hint = format!("compare two levels of one factor; hold others with `--set {other}={head}`");
-        mistakes.add(format!("`{}` and `{}` are levels of two factors", levels[0], levels[1]), Some(hint));
-    } else if base == head {
-        mistakes.add(format!("`{}` twice: nothing to compare", levels[0]), None);
+    if let Some((text, hint)) = levels::mistake_in_sides(levels.map(String::as_str), [base, head]) {
+        mistakes.add(text, hint);
     }
     mistakes.end()?;
     carry_out(args, None, |host_cpus, cluster| {
@@ -306,25 +303,7 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
             StudyArgs { study: study.to_owned(), quick: false, full: false, sets: args.sets.clone(), seed: args.seed };
         let mut opened = study_file::open(&study, host_cpus, cluster)?;
         let plan = &mut opened.plan;
-        let known = plan.levels(factor).into_iter().cloned().collect::<Vec<_>>();
-        if known.is_empty() {
-            let names = plan.factors.iter().map(String::as_str);
-            let problem = Problem::text(Exit::Usage, format!("`{factor}` is not a factor of `{}`", plan.study));
-            return Err(problem.hint(config::nearest::suggestion(factor, names)));
-        }
-        let level = |word: &str| {
-            known.iter().find(|level| level.to_string() == word).cloned().ok_or_else(|| {
-                let words = known.iter().map(ToString::to_string).collect::<Vec<_>>();
-                let text = format!("`{word}` is not a level of `{factor}` in `{}`", plan.study);
-                Problem::text(Exit::Usage, text)
-                    .hint(config::nearest::suggestion(word, words.iter().map(String::as_str)))
-            })
-        };
-        let (base, head) = (level(base)?, level(head)?);
-        plan.points.retain(|point| {
-            let level = point.factors.get(factor);
-            level == Some(&base) || level == Some(&head)
-        });
+        let (factor, [base, head]) = levels::keep_sides(plan, base, head)?;
         if plan.points.iter().any(|point| point.load.search.is_some() || point.load.share.is_some()) {
             let text = format!("`{}` searches for rates, and searches cannot be compared in pairs", plan.study);
             return Err(Problem::text(Exit::Usage, text).hint("compare at a rate: `--set load.rate=10k`"));
@@ -332,7 +311,7 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
         plan.question = format!("Is {factor} {head} worse than {base}, in the study `{}`?", plan.study);
         plan.study = format!("compare-{}", plan.study);
         (plan.answer, plan.effects) = (None, EffectsPlan { metrics: Some(Vec::new()), ..EffectsPlan::default() });
-        apply(plan, args, decision, factor.to_owned(), base, None);
+        apply(plan, args, decision, factor, base, None);
         Ok(opened)
     })
 }

@@ -112,16 +112,10 @@ fn known_metric(name: &str) -> Result<&'static str, Problem> {
 
 /// `server=go,clients=40`.
 fn levels(text: &str) -> Result<Levels, Problem> {
-    let level = |part: &str| match part.split_once('=') {
-        Some((name, level)) if !name.trim().is_empty() && !level.trim().is_empty() => {
-            Ok((name.trim().to_owned(), level.trim().to_owned()))
-        }
-        _ => {
-            Err(Problem::text(Exit::Usage, format!("invalid `--point {text}`: expected FACTOR=LEVEL, found `{part}`"))
-                .hint("`--point server=go,clients=40`"))
-        }
-    };
-    text.split(',').map(level).collect()
+    crate::levels::parse(text).map_err(|part| {
+        Problem::text(Exit::Usage, format!("invalid `--point {text}`: expected FACTOR=LEVEL, found `{part}`"))
+            .hint("`--point server=go,clients=40`")
+    })
 }
 
 /// Nothing to show is an error that says what there is.

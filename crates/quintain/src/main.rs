@@ -22,6 +22,7 @@ mod http;
 mod init;
 mod journey;
 mod law;
+mod levels;
 mod limits;
 mod live;
 mod load;

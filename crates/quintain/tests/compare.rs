@@ -133,6 +133,26 @@ fn two_levels_of_a_study() {
     let tests = gate["tests"].as_array().unwrap().iter().map(|test| test["label"].as_str().unwrap());
     assert_eq!(tests.collect::<Vec<_>>(), ["clients 1", "clients 4"]);
     assert_eq!(ran.json()["run"]["plan"]["study"], Value::from("compare-mine"));
+
+    // Two design points, as `history` suggests them.
+    let both = ["compare", "mine.toml", "clients=1,threads=1", "clients=4,threads=2"];
+    let ran = compare(&folder, &[&both[1..], &["--max-pairs", "10", "--json"]].concat());
+    agrees(&ran);
+    let json = ran.json();
+    let question = "Is design point threads=2,clients=4 worse than threads=1,clients=1, in the study `mine`?";
+    assert_eq!(json["run"]["plan"]["question"], Value::from(question));
+    let loads = json["run"]["plan"]["points"].as_array().unwrap().iter().map(|point| &point["load"]["clients"]);
+    assert_eq!(loads.collect::<Vec<_>>(), [1, 4]);
+    let gate = &json["findings"]["gate"];
+    assert_eq!((gate["base"].as_str(), gate["tests"].as_array().unwrap().len()), (Some("threads=1,clients=1"), 1));
+    for (head, expected) in [
+        ("clients=4,threads=3", "`3` is not a level of `threads`"),
+        ("clients=4,treads=2", "levels of different factors"),
+        ("clients=4,threads", "are not FACTOR=LEVEL"),
+    ] {
+        let ran = compare(&folder, &["mine.toml", "clients=1,threads=1", head]).expect(2);
+        assert!(ran.err.contains(expected), "{head}: {}", ran.err);
+    }
 }
 
 #[test]
@@ -171,7 +191,7 @@ fn wrong_use() {
         (&[&sides[..], &["pingpong://", "-c", "0"]].concat(), "clients"),
         (&["pingpong://", "--base-rev", "a", "--head-rev", "b", "--command", SERVER], "not in a git repository"),
         (&["nothing", "server=a", "server=b"], "unknown study `nothing`"),
-        (&["nothing", "server=a", "cores=b"], "levels of two factors"),
+        (&["nothing", "server=a", "cores=b"], "levels of different factors"),
     ];
     for (args, expected) in table {
         let ran = compare(&folder, args).expect(2);

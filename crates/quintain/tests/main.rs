@@ -11,6 +11,7 @@ mod common;
 mod compare;
 mod curves;
 mod face;
+mod guides;
 mod history;
 mod http;
 mod init;

@@ -1,0 +1,128 @@
+//! Levels of a design point as a command line has them, `server=go,clients=40`, and the two that a comparison is between.
+
+use analysis::history::Levels;
+use study::{Level, Plan};
+
+use crate::message::{Exit, Problem};
+
+/// Levels joined by commas. The error is the part that is none.
+pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
+    let level = |part| match str::split_once(part, '=') {
+        Some((name, level)) if !name.trim().is_empty() && !level.trim().is_empty() => {
+            Ok((name.trim().to_owned(), level.trim().to_owned()))
+        }
+        _ => Err(part),
+    };
+    text.split(',').map(level).collect()
+}
+
+/// Both sides name the same factors, each once, and differ in one at least.
+pub(crate) fn mistake_in_sides(words: [&str; 2], sides: [&Levels; 2]) -> Option<(String, Option<String>)> {
+    let [base, head] = sides;
+    for (word, side) in words.into_iter().zip(sides) {
+        let twice = side.iter().enumerate().find(|(at, (name, _))| side[..*at].iter().any(|(other, _)| other == name));
+        if let Some((_, (name, _))) = twice {
+            return Some((format!("`{word}` has two levels of `{name}`"), None));
+        }
+    }
+    let missing = |side: &Levels, of: &Levels| of.iter().find(|(name, _)| level(side, name).is_none()).cloned();
+    if let Some((name, level)) = missing(base, head).or_else(|| missing(head, base)) {
+        let hint =
+            format!("both sides name the same factors; hold one that does not differ with `--set {name}={level}`");
+        return Some((format!("`{}` and `{}` are levels of different factors", words[0], words[1]), Some(hint)));
+    }
+    let differs = base.iter().any(|(name, of_base)| level(head, name) != Some(of_base));
+    (!differs).then(|| (format!("`{}` twice: nothing to compare", words[0]), None))
+}
+
+fn level<'l>(side: &'l Levels, factor: &str) -> Option<&'l String> {
+    side.iter().find(|(name, _)| name == factor).map(|(_, level)| level)
+}
+
+/// The factor between two design points that differ in several; its levels name them.
+const DESIGN_POINT: &str = "design point";
+
+/// Leaves of a plan the design points at `base` and at `head`. Returns the factor between them and its two levels; where several factors differ, one takes their place.
+pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Result<(String, [Level; 2]), Problem> {
+    let sides = [known(plan, base)?, known(plan, head)?];
+    for side in &sides {
+        if !plan.points.iter().any(|point| is_at(&point.factors, side)) {
+            let text = format!("no design point of `{}` is at `{}`", plan.study, joined(side));
+            return Err(Problem::text(Exit::Usage, text).hint(format!("`quintain check {}` lists them", plan.study)));
+        }
+    }
+    plan.points.retain(|point| sides.iter().any(|side| is_at(&point.factors, side)));
+    let differing = |side: &Side, other: &Side| side.iter().filter(|level| !other.contains(level)).cloned().collect();
+    let differing: [Side; 2] = [differing(&sides[0], &sides[1]), differing(&sides[1], &sides[0])];
+    if let [base, head] = &differing
+        && let ([(factor, base)], [(_, head)]) = (base.as_slice(), head.as_slice())
+    {
+        return Ok((factor.clone(), [base.clone(), head.clone()]));
+    }
+    let levels = differing.each_ref().map(|side| Level::Text(joined(side)));
+    let is_gone = |name: &String| differing[0].iter().any(|(gone, _)| gone == name);
+    for point in &mut plan.points {
+        let side = usize::from(!is_at(&point.factors, &sides[0]));
+        point.factors.retain(|name, _| !is_gone(name));
+        point.factors.insert(DESIGN_POINT.to_owned(), levels[side].clone());
+    }
+    plan.factors.retain(|name| !is_gone(name));
+    plan.factors.insert(0, DESIGN_POINT.to_owned());
+    // What is drawn over a factor that is no more has no axis.
+    plan.figures.retain(|figure| ![&figure.x, &figure.series, &figure.facet].into_iter().flatten().any(is_gone));
+    Ok((DESIGN_POINT.to_owned(), levels))
+}
+
+type Side = Vec<(String, Level)>;
+
+fn is_at(factors: &std::collections::BTreeMap<String, Level>, side: &Side) -> bool {
+    side.iter().all(|(name, level)| factors.get(name) == Some(level))
+}
+
+fn joined(side: &Side) -> String {
+    side.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(",")
+}
+
+/// The levels of a plan that these words are.
+fn known(plan: &Plan, side: &Levels) -> Result<Side, Problem> {
+    let find = |(factor, word): &(String, String)| {
+        let levels = plan.levels(factor);
+        if levels.is_empty() {
+            let names = plan.factors.iter().map(String::as_str);
+            let problem = Problem::text(Exit::Usage, format!("`{factor}` is not a factor of `{}`", plan.study));
+            return Err(problem.hint(config::nearest::suggestion(factor, names)));
+        }
+        let found = levels.iter().find(|level| level.to_string() == *word);
+        found.map(|level| (factor.clone(), (*level).clone())).ok_or_else(|| {
+            let words = levels.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let text = format!("`{word}` is not a level of `{factor}` in `{}`", plan.study);
+            Problem::text(Exit::Usage, text).hint(config::nearest::suggestion(word, words.iter().map(String::as_str)))
+        })
+    };
+    let mut levels = side.iter().map(find).collect::<Result<Side, _>>()?;
+    levels.sort_by_key(|(name, _)| plan.factors.iter().position(|factor| factor == name));
+    Ok(levels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides() {
+        let check = |base: &str, head: &str, expected: &str| {
+            let sides = [base, head].map(|word| parse(word).unwrap());
+            let found = mistake_in_sides([base, head], [&sides[0], &sides[1]]).map(|(text, _)| text);
+            assert_eq!(found.unwrap_or_default(), expected);
+        };
+        check("server=a", "server=b", "");
+        check("server=a,clients=40", "clients = 80, server = a", "");
+        check("server=a", "cores=1", "`server=a` and `cores=1` are levels of different factors");
+        check("server=a", "server=b,cores=1", "`server=a` and `server=b,cores=1` are levels of different factors");
+        check("server=a,cores=1", "cores=1,server=a", "`server=a,cores=1` twice: nothing to compare");
+        check("server=a,server=b", "server=c", "`server=a,server=b` has two levels of `server`");
+        assert_eq!(parse("server=a,clients"), Err("clients"));
+        assert_eq!(parse("=a"), Err("=a"));
+        assert_eq!(parse(""), Err(""));
+    }
+}
