@@ -11,7 +11,7 @@ pub const FIELDS: &str = "comm,event,ip,sym,dso";
 pub const STACKS_KEPT: usize = 400;
 /// Functions that it names beside those of its stacks.
 pub const HOTTEST_KEPT: usize = 60;
-/// Frames of a stack; of a deeper one the outermost are kept, and the innermost.
+/// Frames of a stack; of a deeper one the innermost are kept, and the outermost.
 pub const DEPTH_MAX: usize = 80;
 /// Longest name, characters.
 pub const NAME_MAX: usize = 160;

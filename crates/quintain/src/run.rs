@@ -164,6 +164,9 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
             Err(error) => bar.borrow().note(&format!("warning: no CPU profile: {error}")),
         }
         store.update_run(&run)?;
+        if interrupted() {
+            bar.borrow().note(&format!("note: profiling was interrupted; CPU profiles kept: {}", run.cpu_profiles.len()));
+        }
     }
     bar.borrow_mut().end();
     drop(presence);
