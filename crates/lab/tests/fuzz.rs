@@ -27,8 +27,8 @@ fn seeds_reach_every_end() {
 
 #[test]
 fn cut_and_bent_seeds_pass() {
-    let bodies: [(&str, fn(&[u8])); 2] = [("cluster_file", cluster::cluster_file), ("perf_script", perf::perf_script)];
-    for (target, body) in bodies {
+    type Body = fn(&[u8]);
+    for (target, body) in [("cluster_file", cluster::cluster_file as Body), ("perf_script", perf::perf_script)] {
         for seed in seeds(target) {
             for at in 0..=seed.len() {
                 body(&seed[..at]);

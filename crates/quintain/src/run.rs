@@ -165,7 +165,8 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
         }
         store.update_run(&run)?;
         if interrupted() {
-            bar.borrow().note(&format!("note: profiling was interrupted; CPU profiles kept: {}", run.cpu_profiles.len()));
+            bar.borrow()
+                .note(&format!("note: profiling was interrupted; CPU profiles kept: {}", run.cpu_profiles.len()));
         }
     }
     bar.borrow_mut().end();
