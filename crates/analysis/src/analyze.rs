@@ -8,8 +8,9 @@ use study::record::{IdlePolicy, Record, Run, RunState};
 
 use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, Warning};
 use crate::{
-    added, agents, answer, asked, comparisons, effects, enough, flags, gate, hosted, inside, method, miss_ratio,
-    operations, over_requests, probes, row, scalability, scope, states, unfinished, value, visible, warning,
+    added, agents, answer, asked, comparisons, cpu_profile, effects, enough, flags, gate, hosted, inside, method,
+    miss_ratio, operations, over_requests, probes, row, scalability, scope, states, unfinished, value, visible,
+    warning,
 };
 
 /// What a run has found. `records` are its trials, in any order; those of a point that the plan does not have are left out, with
@@ -59,6 +60,8 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         trends: Vec::new(),
         effects: Vec::new(),
         hosted: hosted::hosted(&rows, &records),
+        cpu_profiles: Vec::new(),
+        profile_differences: Vec::new(),
         miss_ratios: Vec::new(),
         added: Vec::new(),
         over_requests: Vec::new(),
@@ -80,6 +83,7 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
         rows,
         capacities,
     };
+    (findings.cpu_profiles, findings.profile_differences) = cpu_profile::cpu_profiles(run, &findings.rows);
     (findings.comparisons, findings.trends) = comparisons::comparisons(&findings, plan);
     let is_over = matches!(run.state, None | Some(RunState::Complete | RunState::OutOfTime));
     findings.gate = gate::gate(&findings, plan, &records, is_over);

@@ -745,6 +745,7 @@ fn run(servers: &[&str], cores: &[i64], clients: &[i64]) -> Run {
         resume: String::new(),
         nodes: Vec::new(),
         imported: String::new(),
+        cpu_profiles: Vec::new(),
         plan: Plan {
             study: "volley".to_owned(),
             question: "How does ping-pong latency scale with server cores and clients?".to_owned(),

@@ -3,6 +3,7 @@
 mod added;
 mod agents;
 mod conditions;
+mod cpu_profile;
 mod estimate;
 mod gate;
 mod history;
@@ -26,6 +27,7 @@ use study::record::{
 pub use self::added::{Added, AddedMetric};
 pub use self::agents::{AgentFinding, MedianRange};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
+pub use self::cpu_profile::{ProfileDifference, ProfileFinding, ShareDifference};
 pub use self::estimate::Estimate;
 pub use self::gate::{GateFinding, GateTest, GateVerdict};
 pub use self::history::{
@@ -121,6 +123,12 @@ pub struct Findings {
     /// Servers in containers and companions, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosted: Vec<HostedFinding>,
+    /// CPU profiles of the servers, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_profiles: Vec<ProfileFinding>,
+    /// What differs between the profiles of two contenders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profile_differences: Vec<ProfileDifference>,
     /// Miss-ratio curves of caches, in the order of the figures that ask for them.
     #[serde(default)]
     pub miss_ratios: Vec<MissRatios>,

@@ -20,6 +20,7 @@ mod asked;
 mod bottleneck;
 mod cache;
 mod comparisons;
+mod cpu_profile;
 pub mod effects;
 mod enough;
 #[doc(hidden)]

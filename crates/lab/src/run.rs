@@ -22,7 +22,7 @@ use crate::{clock, cpus, revision};
 const FAILURES_MAX: usize = 3;
 
 /// How long the generator may take beside the load itself, before it is killed.
-const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
+pub(crate) const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 
 /// Runs every trial of `plan` that is not in `done` yet: every point that can run, once a block, in the block's order, until
 /// it has enough or the study allows no more. Points that others depend on are done with before those begin. A trial that fails
@@ -87,6 +87,7 @@ pub fn run(
                     supervisor: &supervisor,
                     interrupted: hooks.interrupted,
                     margin: GENERATOR_MARGIN,
+                    perf: None,
                 };
                 let trials_done = u32::try_from(records.len()).unwrap_or(u32::MAX);
                 let progress = &mut *hooks.progress;
@@ -202,7 +203,7 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
 }
 
 /// The processes that keep processors awake.
-enum Spinners {
+pub(crate) enum Spinners {
     /// Here, on these processors.
     Here(Spinner, String),
     /// On the machines of a cluster, on these processors of the server's.
@@ -211,7 +212,7 @@ enum Spinners {
 
 impl Spinners {
     /// Starts them on every processor that a point in use has; `None` when there is no such point.
-    fn start(
+    pub(crate) fn start(
         plan: &Plan,
         ends: &[Option<String>],
         options: &Options,

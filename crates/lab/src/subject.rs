@@ -77,6 +77,11 @@ impl<'a> Here<'a> {
     pub(crate) fn new(order: &'a Serve, ground: Ground<'a>) -> Self {
         Self { order, ground, subject: None, known: Stopped::default() }
     }
+
+    /// The processes of the server, once it has started.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.subject.as_ref().map(|subject| subject.child.servers()).unwrap_or_default()
+    }
 }
 
 impl Side for Here<'_> {

@@ -18,6 +18,7 @@ use crate::cluster::Cluster;
 use crate::end::{End, failed};
 use crate::hooks::{Live, Options, Phase};
 use crate::load::{Engine, Event, Load};
+use crate::perf::{Perf, Sampled};
 use crate::process::{Supervisor, wait_readable};
 use crate::server::Ground;
 use crate::subject::{Seen, Side};
@@ -46,6 +47,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) interrupted: &'a dyn Fn() -> bool,
     /// How long the generator may take beside the load itself: to start, to connect, to write what it measured.
     pub(crate) margin: Duration,
+    /// Samples the server meanwhile.
+    pub(crate) perf: Option<&'a Perf<'a>>,
 }
 
 impl Trial<'_> {
@@ -119,7 +122,13 @@ impl Trial<'_> {
         let ground =
             Ground { supervisor: self.supervisor, directory: &self.options.directory, interrupted: self.interrupted };
         let mut side: Box<dyn Side + '_> = match self.cluster() {
-            None => Box::new(subject::Here::new(&serve, ground)),
+            None => {
+                let here = subject::Here::new(&serve, ground);
+                match self.perf {
+                    None => Box::new(here),
+                    Some(perf) => Box::new(Sampled::new(here, perf)),
+                }
+            }
             Some(cluster) => Box::new(cluster.subject(&serve, self.interrupted)),
         };
         let result = match side.start() {

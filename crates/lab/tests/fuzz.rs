@@ -1,14 +1,16 @@
-//! The body of the fuzz target of cluster files, on its seeds, on cut and bent seeds: what stable can do of fuzzing.
+//! The bodies of the fuzz targets of cluster files and of `perf script`, on their seeds, on cut and bent seeds: what stable can do of fuzzing.
 
 #[path = "../../../fuzz/cluster.rs"]
 mod cluster;
+#[path = "../../../fuzz/perf.rs"]
+mod perf;
 
 use std::path::Path;
 
 use lab::cluster::file::{STUDY, parse, short};
 
-fn seeds() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/cluster_file");
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
     let mut paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
     paths.sort();
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
@@ -16,7 +18,7 @@ fn seeds() -> Vec<Vec<u8>> {
 
 #[test]
 fn seeds_reach_every_end() {
-    let seeds = seeds();
+    let seeds = seeds("cluster_file");
     let texts = seeds.iter().map(|seed| str::from_utf8(seed).unwrap()).collect::<Vec<_>>();
     let files = texts.iter().filter(|text| parse(text, STUDY).is_ok()).count();
     let lists = texts.iter().filter(|text| short(text, STUDY).is_ok()).count();
@@ -25,15 +27,18 @@ fn seeds_reach_every_end() {
 
 #[test]
 fn cut_and_bent_seeds_pass() {
-    for seed in seeds() {
-        for at in 0..=seed.len() {
-            cluster::cluster_file(&seed[..at]);
-            for byte in [0, b'"', b'\n', b'-', b'=', b'[', b'9', 0xff] {
-                let mut bent = seed.clone();
-                if let Some(place) = bent.get_mut(at) {
-                    *place = byte;
+    type Body = fn(&[u8]);
+    for (target, body) in [("cluster_file", cluster::cluster_file as Body), ("perf_script", perf::perf_script)] {
+        for seed in seeds(target) {
+            for at in 0..=seed.len() {
+                body(&seed[..at]);
+                for byte in [0, b'"', b'\n', b'-', b'=', b'[', b'9', 0xff] {
+                    let mut bent = seed.clone();
+                    if let Some(place) = bent.get_mut(at) {
+                        *place = byte;
+                    }
+                    body(&bent);
                 }
-                cluster::cluster_file(&bent);
             }
         }
     }

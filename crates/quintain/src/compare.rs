@@ -54,6 +54,9 @@ pub(crate) fn compare(args: CompareArgs) -> Done {
             of_study(&args, &decision, study, [base, head])
         }
         ([_, _], None, None) => {
+            if args.how.profile {
+                mistakes.add("`--profile`: two stored runs are shown, and no server is started".to_owned(), None);
+            }
             mistakes.end()?;
             stored(&args)
         }

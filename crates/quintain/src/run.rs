@@ -105,6 +105,9 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
         cluster,
         probe: lab::probe::run,
     };
+    if let Some(why) = how.profile.then(|| lab::no_profile(&options)).flatten() {
+        output::message(&format!("warning: no CPU profile: {why}"));
+    }
     let (plan, id, calibration, nodes) = (run.plan.clone(), run.id.clone(), run.calibration.clone(), run.nodes.clone());
     let bar = RefCell::new(Bar::new(&plan, done.len()));
     let mut beside = lab::presence::others().is_some_and(|labs| !labs.is_empty());
@@ -143,8 +146,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     store.update_run(&run)?;
     run.builds.iter().for_each(|build| bar.borrow_mut().built(build));
     let ended = lab::run(&plan, &run.builds, &done, &options, &mut hooks);
-    bar.borrow_mut().end();
-    let ended = ended.map_err(machine)?;
+    let ended = ended.map_err(machine).inspect_err(|_| bar.borrow_mut().end())?;
 
     run.state = Some(match &ended.cause {
         _ if failed.is_some() => RunState::Interrupted,
@@ -153,6 +155,21 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
         lab::Cause::Interrupted | lab::Cause::Lost(_) => RunState::Interrupted,
     });
     store.update_run(&run)?;
+    let is_over = matches!(ended.cause, lab::Cause::Complete | lab::Cause::OutOfTime) && failed.is_none();
+    if how.profile && is_over {
+        let mut show = |progress: &_| bar.borrow_mut().show(progress);
+        match lab::profile(&plan, &store.records(&run.id)?, &options, &mut show, interrupted) {
+            Ok(profiles) => run.cpu_profiles = profiles,
+            // What was measured is not harmed by it.
+            Err(error) => bar.borrow().note(&format!("warning: no CPU profile: {error}")),
+        }
+        store.update_run(&run)?;
+        if interrupted() {
+            bar.borrow()
+                .note(&format!("note: profiling was interrupted; CPU profiles kept: {}", run.cpu_profiles.len()));
+        }
+    }
+    bar.borrow_mut().end();
     drop(presence);
     if let Some(problem) = failed {
         return Err(problem);
@@ -234,6 +251,9 @@ fn resume_line(args: &RunArgs, run: &str) -> String {
     if let Some(hosts) = &how.cluster.hosts {
         flag("--hosts", hosts.clone());
     }
+    if how.profile {
+        words.push("--profile".to_owned());
+    }
     if how.store.json {
         words.push("--json".to_owned());
     }
@@ -269,6 +289,7 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
         resume: String::new(),
         nodes,
         imported: String::new(),
+        cpu_profiles: Vec::new(),
         host,
         plan,
     };

@@ -16,6 +16,7 @@ mod history;
 mod http;
 mod init;
 mod load;
+mod profile;
 mod run;
 mod seam;
 mod serve;

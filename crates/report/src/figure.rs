@@ -4,6 +4,7 @@ mod added;
 mod colours;
 mod distribution;
 mod file;
+mod flame;
 mod history;
 mod inside;
 mod miss_ratio;
@@ -23,6 +24,7 @@ use analysis::findings::{Factor, Findings, Mark, Row};
 use colours::Colours;
 
 pub(crate) use file::{Face, key_svg, svg_file};
+pub(crate) use flame::Flame;
 pub(crate) use history::history;
 
 /// A figure, ready to be drawn.
@@ -38,6 +40,8 @@ pub(crate) struct Drawing {
     /// What a hollow marker means here; empty where there is none.
     pub(crate) hollow: String,
     pub(crate) panels: Vec<Panel>,
+    /// What stands below the panels, over the whole width.
+    pub(crate) flames: Vec<Flame>,
     /// What is not shown, and why.
     pub(crate) notes: Vec<String>,
 }
@@ -142,7 +146,7 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         probes::probes(findings, detail),
         inside::inside(findings, detail),
     ];
-    let drawn = drawn.chain(more.into_iter().flatten());
+    let drawn = drawn.chain(more.into_iter().flatten()).chain(flame::flames(findings, detail));
     let number = |(index, mut drawing): (usize, Drawing)| {
         drawing.name = format!("{}-{}", index + 1, drawing.name);
         drawing.name_lines();
@@ -256,7 +260,7 @@ impl<'a> Grid<'a> {
         marks.sort_unstable();
         marks.dedup();
         let hollow = marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ");
-        Drawing { name, title, caption, keys, hollow, panels, notes: not_shown(self.findings) }
+        Drawing { name, title, caption, keys, hollow, panels, flames: Vec::new(), notes: not_shown(self.findings) }
     }
 }
 

@@ -4,6 +4,7 @@ mod added;
 mod agents;
 mod cells;
 mod comparisons;
+mod cpu_profiles;
 mod effects;
 mod failures;
 mod figures;
@@ -29,7 +30,7 @@ use analysis::Findings;
 use crate::document::{Document, Section};
 
 /// Every section there may be; `None`: it has nothing to say of these findings.
-const SECTIONS: [fn(&Findings) -> Option<Section>; 16] = [
+const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
     gate::section,
     figures::section,
     results::section,
@@ -37,6 +38,7 @@ const SECTIONS: [fn(&Findings) -> Option<Section>; 16] = [
     comparisons::section,
     added::section,
     hosted::section,
+    cpu_profiles::section,
     over_requests::section,
     miss_ratio::section,
     scalability::section,

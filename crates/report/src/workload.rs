@@ -220,6 +220,7 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     let key = |(series, label): (usize, &str)| Key { series, label: label.to_owned(), simulated: false };
     let fits = drawn.fits.iter().map(|fit| format!("{}: {}, p = {}.", fit.of, fit.words, p_text(fit.p)));
     let drawing = Drawing {
+        flames: Vec::new(),
         name: "workload".to_owned(),
         title: format!("{}: sampled and expected", drawn.name),
         caption: format!("Line: {} sampled. Rings: the distribution.", number::count(drawn.operations, "operation")),

@@ -38,6 +38,7 @@ pub mod calls;
 pub mod cases;
 pub mod companion;
 pub mod container;
+pub mod cpu_profile;
 pub mod expand;
 pub mod gate;
 pub mod histogram;

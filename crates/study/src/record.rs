@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::calls::Calls;
+use crate::cpu_profile::CpuProfile;
 use crate::plan::{Level, Plan};
 pub use crate::plan::{Purpose, Step};
 use crate::spec::{Connection, Protocol};
@@ -62,6 +63,9 @@ pub struct Run {
     /// When it was imported into the store from a file, UTC, RFC 3339; empty: it ran with this store.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imported: String,
+    /// CPU profiles of the servers, one for each design point, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_profiles: Vec<CpuProfile>,
 }
 
 /// A machine of a cluster, as it was when the run started.

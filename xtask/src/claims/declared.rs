@@ -81,7 +81,7 @@ fn volley() -> Vec<Claim> {
             "volley-spin-lock",
             "About 80 % of the time is spent in `_raw_spin_lock`, called from `sendto`.",
             Command::None,
-            untested("no command attaches a profiler", "`perf record -g` beside a run on 40 cores, on Linux 3.16"),
+            untested("a lock of Linux 3.16 under 40 cores", "`--profile` on 40 cores with Linux 3.16"),
         ),
         new(
             "volley-slow-servers",

@@ -126,7 +126,7 @@ fn a_page_of_runs_names_them_and_says_what_is_missing() {
     assert!(text.contains(&format!("| `{}` | {} | {} |", run.id, run.started, run.host.cpu_model)), "{text}");
     assert!(text.contains("- Verdict: **cannot be told here**: 8 trials. Needed: 12 or more\n"), "{text}");
     assert!(
-        text.contains("**cannot be told here**: no command attaches a profiler. Needed: `perf record -g`"),
+        text.contains("**cannot be told here**: a lock of Linux 3.16 under 40 cores. Needed: `--profile`"),
         "{text}"
     );
     assert!(text.contains("| All | 2 | 0 | 0 | 2 |"), "{text}");

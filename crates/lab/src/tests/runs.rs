@@ -236,6 +236,7 @@ fn a_load_that_hangs_is_given_up() {
         supervisor: &supervisor,
         interrupted: &|| false,
         margin: Duration::from_millis(400),
+        perf: None,
     };
     let record = trial.run(&mut |_, _| {}).unwrap();
     let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };

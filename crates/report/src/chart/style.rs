@@ -86,7 +86,7 @@ pub(crate) fn css(sheet: Sheet) -> String {
          svg.q .ht{fill:none;shape-rendering:crispEdges}svg.q .t1{stroke-opacity:.14}svg.q .t2{stroke-opacity:.28}svg.q .t3{stroke-opacity:.44}svg.q .t4{stroke-opacity:.62}svg.q .t5{stroke-opacity:.8}\
          svg.q .ft{stroke-width:1.4;stroke-dasharray:1.5 3.5;stroke-linecap:round}svg.q .e{stroke-width:1.3}\
          svg.q .s0,svg.q .s1,svg.q .s2,svg.q .s3{stroke-width:1}svg.q .s0{stroke-dasharray:6 3}svg.q .s1{stroke-dasharray:2 2}svg.q .s2{stroke-dasharray:8 2 2 2}svg.q .s3{stroke-dasharray:4 4}\
-         svg.q .k{stroke-width:1.5}svg.q .d,svg.q .dh{fill:none;stroke-width:3.6;stroke-linecap:round}svg.q .dh{stroke-width:1.8}svg.q .bd{stroke:none;fill-opacity:.14}\
+         svg.q .k{stroke-width:1.5}svg.q .d,svg.q .dh{fill:none;stroke-width:3.6;stroke-linecap:round}svg.q .dh{stroke-width:1.8}svg.q .bd{stroke:none;fill-opacity:.14}svg.q .fb{stroke:none}svg.q .fx{fill:#111;stroke:none}\
          ",
     );
     let light = theme("#1b1d21", "#5b626c", "#e3e6ea", "#9aa1ab", "#ffffff", &ON_LIGHT);

@@ -34,6 +34,7 @@ pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dra
     };
     let key = |(series, label): &(usize, &str)| Key { series: *series, label: (*label).to_owned(), simulated: false };
     Drawing {
+        flames: Vec::new(),
         name: format!("added-{}", metrics[0]),
         title: wanted.title.clone().unwrap_or_else(|| "Proxy overhead".to_owned()),
         caption: format!(

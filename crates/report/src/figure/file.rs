@@ -11,7 +11,7 @@ const LINE: f64 = 17.0;
 
 /// The whole file.
 pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
-    let columns = drawing.panels.len().clamp(1, 3);
+    let columns = if drawing.flames.is_empty() { drawing.panels.len().clamp(1, 3) } else { 3 };
     let width = MARGIN * 2.0 + WIDTH * columns as f64 + GAP * (columns - 1) as f64;
     let inner = width - MARGIN * 2.0;
     // In lines, not shortened: where a figure stands without its page, no word of its title is said elsewhere.
@@ -24,8 +24,9 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
         .chunks(columns)
         .map(|row| row.iter().map(|panel| panel.height()).fold(0.0, f64::max) + GAP)
         .collect();
+    let flames = drawing.flames.iter().map(|flame| flame.height() + GAP).collect::<Vec<_>>();
     let lines = (title.len().saturating_sub(1) + caption.len() + notes.len()) as f64;
-    let height = MARGIN * 2.0 + 24.0 + lines * LINE + legend.height + 8.0 + rows.iter().sum::<f64>();
+    let height = MARGIN * 2.0 + 24.0 + lines * LINE + legend.height + 8.0 + rows.iter().chain(&flames).sum::<f64>();
 
     let mut svg = Svg::default();
     svg.element("svg")
@@ -50,15 +51,16 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     for (row, height) in drawing.panels.chunks(columns).zip(&rows) {
         for (column, panel) in row.iter().enumerate() {
             let x = MARGIN + (WIDTH + GAP) * column as f64;
-            let mut place = String::from("translate(");
-            crate::svg::number(&mut place, x);
-            place.push(' ');
-            crate::svg::number(&mut place, y);
-            place.push(')');
-            svg.element("g").attr("transform", &place).open();
+            svg.element("g").attr("transform", &place(x, y)).open();
             panel.draw(&mut svg);
             svg.close();
         }
+        y += height;
+    }
+    for (flame, height) in drawing.flames.iter().zip(&flames) {
+        svg.element("g").attr("transform", &place(MARGIN, y)).open();
+        flame.draw(&mut svg);
+        svg.close();
         y += height;
     }
     for line in caption.iter().chain(&notes) {
@@ -67,6 +69,15 @@ pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     }
     svg.close();
     svg.finish()
+}
+
+fn place(x: f64, y: f64) -> String {
+    let mut place = String::from("translate(");
+    crate::svg::number(&mut place, x);
+    place.push(' ');
+    crate::svg::number(&mut place, y);
+    place.push(')');
+    place
 }
 
 /// A marker of a series alone, for a legend in HTML.

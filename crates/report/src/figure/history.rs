@@ -61,6 +61,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     }
     let quick = machine.runs.iter().any(|run| run.head.quick);
     Drawing {
+        flames: Vec::new(),
         name: format!("history-{}-{}", index + 1, metric.name),
         title: format!("{} over runs on {}", capitalised(&metric.noun), machine.machine.name),
         caption: format!(

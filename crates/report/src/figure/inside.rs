@@ -51,6 +51,7 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
         notes.push("CPU use over time is unknown.".to_owned());
     }
     Some(Drawing {
+        flames: Vec::new(),
         name: "inside".to_owned(),
         title: "Inside a trial".to_owned(),
         caption: format!(

@@ -93,6 +93,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         false => format!("bars: {} % intervals, where wider than the marker", percent(wanted.interval)),
     };
     Drawing {
+        flames: Vec::new(),
         name: "miss-ratio".to_owned(),
         title: wanted
             .title

@@ -97,6 +97,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let marks = points().flat_map(|point| &point.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
     let hollow = marks.into_iter().chain(bounds.then_some("a lower bound")).collect::<Vec<_>>().join(" or ");
     Some(Drawing {
+        flames: Vec::new(),
         name: "over-rate".to_owned(),
         title: "Latency over the offered rate".to_owned(),
         caption: format!("Markers: means over the trials at a rate, including search trials. Bars: {bars}."),

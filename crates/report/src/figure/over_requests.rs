@@ -115,6 +115,7 @@ fn draw(
         (!of_panel.is_empty()).then(|| panel(axis, &of_panel))
     });
     Drawing {
+        flames: Vec::new(),
         name: name.to_owned(),
         title: wanted.title.clone().unwrap_or_else(|| title.to_owned()),
         caption: format!("Lines: means over trials, up to the end of the shortest. {band}{more}"),

@@ -58,6 +58,7 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
         }
     }
     Some(Drawing {
+        flames: Vec::new(),
         name: "probes".to_owned(),
         title: "CPU speed over the run".to_owned(),
         caption: format!(

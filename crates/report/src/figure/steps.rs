@@ -44,6 +44,7 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
     used.dedup();
     let left_out = searches.len().saturating_sub(detail.panels);
     Some(Drawing {
+        flames: Vec::new(),
         name: "search".to_owned(),
         title: format!("Search for the highest rate at which {}", first.objective),
         caption: "One marker per trial, each with a fresh server, by its own verdict. Dashed: the ends of the range \

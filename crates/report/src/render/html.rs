@@ -111,7 +111,7 @@ struct FiguresHtml {
 }
 
 struct FigureHtml {
-    /// One to three: how wide it wants to be.
+    /// One to three: how wide it wants to be; four: the whole width for each of its panels.
     columns: usize,
     /// It is tall: shown when asked for.
     folded: bool,
@@ -155,15 +155,16 @@ fn figure_html(drawing: &Drawing) -> FigureHtml {
         let title = if panel.title.is_empty() { String::new() } else { format!(": {}", panel.title) };
         chart::panel_svg(panel, &format!("{}{title}", drawing.title))
     };
+    let flame = |flame: &figure::Flame| flame.svg(&drawing.title);
     FigureHtml {
-        columns: drawing.panels.len().clamp(1, 3),
+        columns: if drawing.flames.is_empty() { drawing.panels.len().clamp(1, 3) } else { 4 },
         folded: drawing.panels.iter().any(|panel| !panel.below.is_empty()),
         title: drawing.title.clone(),
         caption: drawing.caption.clone(),
         keys: drawing.legend().iter().map(key).collect(),
         hollow: drawing.hollow.clone(),
         hollow_svg: figure::key_svg(drawing.keys.first().map_or(0, |key| key.series), figure::Face::Hollow),
-        panels: drawing.panels.iter().map(panel).collect(),
+        panels: drawing.panels.iter().map(panel).chain(drawing.flames.iter().map(flame)).collect(),
         notes: drawing.notes.clone(),
     }
 }

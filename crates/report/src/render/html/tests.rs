@@ -40,6 +40,8 @@ pub(crate) fn nothing() -> Findings {
         revision: None,
         commit: None,
         imported: String::new(),
+        cpu_profiles: Vec::new(),
+        profile_differences: Vec::new(),
         seed: 0,
         study_text: String::new(),
         factors: Vec::new(),

@@ -1,0 +1,225 @@
+//! CPU profiles: what was sampled, beside what was measured.
+
+use std::collections::BTreeMap;
+
+use study::cpu_profile::{CpuProfile, SampledFunction};
+use study::plan::Plan;
+use study::record::Run;
+
+use crate::findings::{ProfileDifference, ProfileFinding, Row, ShareDifference};
+use crate::number;
+use crate::visible::visible;
+
+/// Differences that are told of a pair.
+const DIFFERENCES_MAX: usize = 10;
+/// A difference is told where it is so many standard errors.
+const STANDARD_ERRORS: f64 = 3.0;
+/// And no smaller than this, a fraction: half a percent of the CPU time.
+const DIFFERENCE_MIN: f64 = 0.005;
+/// Pairs of design points that are told.
+const PAIRS_MAX: usize = 24;
+/// Fewer samples say little.
+const FEW: u64 = 200;
+
+/// The profiles of a run, and what differs between contenders.
+pub(crate) fn cpu_profiles(run: &Run, rows: &[Row]) -> (Vec<ProfileFinding>, Vec<ProfileDifference>) {
+    let of_row = |profile: &CpuProfile| {
+        let row = rows.iter().find(|row| row.point == profile.point && row.n > 0)?;
+        Some((profile.point, finding(profile, row)))
+    };
+    let found = run.cpu_profiles.iter().filter_map(of_row).collect::<Vec<_>>();
+    let differences = pairs(&run.plan, &found).into_iter().take(PAIRS_MAX).map(|(a, b)| difference(a, b)).collect();
+    (found.into_iter().map(|(_, finding)| finding).collect(), differences)
+}
+
+fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
+    let measured = row.metrics.get("throughput").and_then(|metric| metric.mean);
+    let ratio = profile.rate_per_s.zip(measured).map(|(profiled, measured)| profiled / measured);
+    let function = |function: &SampledFunction| SampledFunction { name: visible(&function.name).into(), ..*function };
+    let mut finding = ProfileFinding {
+        label: row.label.clone(),
+        problem: profile.problem.as_ref().map(|problem| visible(problem).into()),
+        event: visible(&profile.event).into(),
+        samples: profile.samples,
+        other_samples: profile.other_samples,
+        rate_ratio: ratio.filter(|ratio| ratio.is_finite()),
+        functions: profile.functions.iter().map(function).collect(),
+        // A store may hold anything.
+        stacks: profile
+            .stacks
+            .iter()
+            .filter(|stack| stack.frames.iter().all(|frame| (*frame as usize) < profile.functions.len()))
+            .cloned()
+            .collect(),
+        sentence: String::new(),
+    };
+    finding.sentence = sentence(&finding, profile);
+    finding
+}
+
+/// `1,234 samples (cpu-clock, 997 Hz) in 2 s; throughput while profiled 3.1 % below the mean of the measured trials`.
+fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
+    if finding.samples == 0 {
+        return format!("no profile: {}", finding.problem.as_deref().unwrap_or("no sample was taken"));
+    }
+    let mut text = format!(
+        "{} ({}, {} Hz) in {}",
+        number::count(finding.samples, "sample"),
+        finding.event,
+        profile.frequency_hz,
+        number::quantity(profile.duration_ns as f64, "ns")
+    );
+    match finding.rate_ratio {
+        Some(ratio) if ratio >= 1.0 => {
+            text += &format!(
+                "; throughput while profiled {} above the mean of the measured trials",
+                number::percent(ratio - 1.0)
+            )
+        }
+        Some(ratio) => {
+            text += &format!(
+                "; throughput while profiled {} below the mean of the measured trials",
+                number::percent(1.0 - ratio)
+            )
+        }
+        None => text += "; how much it disturbed is not known",
+    }
+    if finding.samples < FEW {
+        text += "; so few samples say little";
+    }
+    if let Some(problem) = &finding.problem {
+        text += &format!("; {problem}");
+    }
+    text
+}
+
+/// Base and candidate of a gate, or the only two there are.
+fn pairs<'a>(plan: &Plan, found: &'a [(usize, ProfileFinding)]) -> Vec<(&'a ProfileFinding, &'a ProfileFinding)> {
+    let sampled = found.iter().filter(|(_, finding)| finding.samples > 0).collect::<Vec<_>>();
+    let Some(gate) = &plan.gate else {
+        return match sampled.as_slice() {
+            [(_, a), (_, b)] => vec![(a, b)],
+            _ => Vec::new(),
+        };
+    };
+    let others = |point: usize| {
+        let mut factors = plan.points[point].factors.clone();
+        let level = factors.remove(&gate.of);
+        (level, factors)
+    };
+    let mut pairs = Vec::new();
+    for (base, a) in &sampled {
+        let (level, place) = others(*base);
+        if level.as_ref() != Some(&gate.base) {
+            continue;
+        }
+        let same_place = sampled.iter().filter(|(point, _)| point != base && others(*point).1 == place);
+        pairs.extend(same_place.map(|(_, b)| (a, b)));
+    }
+    pairs
+}
+
+fn difference(a: &ProfileFinding, b: &ProfileFinding) -> ProfileDifference {
+    let mut samples = BTreeMap::<(&str, bool), [f64; 2]>::new();
+    for (side, profile) in [a, b].into_iter().enumerate() {
+        for function in &profile.functions {
+            samples.entry((&function.name, function.kernel)).or_default()[side] += function.self_samples as f64;
+        }
+    }
+    let mut functions = samples
+        .into_iter()
+        .filter_map(|((name, kernel), [of_a, of_b])| {
+            let (n_a, n_b) = (a.samples as f64, b.samples as f64);
+            let (share_a, share_b) = (of_a / n_a, of_b / n_b);
+            let pooled = (of_a + of_b) / (n_a + n_b);
+            let error = (pooled * (1.0 - pooled) * (1.0 / n_a + 1.0 / n_b)).sqrt();
+            let by = (share_a - share_b).abs();
+            (by >= DIFFERENCE_MIN && by > STANDARD_ERRORS * error).then(|| ShareDifference {
+                name: name.to_owned(),
+                kernel,
+                a: share_a,
+                b: share_b,
+            })
+        })
+        .collect::<Vec<_>>();
+    let by = |function: &ShareDifference| (function.a - function.b).abs();
+    functions.sort_by(|one, other| by(other).total_cmp(&by(one)).then_with(|| one.name.cmp(&other.name)));
+    functions.truncate(DIFFERENCES_MAX);
+    let sentence = match functions.first() {
+        None => format!(
+            "{} against {}: no function's share of the CPU time differs by more than the samples scatter",
+            b.label, a.label
+        ),
+        Some(most) => format!(
+            "{} against {}: {} differs most, {} of the CPU time against {}",
+            b.label,
+            a.label,
+            most.name,
+            number::percent(most.b),
+            number::percent(most.a)
+        ),
+    };
+    ProfileDifference { a: a.label.clone(), b: b.label.clone(), functions, sentence }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::cpu_profile::SampledStack;
+
+    use super::*;
+    use crate::example;
+
+    fn profile(point: usize, shares: &[(&str, u64)]) -> CpuProfile {
+        let function = |(name, self_samples): &(&str, u64)| SampledFunction {
+            name: (*name).to_owned(),
+            kernel: name.starts_with("sys"),
+            self_samples: *self_samples,
+        };
+        CpuProfile {
+            point,
+            event: "cpu-clock".to_owned(),
+            frequency_hz: 997,
+            duration_ns: 2_000_000_000,
+            rate_per_s: Some(90_000.0),
+            samples: shares.iter().map(|(_, samples)| samples).sum(),
+            functions: shares.iter().map(function).collect(),
+            stacks: vec![SampledStack { frames: vec![0], samples: 1 }, SampledStack { frames: vec![99], samples: 1 }],
+            ..CpuProfile::default()
+        }
+    }
+
+    #[test]
+    fn two_profiles_and_what_differs() {
+        let (mut run, records) = example::volley();
+        run.cpu_profiles = vec![
+            profile(0, &[("sys_read", 600), ("parse\u{1b}", 300), ("tiny", 4)]),
+            profile(1, &[("sys_read", 610), ("parse\u{1b}", 90), ("hash", 200)]),
+        ];
+        let findings = crate::analyze(&run, &records);
+        let [first, _] = findings.cpu_profiles.as_slice() else { panic!("{:?}", findings.cpu_profiles) };
+        assert_eq!(first.functions[1].name, "parse\\x1b");
+        assert_eq!(first.stacks.len(), 1, "a frame that leads nowhere is left out with its stack");
+        assert!(
+            first.sentence.starts_with("904 samples (cpu-clock, 997 Hz) in 2.00 s; throughput while profiled "),
+            "{}",
+            first.sentence
+        );
+        let [difference] = findings.profile_differences.as_slice() else { panic!() };
+        let names = difference.functions.iter().map(|function| function.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(names, ["parse\\x1b", "hash"], "neither what is alike nor what is rare");
+        let (low, high) = (difference.functions[0].b, difference.functions[0].a);
+        assert!((low - 0.1).abs() < 1e-9 && (high - 300.0 / 904.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn why_there_is_none_is_said_and_nothing_compared() {
+        let (mut run, records) = example::volley();
+        let none =
+            |point| CpuProfile { point, problem: Some("`perf` is not installed".to_owned()), ..CpuProfile::default() };
+        run.cpu_profiles = vec![none(0), none(1), none(99)];
+        let findings = crate::analyze(&run, &records);
+        assert_eq!(findings.cpu_profiles.len(), 2);
+        assert_eq!(findings.cpu_profiles[0].sentence, "no profile: `perf` is not installed");
+        assert!(findings.profile_differences.is_empty());
+    }
+}

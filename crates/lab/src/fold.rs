@@ -1,0 +1,333 @@
+//! What `perf script` prints, folded: equal stacks counted, the heaviest kept. Bounded, whatever is printed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use study::cpu_profile::{CpuProfile, SampledFunction, SampledStack};
+
+/// The fields that [`Fold`] reads, for `perf script -F`.
+pub const FIELDS: &str = "comm,event,ip,sym,dso";
+
+/// Stacks that a profile keeps.
+pub const STACKS_KEPT: usize = 400;
+/// Functions that it names beside those of its stacks.
+pub const HOTTEST_KEPT: usize = 60;
+/// Frames of a stack; of a deeper one the innermost are kept, and the outermost.
+pub const DEPTH_MAX: usize = 80;
+/// Longest name, characters.
+pub const NAME_MAX: usize = 160;
+/// Distinct stacks, and distinct functions, told apart while folding; further ones are counted together.
+const DISTINCT_MAX: usize = 50_000;
+/// Longest line, bytes; the rest of a longer one is not read.
+const LINE_MAX: usize = 4096;
+
+/// The function that stands for all for which there is no room.
+const OTHERS: &str = "[others]";
+
+/// Text of `perf script` becoming a profile, piece by piece.
+#[derive(Debug, Default)]
+pub struct Fold {
+    /// A line whose end has not come yet.
+    line: Vec<u8>,
+    /// Its event, of the sample whose frames are being read.
+    event: Option<String>,
+    /// Its frames so far, the innermost first.
+    frames: Vec<u32>,
+    names: HashMap<(String, bool), u32>,
+    stacks: HashMap<Vec<u32>, u64>,
+    /// Samples by the innermost function.
+    own: HashMap<u32, u64>,
+    events: BTreeMap<String, u64>,
+    samples: u64,
+    /// Samples of stacks that were not told apart.
+    others: u64,
+}
+
+impl Fold {
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = lines.next() {
+            let room = LINE_MAX.saturating_sub(self.line.len());
+            self.line.extend(&part[..part.len().min(room)]);
+            if lines.peek().is_some() {
+                let line = std::mem::take(&mut self.line);
+                self.read(&String::from_utf8_lossy(&line));
+            }
+        }
+    }
+
+    fn read(&mut self, line: &str) {
+        if line.trim().is_empty() {
+            self.end_sample();
+        } else if !line.starts_with([' ', '\t']) {
+            // `comm event:`; the name of a thread may hold anything.
+            self.end_sample();
+            let event = line.trim_end().strip_suffix(':').and_then(|line| line.rsplit(' ').next());
+            self.event = event.filter(|event| !event.is_empty()).map(|event| clean(event, NAME_MAX));
+        } else if self.event.is_some()
+            && let Some((name, kernel)) = frame(line)
+        {
+            let id = self.id(name, kernel);
+            if self.frames.len() < DEPTH_MAX {
+                self.frames.push(id);
+            } else if let Some(last) = self.frames.last_mut() {
+                // The outermost is what comes last.
+                *last = id;
+            }
+        }
+    }
+
+    fn id(&mut self, name: String, kernel: bool) -> u32 {
+        let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let key = if self.names.len() < DISTINCT_MAX || self.names.contains_key(&(name.clone(), kernel)) {
+            (name, kernel)
+        } else {
+            (OTHERS.to_owned(), false)
+        };
+        *self.names.entry(key).or_insert(next)
+    }
+
+    fn end_sample(&mut self) {
+        let Some(event) = self.event.take() else { return };
+        let mut frames = std::mem::take(&mut self.frames);
+        if frames.is_empty() {
+            frames.push(self.id("[unknown]".to_owned(), false));
+        }
+        self.samples += 1;
+        if self.events.len() < 8 || self.events.contains_key(&event) {
+            *self.events.entry(event).or_default() += 1;
+        }
+        *self.own.entry(frames[0]).or_default() += 1;
+        frames.reverse();
+        if self.stacks.len() < DISTINCT_MAX || self.stacks.contains_key(&frames) {
+            *self.stacks.entry(frames).or_default() += 1;
+        } else {
+            self.others += 1;
+        }
+    }
+
+    /// The profile of all that was read.
+    pub fn finish(mut self) -> CpuProfile {
+        let line = std::mem::take(&mut self.line);
+        self.read(&String::from_utf8_lossy(&line));
+        self.end_sample();
+        let mut names = self.names.into_iter().map(|(name, id)| (id, name)).collect::<Vec<_>>();
+        names.sort_unstable();
+        let mut stacks = self.stacks.into_iter().collect::<Vec<_>>();
+        // Of equally heavy ones always the same.
+        stacks.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
+        let left_out = stacks.split_off(stacks.len().min(STACKS_KEPT));
+        let other_samples = self.others + left_out.iter().map(|(_, samples)| samples).sum::<u64>();
+
+        let mut hottest = self.own.iter().map(|(id, samples)| (*samples, *id)).collect::<Vec<_>>();
+        hottest.sort_unstable_by(|(a, of_a), (b, of_b)| b.cmp(a).then_with(|| of_a.cmp(of_b)));
+        let used = stacks.iter().flat_map(|(frames, _)| frames.iter().copied());
+        let mut kept = hottest.iter().take(HOTTEST_KEPT).map(|(_, id)| *id).chain(used).collect::<Vec<_>>();
+        kept.sort_unstable();
+        kept.dedup();
+        let own = |id: &u32| self.own.get(id).copied().unwrap_or(0);
+        kept.sort_by(|a, b| own(b).cmp(&own(a)).then_with(|| a.cmp(b)));
+        let places = kept.iter().zip(0u32..).map(|(id, place)| (*id, place)).collect::<HashMap<_, _>>();
+        let function = |id: &u32| {
+            let (name, kernel) = names.get(*id as usize).map(|(_, name)| name.clone()).unwrap_or_default();
+            SampledFunction { name, kernel, self_samples: own(id) }
+        };
+        let stack = |(frames, samples): (Vec<u32>, u64)| SampledStack {
+            frames: frames.iter().filter_map(|id| places.get(id).copied()).collect(),
+            samples,
+        };
+        CpuProfile {
+            event: self
+                .events
+                .into_iter()
+                .max_by_key(|(_, samples)| *samples)
+                .map_or_else(String::new, |(event, _)| event),
+            samples: self.samples,
+            functions: kept.iter().map(function).collect(),
+            stacks: stacks.into_iter().map(stack).collect(),
+            other_samples,
+            ..CpuProfile::default()
+        }
+    }
+}
+
+/// Name of the function of a line, and whether it is the kernel's: `<address> <symbol> (<object>)`.
+fn frame(line: &str) -> Option<(String, bool)> {
+    let (address, rest) = line.trim().split_once(' ')?;
+    if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    // A symbol may have brackets of its own, `operator()(int)`; a file that was replaced ends in ` (deleted)`.
+    let rest = rest.trim_end();
+    let of_deleted = rest.strip_suffix(" (deleted))");
+    let (symbol, object) = match of_deleted.or(rest.strip_suffix(')')).and_then(|rest| rest.rsplit_once(" (")) {
+        Some((symbol, object)) => (symbol, object),
+        None => (rest, ""),
+    };
+    let kernel = object.starts_with("[kernel") || object.starts_with("[guest.kernel") || object.ends_with(".ko");
+    let symbol = match symbol.trim() {
+        "[unknown]" | "" if kernel => "[kernel]".to_owned(),
+        "[unknown]" | "" if object.is_empty() || object == "[unknown]" => "[unknown]".to_owned(),
+        "[unknown]" | "" => format!("[{}]", object.rsplit('/').next().unwrap_or(object).trim_matches(['[', ']'])),
+        symbol => without_hash(symbol).to_owned(),
+    };
+    Some((clean(&symbol, NAME_MAX), kernel))
+}
+
+/// A symbol of rustc without the hash at its end, which differs between two builds of one function.
+fn without_hash(symbol: &str) -> &str {
+    match symbol.rsplit_once("::h") {
+        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
+        _ => symbol,
+    }
+}
+
+/// At most so many characters, none of which commands a terminal.
+fn clean(text: &str, most: usize) -> String {
+    let shown = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
+    match text.chars().nth(most) {
+        None => text.chars().map(shown).collect(),
+        Some(_) => text.chars().take(most - 1).map(shown).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever is printed, and in whatever pieces: no sample is lost, no frame leads nowhere.
+        #[test]
+        fn samples_add_up(
+            lines in proptest::collection::vec(
+                prop_oneof![
+                    "a b: ", "", "\tf{1,3} [a-c]{1,2} \\([xy]\\)", "\t[ -~]{0,20}", "[ -~]{0,20}",
+                    Just("x cycles: \n\tff f (k)\n\tff [unknown] ([kernel.kallsyms])".to_owned()),
+                ],
+                0..60,
+            ),
+            cut in 1_usize..40,
+        ) {
+            let text = lines.join("\n");
+            let mut fold = Fold::default();
+            text.as_bytes().chunks(cut).for_each(|piece| fold.push(piece));
+            let profile = fold.finish();
+            prop_assert_eq!(&profile, &folded(&text));
+            holds(&profile);
+        }
+    }
+
+    /// What holds of every profile.
+    fn holds(profile: &CpuProfile) {
+        let of_stacks = profile.stacks.iter().map(|stack| stack.samples).sum::<u64>();
+        assert_eq!(of_stacks + profile.other_samples, profile.samples);
+        assert!(profile.functions.iter().map(|function| function.self_samples).sum::<u64>() <= profile.samples);
+        assert!(profile.stacks.len() <= STACKS_KEPT);
+        for stack in &profile.stacks {
+            assert!((1..=DEPTH_MAX).contains(&stack.frames.len()));
+            assert!(stack.frames.iter().all(|frame| (*frame as usize) < profile.functions.len()));
+        }
+    }
+
+    fn folded(text: &str) -> CpuProfile {
+        let mut fold = Fold::default();
+        fold.push(text.as_bytes());
+        fold.finish()
+    }
+
+    /// `outer;inner samples` each, as flame graph tools have it.
+    fn lines(profile: &CpuProfile) -> Vec<String> {
+        let name = |place: &u32| {
+            let function = &profile.functions[*place as usize];
+            format!("{}{}", function.name, if function.kernel { "_[k]" } else { "" })
+        };
+        let line = |stack: &SampledStack| {
+            format!("{} {}", stack.frames.iter().map(name).collect::<Vec<_>>().join(";"), stack.samples)
+        };
+        profile.stacks.iter().map(line).collect()
+    }
+
+    // As printed by perf 6.1.
+    const PRINTED: &str = "python3 cpu-clock: \n\
+        \t          170ebb gen_iternext (/usr/lib/libpython3.11.so.1.0)\n\
+        \t    7fa67d857ce0 [unknown] ([unknown])\n\
+        \n\
+        tokio rt worker cpu-clock: \n\
+        \tffffffff8172651a fsnotify_open ([kernel.kallsyms])\n\
+        \t          10a17d <alloc::vec::Vec<T> as core::ops::Index<I>>::index::h0123456789abcdef (/opt/a b/server (deleted))\n\
+        \t          10a17e operator()(int) const (/opt/server)\n\
+        \n\
+        python3 cpu-clock: \n\
+        \t          170ebb gen_iternext (/usr/lib/libpython3.11.so.1.0)\n\
+        \t    7fa67d857ce0 [unknown] ([unknown])\n\
+        \n\
+        python3 cpu-clock: \n\
+        \t          11111b [unknown] (/usr/lib/libc.so.6)\n\
+        \n";
+
+    #[test]
+    fn equal_stacks_are_counted() {
+        let profile = folded(PRINTED);
+        assert_eq!((profile.event.as_str(), profile.samples, profile.other_samples), ("cpu-clock", 4, 0));
+        assert_eq!(
+            lines(&profile),
+            [
+                "[unknown];gen_iternext 2",
+                "operator()(int) const;<alloc::vec::Vec<T> as core::ops::Index<I>>::index;fsnotify_open_[k] 1",
+                "[libc.so.6] 1"
+            ]
+        );
+        assert_eq!(profile.functions[0].self_samples, 2);
+    }
+
+    #[test]
+    fn what_is_no_frame_is_passed_over() {
+        for (text, samples) in [
+            ("", 0),
+            ("\n\n", 0),
+            ("\tffff outside (x)\n", 0),
+            ("no colon\n\tffff a (x)\n", 0),
+            ("a b:\n", 1),
+            ("a cycles:u: \n\tnot hex (x)\n\t12\n", 1),
+            ("a cycles:u: \n\tff x", 1),
+            ("a b:\n\tff x (y)\nc d:\n", 2),
+        ] {
+            assert_eq!(folded(text).samples, samples, "{text:?}");
+        }
+        assert_eq!(folded("a cycles:u: \n\tff x\n").event, "cycles:u");
+    }
+
+    #[test]
+    fn the_heaviest_are_kept_and_the_rest_is_counted() {
+        let mut text = String::new();
+        for stack in 0..STACKS_KEPT + 7 {
+            for _ in 0..if stack < 3 { 2 } else { 1 } {
+                text += &format!("a b:\n\tff f{stack} (x)\n\tff main (x)\n\n");
+            }
+        }
+        let profile = folded(&text);
+        assert_eq!((profile.stacks.len(), profile.other_samples), (STACKS_KEPT, 7));
+        assert_eq!(profile.samples, STACKS_KEPT as u64 + 10);
+        assert_eq!(lines(&profile)[0], "main;f0 2");
+    }
+
+    #[test]
+    fn deep_stacks_keep_both_ends() {
+        let mut text = "a b:\n".to_owned();
+        (0..DEPTH_MAX + 50).for_each(|frame| text += &format!("\tff f{frame} (x)\n"));
+        let profile = folded(&text);
+        let frames = &profile.stacks[0].frames;
+        assert_eq!(frames.len(), DEPTH_MAX);
+        let name = |place: u32| profile.functions[place as usize].name.as_str();
+        assert_eq!((name(frames[0]), name(frames[DEPTH_MAX - 1])), ("f129", "f0"));
+    }
+
+    #[test]
+    fn long_and_strange_names_are_cut_and_cleaned() {
+        let profile = folded(&format!("a b:\n\tff \u{1b}[31m{} (x)\n", "n".repeat(9_000)));
+        let name = &profile.functions[0].name;
+        assert_eq!((name.chars().count(), name.chars().next()), (NAME_MAX, Some('\u{FFFD}')));
+    }
+}

@@ -1,0 +1,286 @@
+//! `perf` beside a trial: it samples the server from before the load until measuring has ended, and what it saw of the measured time is folded.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use study::cpu_profile::CpuProfile;
+use study::node::{Standing, Stopped};
+use study::seam::{Announced, Span};
+use tempfile::TempDir;
+
+use crate::clock;
+use crate::end::End;
+use crate::fold::{FIELDS, Fold};
+use crate::process::{Child, Launch, Supervisor, wait_readable};
+use crate::subject::{Here, Seen, Side};
+
+/// Samples per second of CPU time; no divisor of the kernel's own rates, so that samples do not fall on its ticks.
+const FREQUENCY_HZ: u32 = 997;
+/// It may take so long to attach, and no load begins before.
+const ATTACH: Duration = Duration::from_secs(5);
+/// From its file's first bytes, which are written when the counters are open, to the first sample.
+const SETTLE: Duration = Duration::from_millis(50);
+/// It may take so long to write what it has.
+const FLUSH: Duration = Duration::from_secs(10);
+/// `perf script` may take so long, and print so much.
+const SCRIPT: Duration = Duration::from_secs(60);
+const SCRIPT_MAX_BYTES: usize = 512 << 20;
+/// The largest file of samples, which is removed at the end.
+const FILE_MAX: &str = "--max-size=128M";
+/// Processes of a server that are sampled, with all that they start.
+const PROCESSES_MAX: usize = 256;
+
+/// The profiler of one trial.
+pub(crate) struct Perf<'a> {
+    supervisor: &'a Supervisor,
+    interrupted: &'a dyn Fn() -> bool,
+    folder: TempDir,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    child: Option<Child>,
+    span: Option<Span>,
+    problem: Option<String>,
+}
+
+impl<'a> Perf<'a> {
+    pub(crate) fn new(supervisor: &'a Supervisor, interrupted: &'a dyn Fn() -> bool) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("quintain-perf-").tempdir()?;
+        Ok(Self { supervisor, interrupted, folder, state: RefCell::default() })
+    }
+
+    /// Begins to sample `processes`, and waits until it does.
+    fn begin(&self, processes: &[u32]) {
+        let begun = self.attach(processes);
+        let mut state = self.state.borrow_mut();
+        match begun {
+            Ok(child) => state.child = Some(child),
+            Err(problem) => state.problem = Some(problem),
+        }
+    }
+
+    fn attach(&self, processes: &[u32]) -> Result<Child, String> {
+        let processes = processes.iter().take(PROCESSES_MAX).map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let frequency = FREQUENCY_HZ.to_string();
+        // Where there is no counter of cycles, as in most virtual machines, perf takes the clock of the CPU by itself.
+        let words = [
+            "perf",
+            "record",
+            "-e",
+            "cycles",
+            "-F",
+            &frequency,
+            "-g",
+            "-k",
+            "CLOCK_MONOTONIC",
+            "-B",
+            "-N",
+            FILE_MAX,
+            "-o",
+            DATA,
+            "-p",
+            &processes,
+        ];
+        let mut child = self.spawn(&words, false)?;
+        let file = self.folder.path().join(DATA);
+        let deadline = clock::now() + ATTACH;
+        while std::fs::metadata(&file).map_or(0, |file| file.len()) == 0 {
+            if let Some(exit) = child.wait(Duration::from_millis(10)) {
+                return Err(why(&child.last_words(), &exit.to_string(), paranoid()));
+            }
+            if clock::now() >= deadline || (self.interrupted)() {
+                return Err(format!("`perf record` did not begin within {ATTACH:?}"));
+            }
+        }
+        match child.wait(SETTLE) {
+            None => Ok(child),
+            Some(exit) => Err(why(&child.last_words(), &exit.to_string(), paranoid())),
+        }
+    }
+
+    fn spawn(&self, words: &[&str], talk: bool) -> Result<Child, String> {
+        let words = words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        // Neither a person's settings nor a server of symbols has a say.
+        let environment =
+            BTreeMap::from([("PERF_CONFIG", "/dev/null"), ("DEBUGINFOD_URLS", ""), ("LC_ALL", "C")].map(owned));
+        let launch =
+            Launch { cpus: &[], words: &words, directory: self.folder.path(), environment: &environment, talk };
+        self.supervisor.spawn(&launch).map_err(|error| format!("cannot start `perf`: {error}"))
+    }
+
+    /// Ends sampling, if it has not ended.
+    fn end(&self) {
+        let mut state = self.state.borrow_mut();
+        let Some(mut child) = state.child.take() else { return };
+        if child.wait(Duration::ZERO).is_some() {
+            let words = child.last_words();
+            let last = words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned();
+            state.problem =
+                Some(format!("`perf record` ended before the measurement did, so later samples are missing: {last}"));
+            return;
+        }
+        child.stop(FLUSH);
+    }
+
+    /// What was sampled while measuring.
+    pub(crate) fn profile(self) -> CpuProfile {
+        self.end();
+        let state = self.state.take();
+        let (mut profile, problem) = match (state.span, state.problem) {
+            (None, problem) => (CpuProfile::default(), problem),
+            (Some(span), problem) => match self.fold(span) {
+                Ok(profile) => {
+                    let none = (profile.samples == 0)
+                        .then(|| "no sample was taken: the server used too little CPU".to_owned());
+                    (
+                        CpuProfile { duration_ns: span.until_ns.saturating_sub(span.from_ns), ..profile },
+                        problem.or(none),
+                    )
+                }
+                Err(error) => (CpuProfile::default(), problem.or(Some(error))),
+            },
+        };
+        (profile.problem, profile.frequency_hz) = (problem, FREQUENCY_HZ);
+        profile
+    }
+
+    fn fold(&self, span: Span) -> Result<CpuProfile, String> {
+        let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+        let time = format!("{},{}", seconds(span.from_ns), seconds(span.until_ns));
+        // Functions that were inlined would need `addr2line`, which takes minutes.
+        let words = ["perf", "script", "-i", DATA, "--no-inline", "--time", &time, "-F", FIELDS];
+        let mut child = self.spawn(&words, true)?;
+        let mut output = child.output.take().ok_or("`perf script` has no output")?;
+        let deadline = clock::now() + SCRIPT;
+        let (mut fold, mut buffer, mut bytes) = (Fold::default(), vec![0; 64 << 10], 0);
+        loop {
+            if clock::now() >= deadline || bytes > SCRIPT_MAX_BYTES || (self.interrupted)() {
+                return Err(format!("`perf script` took longer than {SCRIPT:?} or printed more than 512 MiB"));
+            }
+            if !wait_readable(&[output.as_fd()], Duration::from_millis(50))[0] {
+                continue;
+            }
+            match output.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
+                    bytes += count;
+                    fold.push(&buffer[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(format!("cannot read what `perf script` prints: {error}")),
+            }
+        }
+        let profile = fold.finish();
+        let exit = child.wait(FLUSH).map(|exit| exit.to_string());
+        if profile.samples == 0 && exit.as_deref() != Some("exit 0") {
+            return Err(why(&child.last_words(), &exit.unwrap_or_default(), paranoid()));
+        }
+        Ok(profile)
+    }
+}
+
+const DATA: &str = "perf.data";
+
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// Who may sample whom, as the kernel has it; `None`: a kernel without such events.
+fn paranoid() -> Option<i32> {
+    std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_paranoid")).ok()?.trim().parse().ok()
+}
+
+/// Why perf could not: its own words, or what to do where a permission is missing.
+fn why(words: &str, exit: &str, paranoid: Option<i32>) -> String {
+    let Some(paranoid) = paranoid else {
+        return "this kernel has no performance events (CONFIG_PERF_EVENTS)".to_owned();
+    };
+    let denied = ["perf_event_paranoid", "not permitted", "Permission denied", "No permission"];
+    if denied.iter().any(|text| words.contains(text)) {
+        return format!(
+            "`perf` is not permitted to sample the server: `sysctl kernel.perf_event_paranoid=1` (now {paranoid}) permits one's own processes, CAP_PERFMON or root \
+             all; in a container, its seccomp profile has to permit perf_event_open"
+        );
+    }
+    let line = words.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("Warning"));
+    format!("`perf` ended ({exit}): {}", line.unwrap_or("it said nothing"))
+}
+
+/// A server that is sampled.
+pub(crate) struct Sampled<'a> {
+    here: Here<'a>,
+    perf: &'a Perf<'a>,
+}
+
+impl<'a> Sampled<'a> {
+    pub(crate) fn new(here: Here<'a>, perf: &'a Perf<'a>) -> Self {
+        Self { here, perf }
+    }
+}
+
+impl Side for Sampled<'_> {
+    fn start(&mut self) -> Result<Standing, End> {
+        let standing = self.here.start()?;
+        self.perf.begin(&self.here.processes());
+        Ok(standing)
+    }
+
+    fn handles(&self) -> Vec<BorrowedFd<'_>> {
+        self.here.handles()
+    }
+
+    fn prepare(&mut self) -> Option<Instant> {
+        self.here.prepare()
+    }
+
+    fn look(&mut self, readable: &[bool]) -> Result<Seen, End> {
+        self.here.look(readable)
+    }
+
+    fn announce(&mut self, moments: Announced) -> Result<(), End> {
+        self.here.announce(moments)
+    }
+
+    fn measured(&mut self, span: Span) -> Result<(), End> {
+        self.here.measured(span)?;
+        self.perf.state.borrow_mut().span = Some(span);
+        Ok(())
+    }
+
+    fn stop(&mut self, has_failed: bool) -> Result<Stopped, End> {
+        // While the server still runs: what ends with it is not what was measured.
+        self.perf.end();
+        self.here.stop(has_failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_there_is_none() {
+        let denied = "Error:\nAccess to performance monitoring and observability operations is limited.\n\
+                      Consider adjusting /proc/sys/kernel/perf_event_paranoid setting\n";
+        for (words, paranoid, expected) in [
+            (denied, Some(3), "`sysctl kernel.perf_event_paranoid=1` (now 3)"),
+            ("perf_event_open(...) failed: Operation not permitted", Some(2), "seccomp"),
+            (denied, None, "CONFIG_PERF_EVENTS"),
+            (
+                "Warning: x\n\n  Couldn't create thread/CPU maps: No such process\n",
+                Some(2),
+                "`perf` ended (exit 244): Couldn't create",
+            ),
+            ("", Some(2), "it said nothing"),
+        ] {
+            let found = why(words, "exit 244", paranoid);
+            assert!(found.contains(expected), "{found}");
+        }
+    }
+}

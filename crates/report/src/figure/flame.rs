@@ -1,0 +1,274 @@
+//! Flame graphs: the stacks of a CPU profile, callers below what they call, as wide as they have samples.
+
+use std::collections::BTreeMap;
+
+use super::{Detail, Drawing};
+use crate::chart::{FONT, WIDTH, text};
+use crate::svg::Svg;
+use analysis::findings::{Findings, ProfileFinding};
+use analysis::number;
+
+/// Width of a flame graph: of three panels and what is between them.
+const WIDE: f64 = WIDTH * 3.0 + 36.0;
+/// Height of a frame, and of its box within.
+const ROW: f64 = 17.0;
+const BOX: f64 = 16.0;
+/// Boxes of one graph.
+const BOXES_MAX: usize = 500;
+/// A box narrower than this is not drawn.
+const NARROW: f64 = 1.0;
+/// Room for the name in a box, at least.
+const NAME_ROOM: f64 = 24.0;
+/// Classes of the boxes of a program's own functions, of the kernel's, and of what is no function.
+const OWN: &str = "c5";
+const KERNEL: &str = "c4";
+const REST: &str = "c7";
+
+/// One flame graph.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Flame {
+    boxes: Vec<Frame>,
+    /// Rows of boxes.
+    depth: usize,
+}
+
+/// A box: a function as called from the box below it.
+#[derive(Clone, Debug, PartialEq)]
+struct Frame {
+    /// Its left and its right end, fractions of the width.
+    from: f64,
+    to: f64,
+    /// Boxes below it.
+    depth: usize,
+    class: &'static str,
+    name: String,
+    /// What a reader who points at it is told; empty: nothing.
+    tip: String,
+}
+
+/// One for each profile that has samples.
+pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
+    let sampled = findings.cpu_profiles.iter().filter(|profile| profile.samples > 0).collect::<Vec<_>>();
+    let shown = sampled.len().min(detail.panels);
+    let boxes = (detail.curve_points / 5 / shown.max(1)).min(BOXES_MAX);
+    let draw = |profile: &&ProfileFinding| {
+        let mut notes = Vec::new();
+        if profile.other_samples > 0 {
+            let others = number::percent(profile.other_samples as f64 / profile.samples as f64);
+            notes.push(format!("Stacks that are not kept are \"other stacks\": {others} of the samples."));
+        }
+        Drawing {
+            name: format!("flame-{}", stem(&profile.label)),
+            title: format!("CPU profile: {}", profile.label),
+            caption: format!(
+                "{}. Width: fraction of the samples in a function and what it calls. Callers stand below. Orange: the program; blue: the kernel. Boxes too narrow to \
+                 see are left out.",
+                profile.sentence
+            ),
+            keys: Vec::new(),
+            hollow: String::new(),
+            panels: Vec::new(),
+            flames: vec![Flame::new(profile, boxes, detail.tips)],
+            notes,
+        }
+    };
+    let mut drawings = sampled.iter().take(shown).map(draw).collect::<Vec<_>>();
+    if let Some(last) = drawings.last_mut().filter(|_| sampled.len() > shown) {
+        last.notes
+            .push(format!("{} more flame graphs are not drawn; the table has their functions.", sampled.len() - shown));
+    }
+    drawings
+}
+
+/// A part of the name of a file.
+fn stem(label: &str) -> String {
+    let words = label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").chars().take(60).collect()
+}
+
+/// Calls of one function from one place.
+#[derive(Default)]
+struct Call {
+    samples: f64,
+    /// What it calls, by name: neighbours stay neighbours from one graph to the next.
+    calls: BTreeMap<(String, bool), Call>,
+}
+
+impl Flame {
+    fn new(profile: &ProfileFinding, boxes_max: usize, tips: bool) -> Flame {
+        let mut all = Call::default();
+        for stack in &profile.stacks {
+            let mut at = &mut all;
+            at.samples += stack.samples as f64;
+            for frame in &stack.frames {
+                let Some(function) = profile.functions.get(*frame as usize) else { break };
+                at = at.calls.entry((function.name.clone(), function.kernel)).or_default();
+                at.samples += stack.samples as f64;
+            }
+        }
+        let of_stacks = all.samples;
+        all.samples += profile.other_samples as f64;
+        let whole = all.samples.max(1.0);
+        let tip = |name: &str, samples: f64| {
+            if tips {
+                format!("{name}\n{samples} samples, {}", number::percent(samples / whole))
+            } else {
+                String::new()
+            }
+        };
+        let mut boxes = vec![Frame {
+            from: 0.0,
+            to: 1.0,
+            depth: 0,
+            class: REST,
+            name: "all".to_owned(),
+            tip: tip("all", all.samples),
+        }];
+        if profile.other_samples > 0 {
+            let name = "other stacks".to_owned();
+            let tip = tip(&name, all.samples - of_stacks);
+            boxes.push(Frame { from: of_stacks / whole, to: 1.0, depth: 1, class: REST, name, tip });
+        }
+        let mut open = vec![(&all, 0.0, 1)];
+        while let Some((call, mut from, depth)) = open.pop() {
+            for ((name, kernel), inner) in &call.calls {
+                let to = from + inner.samples / whole;
+                if (to - from) * WIDE >= NARROW {
+                    let class = if *kernel { KERNEL } else { OWN };
+                    let tip = tip(name, inner.samples);
+                    boxes.push(Frame { from, to, depth, class, name: name.clone(), tip });
+                    open.push((inner, from, depth + 1));
+                }
+                from = to;
+            }
+        }
+        // The widest: no box is wider than what it stands on.
+        let width = |frame: &Frame| frame.to - frame.from;
+        boxes.sort_by(|a, b| width(b).total_cmp(&width(a)).then(a.depth.cmp(&b.depth)).then(a.from.total_cmp(&b.from)));
+        boxes.truncate(boxes_max.max(1));
+        boxes.sort_by(|a, b| a.depth.cmp(&b.depth).then(a.from.total_cmp(&b.from)));
+        let depth = boxes.iter().map(|frame| frame.depth + 1).max().unwrap_or(1);
+        Flame { boxes, depth }
+    }
+
+    pub(crate) fn height(&self) -> f64 {
+        self.depth as f64 * ROW
+    }
+
+    pub(crate) fn draw(&self, svg: &mut Svg) {
+        for frame in &self.boxes {
+            let (x, width) = (frame.from * WIDE, (frame.to - frame.from) * WIDE);
+            let y = self.height() - (frame.depth + 1) as f64 * ROW;
+            svg.element("g").attr("class", frame.class).open();
+            if !frame.tip.is_empty() {
+                svg.element("title").text(&frame.tip);
+            }
+            // A gap between neighbours, and none so wide that a narrow box is gone.
+            let drawn = (width - 0.6).max(0.5);
+            svg.element("rect")
+                .attr("class", "k fb")
+                .num("x", x)
+                .num("y", y)
+                .num("width", drawn)
+                .num("height", BOX)
+                .empty();
+            if width >= NAME_ROOM {
+                let name = shortened(&frame.name, width - 6.0);
+                svg.element("text").attr("class", "fx").num("x", x + 3.0).num("y", y + 12.0).text(&name);
+            }
+            svg.close();
+        }
+    }
+
+    /// As an element of its own.
+    pub(crate) fn svg(&self, label: &str) -> String {
+        let mut svg = Svg::default();
+        let view = format!("0 0 {WIDE} {}", self.height().ceil());
+        svg.element("svg")
+            .attr("class", "q")
+            .attr("viewBox", &view)
+            .attr("role", "img")
+            .attr("aria-label", label)
+            .open();
+        self.draw(&mut svg);
+        svg.close();
+        svg.finish()
+    }
+}
+
+/// What of a name there is room for.
+fn shortened(name: &str, room: f64) -> String {
+    if text::width(name, FONT) <= room {
+        return name.to_owned();
+    }
+    let mut shown = String::new();
+    let mut left = room - text::width("…", FONT);
+    for letter in name.chars() {
+        left -= text::width(letter.encode_utf8(&mut [0; 4]), FONT);
+        if left < 0.0 {
+            break;
+        }
+        shown.push(letter);
+    }
+    if shown.is_empty() { shown } else { shown + "…" }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::cpu_profile::{SampledFunction, SampledStack};
+
+    use super::*;
+
+    fn profile(other_samples: u64) -> ProfileFinding {
+        let function = |name: &str, kernel| SampledFunction { name: name.to_owned(), kernel, self_samples: 0 };
+        let stack = |frames: &[u32], samples| SampledStack { frames: frames.to_vec(), samples };
+        let stacks =
+            vec![stack(&[0, 1, 2], 60), stack(&[0, 3], 30), stack(&[0], 9), stack(&[0, 1], 1), stack(&[0, 9], 0)];
+        ProfileFinding {
+            label: "c-epoll, cores 1".to_owned(),
+            problem: None,
+            event: "cpu-clock".to_owned(),
+            samples: 100 + other_samples,
+            other_samples,
+            rate_ratio: Some(0.97),
+            functions: vec![
+                function("main", false),
+                function("<T as Read>::read", false),
+                function("sys_read", true),
+                function("parse", false),
+            ],
+            stacks,
+            sentence: "100 samples".to_owned(),
+        }
+    }
+
+    #[test]
+    fn callers_stand_below_what_they_call() {
+        let flame = Flame::new(&profile(0), 500, true);
+        insta::assert_snapshot!(flame.svg("c-epoll").replace("><", ">\n<"));
+    }
+
+    #[test]
+    fn the_widest_are_drawn_and_no_box_stands_on_nothing() {
+        for boxes_max in 1..8 {
+            let flame = Flame::new(&profile(100), boxes_max, false);
+            assert!(flame.boxes.len() <= boxes_max);
+            for frame in flame.boxes.iter().filter(|frame| frame.depth > 0) {
+                let below = |other: &&Frame| {
+                    other.depth + 1 == frame.depth && other.from <= frame.from + 1e-9 && frame.to <= other.to + 1e-9
+                };
+                assert!(flame.boxes.iter().any(|other| below(&other)), "{boxes_max}: {frame:?}");
+            }
+        }
+        let flame = Flame::new(&profile(100), 500, false);
+        let others = flame.boxes.iter().find(|frame| frame.name == "other stacks").unwrap();
+        assert_eq!((others.from, others.to), (0.5, 1.0));
+    }
+
+    #[test]
+    fn names_are_cut_to_their_room() {
+        assert_eq!(shortened("read", 100.0), "read");
+        assert_eq!(shortened("a_long_name_of_a_function", 60.0), "a_long_…");
+        assert_eq!(shortened("wide", 3.0), "");
+    }
+}

@@ -1,0 +1,102 @@
+//! Where servers spend their CPU time, and what of it differs.
+
+use analysis::findings::{Findings, ProfileDifference, ProfileFinding};
+use analysis::number;
+
+use crate::document::{Block, Cell, Head, Item, Section, Table};
+
+/// Functions of a profile in the table.
+const FUNCTIONS: usize = 8;
+
+pub(crate) fn section(f: &Findings) -> Option<Section> {
+    if f.cpu_profiles.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("cpu-profiles", "CPU profiles");
+    section.all(Block::List(lines(&f.cpu_profiles)));
+    let rows = f.cpu_profiles.iter().flat_map(functions).collect::<Vec<_>>();
+    if !rows.is_empty() {
+        section.all(Block::Table(Table {
+            title: "Hottest functions, by CPU time of their own".to_owned(),
+            heads: vec![
+                Head::text("design point"),
+                Head::number("self"),
+                Head::number("samples"),
+                Head::text("function"),
+            ],
+            rows,
+            below: Vec::new(),
+        }));
+        section.long(Block::Note(
+            "One further trial of each design point, not among the measured ones, sampled by perf. Self: samples in a function, not in what it calls, over all samples of the server. \
+             The flame graphs above have the callers."
+                .to_owned(),
+        ));
+    }
+    for difference in &f.profile_differences {
+        section.all(Block::Text(format!("{}.", difference.sentence)));
+        if !difference.functions.is_empty() {
+            section.all(Block::Table(differences(difference)));
+        }
+    }
+    Some(section)
+}
+
+/// What each rests on; what is the same of several is said once.
+fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {
+    let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
+    for profile in profiles {
+        match lines.iter_mut().find(|(sentence, _)| *sentence == profile.sentence) {
+            Some((_, labels)) => labels.push(&profile.label),
+            None => lines.push((&profile.sentence, vec![&profile.label])),
+        }
+    }
+    let line = |(sentence, labels): (&str, Vec<&str>)| match labels.as_slice() {
+        labels if labels.len() == profiles.len() && labels.len() > 1 => {
+            Item::new(format!("all design points: {sentence}"))
+        }
+        labels => Item::new(format!("{}: {sentence}", labels.join("; "))),
+    };
+    lines.into_iter().map(line).collect()
+}
+
+fn functions(profile: &ProfileFinding) -> Vec<Vec<Cell>> {
+    let row = |(at, function): (usize, &study::cpu_profile::SampledFunction)| {
+        let share = profile.share(function).filter(|share| *share > 0.0)?;
+        Some(vec![
+            Cell::new(if at == 0 { profile.label.as_str() } else { "" }),
+            Cell::new(number::percent(share)),
+            Cell::new(function.self_samples.to_string()),
+            Cell::sentence(named(&function.name, function.kernel)),
+        ])
+    };
+    profile.functions.iter().take(FUNCTIONS).enumerate().filter_map(row).collect()
+}
+
+fn differences(difference: &ProfileDifference) -> Table {
+    let ProfileDifference { a, b, functions, .. } = difference;
+    let rows = functions.iter().map(|function| {
+        vec![
+            Cell::new(number::percent(function.a)),
+            Cell::new(number::percent(function.b)),
+            Cell::new(format!("{:+.1}", (function.b - function.a) * 100.0)),
+            Cell::sentence(named(&function.name, function.kernel)),
+        ]
+    });
+    Table {
+        title: format!("What differs most: {b} against {a}"),
+        heads: vec![
+            Head::number(a.as_str()),
+            Head::number(b.as_str()),
+            Head::number("points")
+                .hint("difference in percent of the CPU time; at least three standard errors of the samples"),
+            Head::text("function"),
+        ],
+        rows: rows.collect(),
+        below: Vec::new(),
+    }
+}
+
+fn named(name: &str, kernel: bool) -> String {
+    if kernel && name != "[kernel]" { format!("{name} [kernel]") } else { name.to_owned() }
+}
