@@ -371,11 +371,16 @@ pub fn change(scale: EffectScale, found: &Estimate, unit: &str) -> String {
         }
     };
     // Two digits of the half-width say all there is to know.
-    let half = (numbers[2] - numbers[1]) / 2.0;
+    let bound = if number::is_unbounded(numbers[2]) { numbers[0] } else { numbers[2] };
+    let half = (bound - numbers[1]) / 2.0;
     let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(0.0, 9.0) as usize } else { 1 };
     let digits = if name == "%" { digits.saturating_sub(1).min(3) } else { digits };
     let text = |value: f64| {
-        let text = if signed { format!("{value:+.digits$}") } else { format!("{value:.digits$}") };
+        let text = match signed {
+            true => format!("{value:+.digits$}"),
+            false if number::is_unbounded(value) => return "∞".to_owned(),
+            false => format!("{value:.digits$}"),
+        };
         // Neither -0 nor +0.
         if text.trim_matches(['+', '-', '0', '.']).is_empty() { text.trim_matches(['+', '-']).to_owned() } else { text }
     };
@@ -864,6 +869,7 @@ mod tests {
             (EffectScale::Ratio, estimate(0.965, 0.9612, 0.9688), "1/s", "-3.5 % [-3.9, -3.1]"),
             (EffectScale::Ratio, estimate(1.0, 0.99998, 1.00002), "ns", "0.000 % [-0.002, +0.002]"),
             (EffectScale::Ratio, estimate(3.4, 3.1, 3.7), "ns", "×3.40 [3.10, 3.70]"),
+            (EffectScale::Ratio, estimate(3.4, 3.1, 1e217), "ns", "×3.40 [3.10, ∞]"),
             (EffectScale::Difference, estimate(-12_300.0, -14_000.0, -10_600.0), "ns", "-12.3 µs [-14.0, -10.6]"),
             (EffectScale::Difference, estimate(0.0, 0.0, 0.0), "1", "0.0 [0.0, 0.0]"),
         ];

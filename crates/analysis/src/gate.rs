@@ -9,7 +9,7 @@ use study::plan::{Level, Plan};
 use study::record::Record;
 
 use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
-use crate::number::{count, percent};
+use crate::number::{count, is_unbounded, percent};
 use crate::places::places;
 use crate::value;
 
@@ -402,6 +402,9 @@ fn wanting(test: &GateTest) -> String {
     let mut text = String::new();
     if let (Some(ratio), true) = (&test.ratio, test.bound == 1.0) {
         let half_width = ((ratio.high.ln() - ratio.low.ln()) / 2.0).exp_m1();
+        if is_unbounded(half_width) {
+            return "; requests without a response leave it open how large it is".to_owned();
+        }
         return format!("; a difference of about {} would have been", percent(COULD_SHOW * half_width));
     }
     if let (Some(ratio), true) = (&test.ratio, test.bound != 1.0) {

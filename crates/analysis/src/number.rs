@@ -78,13 +78,19 @@ pub(crate) fn relation(ratio: &Estimate) -> String {
     format!("{times}{point}{unit} [{low}, {high}]{word}")
 }
 
+/// Whether a ratio, or a percentage, is that of an end that nothing bounds: responses were still waiting in so many trials that they may have taken any time. No two
+/// measurements are as far apart.
+pub(crate) fn is_unbounded(ratio: f64) -> bool {
+    ratio > 1e9
+}
+
 /// Numbers with as many digits as two of the interval's half-width, down to `finest`: more says nothing.
 fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     let half = (numbers[2] - numbers[1]).abs() / 2.0;
     let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 4.0) as usize } else { 1 };
     let decimals = wanted.max(if finest < 1.0 { 2 } else { 0 });
     numbers.map(|number| {
-        let text = format!("{number:.decimals$}");
+        let text = if is_unbounded(number) { "∞".to_owned() } else { format!("{number:.decimals$}") };
         // No -0.
         if text.trim_matches(['-', '0', '.']).is_empty() { text.trim_start_matches('-').to_owned() } else { text }
     })
@@ -157,6 +163,18 @@ mod tests {
             (f64::NAN, "ns", "NaN ns"),
         ] {
             assert_eq!(quantity(value, unit), text, "{value} {unit}");
+        }
+    }
+
+    #[test]
+    fn relations() {
+        for (point, low, high, text) in [
+            (0.89, 0.87, 0.91, "11 % [9, 13] below"),
+            (3.4, 3.1, 3.7, "×3.40 [3.10, 3.70] that of"),
+            (2.66, 2.56, 1e217, "×2.66 [2.56, ∞] that of"),
+            (2.66, 2.56, f64::INFINITY, "×2.66 [2.56, ∞] that of"),
+        ] {
+            assert_eq!(relation(&Estimate { point, low, high, level: 0.95, n: 8 }), text);
         }
     }
 
