@@ -15,6 +15,7 @@ mod history;
 mod http;
 mod init;
 mod load;
+mod metrics;
 mod run;
 mod seam;
 mod serve;
