@@ -188,7 +188,7 @@ impl<'a> Load<'a> {
         // Of requests, not of generators.
         let latency = lives.iter().filter_map(|live| Some(live.latency_mean_ns? * live.rate_per_s)).sum::<f64>();
         let mut errors_by_kind = BTreeMap::new();
-        let mut latencies = Latencies::default();
+        let mut latencies = Box::<Latencies>::default();
         for live in &lives {
             latencies.add(&live.latencies);
             for (kind, count) in &live.errors_by_kind {

@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     fn snapshot() -> Mutex<Snapshot> {
-        let mut latencies = Latencies { sum_ns: 2.5e9, ..Latencies::default() };
+        let mut latencies = Box::new(Latencies { sum_ns: 2.5e9, ..Latencies::default() });
         (latencies.counts[4], latencies.counts[22]) = (7, 1);
         let progress = Progress {
             phase: Phase::Measure,

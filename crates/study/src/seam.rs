@@ -118,7 +118,7 @@ pub struct Progress {
     pub errors_by_kind: BTreeMap<String, u64>,
     /// Latencies so far, while measured, up to the window before this one.
     #[serde(default)]
-    pub latencies: Latencies,
+    pub latencies: Box<Latencies>,
 }
 
 /// Phase of a load.
@@ -169,7 +169,7 @@ mod tests {
             latency_mean_ns: None,
             errors: 2,
             errors_by_kind: BTreeMap::from([("reset".to_owned(), 2)]),
-            latencies: Latencies { sum_ns: 1e6, ..Latencies::default() },
+            latencies: Box::new(Latencies { sum_ns: 1e6, ..Latencies::default() }),
         };
         for (told, line) in [
             (
