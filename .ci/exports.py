@@ -170,6 +170,46 @@ def _():
     return f"{read.get_total_count()} requests"
 
 
+@part("prometheus_client with a running load")
+def _():
+    import time
+    import urllib.request
+
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+    def scrape():
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            assert answer.headers["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+            families = {family.name: family for family in text_string_to_metric_families(answer.read().decode())}
+        samples = (sample for family in families.values() for sample in family.samples)
+        return families, {(sample.name.removeprefix("quintain_load_"), *sample.labels.values()): sample.value for sample in samples}
+
+    server = subprocess.Popen([quintain, "serve", "http", "-p", "0"], stdout=subprocess.PIPE, text=True)
+    load = None
+    try:
+        address = "127.0.0.1:" + server.stdout.readline().split()[1]
+        command = [quintain, "load", f"http://{address}/", "-c", "2", "-d", "2s", "--warmup", "0s", "--json", "--metrics", "127.0.0.1:0"]
+        load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        url = load.stderr.readline().removeprefix("metrics: ").strip()
+        deadline = time.monotonic() + 30
+        families, first = scrape()
+        while first["latency_seconds_count",] == 0 and time.monotonic() < deadline:
+            time.sleep(0.05)
+            families, first = scrape()
+        time.sleep(0.5)
+        _, second = scrape()
+        loaded = json.loads(load.communicate(timeout=60)[0])
+    finally:
+        for process in filter(None, (load, server)):
+            process.terminate()
+            process.wait(timeout=20)
+    assert 0 < first["requests_total",] < second["requests_total",] <= loaded["requests"], (first, second, loaded)
+    assert first["latency_seconds_count",] < second["latency_seconds_count",] <= second["requests_total",]
+    assert first["clients",] == 2 and first["phase", "measure"] == 1
+    assert families["quintain_load_latency_seconds"].unit == "seconds" and families["quintain_load_latency_seconds"].type == "histogram"
+    return f"{len(families)} families of OpenMetrics, {second['requests_total',]:.0f} requests at the second scrape"
+
+
 @part("Apache Otava")
 def _():
     import otava  # noqa: F401

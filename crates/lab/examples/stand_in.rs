@@ -80,14 +80,7 @@ fn load(name: &str) -> Done {
     let spec = LoadSpec::deserialize(&mut serde_json::Deserializer::from_reader(&mut input))?;
     let address = spec.target.address();
     let progress = |phase: Phase, requests: u64| {
-        say(&Told::Progress(Progress {
-            phase,
-            elapsed_ns: 0,
-            requests,
-            rate_per_s: 10.0,
-            latency_mean_ns: None,
-            errors: 0,
-        }))
+        say(&Told::Progress(Progress { phase, requests, rate_per_s: 10.0, ..Progress::default() }))
     };
     progress(Phase::Warmup, 0)?;
     match name {

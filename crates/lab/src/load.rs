@@ -1,12 +1,13 @@
 //! The load's side of a trial: one generator or several, which start together and whose measurements are made one.
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
 
 use study::pool;
 use study::record::{Agent, FailureKind, Measurement, NetworkCounters, NodeClock};
-use study::seam::{Announced, Heard, Phase, Progress, Span, Told};
+use study::seam::{Announced, Heard, Latencies, Phase, Progress, Span, Told};
 use study::spec::{LoadSpec, Part};
 
 use crate::clock;
@@ -186,6 +187,14 @@ impl<'a> Load<'a> {
         let rate_per_s = lives.iter().map(|live| live.rate_per_s).sum::<f64>();
         // Of requests, not of generators.
         let latency = lives.iter().filter_map(|live| Some(live.latency_mean_ns? * live.rate_per_s)).sum::<f64>();
+        let mut errors_by_kind = BTreeMap::new();
+        let mut latencies = Box::<Latencies>::default();
+        for live in &lives {
+            latencies.add(&live.latencies);
+            for (kind, count) in &live.errors_by_kind {
+                *errors_by_kind.entry(kind.clone()).or_default() += count;
+            }
+        }
         Progress {
             phase: earliest(&mut lives.iter().map(|live| live.phase)).unwrap_or(Phase::Connect),
             elapsed_ns: lives.iter().map(|live| live.elapsed_ns).max().unwrap_or(0),
@@ -193,6 +202,8 @@ impl<'a> Load<'a> {
             rate_per_s,
             latency_mean_ns: Some(latency / rate_per_s).filter(|mean| mean.is_finite() && *mean > 0.0),
             errors: lives.iter().map(|live| live.errors).sum(),
+            errors_by_kind,
+            latencies,
         }
     }
 

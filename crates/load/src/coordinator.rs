@@ -11,10 +11,10 @@ use std::time::Duration;
 use net::Nanos;
 use stats::batch;
 use stats::stop::{self, Moments, Next, VolleyRule};
-use study::seam::{Announced, Connected, HOLD_MAX, Phase};
+use study::seam::{Announced, Connected, HOLD_MAX, Latencies, Phase};
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
-use crate::recorder::Fault;
+use crate::recorder::{Fault, Faults};
 use crate::transient;
 
 /// A moment that has not been decided.
@@ -90,7 +90,9 @@ pub(crate) struct Gauge {
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) requests: u64,
-    pub(crate) errors: u64,
+    pub(crate) faults: Faults,
+    /// Of the windows below.
+    pub(crate) latencies: Latencies,
     /// Sum of latencies (ns) and number of answers of each window that has ended.
     pub(crate) windows: Vec<(f64, f64)>,
     /// Of a cache: GETs that hit and GETs of each window of the warm-up that has ended.

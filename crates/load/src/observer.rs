@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use net::Nanos;
+use study::seam::LATENCY_BOUNDS_NS;
 
 use crate::coordinator::{Control, Gauge, NEVER};
 use crate::recorder::{Fault, Faults, Recorder};
@@ -79,9 +80,12 @@ impl<'a> Observer<'a> {
             recorder.roll(now.min(self.until));
             let mut live = self.gauge.live();
             live.requests = recorder.requests;
-            live.errors = sum(&recorder.faults);
+            live.faults = recorder.faults;
             for slice in &recorder.slices[live.windows.len()..] {
-                live.windows.push((slice.latency.sum as f64, slice.answers as f64));
+                let sum_ns = slice.latency.sum as f64;
+                live.windows.push((sum_ns, slice.answers as f64));
+                live.latencies.sum_ns += sum_ns;
+                slice.latency.classify(&LATENCY_BOUNDS_NS, &mut live.latencies.counts);
             }
         } else if let Some(cache) = &mut recorder.cache {
             cache.roll(now);

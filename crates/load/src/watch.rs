@@ -19,7 +19,7 @@ const STEP: Duration = Duration::from_millis(5);
 const PROGRESS_NS: Nanos = 200_000_000;
 
 /// What is told of a load while it runs, from the caller's thread.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// How it stands, a few times a second.
     Progress(Progress),
@@ -143,12 +143,16 @@ pub(crate) fn watch(
 
 fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
     const RECENT_WINDOWS: usize = 5;
-    let mut seen = Progress { phase, elapsed_ns, requests: 0, errors: 0, rate_per_s: 0.0, latency_mean_ns: None };
+    let mut seen = Progress { phase, elapsed_ns, ..Progress::default() };
     let (mut sum, mut count) = (0.0, 0.0);
     for gauge in &control.gauges {
         let live = gauge.live();
         seen.requests += live.requests;
-        seen.errors += live.errors;
+        for (fault, count) in Fault::ALL.into_iter().zip(live.faults).filter(|(_, count)| *count > 0) {
+            seen.errors += count;
+            *seen.errors_by_kind.entry(fault.name().to_owned()).or_default() += count;
+        }
+        seen.latencies.add(&live.latencies);
         let recent = &live.windows[live.windows.len().saturating_sub(RECENT_WINDOWS)..];
         let span_s = recent.len() as f64 * control.window_ns as f64 / 1e9;
         let answers = recent.iter().map(|window| window.1).sum::<f64>();

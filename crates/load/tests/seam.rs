@@ -75,8 +75,9 @@ fn check(spec: &LoadSpec, seen: &CacheOutcome) {
     let measurement = load::run_telling(
         spec,
         &mut |event| {
+            let is_over = matches!(event, Event::Measured(_));
             events.push(event);
-            if let Event::Measured(_) = event {
+            if is_over {
                 // Room for a connection to close that should not.
                 std::thread::sleep(Duration::from_millis(50));
                 seen.heard.store(true, SeqCst);
@@ -89,7 +90,7 @@ fn check(spec: &LoadSpec, seen: &CacheOutcome) {
     let is_measuring = |event: &Event| matches!(event, Event::Progress(progress) if progress.phase == Phase::Measure);
     let announced = events.iter().position(|event| matches!(event, Event::Announced(_))).unwrap();
     assert!(events.iter().position(is_measuring).is_none_or(|measuring| announced < measuring), "{events:?}");
-    let (Some(Event::Measured(span)), Event::Announced(moments)) = (events.last(), events[announced]) else {
+    let (Some(Event::Measured(span)), Event::Announced(moments)) = (events.last(), &events[announced]) else {
         panic!("{events:?}")
     };
     let spans = events.iter().filter(|event| matches!(event, Event::Announced(_) | Event::Measured(_))).count();

@@ -680,6 +680,9 @@ pub(crate) struct LoadArgs {
     /// Write the latencies as an HdrHistogram: percentiles in ms to FILE.hgrm, or a log in ns to FILE.hlog
     #[arg(long, value_name = "FILE", value_parser = hdr_file, conflicts_with = "find", help_heading = OUTPUT)]
     pub(crate) hdr: Option<HdrFile>,
+    /// Serve /metrics as OpenMetrics at this IP:PORT while the load runs; port 0 picks a free one and prints it
+    #[arg(long, value_name = "ADDR", value_parser = socket_address, conflicts_with = "find", help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Suppress progress and notes
     #[arg(short = 'q', long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
@@ -1560,6 +1563,10 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 }
 
 /// The numbers of `0-3,8`, ascending, without duplicates.
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected IP:PORT, such as 127.0.0.1:9100 or [::1]:0".to_owned())
+}
+
 fn cpu_list(text: &str) -> Result<Cpus, String> {
     match lab::cpus::parse(text)? {
         cpus if cpus.is_empty() => Err("expected CPUs like `0-3,8`".to_owned()),

@@ -64,9 +64,10 @@ pub(crate) fn generator(path: &str) -> Done {
         drop(sender);
     }
     let mut tell = |event: Event| {
+        let is_over = matches!(event, Event::Measured(_));
         // A lab that went away needs no lines; this process dies with it.
         let _ = output::json_line(&told(event));
-        if let Event::Measured(_) = event {
+        if is_over {
             // In time, late, or by a lab that went away: then connections close.
             let _ = read.recv_timeout(HOLD_MAX);
         }

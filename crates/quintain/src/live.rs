@@ -118,6 +118,7 @@ mod tests {
             errors: 1,
             rate_per_s: 100_000.0,
             latency_mean_ns: Some(412_000.0),
+            ..Progress::default()
         };
         let begin = "1.5 s   100.0 k/s   mean 412 µs   1 error   ";
         for (stop, end) in [
@@ -128,7 +129,7 @@ mod tests {
         ] {
             assert_eq!(live(&progress, &stop), format!("{begin}{end}"));
         }
-        let stuck = Progress { requests: 0, rate_per_s: 0.0, latency_mean_ns: None, errors: 0, ..progress };
+        let stuck = Progress { requests: 0, rate_per_s: 0.0, latency_mean_ns: None, errors: 0, ..progress.clone() };
         let stop = Stop::Requests { requests: 10, max_ns: 60_000_000_000 };
         assert_eq!(live(&stuck, &stop), "1.5 s   0 /s   mean none yet   0 errors   0 % of 10, 59 s left");
         assert_eq!(live(&Progress { phase: Phase::Warmup, ..progress }, &stop), "warming up");

@@ -1,5 +1,6 @@
 //! `quintain load`: one load on a server that runs already.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use load::Progress;
@@ -11,6 +12,7 @@ use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 use crate::cli::{Gaps, LoadArgs};
 use crate::live::{Live, live, longest_ns, problem};
 use crate::message::{Done, Exit, Problem};
+use crate::metrics::Metrics;
 use crate::mistakes::Mistakes;
 use crate::{cache, cluster, find, generator, http, journey, limits, output, signals};
 
@@ -35,6 +37,8 @@ pub(crate) struct Prepared {
     pub(crate) name: String,
     /// The rate is searched for.
     pub(crate) search: Option<SearchPlan>,
+    /// Where metrics are served.
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 pub(crate) fn load(args: LoadArgs) -> Done {
@@ -43,7 +47,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     }
     let interrupted = signals::interrupted()?;
     let stopped = || signals::is_set(&interrupted);
-    let (Prepared { spec, name, search }, generators) = if args.cluster.is_given() {
+    let (Prepared { spec, name, search, metrics }, generators) = if args.cluster.is_given() {
         // What is wrong here need not wait for other machines.
         let (prepared, notes) = read(&args)?;
         let generators = cluster::generators(&args.cluster, &prepared.spec, &stopped)?;
@@ -55,9 +59,18 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(search) = search {
         return find::find(&args, search, &spec, &name);
     }
+    let has_free_port = metrics.is_some_and(|address| address.port() == 0);
+    let metrics = metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
+    // Scrapers of a port that was asked for know where to look.
+    if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet || has_free_port) {
+        output::message(&format!("metrics: {}", metrics.url()));
+    }
     let show = output::stderr_is_terminal() && !args.quiet;
     let mut line = Live { shown: false };
     let mut progress = |progress: Progress| {
+        if let Some(metrics) = &metrics {
+            metrics.show(&progress);
+        }
         if show {
             line.show(&live(&progress, &spec.stop));
         }
@@ -74,6 +87,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         }),
     };
     line.clear();
+    drop(metrics);
     let (measurement, agents) = result?;
     if let Some(path) = &args.journey.calls {
         journey::write_calls(path, &measurement)?;
@@ -227,7 +241,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         part: None,
         gate: false,
     };
-    Ok((Prepared { spec, name: asked.name, search }, asked.notes))
+    Ok((Prepared { spec, name: asked.name, search, metrics: args.metrics }, asked.notes))
 }
 
 /// Windows of a tenth of a second, or of as many as keep their number in bounds.

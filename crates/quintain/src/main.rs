@@ -27,6 +27,7 @@ mod limits;
 mod live;
 mod load;
 mod message;
+mod metrics;
 mod mistakes;
 mod mock;
 mod node;

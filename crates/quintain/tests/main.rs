@@ -17,6 +17,7 @@ mod http;
 mod init;
 mod load;
 mod profile;
+mod metrics;
 mod run;
 mod seam;
 mod serve;

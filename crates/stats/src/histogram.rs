@@ -47,6 +47,26 @@ pub struct Parts {
     pub sum_sq: u128,
 }
 
+impl Parts {
+    /// Adds the counts to fewer, wider `classes`: each of the ascending `bounds` has the values up to it and above the one before, and one class more has
+    /// the rest. A bucket that a bound divides counts as below it.
+    ///
+    /// # Panics
+    /// Unless there is one class more than bounds.
+    pub fn classify(&self, bounds: &[u64], classes: &mut [u64]) {
+        assert_eq!(classes.len(), bounds.len() + 1, "one class for each bound, and one for the rest");
+        let mut class = 0;
+        for &(index, count) in &self.counts {
+            let low = low_of(index as usize, self.precision);
+            while bounds.get(class).is_some_and(|bound| *bound < low) {
+                class += 1;
+            }
+            classes[class] += count;
+        }
+        classes[bounds.len()] += self.saturated;
+    }
+}
+
 /// Why [`Parts`] cannot be a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadParts {
@@ -455,6 +475,16 @@ mod tests {
     }
 
     // numpy 2: a = [55800, 53500, 57600, 75800, 76300, 1000000]; a.mean(), a.std(ddof=1)
+    #[test]
+    fn classes_are_wider_buckets() {
+        let mut histogram = Histogram::new();
+        [0, 999, 1_000, 1_001, 5_000, 5_000_000, u64::MAX].into_iter().for_each(|ns| histogram.record(ns));
+        let mut classes = [10, 0, 0, 0];
+        histogram.to_parts().classify(&[1_000, 2_000, 5_000], &mut classes);
+        assert_eq!(classes, [13, 1, 1, 2]);
+        Parts::default().classify(&[], &mut [0]);
+    }
+
     #[test]
     fn moments_match_numpy() {
         let histogram = of(&[55_800, 53_500, 57_600, 75_800, 76_300, 1_000_000]);

@@ -13,6 +13,7 @@
 //!
 //! In place of 5, and of all that is still to come, stands [`Told::Error`] or [`Told::Unreachable`].
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -66,8 +67,37 @@ pub struct Connected {
     pub clients: u32,
 }
 
+/// Upper bounds of the classes of [`Latencies`], ns: 1, 2 and 5 of each decade, from 1 µs to 10 s.
+pub const LATENCY_BOUNDS_NS: [u64; 22] = {
+    let (mut bounds, mut step, mut decade) = ([0; 22], 0, 1_000);
+    while step < bounds.len() {
+        bounds[step] = decade * [1, 2, 5][step % 3];
+        step += 1;
+        decade *= if step % 3 == 0 { 10 } else { 1 };
+    }
+    bounds
+};
+
+/// Latencies of all windows that have ended, coarsely.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Latencies {
+    /// Valid responses by latency: those up to each of [`LATENCY_BOUNDS_NS`] and above the one before, good to 0.1 % of the bound; last those above all.
+    pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
+    /// Sum of the latencies, ns.
+    pub sum_ns: f64,
+}
+
+impl Latencies {
+    /// Adds those of another generator.
+    pub fn add(&mut self, other: &Latencies) {
+        self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
+        self.sum_ns += other.sum_ns;
+    }
+}
+
 /// Progress of a running load.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
     /// Phase. The first report of [`Phase::Measure`] comes when measuring begins.
@@ -83,13 +113,20 @@ pub struct Progress {
     pub latency_mean_ns: Option<f64>,
     /// Errors so far, while measured.
     pub errors: u64,
+    /// The same by kind, without kinds that did not occur.
+    #[serde(default)]
+    pub errors_by_kind: BTreeMap<String, u64>,
+    /// Latencies so far, while measured, up to the window before this one.
+    #[serde(default)]
+    pub latencies: Box<Latencies>,
 }
 
 /// Phase of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Connections are being opened.
+    #[default]
     Connect,
     /// Requests are sent but not counted.
     Warmup,
@@ -130,12 +167,17 @@ mod tests {
             requests: 1,
             rate_per_s: 10.0,
             latency_mean_ns: None,
-            errors: 0,
+            errors: 2,
+            errors_by_kind: BTreeMap::from([("reset".to_owned(), 2)]),
+            latencies: Box::new(Latencies { sum_ns: 1e6, ..Latencies::default() }),
         };
         for (told, line) in [
             (
                 Told::Progress(progress),
-                r#"{"progress":{"phase":"warmup","elapsed_ns":0,"requests":1,"rate_per_s":10.0,"latency_mean_ns":null,"errors":0}}"#,
+                concat!(
+                    r#"{"progress":{"phase":"warmup","elapsed_ns":0,"requests":1,"rate_per_s":10.0,"latency_mean_ns":null,"errors":2,"#,
+                    r#""errors_by_kind":{"reset":2},"latencies":{"counts":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"sum_ns":1000000.0}}}"#,
+                ),
             ),
             (Told::Connected(Connected { reached: 3, clients: 4 }), r#"{"connected":{"reached":3,"clients":4}}"#),
             (
@@ -151,6 +193,12 @@ mod tests {
         }
         assert_eq!(serde_json::to_string(&Heard::Read {}).unwrap(), r#"{"read":{}}"#);
         assert_eq!(serde_json::to_string(&Heard::Go { at_ns: 7 }).unwrap(), r#"{"go":{"at_ns":7}}"#);
+    }
+
+    #[test]
+    fn bounds_of_latencies() {
+        assert_eq!(LATENCY_BOUNDS_NS[..5], [1_000, 2_000, 5_000, 10_000, 20_000]);
+        assert_eq!(LATENCY_BOUNDS_NS[21], 10_000_000_000);
     }
 
     #[test]
