@@ -40,8 +40,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let asked = read(arguments)?;
-    let rule =
-        Rule { higher_is_better: false, bound: asked.bound, error: 0.05, pairs_max: asked.pairs, within: None };
+    let rule = Rule { higher_is_better: false, bound: asked.bound, error: 0.05, pairs_max: asked.pairs, within: None };
     let mut rng = stats::Rng::new(1);
     let mut sides: [Vec<Option<f64>>; 2] = [Vec::new(), Vec::new()];
     loop {
