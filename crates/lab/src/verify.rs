@@ -4,12 +4,17 @@
 //! ends within a bound, so a hostile server can at worst fail its cases.
 
 mod cache;
+mod check;
 mod conversation;
 mod http;
+mod page;
 mod pingpong;
+mod receive;
 mod response;
 mod server;
+mod slow;
 mod suite;
+mod trouble;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,8 +27,10 @@ use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 use crate::clock;
 use crate::hooks::Options;
 use crate::process::Supervisor;
+use check::Check;
 use server::{Home, Server, quoted};
-use suite::{Check, Trouble};
+pub use trouble::NotStarted;
+use trouble::Trouble;
 
 /// What to check.
 #[derive(Clone, Debug)]
@@ -56,20 +63,6 @@ pub enum Target<'a> {
         /// What paths in the command are relative to.
         directory: &'a Path,
     },
-}
-
-/// A server that could not be started, so that nothing was checked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotStarted {
-    /// It says that this machine cannot run it.
-    #[error("cannot run here: {0}")]
-    Unrunnable(String),
-    /// Anything else.
-    #[error("{0}")]
-    Failed(String),
-    /// We were asked to end.
-    #[error("interrupted")]
-    Interrupted,
 }
 
 /// Checks one server, and tells of each case as it ends. `interrupted` is asked between cases.

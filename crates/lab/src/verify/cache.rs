@@ -5,13 +5,15 @@
 
 mod rows;
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::Duration;
 
+use super::check::Check;
 use super::server::{Client, Noise, Server, reason};
-use super::suite::{Check, Trouble};
-use rows::{Answer, Row, Whose};
+use super::slow;
+use super::trouble::Trouble;
+use rows::{Answer, Row, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -37,28 +39,6 @@ pub(super) fn checks() -> Vec<Check> {
         Check::code("pipelined", "5,000 requests in one write are answered in order", pipelined),
         Check::code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
     ]
-}
-
-/// A question to caches of both protocols: one line, and a miss.
-pub(super) fn question(number: u32) -> Vec<u8> {
-    format!("get nothing-{number}\r\n").into_bytes()
-}
-
-/// The answer to it.
-pub(super) fn expect_miss(client: &mut Client) -> Result<(), String> {
-    let mut answer = [0; 5];
-    client.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
-    match &answer {
-        b"END\r\n" | b"$-1\r\n" => Ok(()),
-        _ => Err(format!("a key that is not there is answered by `{}`", answer.escape_ascii())),
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speech {
-    Text,
-    Resp,
-    Http,
 }
 
 /// Who the server is, and which protocols it speaks.
@@ -319,24 +299,7 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     let [set, stored, get, hit] = compose(&known, "slow", &value);
     slow.send(&set)?;
     expect(&mut slow, &stored)?;
-    let io_error = |error: std::io::Error| format!("cannot send: {}", reason(&error));
-    slow.stream.set_write_timeout(Some(Duration::from_millis(150))).map_err(io_error)?;
-    let asked = get.repeat(ENOUGH / hit.len());
-    let mut sent = 0;
-    while sent < asked.len() {
-        match slow.stream.write(&asked[sent..]) {
-            Ok(taken) => sent += taken,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            Err(error) => return Err(io_error(error).into()),
-        }
-    }
-    let mut others = (0..16).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
-    for _ in 0..4 {
-        for (index, other) in others.iter_mut().enumerate() {
-            other.ask(1).map_err(|why| format!("beside a client that does not read, client {}: {why}", index + 1))?;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
+    let sent = slow::fill(server, &mut slow, &get.repeat(ENOUGH / hit.len()))?;
     let whole = sent / get.len();
     for index in 0..whole {
         expect(&mut slow, &hit).map_err(|why| format!("answer {} of {whole} to a late reader: {why}", index + 1))?;

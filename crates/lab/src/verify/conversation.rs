@@ -9,10 +9,10 @@ use study::cases::split::{Cut, cuts};
 use study::cases::{Case, Connection, Expect, ExpectHttp, Request, Send, Split, Value, Values, bytes_of_hex};
 use study::verification::Miss;
 
-use super::http::{differ, miss};
+use super::page::{differ, miss};
 use super::response::Response;
-use super::server::{Client, Noise, Server, excerpt, reason};
-use super::suite::Trouble;
+use super::server::{Client, Noise, Server, reason};
+use super::trouble::{Trouble, excerpt};
 
 /// How long nothing may come behind a piece, and behind the last response: of the first connection of a case, and of the others.
 const BETWEEN: Duration = Duration::from_millis(3);

@@ -4,8 +4,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::thread;
 use std::time::Duration;
 
+use super::check::{Check, END};
 use super::server::{Client, Server, reason};
-use super::suite::{Check, END, Trouble};
+use super::trouble::Trouble;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![

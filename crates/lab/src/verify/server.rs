@@ -14,9 +14,8 @@ use study::record::{FailureKind, SubjectUse};
 use study::verification::Suite;
 use study::words;
 
-use super::NotStarted;
-use super::http::Page;
-use super::suite::Trouble;
+use super::page::{Page, request};
+use super::trouble::{NotStarted, Trouble, excerpt};
 use crate::clock;
 use crate::end::End;
 use crate::process::{Child, Supervisor};
@@ -122,7 +121,12 @@ impl<'a> Server<'a> {
         if let Some(page) = self.pages.lock().expect("nothing panics while it holds the lock").get(path) {
             return Ok(page.clone());
         }
-        let page = Arc::new(Page::learn(path, || self.dial())?);
+        let ask = || {
+            let mut client = self.dial()?;
+            client.send(&request("GET", path, ""))?;
+            client.response(false).map_err(|why| format!("GET {path}: {why}"))
+        };
+        let page = Arc::new(Page::of(path, [ask()?, ask()?]));
         self.pages.lock().expect("nothing panics while it holds the lock").insert(path.to_owned(), page.clone());
         Ok(page)
     }
@@ -231,7 +235,8 @@ impl Speech {
             Speech::None => Vec::new(),
             Speech::Pingpong => number.to_be_bytes().to_vec(),
             Speech::Http(page) => page.request(),
-            Speech::Cache => super::cache::question(number),
+            // One line, and a miss, in the protocols of memcached and Redis.
+            Speech::Cache => format!("get nothing-{number}\r\n").into_bytes(),
         }
     }
 
@@ -283,7 +288,17 @@ impl Client {
             Speech::None => Ok(()),
             Speech::Pingpong => self.expect_words([number]),
             Speech::Http(page) => self.expect_page(&page),
-            Speech::Cache => super::cache::expect_miss(self),
+            Speech::Cache => self.expect_miss(),
+        }
+    }
+
+    /// Reads that a cache has no such key.
+    fn expect_miss(&mut self) -> Result<(), String> {
+        let mut answer = [0; 5];
+        self.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
+        match &answer {
+            b"END\r\n" | b"$-1\r\n" => Ok(()),
+            _ => Err(format!("a key that is not there is answered by `{}`", answer.escape_ascii())),
         }
     }
 
@@ -351,10 +366,4 @@ pub(super) fn reason(error: &io::Error) -> String {
 
 fn late() -> String {
     format!("the case is not done after {CASE:?}")
-}
-
-/// The begin of bytes, for a message, not without an end that is cut off.
-pub(super) fn excerpt(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(80)];
-    format!("{}{}", shown.escape_ascii(), if shown.len() < bytes.len() { "..." } else { "" })
 }

@@ -1,55 +1,17 @@
-//! The checks of a suite. Each runs against a fresh process of the server; those here are the same for every kind of server.
+//! The checks of a suite; those here are the same for every kind of server.
 
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use study::cases::Case;
-use study::verification::{Miss, Suite};
+use study::verification::Suite;
 
+use super::check::{Check, END};
 use super::server::{PATIENCE, Server};
-use super::{NotStarted, cache, conversation, http, pingpong};
+use super::trouble::{NotStarted, Trouble};
+use super::{cache, http, pingpong};
 use crate::clock;
-
-/// What looks whether a server keeps a promise.
-pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
-
-/// What a server must do, as a name and a check.
-pub(super) struct Check {
-    /// As the table and `--case` call it.
-    pub(super) name: String,
-    /// What is promised.
-    pub(super) promise: String,
-    /// Whether the server has ended when the check has passed.
-    pub(super) ends: bool,
-    /// Whether it looks at the process of the server.
-    pub(super) needs_process: bool,
-    pub(super) run: Run,
-}
-
-impl Check {
-    /// One that is code.
-    pub(super) fn code(name: &str, promise: &str, run: fn(&mut Server<'_>) -> Result<(), Trouble>) -> Check {
-        let (name, promise) = (name.to_owned(), promise.to_owned());
-        Check { name, promise, ends: false, needs_process: false, run: Box::new(run) }
-    }
-
-    /// One that is data.
-    pub(super) fn data(case: Case, seed: u64) -> Check {
-        let (name, promise) = (case.name.clone(), case.promise.clone());
-        let run: Run = Box::new(move |server| conversation::check(server, &case, seed));
-        Check { name, promise, ends: false, needs_process: false, run }
-    }
-
-    fn of_process(self) -> Check {
-        Check { needs_process: true, ..self }
-    }
-
-    pub(super) fn ending(self) -> Check {
-        Check { ends: true, ..self.of_process() }
-    }
-}
 
 /// The checks of a suite that are code.
 pub(super) fn checks(suite: Suite) -> Vec<Check> {
@@ -73,37 +35,6 @@ pub(super) fn checks(suite: Suite) -> Vec<Check> {
     );
     all
 }
-
-/// Why a check did not pass.
-pub(super) enum Trouble {
-    /// The server broke its promise.
-    Failed(Miss),
-    /// It could not be looked at here.
-    NotChecked(String),
-    /// The server did not start.
-    NotStarted(NotStarted),
-}
-
-impl From<String> for Trouble {
-    fn from(why: String) -> Trouble {
-        Trouble::Failed(why.into())
-    }
-}
-
-impl From<Miss> for Trouble {
-    fn from(miss: Miss) -> Trouble {
-        Trouble::Failed(miss)
-    }
-}
-
-impl From<NotStarted> for Trouble {
-    fn from(error: NotStarted) -> Trouble {
-        Trouble::NotStarted(error)
-    }
-}
-
-/// A server must end within this after it was told to.
-pub(super) const END: Duration = Duration::from_secs(1);
 
 /// How many connections `connections` opens at once.
 const MANY: usize = 1000;

@@ -1,6 +1,12 @@
 //! Conversations with caches, and where memcached and Redis are known to answer otherwise.
 
-use super::Speech;
+/// The protocol of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speech {
+    Text,
+    Resp,
+    Http,
+}
 
 /// Whose server it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

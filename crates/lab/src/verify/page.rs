@@ -1,0 +1,72 @@
+//! What every response to GET of a path is held against.
+
+use study::verification::Miss;
+
+use super::response::Response;
+use super::trouble::excerpt;
+
+/// A path that every server answers in the same way, as far as it does.
+pub(super) struct Page {
+    path: String,
+    status: u16,
+    /// `None`: it was not the same twice.
+    body: Option<Vec<u8>>,
+}
+
+pub(super) fn request(method: &str, path: &str, headers: &str) -> Vec<u8> {
+    format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n{headers}\r\n").into_bytes()
+}
+
+impl Page {
+    /// What two responses to GET of it say.
+    pub(super) fn of(path: &str, [first, second]: [Response; 2]) -> Page {
+        let body = (first.body == second.body).then_some(first.body);
+        Page { path: path.to_owned(), status: first.status, body }
+    }
+
+    /// A request as browsers and load generators send it, in short.
+    pub(super) fn request(&self) -> Vec<u8> {
+        request("GET", &self.path, "")
+    }
+
+    /// Whether a response is like it; `head`: one to HEAD.
+    pub(super) fn check(&self, response: &Response, head: bool) -> Result<(), Miss> {
+        let path = &self.path;
+        if response.status != self.status {
+            return Err(miss(
+                format!("status, unlike that of GET {path} alone"),
+                self.status.to_string(),
+                response.status.to_string(),
+            ));
+        }
+        let Some(body) = &self.body else { return Ok(()) };
+        if head {
+            // A server may leave the length out here, but may not lie: RFC 9110 section 8.6.
+            let length = body.len().to_string();
+            return match response.header("content-length").into_iter().find(|is| *is != length) {
+                Some(is) => {
+                    Err(miss(format!("`Content-Length` of HEAD {path}, unlike that of GET"), length, is.to_owned()))
+                }
+                None => Ok(()),
+            };
+        }
+        differ(&format!("body, unlike that of GET {path} alone"), body, &response.body)
+    }
+}
+
+pub(super) fn miss(message: String, expected: String, received: String) -> Miss {
+    Miss { message, expected: Some(expected), received: Some(received), ..Miss::default() }
+}
+
+/// The first difference of bytes, if there is one.
+pub(super) fn differ(what: &str, expected: &[u8], received: &[u8]) -> Result<(), Miss> {
+    if expected == received {
+        return Ok(());
+    }
+    let same = expected.iter().zip(received).take_while(|(one, other)| one == other).count();
+    // What is shown begins a little before the difference.
+    let from = same.saturating_sub(20);
+    let shown =
+        |bytes: &[u8]| format!("{}{}", if from > 0 { "..." } else { "" }, excerpt(&bytes[from.min(bytes.len())..]));
+    Err(Miss { differs_at: Some(same as u64), ..miss(what.to_owned(), shown(expected), shown(received)) })
+}

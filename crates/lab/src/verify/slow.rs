@@ -1,0 +1,31 @@
+//! A client that sends and does not read.
+
+use std::io::{ErrorKind, Write};
+use std::thread;
+use std::time::Duration;
+
+use super::server::{Client, Server, reason};
+
+/// Sends as much of `asked` as the server takes while nobody reads its answers, and asks on other connections meanwhile; how many bytes were sent.
+pub(super) fn fill(server: &Server<'_>, slow: &mut Client, asked: &[u8]) -> Result<usize, String> {
+    // The server takes no more when nothing goes for this long.
+    let io_error = |error: std::io::Error| format!("cannot send: {}", reason(&error));
+    slow.stream.set_write_timeout(Some(Duration::from_millis(150))).map_err(io_error)?;
+    let mut sent = 0;
+    while sent < asked.len() {
+        match slow.stream.write(&asked[sent..]) {
+            Ok(taken) => sent += taken,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(io_error(error)),
+        }
+    }
+    // Enough others that some of them share a thread with the slow one; and more than once, since it may not be stuck yet.
+    let mut others = (0..16).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
+    for _ in 0..4 {
+        for (index, other) in others.iter_mut().enumerate() {
+            other.ask(1).map_err(|why| format!("beside a client that does not read, client {}: {why}", index + 1))?;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(sent)
+}
