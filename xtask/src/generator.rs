@@ -67,11 +67,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             println!("typical ratio: {:.4} [{:.4}, {:.4}]", ratio.point, ratio.low, ratio.high);
         }
         let (bound, p) = (asked.bound, found.p);
-        return match found.verdict {
-            Verdict::Worse => Err(format!("error: the head costs more than {bound} times the base (p = {p:.2e})")),
-            Verdict::NotWorse => Ok(println!("the head costs less than {bound} times the base (p = {p:.2e})")),
-            Verdict::Undecided => Ok(println!("undecided whether the head costs more than {bound} times the base")),
-        };
+        match found.verdict {
+            Verdict::Worse => return Err(format!("error: the head costs more than {bound} times the base (p = {p:.2e})")),
+            Verdict::NotWorse => println!("the head costs less than {bound} times the base (p = {p:.2e})"),
+            Verdict::Undecided => println!("undecided whether the head costs more than {bound} times the base"),
+        }
+        return Ok(());
     }
 }
 
