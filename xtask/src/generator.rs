@@ -68,7 +68,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         }
         let (bound, p) = (asked.bound, found.p);
         match found.verdict {
-            Verdict::Worse => return Err(format!("error: the head costs more than {bound} times the base (p = {p:.2e})")),
+            Verdict::Worse => {
+                return Err(format!("error: the head costs more than {bound} times the base (p = {p:.2e})"));
+            }
             Verdict::NotWorse => println!("the head costs less than {bound} times the base (p = {p:.2e})"),
             Verdict::Undecided => println!("undecided whether the head costs more than {bound} times the base"),
         }
