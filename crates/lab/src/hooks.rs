@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use study::Warning;
 use study::record::{Cpu, IdlePolicy, Probe, Record, Step, Verdict};
-pub use study::seam::Progress as Live;
 
 use crate::cluster::Cluster;
 
@@ -64,8 +63,26 @@ pub struct Progress {
     pub step: Option<Step>,
     /// Records of this run so far, those of an earlier sitting too.
     pub trials_done: u32,
-    /// What the generator last said of this trial.
+    /// What was last seen of this trial's load.
     pub live: Option<Live>,
+}
+
+/// A trial while it is loaded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Live {
+    /// As the generator tells it.
+    pub load: study::seam::Progress,
+    /// What the server has used, as of the last look; `None`: not looked at yet, or on another machine.
+    pub server: Option<CpuTime>,
+}
+
+/// CPU time that a server has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuTime {
+    /// When it was read: since the server was started, ns.
+    pub at_ns: u64,
+    /// All of it until then, ns.
+    pub cpu_ns: u64,
 }
 
 /// What the lab does.

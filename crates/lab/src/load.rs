@@ -202,6 +202,7 @@ impl<'a> Load<'a> {
             rate_per_s,
             latency_mean_ns: Some(latency / rate_per_s).filter(|mean| mean.is_finite() && *mean > 0.0),
             errors: lives.iter().map(|live| live.errors).sum(),
+            cpu_ns: lives.iter().map(|live| live.cpu_ns).sum(),
             errors_by_kind,
             latencies,
         }

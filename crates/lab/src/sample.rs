@@ -13,6 +13,7 @@ use study::record::{Sample, SubjectUse};
 
 use crate::cgroup::{Cgroup, Usage};
 use crate::clock;
+use crate::hooks::CpuTime;
 use crate::threads::{Counts, Threads, field};
 
 /// Between two samples.
@@ -152,6 +153,11 @@ impl Sampler {
             self.samples.push(sample);
         }
         self.next = begun + EVERY;
+    }
+
+    /// What it had used at the last sample.
+    pub(crate) fn used(&self) -> Option<CpuTime> {
+        self.samples.last().map(|sample| CpuTime { at_ns: sample.at_ns, cpu_ns: sample.cpu_ns })
     }
 
     /// Takes a sample of everything, due or not: a moment at which all connections are open, however short the trial.

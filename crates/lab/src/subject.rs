@@ -17,6 +17,7 @@ use study::{WarningKind, words};
 use crate::companion::{self, Companion, Kept};
 use crate::container::Image;
 use crate::end::{End, failed, saying};
+use crate::hooks::CpuTime;
 use crate::process::{Child, Supervisor};
 use crate::proxy::{Place, Proxy};
 use crate::sample::{Reading, Sampler};
@@ -63,6 +64,8 @@ pub(crate) struct Seen {
     pub(crate) ended: bool,
     /// Something has exited.
     pub(crate) exited: bool,
+    /// What the server has used, where that is looked at on this machine.
+    pub(crate) used: Option<CpuTime>,
 }
 
 /// The side of a server on this machine.
@@ -194,7 +197,8 @@ impl<'a> Subject<'a> {
     pub(crate) fn look(&mut self, readable: &[bool]) -> Seen {
         self.take_due();
         let Readings { begin, end, .. } = &self.readings;
-        Seen { began: begin.is_some(), ended: end.is_some(), exited: readable.contains(&true) }
+        let (began, ended) = (begin.is_some(), end.is_some());
+        Seen { began, ended, exited: readable.contains(&true), used: self.sampler.used() }
     }
 
     pub(crate) fn announce(&mut self, moments: Announced) {

@@ -202,8 +202,9 @@ impl Trial<'_> {
             let mut take = |event| {
                 match event {
                     Event::Progress(live) => {
+                        let live = Live { load: live, server: seen.used };
                         say(if seen.began { Phase::Measure } else { Phase::Warmup }, Some(&live));
-                        watch.see(live);
+                        watch.see(live.load);
                     }
                     Event::Announced(moments) => side.announce(moments)?,
                     Event::Measured(span) => side.measured(span)?,
@@ -272,7 +273,7 @@ fn settle_others(record: &mut Record) {
 
 /// Whether answers still come: tells a subject that hangs from a generator that does.
 struct Watch {
-    live: Option<Live>,
+    live: Option<study::seam::Progress>,
     changed: Instant,
     timeout: Duration,
 }
@@ -282,7 +283,7 @@ impl Watch {
         Self { live: None, changed: clock::now(), timeout }
     }
 
-    fn see(&mut self, live: Live) {
+    fn see(&mut self, live: study::seam::Progress) {
         if self.live.as_ref().is_none_or(|before| before.requests != live.requests) {
             self.changed = clock::now();
         }

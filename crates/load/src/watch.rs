@@ -143,7 +143,7 @@ pub(crate) fn watch(
 
 fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
     const RECENT_WINDOWS: usize = 5;
-    let mut seen = Progress { phase, elapsed_ns, ..Progress::default() };
+    let mut seen = Progress { phase, elapsed_ns, cpu_ns: net::thread::process_cpu_ns(), ..Progress::default() };
     let (mut sum, mut count) = (0.0, 0.0);
     for gauge in &control.gauges {
         let live = gauge.live();

@@ -14,6 +14,7 @@ use study::record::{Calibration, Host, IdlePolicy, Measurement};
 use study::{ExpandOptions, Profile, Record};
 
 use crate::cli::{CalibrateArgs, Calibrated};
+use crate::live::Live;
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::run::cpus;
 use crate::{cluster, output, signals};
@@ -178,6 +179,7 @@ fn measure(
     let name = plan.points[0].load.protocol;
     let nodes = cluster.map(|cluster| cluster.nodes()).unwrap_or_default();
     let mut records = Vec::new();
+    let mut line = Live::new(true);
     let mut hooks = lab::Hooks {
         judge: &mut |record| analysis::judge(record, None, &nodes),
         store: &mut |record: &Record| {
@@ -189,16 +191,13 @@ fn measure(
             false => study::Next::Trial(None),
         },
         progress: &mut |progress| {
-            if output::stderr_is_terminal() {
-                output::rewrite(&format!("{name}: {} of {} steps", progress.trials_done, plan.points.len()));
-            }
+            let text = format!("{name}: {} of {} steps", progress.trials_done, plan.points.len());
+            line.show(&text, progress.live.as_ref().map(|live| &live.load));
         },
         interrupted: &|| signals::is_set(interrupted),
     };
     let ended = lab::run(&plan, &[], &[], &options, &mut hooks).map_err(machine)?;
-    if output::stderr_is_terminal() {
-        output::rewrite("");
-    }
+    line.clear();
     if ended.cause == lab::Cause::Interrupted {
         return Ok(None);
     }

@@ -43,8 +43,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     let pilot_ns = plan.pilot_ns;
     let mut search = Search::new(plan);
     let interrupted = signals::interrupted()?;
-    let show = output::stderr_is_terminal() && !args.quiet;
-    let mut line = Live { shown: false };
+    let mut line = Live::new(!args.quiet);
     while let Some(step) = search.next(false).filter(|_| !signals::is_set(&interrupted)) {
         let mut trial = spec.clone();
         // Every trial its own timetable, the same for the same seed.
@@ -60,9 +59,8 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         let what =
             step.rate_per_s.map_or_else(|| "a closed loop".to_owned(), |rate| analysis::number::quantity(rate, "1/s"));
         let mut progress = |progress: Progress| {
-            if show {
-                line.show(&format!("trial {}, {what}: {}", search.len() + 1, live(&progress, &trial.stop)));
-            }
+            let text = format!("trial {}, {what}: {}", search.len() + 1, live(&progress, &trial.stop));
+            line.show(&text, Some(&progress));
         };
         let result = load::run(&trial, &mut progress, &interrupted);
         line.clear();

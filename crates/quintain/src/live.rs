@@ -1,10 +1,12 @@
-//! A load while it runs, in a line that is rewritten, and what is told when there is no measurement.
+//! A load while it runs, drawn again and again, and what is told when there is no measurement.
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use load::{LoadError, Phase, Progress};
 use study::spec::{Stop, Target};
 
 use crate::message::{Exit, Problem};
 use crate::output;
+use crate::view::{Strip, clipped};
 
 /// The longest that a rule lets a load be measured, ns.
 pub(crate) fn longest_ns(stop: &Stop) -> u64 {
@@ -47,24 +49,48 @@ pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
 /// Too many open files.
 const EMFILE: i32 = 24;
 
-/// The line that is rewritten while a load runs.
+/// What is drawn on a terminal while a load runs.
 #[derive(Debug)]
 pub(crate) struct Live {
-    pub(crate) shown: bool,
+    bar: ProgressBar,
+    strip: Strip,
 }
 
 impl Live {
-    pub(crate) fn show(&mut self, text: &str) {
-        // A line that is broken by the terminal cannot be rewritten.
+    /// `wanted`: where stderr is a terminal.
+    pub(crate) fn new(wanted: bool) -> Self {
+        let draws = wanted && output::stderr_is_terminal();
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        // The template is a constant; if it were wrong, every load would show it.
+        bar.set_style(ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
+        if draws {
+            bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(output::DRAWS_HZ));
+        }
+        Self { bar, strip: Strip::default() }
+    }
+
+    /// Draws a line, and below it what is known of the load.
+    pub(crate) fn show(&mut self, text: &str, progress: Option<&Progress>) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        if let Some(progress) = progress {
+            self.strip.add(progress, None);
+        }
+        // What is broken by the terminal cannot be drawn again in its place.
         let columns = output::stderr_columns().unwrap_or(80).saturating_sub(1);
-        output::rewrite(&text.chars().take(columns).collect::<String>());
-        self.shown = true;
+        let mut lines = vec![clipped(text, columns)];
+        lines.extend(self.strip.lines(columns, output::stderr_is_coloured()));
+        lines.truncate(output::stderr_rows().unwrap_or(24).saturating_sub(1));
+        self.bar.set_message(lines.join("\n"));
+        self.bar.tick();
     }
 
     pub(crate) fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            output::rewrite("");
-        }
+        self.strip = Strip::default();
+        self.bar.set_message("");
+        self.bar.finish_and_clear();
+        self.bar.reset();
     }
 }
 

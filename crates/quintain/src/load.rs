@@ -65,15 +65,12 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet || has_free_port) {
         output::message(&format!("metrics: {}", metrics.url()));
     }
-    let show = output::stderr_is_terminal() && !args.quiet;
-    let mut line = Live { shown: false };
+    let mut line = Live::new(!args.quiet);
     let mut progress = |progress: Progress| {
         if let Some(metrics) = &metrics {
             metrics.show(&progress);
         }
-        if show {
-            line.show(&live(&progress, &spec.stop));
-        }
+        line.show(&live(&progress, &spec.stop), Some(&progress));
     };
     let result = match &generators {
         None => {

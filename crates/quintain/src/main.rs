@@ -21,6 +21,7 @@ mod history;
 mod http;
 mod init;
 mod journey;
+mod keys;
 mod law;
 mod levels;
 mod limits;
@@ -42,6 +43,7 @@ mod signals;
 mod studies;
 mod study_file;
 mod verify;
+mod view;
 mod workload;
 
 use clap::Parser;

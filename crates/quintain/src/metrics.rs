@@ -262,6 +262,7 @@ mod tests {
             rate_per_s: 5.5,
             latency_mean_ns: None,
             errors: 3,
+            cpu_ns: 0,
             errors_by_kind: BTreeMap::from([("reset".to_owned(), 1), ("timeout".to_owned(), 2)]),
             latencies,
         };

@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use crate::message::{Done, Exit, Problem};
 
+/// What moves on a terminal is drawn so often at most, per second.
+pub(crate) const DRAWS_HZ: u8 = 5;
+
 /// Writes data, with a line end if it has none. A reader that went away (`| head`) ends the process quietly.
 pub(crate) fn data(text: &str) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
@@ -72,6 +75,11 @@ pub(crate) fn stdout_is_coloured() -> bool {
     coloured(std::io::stdout().is_terminal(), variable)
 }
 
+/// Whether what is drawn on stderr is to be coloured.
+pub(crate) fn stderr_is_coloured() -> bool {
+    coloured(std::io::stderr().is_terminal(), variable)
+}
+
 /// As no-color.org and bixense.com/clicolors have it; an empty variable counts as none.
 fn coloured(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -100,9 +108,17 @@ pub(crate) fn stderr_columns() -> Option<usize> {
     columns_of(&std::io::stderr())
 }
 
+/// Rows of stderr, where it is a terminal.
+pub(crate) fn stderr_rows() -> Option<usize> {
+    size_of(&std::io::stderr()).map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0)
+}
+
 fn columns_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(stream).ok().filter(|_| stream.is_terminal())?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    size_of(stream).map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+fn size_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<rustix::termios::Winsize> {
+    rustix::termios::tcgetwinsize(stream).ok().filter(|_| stream.is_terminal())
 }
 
 /// Writes a file, or says which one could not be written.
@@ -110,12 +126,6 @@ pub(crate) fn file(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<
     std::fs::write(path, content).map_err(|error| {
         Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot write `{}`", path.display())))
     })
-}
-
-/// Writes `text` over the last line of the terminal.
-pub(crate) fn rewrite(text: &str) {
-    let mut err = std::io::stderr().lock();
-    let _ = write!(err, "\r\x1b[2K{text}").and_then(|()| err.flush());
 }
 
 /// A span of time as a person says it: `45 s`, `8 min`.

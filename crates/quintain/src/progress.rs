@@ -1,6 +1,7 @@
-//! What a person sees of a run while it works: one line that moves on a terminal, one line a block elsewhere.
+//! What a person sees of a run while it works: on a terminal how far it is, what is known of each contender, and the load that runs, drawn again and again;
+//! elsewhere one line a block. Keys skip a design point or end the run early.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,7 +9,12 @@ use lab::{Phase, Progress};
 use study::record::{Build, BuildOutcome, Outcome};
 use study::{Plan, Record};
 
+use crate::keys::Keys;
 use crate::output;
+use crate::view::{Strip, clipped};
+
+/// Design points that are shown at once.
+const ESTIMATES: usize = 8;
 
 /// The bar of one run.
 pub(crate) struct Bar {
@@ -20,8 +26,16 @@ pub(crate) struct Bar {
     done: usize,
     failed: usize,
     block: Option<u32>,
-    /// The latest estimate, in words.
+    /// What is known of each design point, in words; of a comparison of all of it, at 0.
+    estimates: BTreeMap<usize, String>,
+    /// The latest of them.
     estimate: String,
+    strip: Strip,
+    keys: Keys,
+    /// Design points that are not wanted any more.
+    skipped: BTreeSet<usize>,
+    /// The last block that is wanted.
+    last_block: Option<u32>,
     /// The pairs of a comparison.
     pairs: Option<analysis::gate::Live>,
 }
@@ -30,10 +44,11 @@ impl Bar {
     /// The bar of a run that has `done` trials already.
     pub(crate) fn new(plan: &Plan, done: usize) -> Self {
         let moves = output::stderr_is_terminal();
-        let target = if moves { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target =
+            if moves { ProgressDrawTarget::stderr_with_hz(output::DRAWS_HZ) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(plan.estimate().trials_min), target);
         // The template is a constant; if it were wrong, every run would show it.
-        let style = ProgressStyle::with_template("{bar:24} {pos} of {len}+ trials, {elapsed}, {eta} left  {wide_msg}");
+        let style = ProgressStyle::with_template("{bar:24} {pos} of {len}+ trials, {elapsed}, {eta} left\n{msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_position(done as u64);
         bar.enable_steady_tick(Duration::from_millis(500));
@@ -45,7 +60,12 @@ impl Bar {
             done,
             failed: 0,
             block: None,
+            estimates: BTreeMap::new(),
             estimate: String::new(),
+            strip: Strip::default(),
+            keys: Keys::new(moves),
+            skipped: BTreeSet::new(),
+            last_block: None,
             pairs: analysis::gate::Live::new(plan),
         };
         let estimate = plan.estimate();
@@ -110,10 +130,59 @@ impl Bar {
             Phase::Measure => "measuring",
             Phase::Stop => "stopping",
         };
-        let live = progress.live.as_ref().filter(|live| live.rate_per_s > 0.0);
-        let live =
-            live.map(|live| format!(" {}", analysis::number::quantity(live.rate_per_s, "1/s"))).unwrap_or_default();
-        self.bar.set_message(format!("{what} {label}{live}   {}", self.estimate));
+        match &progress.live {
+            Some(live) => self.strip.add(&live.load, live.server),
+            None if progress.phase == Phase::Start => self.strip = Strip::default(),
+            None => {}
+        }
+        self.obey(progress);
+        if self.moves {
+            self.bar.set_message(self.picture(progress.point, &format!("{what} {label}")));
+        }
+    }
+
+    /// What is known of each contender, what happens now, and the keys.
+    fn picture(&self, point: usize, now: &str) -> String {
+        let columns = output::stderr_columns().unwrap_or(80).saturating_sub(1);
+        let shown = self.estimates.keys().position(|known| *known == point).unwrap_or(0) / ESTIMATES * ESTIMATES;
+        let estimates = self.estimates.values().skip(shown).take(ESTIMATES).map(|words| format!("  {words}"));
+        let mut lines = estimates.chain([now.to_owned()]).map(|line| clipped(&line, columns)).collect::<Vec<_>>();
+        lines.extend(self.strip.lines(columns, output::stderr_is_coloured()));
+        if self.keys.are_read() {
+            let keys = "keys: s skips this design point, e ends after this block, Ctrl-C ends now";
+            lines.push(clipped(keys, columns));
+        }
+        // A picture that is higher than the terminal would push itself out of it.
+        lines.truncate(output::stderr_rows().unwrap_or(24).saturating_sub(2));
+        lines.join("\n")
+    }
+
+    /// Does what the keys say.
+    fn obey(&mut self, progress: &Progress) {
+        while let Some(key) = self.keys.next() {
+            match key {
+                b's' if self.skipped.insert(progress.point) => {
+                    let label = self.label(progress.point).unwrap_or_else(|| "this design point".to_owned());
+                    self.line(&format!("no further trials of {label}, as asked (s)"));
+                }
+                b'e' if self.last_block.is_none() => {
+                    self.last_block = Some(progress.block);
+                    self.line(&format!("ending after block {}, as asked (e)", progress.block + 1));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a point is to have a trial in a block, for all that was asked by keys.
+    pub(crate) fn is_wanted(&self, point: usize, block: u32) -> bool {
+        let is_late = |last: u32| block > last || self.plan.points[point].load.search.is_some();
+        !self.skipped.contains(&point) && !self.last_block.is_some_and(is_late)
+    }
+
+    /// Whether anything was asked to end early.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.last_block.is_some() || !self.skipped.is_empty()
     }
 
     pub(crate) fn recorded(&mut self, record: &Record) {
@@ -144,15 +213,17 @@ impl Bar {
                     self.bar.suspend(|| output::message(&text));
                 }
                 self.estimate = format!("[{text}]");
+                self.estimates.insert(0, text);
             }
             return;
         }
         let Some(value) = analysis::metric_value(record, &rule.metric, rule.level) else { return };
         let values = self.values.entry(record.point).or_default();
         values.push(value);
+        let n = values.len();
         if let Some(estimate) = stats::interval::mean(values, rule.level) {
-            self.estimate = format!(
-                "[{before}{} {} ±{:.1} %]",
+            let words = format!(
+                "{before}{} {} ±{:.1} %",
                 rule.metric,
                 analysis::number::quantity(
                     estimate.point,
@@ -160,6 +231,8 @@ impl Bar {
                 ),
                 estimate.relative_half_width() * 100.0
             );
+            self.estimate = format!("[{words}]");
+            self.estimates.insert(record.point, format!("{words}, {n} trials"));
         }
     }
 

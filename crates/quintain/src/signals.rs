@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::keys;
 use crate::message::{Exit, Problem};
 
 /// A flag that Ctrl-C, SIGTERM or a terminal that goes away sets. A second Ctrl-C ends the process at once: the
@@ -13,7 +14,14 @@ use crate::message::{Exit, Problem};
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, Problem> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = || -> std::io::Result<()> {
-        signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&flag))?;
+        let mut asked = Signals::new([SIGINT])?;
+        let end = move || {
+            if asked.forever().nth(1).is_some() {
+                keys::restore();
+                std::process::exit(130);
+            }
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(end)?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
         }

@@ -15,6 +15,7 @@ mod guides;
 mod history;
 mod http;
 mod init;
+mod live;
 mod load;
 mod metrics;
 mod profile;

@@ -113,6 +113,9 @@ pub struct Progress {
     pub latency_mean_ns: Option<f64>,
     /// Errors so far, while measured.
     pub errors: u64,
+    /// CPU time of the generator's process so far, ns.
+    #[serde(default)]
+    pub cpu_ns: u64,
     /// The same by kind, without kinds that did not occur.
     #[serde(default)]
     pub errors_by_kind: BTreeMap<String, u64>,
@@ -168,6 +171,7 @@ mod tests {
             rate_per_s: 10.0,
             latency_mean_ns: None,
             errors: 2,
+            cpu_ns: 3,
             errors_by_kind: BTreeMap::from([("reset".to_owned(), 2)]),
             latencies: Box::new(Latencies { sum_ns: 1e6, ..Latencies::default() }),
         };
@@ -175,7 +179,7 @@ mod tests {
             (
                 Told::Progress(progress),
                 concat!(
-                    r#"{"progress":{"phase":"warmup","elapsed_ns":0,"requests":1,"rate_per_s":10.0,"latency_mean_ns":null,"errors":2,"#,
+                    r#"{"progress":{"phase":"warmup","elapsed_ns":0,"requests":1,"rate_per_s":10.0,"latency_mean_ns":null,"errors":2,"cpu_ns":3,"#,
                     r#""errors_by_kind":{"reset":2},"latencies":{"counts":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"sum_ns":1000000.0}}}"#,
                 ),
             ),

@@ -1,0 +1,201 @@
+//! What a person sees of a load while it runs, beside the line that says how it stands: rate and latencies over time, CPU of server and generator.
+
+use std::collections::VecDeque;
+
+use console::Style;
+use lab::CpuTime;
+use study::seam::{LATENCY_BOUNDS_NS, Phase, Progress};
+
+/// Reports that are kept: as many columns as a wide terminal shows of them.
+const COLUMNS_MAX: usize = 200;
+/// Rows of latencies at most.
+const HEAT_ROWS: usize = 5;
+/// Columns of the words before a row.
+const LABEL: usize = 10;
+/// From little to all.
+const HEIGHTS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+const DENSITIES: [&str; 5] = ["·", "░", "▒", "▓", "█"];
+
+/// Responses by latency: a count for each class between two of [`LATENCY_BOUNDS_NS`].
+type Counts = [u64; LATENCY_BOUNDS_NS.len() + 1];
+
+/// One load over time, a column for each report in which a window had ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Strip {
+    columns: VecDeque<(f64, Counts)>,
+    before: Counts,
+    /// Processors that were in use lately: the generator's, and the server's where that is known.
+    cpus: Option<(f64, Option<f64>)>,
+    used_before: Option<(Progress, Option<CpuTime>)>,
+}
+
+impl Strip {
+    /// Takes a report. One of another load, or of none that is measured, begins anew.
+    pub(crate) fn add(&mut self, progress: &Progress, server: Option<CpuTime>) {
+        let now = progress.latencies.counts;
+        let is_other = now.iter().zip(&self.before).any(|(now, before)| now < before);
+        if progress.phase != Phase::Measure || is_other {
+            *self = Self::default();
+        }
+        if progress.phase != Phase::Measure {
+            return;
+        }
+        self.see_cpus(progress, server);
+        let counts = std::array::from_fn(|class| now[class] - self.before[class]);
+        if now != self.before {
+            self.columns.push_back((progress.rate_per_s, counts));
+            self.before = now;
+        }
+        if self.columns.len() > COLUMNS_MAX {
+            self.columns.pop_front();
+        }
+    }
+
+    fn see_cpus(&mut self, progress: &Progress, server: Option<CpuTime>) {
+        let share = |used_ns: u64, ns: u64| (ns > 0).then(|| used_ns as f64 / ns as f64);
+        let Some((before, server_before)) = self.used_before.replace((progress.clone(), server)) else { return };
+        let of_generator =
+            share(progress.cpu_ns.saturating_sub(before.cpu_ns), progress.elapsed_ns.saturating_sub(before.elapsed_ns));
+        let of_server = server.zip(server_before).and_then(|(now, before)| {
+            share(now.cpu_ns.saturating_sub(before.cpu_ns), now.at_ns.saturating_sub(before.at_ns))
+        });
+        // The server is looked at less often than the generator tells.
+        let of_server = of_server.or(self.cpus.and_then(|(_, before)| before));
+        self.cpus = of_generator.map(|generator| (generator, of_server)).or(self.cpus);
+    }
+
+    /// The classes that occurred, in rows from the longest latencies to the shortest: each from one class up to another.
+    fn rows(&self) -> Vec<(usize, usize)> {
+        let seen = |class: &usize| self.columns.iter().any(|(_, counts)| counts[*class] > 0);
+        let mut classes = 0..=LATENCY_BOUNDS_NS.len();
+        let Some(first) = classes.find(seen) else { return Vec::new() };
+        let last = classes.rfind(seen).unwrap_or(first);
+        let step = (last + 1 - first).div_ceil(HEAT_ROWS);
+        let mut rows = (first..=last).step_by(step).map(|from| (from, (from + step - 1).min(last))).collect::<Vec<_>>();
+        rows.reverse();
+        rows
+    }
+
+    /// Rows of so many columns, none where nothing is known yet. `coloured`: denser is also redder.
+    pub(crate) fn lines(&self, columns: usize, coloured: bool) -> Vec<String> {
+        let width = columns.saturating_sub(LABEL + 2);
+        if self.columns.is_empty() || width == 0 {
+            return Vec::new();
+        }
+        let shown = self.columns.iter().skip(self.columns.len().saturating_sub(width)).collect::<Vec<_>>();
+        let paint = |text: &str, style: Style| style.force_styling(coloured).apply_to(text).to_string();
+        let row = |label: String, cells: String| {
+            format!("{} {cells}", paint(&format!("{label:>LABEL$}"), Style::new().dim()))
+        };
+        let highest = shown.iter().map(|(rate, _)| *rate).fold(f64::MIN_POSITIVE, f64::max);
+        let rates = shown.iter().map(|(rate, _)| HEIGHTS[step(rate / highest, HEIGHTS.len())]).collect::<String>();
+        let mut lines = vec![row(analysis::number::quantity(highest, "1/s"), paint(&rates, Style::new().cyan()))];
+        for (from, to) in self.rows() {
+            let label = match LATENCY_BOUNDS_NS.get(to) {
+                Some(bound) => format!("≤ {}", bound_words(*bound)),
+                None => format!("> {}", bound_words(LATENCY_BOUNDS_NS[to - 1])),
+            };
+            let cell = |(_, counts): &&(f64, Counts)| {
+                let (count, all) = (counts[from..=to].iter().sum::<u64>(), counts.iter().sum::<u64>());
+                if count == 0 {
+                    return " ".to_owned();
+                }
+                // The root shows what is rare beside what is frequent.
+                let at = step((count as f64 / all as f64).sqrt(), DENSITIES.len());
+                let style = Style::new();
+                paint(
+                    DENSITIES[at],
+                    [
+                        style.clone().blue(),
+                        style.clone().cyan(),
+                        style.clone().green(),
+                        style.clone().yellow(),
+                        style.red(),
+                    ][at]
+                        .clone(),
+                )
+            };
+            lines.push(row(label, shown.iter().map(cell).collect()));
+        }
+        if let Some((generator, server)) = self.cpus {
+            let words = |share: f64| format!("{:.0} %", share * 100.0);
+            let server = server.map(|share| format!("server {}, ", words(share))).unwrap_or_default();
+            lines.push(row("CPU".to_owned(), clipped(&format!("{server}generator {}", words(generator)), width)));
+        }
+        lines
+    }
+}
+
+/// The first so many letters: a line that is broken by the terminal cannot be drawn again in its place.
+pub(crate) fn clipped(text: &str, columns: usize) -> String {
+    console::truncate_str(text, columns, "…").into_owned()
+}
+
+/// Which of `steps` a fraction is of.
+fn step(fraction: f64, steps: usize) -> usize {
+    ((fraction * steps as f64).ceil() as usize).clamp(1, steps) - 1
+}
+
+/// `200 µs`: a bound has one digit.
+fn bound_words(ns: u64) -> String {
+    match ns {
+        0..1_000_000 => format!("{} µs", ns / 1_000),
+        1_000_000..1_000_000_000 => format!("{} ms", ns / 1_000_000),
+        _ => format!("{} s", ns / 1_000_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::seam::Latencies;
+
+    use super::*;
+
+    fn progress(nth: u64) -> Progress {
+        let mut latencies = Latencies::default();
+        (latencies.counts[4], latencies.counts[5], latencies.counts[9]) = (900 * nth, 100 * nth, nth / 3);
+        Progress {
+            phase: Phase::Measure,
+            elapsed_ns: nth * 200_000_000,
+            cpu_ns: nth * 100_000_000,
+            rate_per_s: 1e5 + 2e4 * (nth % 5) as f64,
+            latencies: Box::new(latencies),
+            ..Progress::default()
+        }
+    }
+
+    fn strip(columns: u64) -> Strip {
+        let mut strip = Strip::default();
+        let server = |nth| Some(CpuTime { at_ns: nth * 200_000_000, cpu_ns: nth * 190_000_000 });
+        (1..=columns).for_each(|nth| strip.add(&progress(nth), server(nth)));
+        strip
+    }
+
+    #[test]
+    fn a_load_on_terminals_of_several_widths() {
+        let shown = [80, 30, 13].map(|width| format!("{width} columns\n{}", strip(59).lines(width, false).join("\n")));
+        insta::assert_snapshot!(shown.join("\n"));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in 0..60 {
+            let lines = strip(100).lines(width, true);
+            assert!(lines.iter().all(|line| console::measure_text_width(line) <= width), "{width}: {lines:?}");
+        }
+        assert!(strip(0).lines(80, false).is_empty());
+    }
+
+    #[test]
+    fn another_load_begins_anew() {
+        let mut strip = strip(4);
+        strip.add(&progress(4), None);
+        assert_eq!(strip.columns.len(), 4, "no window has ended since");
+        strip.add(&progress(1), None);
+        assert_eq!(strip.columns.len(), 1);
+        strip.add(&Progress { phase: Phase::Warmup, ..progress(2) }, None);
+        assert!(strip.lines(80, false).is_empty());
+        (1..1_000).for_each(|nth| strip.add(&progress(nth), None));
+        assert_eq!(strip.columns.len(), COLUMNS_MAX);
+    }
+}

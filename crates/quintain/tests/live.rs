@@ -1,0 +1,76 @@
+//! What moves on a terminal, and the keys that are read there: the program under a terminal that `script` (util-linux) makes.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use crate::common::{Folder, QUINTAIN};
+
+/// As long as a machine that is busy with other tests may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const STUDY: &str = "question = 'Does it end?'\n[subject]\ncommand = 'quintain serve pingpong -p {port}'\n\
+    [load]\nprotocol = 'pingpong'\nclients = '{clients}'\nshare_cpus = true\nwarmup = '50ms'\nstop = '400ms'\n\
+    [factors]\nclients = [1, 2]\n[trials]\nstop = { min = 400 }\n";
+
+/// What has come until `text` has.
+fn until(said: &Receiver<Vec<u8>>, all: &mut String, text: &str) {
+    let begun = Instant::now();
+    while !all.contains(text) {
+        assert!(begun.elapsed() < PATIENCE, "`{text}` did not come:\n{all}");
+        match said.recv_timeout(Duration::from_millis(200)) {
+            Ok(bytes) => *all += &String::from_utf8_lossy(&bytes),
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+            Err(error) => panic!("`{text}` did not come, {error}:\n{all}"),
+        }
+    }
+}
+
+#[test]
+fn keys_end_a_run_early_and_the_terminal_is_as_it_was() {
+    let folder = Folder::new();
+    folder.write("ends.toml", STUDY);
+    let line = format!("stty cols 100 rows 40; '{QUINTAIN}' run ends; echo exit $?; stty -a; '{QUINTAIN}' runs");
+    let mut script = Command::new("script");
+    script.args(["-qefc", &line, "/dev/null"]).current_dir(folder.path());
+    script.env("TERM", "xterm").env_remove("NO_COLOR").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = script.spawn().expect("`script` of util-linux");
+    let (mut keys, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (tell, said) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = out.read(&mut bytes) {
+            if tell.send(bytes[..count].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut all = String::new();
+    until(&said, &mut all, "keys: s skips");
+    // A window has ended, and two reports tell what CPU was used between them.
+    until(&said, &mut all, "generator ");
+    keys.write_all(b"xs").unwrap();
+    until(&said, &mut all, "no further trials of clients ");
+    keys.write_all(b"e").unwrap();
+    until(&said, &mut all, "ending after block ");
+    until(&said, &mut all, "INTERRUPTED after ");
+    until(&said, &mut all, "exit 0");
+    until(&said, &mut all, " icanon");
+    until(&said, &mut all, " echo ");
+    until(&said, &mut all, "interrupted");
+    drop(keys);
+    child.wait().unwrap();
+    let after = all.split("exit 0").nth(1).unwrap_or_default();
+    assert!(!after.contains("-icanon") && !after.contains("-echo "), "{after}");
+    // On from there, without a terminal: no picture and no keys.
+    let mut more = folder.command(&["run", "ends", "--resume", "latest"]);
+    let mut more = more.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut err = more.stderr.take().unwrap();
+    let mut first = [0; 256];
+    let count = err.read(&mut first).unwrap();
+    let first = String::from_utf8_lossy(&first[..count]).into_owned();
+    more.kill().unwrap();
+    more.wait().unwrap();
+    assert!(first.contains("trials done") && !first.contains('\u{1b}'), "{first}");
+}
