@@ -170,7 +170,7 @@ fn each_case_of_http_says_what_is_wrong() {
         ("reads-bodies-as-requests", "body", "request 2 of 6: status, unlike that of GET / alone"),
         ("drops-partial-requests", "partial", "cut after"),
         ("answers-early", "partial", "cut after"),
-        ("waits-for-more", "partial", "nothing happened"),
+        ("waits-for-more", "next-piece", "nothing happened"),
         ("ignores-close", "close", "request 1 of 5: the connection was not closed"),
         ("keeps-http-1.0", "http-1.0", "request 1 of 2: the connection was not closed"),
         ("takes-garbage", "garbage", "status: expected `400`, received `200`"),

@@ -66,7 +66,17 @@ fn findings_have_every_key_that_their_schema_requires() {
     let absent = described.iter().filter(|key| !value.contains_key(*key)).collect::<Vec<_>>();
     assert_eq!(
         absent,
-        ["cluster", "commit", "gate", "hosted", "imported", "nodes", "unfinished"],
+        [
+            "cluster",
+            "commit",
+            "cpu_profiles",
+            "gate",
+            "hosted",
+            "imported",
+            "nodes",
+            "profile_differences",
+            "unfinished"
+        ],
         "the run of the example is complete, on one machine"
     );
 }

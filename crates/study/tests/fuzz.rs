@@ -53,9 +53,10 @@ fn every_target_has_a_body_here_and_seeds() {
     let manifest =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/Cargo.toml")).unwrap();
     let listed = manifest.lines().filter_map(|line| line.strip_prefix("path = \"fuzz_targets/"));
-    // Those of contracts, cluster files and files of runs are run where these are.
-    let elsewhere =
-        |path: &&str| ["contract_", "metadata_", "cluster_", "run_file"].iter().any(|start| path.starts_with(start));
+    // Those of contracts, cluster files, files of runs and samples of perf are run where these are.
+    let elsewhere = |path: &&str| {
+        ["contract_", "metadata_", "cluster_", "run_file", "perf_"].iter().any(|start| path.starts_with(start))
+    };
     assert_eq!(listed.filter(|path| !elsewhere(path)).count(), TARGETS.len());
     for (target, body) in TARGETS {
         assert!(manifest.contains(&format!("fuzz_targets/{target}.rs")), "{target}");

@@ -154,7 +154,7 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// All requests, then all responses.
+    /// All requests, then all responses; where what is sent is cut, the responses to what was whole by then before the next piece.
     fn at_once(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut all = Vec::with_capacity(count);
         for number in 0..count {
@@ -174,21 +174,31 @@ impl Talk<'_, '_> {
             self.silence(&mut client)?;
             begin = end;
         }
-        let rest: Vec<usize> = ends.into_iter().filter(|end| *end >= first).collect();
         let mut stream = client.stream.try_clone().map_err(|error| format!("cannot clone a socket: {error}"))?;
-        let half_close = self.case.half_close;
-        // Whoever writes waits for no answer, so whoever reads must not wait for the writer.
-        thread::scope(|scope| {
-            let writer = scope.spawn(|| send_pieces(&mut stream, &bytes, begin, &rest, half_close));
-            let read = all
-                .iter()
-                .try_for_each(|asked| self.answer(&mut client, asked).map_err(|trouble| with_request(trouble, asked)));
-            if read.is_err() {
-                let _ = client.stream.shutdown(std::net::Shutdown::Both); // ends the writer as well
-            }
-            let written = writer.join().expect("the writer does not panic");
-            read.and(written.map_err(Trouble::from))
-        })?;
+        let mut answered = 0;
+        let request_ends = all.iter().scan(0, |end, one| {
+            *end += one.bytes.len();
+            Some(*end)
+        });
+        let request_ends: Vec<usize> = request_ends.collect();
+        for end in ends.into_iter().filter(|end| *end >= first) {
+            // What is whole by now is answered before the next piece comes.
+            let whole = request_ends.partition_point(|request| *request <= end);
+            let half_close = self.case.half_close && end == bytes.len();
+            // Whoever writes waits for no answer, so whoever reads must not wait for the writer.
+            thread::scope(|scope| {
+                let writer = scope.spawn(|| send_piece(&mut stream, &bytes[begin..end], half_close));
+                let read = all[answered..whole].iter().try_for_each(|asked| {
+                    self.answer(&mut client, asked).map_err(|trouble| with_request(trouble, asked))
+                });
+                if read.is_err() {
+                    let _ = client.stream.shutdown(std::net::Shutdown::Both); // ends the writer as well
+                }
+                let written = writer.join().expect("the writer does not panic");
+                read.and(written.map_err(Trouble::from))
+            })?;
+            (begin, answered) = (end, whole);
+        }
         match all.last().map(|last| last.of.connection) {
             Some(Connection::Closes) => Ok(client.expect_end()?),
             last => self.end(&mut client, last.is_some_and(|last| last != Connection::Stays)),
@@ -359,21 +369,9 @@ fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
     Trouble::Failed(miss)
 }
 
-fn send_pieces(
-    stream: &mut TcpStream,
-    bytes: &[u8],
-    mut begin: usize,
-    ends: &[usize],
-    half_close: bool,
-) -> Result<(), String> {
+fn send_piece(stream: &mut TcpStream, bytes: &[u8], half_close: bool) -> Result<(), String> {
     use std::io::Write;
-    for (index, &end) in ends.iter().enumerate() {
-        if index > 0 {
-            thread::sleep(BETWEEN_BYTES); // so that the pieces arrive alone
-        }
-        stream.write_all(&bytes[begin..end]).map_err(|error| format!("cannot send: {}", reason(&error)))?;
-        begin = end;
-    }
+    stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))?;
     if half_close {
         stream.shutdown(std::net::Shutdown::Write).map_err(|error| format!("cannot shut down: {error}"))?;
     }
