@@ -14,6 +14,8 @@ use crate::number::{percent, quantity};
 
 /// Generators within this factor of each other are alike.
 const FACTOR: f64 = 1.25;
+/// A generator that waited for a CPU for more than this share of the time, and more than the others, lacked it.
+const STARVED: f64 = 0.2;
 /// Standard errors that lie between those that are not.
 const ERRORS: f64 = 3.0;
 /// Level of an interval that reaches so many to each side.
@@ -388,7 +390,11 @@ fn cause(
     // What most of the others lack as well does not set it apart, unless nothing else does.
     let alike =
         agents.iter().enumerate().filter(|(other, agent)| *other != at && bottleneck::is_occupied(&agent.measurement));
-    let is_alone = alike.count() * 2 < agents.len() - 1;
+    // A machine so short of CPU time has a slow link by any probe.
+    let waited = |agent: &Agent| bottleneck::generator_waiting(&agent.measurement);
+    let others = agents.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, agent)| waited(agent));
+    let is_starved = waited(&agents[at]) > others.fold(STARVED, f64::max) * FACTOR;
+    let is_alone = is_starved || alike.count() * 2 < agents.len() - 1;
     let occupied = || ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
     if is_occupied && is_alone {
         return occupied();
@@ -805,6 +811,22 @@ mod tests {
         let [line] = differ(&[&record], &[]).try_into().unwrap();
         let text = "l3: its p50 is 1.8 times that of l1 and l2 in 1 of 1 trial: it had no CPU time to spare";
         assert_eq!(line.text, text);
+    }
+
+    /// The others lack CPU time too, as generators on one machine with the server do, and its link has seemed slow for want of it.
+    #[test]
+    fn the_generator_that_lacks_its_cpu_most() {
+        let mut parts = healthy();
+        parts[2] = part(3_000, &around(740_000_000.0), 4);
+        for (part, share) in parts.iter_mut().zip([3, 2, 9]) {
+            part.workers[0].run_queue_ns = Some(part.duration_ns * share / 10);
+            part.workers[0].cpu_ns = part.duration_ns * (10 - share) / 10;
+        }
+        let record = trial(&parts);
+        let slow = nodes(&[(1.5e9, 40_000.0), (1.5e9, 40_000.0), (1.6e7, 200_000.0)]);
+        let (limit, reason) = judge(&record, &slow);
+        assert_eq!(limit, Limit::Generator, "{reason}");
+        assert!(reason.starts_with("l3: its p50 is ") && reason.ends_with(": it had no CPU time to spare"), "{reason}");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
 }
 
 /// Share of the time that a worker was ready but another process had its processor; of the worker that waited longest.
-fn generator_waiting(measurement: &Measurement) -> f64 {
+pub(crate) fn generator_waiting(measurement: &Measurement) -> f64 {
     measurement.workers.iter().map(waiting).fold(0.0, f64::max)
 }
 
