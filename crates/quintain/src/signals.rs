@@ -18,7 +18,7 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, Problem> {
         let end = move || {
             if asked.forever().nth(1).is_some() {
                 keys::restore();
-                std::process::exit(130);
+                signal_hook::low_level::exit(130);
             }
         };
         std::thread::Builder::new().name("signals".to_owned()).spawn(end)?;

@@ -1,4 +1,5 @@
 //! What moves on a terminal, and the keys that are read there: the program under a terminal that `script` (util-linux) makes.
+#![expect(clippy::disallowed_methods, reason = "this test is a person at a terminal, who waits")]
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
