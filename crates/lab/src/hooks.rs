@@ -7,6 +7,7 @@ use study::Warning;
 use study::record::{Cpu, IdlePolicy, Probe, Record, Step, Verdict};
 
 use crate::cluster::Cluster;
+use crate::sample::CpuTime;
 
 /// How to carry a plan out on this machine.
 #[derive(Clone, Debug)]
@@ -74,15 +75,6 @@ pub struct Live {
     pub load: study::seam::Progress,
     /// What the server has used, as of the last look; `None`: not looked at yet, or on another machine.
     pub server: Option<CpuTime>,
-}
-
-/// CPU time that a server has used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuTime {
-    /// When it was read: since the server was started, ns.
-    pub at_ns: u64,
-    /// All of it until then, ns.
-    pub cpu_ns: u64,
 }
 
 /// What the lab does.

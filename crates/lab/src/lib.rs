@@ -57,7 +57,8 @@ mod wire;
 pub mod worktree;
 
 pub use build::build_all;
-pub use hooks::{Cause, CpuTime, Ended, Hooks, Judge, LabError, Live, Next, Options, Phase, Progress, Store};
+pub use hooks::{Cause, Ended, Hooks, Judge, LabError, Live, Next, Options, Phase, Progress, Store};
 pub use profile::{no_profile, profile};
 pub use run::run;
+pub use sample::CpuTime;
 pub use target::missing_files;

@@ -13,7 +13,6 @@ use study::record::{Sample, SubjectUse};
 
 use crate::cgroup::{Cgroup, Usage};
 use crate::clock;
-use crate::hooks::CpuTime;
 use crate::threads::{Counts, Threads, field};
 
 /// Between two samples.
@@ -43,6 +42,15 @@ pub(crate) struct Sampler {
     next_threads: Instant,
     threads: Threads,
     samples: Vec<Sample>,
+}
+
+/// CPU time that a server has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuTime {
+    /// When it was read: since the server was started, ns.
+    pub at_ns: u64,
+    /// All of it until then, ns.
+    pub cpu_ns: u64,
 }
 
 /// What a subject had used at one moment.

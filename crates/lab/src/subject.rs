@@ -17,10 +17,9 @@ use study::{WarningKind, words};
 use crate::companion::{self, Companion, Kept};
 use crate::container::Image;
 use crate::end::{End, failed, saying};
-use crate::hooks::CpuTime;
 use crate::process::{Child, Supervisor};
 use crate::proxy::{Place, Proxy};
-use crate::sample::{Reading, Sampler};
+use crate::sample::{CpuTime, Reading, Sampler};
 use crate::server::{Ground, Server, Started};
 use crate::{clock, network, ready, wire};
 

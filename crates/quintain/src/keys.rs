@@ -18,8 +18,6 @@ pub(crate) struct Keys {
 impl Keys {
     /// `wanted`: keys mean something. They are not read where stdin is no terminal, or belongs to another job.
     pub(crate) fn new(wanted: bool) -> Self {
-        let is_ours =
-            || stdin().is_terminal() && tcgetpgrp(stdin()).is_ok_and(|group| group == rustix::process::getpgrp());
         Self { are_read: wanted && is_ours() && take().is_ok() }
     }
 
@@ -30,7 +28,8 @@ impl Keys {
 
     /// The next one that was pressed, if any.
     pub(crate) fn next(&mut self) -> Option<u8> {
-        if !self.are_read {
+        // Of another job's terminal a read would stop this one.
+        if !self.are_read || !is_ours() {
             return None;
         }
         let stdin = stdin();
@@ -56,6 +55,11 @@ impl Drop for Keys {
     }
 }
 
+/// Whether stdin is a terminal, and this job is in its foreground.
+fn is_ours() -> bool {
+    stdin().is_terminal() && tcgetpgrp(stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
 fn take() -> rustix::io::Result<()> {
     let before = tcgetattr(stdin())?;
     let mut now = before.clone();
@@ -67,7 +71,9 @@ fn take() -> rustix::io::Result<()> {
 
 /// The terminal as it was, however this process ends.
 pub(crate) fn restore() {
-    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take()
+        && is_ours()
+    {
         // Nobody to tell: the terminal may be gone.
         let _ = tcsetattr(stdin(), OptionalActions::Now, &before);
     }
