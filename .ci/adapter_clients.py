@@ -18,23 +18,10 @@ import sys
 import tempfile
 import threading
 
+from parts import end, part
+
 quintain = sys.argv[1]
 crates = pathlib.Path(__file__).resolve().parent.parent / "crates"
-failed = []
-
-
-def part(name):
-    def run(body):
-        try:
-            with contextlib.ExitStack() as stack:
-                print(f"ok    {name}: {body(stack)}")
-        except ImportError as error:
-            print(f"skip  {name}: {error}")
-        except Exception as error:  # Whatever a client raises is what it thinks of the adapter.
-            failed.append(name)
-            print(f"FAIL  {name}: {type(error).__name__}: {error}")
-
-    return run
 
 
 def free_port():
@@ -496,4 +483,4 @@ def _(stack):
     return f"{len(read)} families of OpenMetrics"
 
 
-sys.exit(1 if failed else 0)
+end()

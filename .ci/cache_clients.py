@@ -13,21 +13,9 @@ import sys
 import urllib.error
 import urllib.request
 
+from parts import end, part
+
 port = int(sys.argv[1])
-failed = []
-
-
-def part(name):
-    def run(body):
-        try:
-            print(f"ok    {name}: {body()}")
-        except ImportError as error:
-            print(f"skip  {name}: {error}")
-        except Exception as error:  # Whatever a client raises is what it thinks of the server.
-            failed.append(name)
-            print(f"FAIL  {name}: {type(error).__name__}: {error}")
-
-    return run
 
 
 def program(name):
@@ -192,4 +180,4 @@ def _():
     return f"{len(LINES)} lines, {differ} answered otherwise"
 
 
-sys.exit(1 if failed else 0)
+end()

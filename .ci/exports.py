@@ -15,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 
+from parts import end, part
+
 quintain = str(pathlib.Path(sys.argv[1]).resolve())
-failed = []
 temporary = tempfile.TemporaryDirectory()
 folder = pathlib.Path(temporary.name)
 STUDY = r"""
@@ -41,19 +42,6 @@ def run(*args, **more):
     done = subprocess.run([quintain, *args], cwd=folder, capture_output=True, text=True, timeout=300, env=environment, **more)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def part(name):
-    def read(body):
-        try:
-            print(f"ok    {name}: {body()}")
-        except ImportError as error:
-            print(f"skip  {name}: {error}")
-        except Exception as error:  # Whatever a tool raises is what it thinks of the export.
-            failed.append(name)
-            print(f"FAIL  {name}: {type(error).__name__}: {error}")
-
-    return read
 
 
 environment = dict(os.environ, PATH=f"{pathlib.Path(quintain).parent}:{os.environ['PATH']}")
@@ -233,4 +221,4 @@ def _():
     return f"{len(tests)} tests of {len(table)} runs, {len(test['metrics'])} metrics"
 
 
-sys.exit(1 if failed else 0)
+end()

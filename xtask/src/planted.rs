@@ -108,7 +108,9 @@ fn with(asked: &Asked, folder: &Path) -> Result<(), String> {
         let seconds = begun.elapsed().as_secs_f64();
         let test = &found["findings"]["gate"]["tests"][0];
         let verdict = test["verdict"].as_str().unwrap_or("none").to_owned();
-        let ratio = |key: &str| test["ratio"][key].as_f64().unwrap_or(f64::NAN);
+        // What is beyond all measures is an end that nothing bounds: responses that were still waiting.
+        let bounded = |ratio: f64| if ratio > 1e9 { f64::INFINITY } else { ratio };
+        let ratio = |key: &str| bounded(test["ratio"][key].as_f64().unwrap_or(f64::NAN));
         println!(
             "{at} {} {verdict}: ratio {:.4} [{:.4}, {:.4}], {} pairs, {seconds:.1} s{}",
             if busy { "busy" } else { "quiet" },

@@ -144,9 +144,6 @@ impl Commands {
     }
 }
 
-/// Circles that are still to be cut, each by its crate and its first file: supervisor, containers and companions start each other.
-const KNOWN_CIRCLES: [(&str, &str); 1] = [("lab", "companion.rs")];
-
 /// No files of one crate import each other in a circle.
 fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     let mut crates = BTreeMap::<&str, BTreeMap<String, String>>::new();
@@ -163,9 +160,7 @@ fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     let mut complaints = Vec::new();
     for (name, files) in &crates {
         let circles = circles::circles(files).map_err(|error| format!("crates/{name}/src/{error}"))?;
-        let is_known =
-            |circle: &&Vec<String>| KNOWN_CIRCLES.contains(&(name, circle.first().map_or("", String::as_str)));
-        complaints.extend(circles.iter().filter(|circle| !is_known(circle)).map(|circle| {
+        complaints.extend(circles.iter().map(|circle| {
             format!(
                 "crates/{name}/src: {} import each other in a circle: move what they share below them",
                 circle.join(", ")

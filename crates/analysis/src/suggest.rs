@@ -65,6 +65,12 @@ fn with_load(words: Vec<String>, point: &Point, note: String) -> Suggestion {
     if let Some(folder) = &point.subject.directory {
         return Suggestion::none(format!("the server runs in `{folder}`, for which `quintain compare` has no flag"));
     }
+    if point.subject.container.is_some() {
+        return Suggestion::none("the server is a container: write a study with both images, and a `[gate]`");
+    }
+    let cpus =
+        Some(point.subject.cpus).filter(|cpus| *cpus != 1).map(|cpus| ["--server-cpus".to_owned(), cpus.to_string()]);
+    let words = words.into_iter().chain(cpus.into_iter().flatten());
     match load(point) {
         Err(why) => Suggestion::none(format!("the load has no flags: {why}")),
         Ok(load) => {
@@ -99,35 +105,36 @@ fn load(point: &Point) -> Result<Vec<String>, &'static str> {
     }
     match arrivals {
         Arrivals::Closed { think_ns: 0 } => {}
-        Arrivals::Closed { think_ns } => flag("--think", time(*think_ns)),
+        Arrivals::Closed { think_ns } => flag("--set", format!("load.think={}", time(*think_ns))),
         Arrivals::Poisson { rate_per_s } => flag("--rate", rate_per_s.to_string()),
         Arrivals::Constant { rate_per_s } => {
             flag("--rate", rate_per_s.to_string());
-            flag("--arrivals", "constant".to_owned());
+            flag("--set", "load.arrivals=constant".to_owned());
         }
         Arrivals::Recorded => return Err("it is a trace"),
     }
     match load.stop {
         Stop::Duration { duration_ns } => flag("-d", time(duration_ns)),
-        Stop::Requests { requests, .. } => flag("-n", requests.to_string()),
-        Stop::Interval { relative, .. } => flag("--until", format!("{}%", relative * 100.0)),
+        Stop::Requests { requests, .. } => flag("--set", format!("load.stop.requests={requests}")),
+        Stop::Interval { relative, .. } => flag("--set", format!("load.stop.relative={relative}")),
         Stop::Volley { .. } => flag("-d", "1s".to_owned()),
     }
     match load.warmup {
         Warmup::DurationNs(ns) => flag("--warmup", time(ns)),
         Warmup::Steady { .. } => flag("--warmup", "steady".to_owned()),
-        Warmup::Requests(_) => return Err("its warm-up is a number of requests"),
+        Warmup::Requests(requests) => flag("--set", format!("load.warmup.requests={requests}")),
     }
     if load.pipeline > 1 {
         flag("--pipeline", load.pipeline.to_string());
     }
     if load.connection == Connection::PerRequest {
-        flag("--connection", "per-request".to_owned());
+        words.push("--no-keepalive".to_owned());
     }
+    let mut key = |name: &str, value: &str| words.extend(["--set".to_owned(), format!("load.{name}={value}")]);
     match load.backend {
         Backend::Auto => {}
-        Backend::Epoll => flag("--backend", "epoll".to_owned()),
-        Backend::IoUring => flag("--backend", "io_uring".to_owned()),
+        Backend::Epoll => key("backend", "epoll"),
+        Backend::IoUring => key("backend", "io_uring"),
     }
     match http {
         Some(http) => words.extend(of_http(http)?),
@@ -157,25 +164,26 @@ fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
     match &request.body {
         None => {}
         Some(BodyPlan::Text(text)) => flag("--body", text.clone()),
-        Some(BodyPlan::File(file)) => flag("--body-file", file.clone()),
+        Some(BodyPlan::File(file)) => flag("--set", format!("load.body_file={file}")),
     }
     if let Some(status) = &http.expect.status {
         flag("--expect-status", status.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
     }
     if let Some(body) = &http.expect.body {
-        flag("--expect-body", String::from_utf8(body.clone()).map_err(|_| "the expected body is not text")?);
+        let body = std::str::from_utf8(body).map_err(|_| "the expected body is not text")?;
+        flag("--set", format!("load.expect_body={body}"));
     }
     let scheme = match &http.tls {
         None => "http",
         Some(tls) => {
             if let Some(file) = &tls.ca_file {
-                flag("--cacert", file.clone());
+                flag("--set", format!("load.ca_file={file}"));
             }
             if tls.insecure {
                 words.push("--insecure".to_owned());
             }
             if !tls.resume {
-                words.push("--no-resume".to_owned());
+                words.extend(["--set".to_owned(), "load.resume=false".to_owned()]);
             }
             "https"
         }
@@ -235,7 +243,7 @@ mod tests {
         };
         assert_eq!(
             flags(open).unwrap(),
-            "-c 40 -t 2 --rate 5000 --arrivals constant -n 900 --warmup 300ms pingpong://"
+            "-c 40 -t 2 --rate 5000 --set load.arrivals=constant --set load.stop.requests=900 --warmup 300ms pingpong://"
         );
         let thinking = |point: &mut Point| {
             point.load.arrivals = Arrivals::Closed { think_ns: 1_500_000 };
@@ -243,7 +251,7 @@ mod tests {
         };
         assert_eq!(
             flags(thinking).unwrap(),
-            "-c 40 --think 1500us -d 250ms --warmup 300ms --pipeline 4 --backend epoll pingpong://"
+            "-c 40 --set load.think=1500us -d 250ms --warmup 300ms --pipeline 4 --set load.backend=epoll pingpong://"
         );
         let http = |point: &mut Point| {
             point.load.protocol = Protocol::Http;
@@ -261,7 +269,10 @@ mod tests {
             flags(http).unwrap(),
             "-c 40 -d 250ms --warmup 300ms -H 'X-It: is' --body '{}' --expect-status 200,201 'http:///a?b=1'"
         );
-        assert_eq!(flags(|point| point.load.warmup = Warmup::Requests(5)), Err("its warm-up is a number of requests"));
+        let counted = |point: &mut Point| {
+            (point.load.warmup, point.load.connection) = (Warmup::Requests(5), Connection::PerRequest);
+        };
+        assert_eq!(flags(counted).unwrap(), "-c 40 -d 250ms --set load.warmup.requests=5 --no-keepalive pingpong://");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use study::record::{Build, BuildOutcome};
 use study::words;
 
 use crate::clock;
+use crate::container::Images;
 use crate::end::unrunnable;
 use crate::hooks::{Hooks, LabError, Options, Phase, Progress};
 use crate::process::{Exit, Launch, Supervisor};
@@ -25,6 +26,7 @@ const MISSING: &str = "missing toolchain:";
 pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Result<Vec<Build>, LabError> {
     let supervisor =
         Supervisor::start(&options.exe).map_err(|error| LabError::Watchdog { exe: options.exe.clone(), error })?;
+    let images = Images::default();
     let mut builds: Vec<(Option<&str>, Build)> = Vec::new();
     'points: for (index, point) in plan.points.iter().enumerate() {
         if point.unrunnable.is_some() {
@@ -71,7 +73,7 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
                 Some((_, build)) => build.points.push(index),
                 None => {
                     let begun = clock::now();
-                    let outcome = match supervisor.images.find(container, &supervisor) {
+                    let outcome = match images.find(container, &supervisor) {
                         Ok(_) => BuildOutcome::Ready,
                         Err(reason) => BuildOutcome::Skipped { reason },
                     };

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,10 +10,11 @@ use study::plan::CompanionPlan;
 use study::record::{Failure, FailureKind, ProxyUse, SubjectUse};
 use study::{Warning, WarningKind};
 
+use crate::container::Images;
 use crate::end::{End, failed, saying};
+use crate::process::Supervisor;
 use crate::sample::{Reading, Sampler};
-use crate::server::{Ground, Server, Started};
-use crate::subject;
+use crate::server::{Server, Started};
 
 /// A companion that runs, in one trial.
 pub(crate) struct Companion<'a> {
@@ -25,16 +25,26 @@ pub(crate) struct Companion<'a> {
     pub(crate) port: u16,
 }
 
-/// Companions that outlive their trial, by name.
-#[derive(Default)]
-pub(crate) struct Kept(RefCell<BTreeMap<String, Running>>);
-
-impl fmt::Debug for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.borrow().keys()).finish()
-    }
+/// Where the servers of a trial are started.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) supervisor: &'a Supervisor,
+    pub(crate) kept: &'a Kept,
+    /// What paths in commands are relative to.
+    pub(crate) directory: &'a Path,
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
+/// What outlives a trial.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Images of containers, as they were found.
+    pub(crate) images: Images,
+    /// Companions that are not started afresh, by name.
+    companions: RefCell<BTreeMap<String, Running>>,
+}
+
+#[derive(Debug)]
 struct Running {
     plan: CompanionPlan,
     started: Started,
@@ -58,16 +68,16 @@ impl Drop for Running {
 }
 
 impl Kept {
-    /// Ends what is not one of `plans` on its processors: another of its kind takes its place.
+    /// Ends the companions that are not one of `plans` on its processors: another of its kind takes its place.
     fn end_others(&self, plans: &[CompanionPlan], cpus: &[u32]) {
-        let left = std::mem::take(&mut *self.0.borrow_mut());
+        let left = std::mem::take(&mut *self.companions.borrow_mut());
         let is_kept = |running: &mut Running| {
             let used = places(plans, cpus).any(|(plan, cpus)| running.plan == *plan && running.used.cpus == cpus);
             used && running.exit().is_none()
         };
         for (name, mut running) in left {
             if is_kept(&mut running) {
-                self.0.borrow_mut().insert(name, running);
+                self.companions.borrow_mut().insert(name, running);
             }
         }
     }
@@ -90,12 +100,12 @@ pub(crate) fn start<'a>(
     known: &mut Vec<ProxyUse>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<Companion<'a>>, End> {
-    ground.supervisor.kept.end_others(plans, cpus);
+    ground.kept.end_others(plans, cpus);
     *known = vec![ProxyUse::default(); plans.len()];
     let mut companions = Vec::new();
     for ((plan, cpus), used) in places(plans, cpus).zip(known) {
         used.name.clone_from(&plan.name);
-        let kept = &ground.supervisor.kept.0;
+        let kept = &ground.kept.companions;
         let sampler = |started: &Started| Sampler::new(Path::new("/proc"), started.pid, started.at, cpus);
         let (started, mut sampler) = if let Some(running) = kept.borrow().get(&plan.name) {
             used.used = running.used.clone();
@@ -125,7 +135,10 @@ pub(crate) fn start<'a>(
 fn one(plan: &CompanionPlan, cpus: &[u32], ground: Ground<'_>, used: &mut ProxyUse) -> Result<Started, End> {
     let who = format!("companion `{}`: ", plan.name);
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let container = subject::container(plan.container.as_ref(), ground.supervisor, &mut used.used)
+    let container = ground
+        .kept
+        .images
+        .of(plan.container.as_ref(), ground.supervisor, &mut used.used)
         .map_err(|why| failed(FailureKind::Unrunnable, format!("{who}{why}")))?;
     let inside = plan.container.as_ref().and_then(|container| container.publish);
     let fill =
@@ -169,7 +182,7 @@ impl Companion<'_> {
                 let exit = started.child.wait(Duration::ZERO)?;
                 format!("exited ({exit}){}{}", started.child.left_behind(), saying(&started.child.last_words()))
             }
-            None => kept.0.borrow_mut().get_mut(&self.plan.name)?.exit()?,
+            None => kept.companions.borrow_mut().get_mut(&self.plan.name)?.exit()?,
         };
         let message = format!("companion `{}`: {how} under load", self.plan.name);
         Some(Failure { kind: FailureKind::Companion, message })

@@ -12,9 +12,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use study::plan::{ContainerPlan, EngineChoice};
+use study::record::{ContainerUse, SubjectUse};
 use study::words;
 
-use crate::process::{Exit, Job, Launch, MARK, Supervisor, kill, output};
+use crate::process::{Charge, Exit, Launch, MARK, Supervisor, kill, output};
 use crate::threads::field;
 
 /// The label of every container that quintain starts.
@@ -54,6 +55,22 @@ pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), Found>>);
 type Found = Result<Rc<Image>, String>;
 
 impl Images {
+    /// The container of a server with its image, noted in `used`; or why it cannot be started.
+    pub(crate) fn of<'a>(
+        &self,
+        plan: Option<&'a ContainerPlan>,
+        supervisor: &Supervisor,
+        used: &mut SubjectUse,
+    ) -> Result<Option<(&'a ContainerPlan, Rc<Image>)>, String> {
+        let Some(plan) = plan else { return Ok(None) };
+        let image = self.find(plan, supervisor)?;
+        let (engine, image_id) = (image.engine.clone(), image.id.clone());
+        let container =
+            ContainerUse { engine, image: plan.image.clone(), image_id, published: plan.publish, cgroup: None };
+        used.container = Some(Box::new(container));
+        Ok(Some((plan, image)))
+    }
+
     /// The image of a container that is to be started, or why there is none, in one line.
     pub(crate) fn find(&self, plan: &ContainerPlan, supervisor: &Supervisor) -> Found {
         let key = (plan.engine, plan.image.clone());
@@ -167,8 +184,8 @@ impl Image {
     }
 
     /// Who removes a container of that name.
-    pub(crate) fn job(&self, name: &str) -> Job {
-        Job { client: self.client.clone(), name: name.to_owned() }
+    pub(crate) fn job(&self, name: &str) -> Box<Job> {
+        Box::new(Job { client: self.client.clone(), name: name.to_owned() })
     }
 
     /// Starts one that ends at once, for want of its program; else why none can be started.
@@ -196,46 +213,59 @@ impl Image {
     }
 }
 
-/// Whether a process ends when it is asked to. The first of a container does not where it has no handler of its own (pid_namespaces(7)).
-pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
-    let Ok(status) = fs::read_to_string(proc.join(pid.to_string()).join("status")) else { return true };
-    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let is_first = value("NSpid:").is_some_and(|pids| pids.split_whitespace().count() > 1 && pids.ends_with("\t1"));
-    let caught = value("SigCgt:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
-    const SIGTERM: u64 = 1 << (15 - 1);
-    !is_first || caught.is_none_or(|caught| caught & SIGTERM != 0)
+/// A container that a client is about to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    /// The client and its options, before its command.
+    pub(crate) client: Vec<String>,
+    /// Its name, which no other has.
+    pub(crate) name: String,
 }
 
-/// Removes what is left of a container, and tells whether nothing is. `killed`: its client was, maybe while it made the container, so that what it had
-/// begun is looked for until it has been gone for a while.
-pub(crate) fn remove(job: &Job, killed: bool) -> bool {
-    let client = |arguments: &[&str]| {
-        let arguments = arguments.iter().map(|word| (*word).to_owned());
-        output(&job.client.iter().cloned().chain(arguments).collect::<Vec<_>>(), TO_REMOVE)
-    };
-    let filter = format!("name=^{}$", job.name);
-    let mut list = vec!["ps", "--all", "--quiet", "--filter", &filter];
-    if job.client.first().is_some_and(|program| program == "podman") {
-        // With those that are in its storage alone.
-        list.insert(2, "--external");
+impl Job {
+    /// From what stands behind the sign of its line: a name of ours, and words.
+    pub(crate) fn parse(text: &str) -> Option<Job> {
+        let (name, client) = text.split_once(' ')?;
+        let client = words::split(client).ok().filter(|client| !client.is_empty())?;
+        name.starts_with("quintain-").then(|| Job { client, name: name.to_owned() })
     }
-    let looks = if killed { 3 } else { 1 };
-    let mut gone = 0;
-    for _ in 0..REMOVALS_MAX {
-        let monitors = if killed { kill_monitor(Path::new("/proc"), &job.name) } else { 0 };
-        let listed = !matches!(client(&list), Ok((Exit::Code(0), text)) if text.trim().is_empty());
-        if listed {
-            // A client would ask it to end and wait.
-            kill_monitor(Path::new("/proc"), &job.name);
-            let _ = client(&["rm", "--force", "--volumes", &job.name]);
-        }
-        gone = if listed || monitors > 0 { 0 } else { gone + 1 };
-        if gone == looks {
-            return true;
-        }
-        std::thread::sleep(PAUSE);
+}
+
+impl Charge for Job {
+    fn line(&self, sign: char) -> String {
+        format!("container{sign}{} {}", self.name, words::join(&self.client))
     }
-    false
+
+    /// Where the client was killed, what it had begun is looked for until it has been gone for a while.
+    fn remove(&self, killed: bool) -> bool {
+        let client = |arguments: &[&str]| {
+            let arguments = arguments.iter().map(|word| (*word).to_owned());
+            output(&self.client.iter().cloned().chain(arguments).collect::<Vec<_>>(), TO_REMOVE)
+        };
+        let filter = format!("name=^{}$", self.name);
+        let mut list = vec!["ps", "--all", "--quiet", "--filter", &filter];
+        if self.client.first().is_some_and(|program| program == "podman") {
+            // With those that are in its storage alone.
+            list.insert(2, "--external");
+        }
+        let looks = if killed { 3 } else { 1 };
+        let mut gone = 0;
+        for _ in 0..REMOVALS_MAX {
+            let monitors = if killed { kill_monitor(Path::new("/proc"), &self.name) } else { 0 };
+            let listed = !matches!(client(&list), Ok((Exit::Code(0), text)) if text.trim().is_empty());
+            if listed {
+                // A client would ask it to end and wait.
+                kill_monitor(Path::new("/proc"), &self.name);
+                let _ = client(&["rm", "--force", "--volumes", &self.name]);
+            }
+            gone = if listed || monitors > 0 { 0 } else { gone + 1 };
+            if gone == looks {
+                return true;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        false
+    }
 }
 
 /// Kills podman's monitor of a container and all that it has started. Tells how many were killed.
@@ -347,21 +377,6 @@ Max open files            1024                 20000                files     ";
         );
         let published = ContainerPlan { publish: Some(6379), options: String::new(), ..plan };
         assert!(line(&published).ends_with("--cpuset-cpus 0-1 --publish 127.0.0.1:18000:6379 08cc92d0900c -p 18000"));
-    }
-
-    #[test]
-    fn who_hears_sigterm() {
-        let proc = tempfile::tempdir().unwrap();
-        let status = |pid: u32, text: &str| {
-            fs::create_dir_all(proc.path().join(pid.to_string())).unwrap();
-            fs::write(proc.path().join(format!("{pid}/status")), text).unwrap();
-            hears_sigterm(proc.path(), pid)
-        };
-        assert!(!status(7, "Name:\tx\nNSpid:\t7\t1\nSigCgt:\t0000000100000000\n"));
-        assert!(status(8, "NSpid:\t8\t1\nSigCgt:\t0000000000004002\n"), "it has a handler");
-        assert!(status(9, "NSpid:\t1\nSigCgt:\t0000000000000000\n"), "not in a namespace of its own");
-        assert!(status(10, "NSpid:\t10\t11\nSigCgt:\t0000000000000000\n"), "not the first");
-        assert!(hears_sigterm(proc.path(), 99));
     }
 
     #[test]

@@ -182,30 +182,7 @@ impl<'a> Load<'a> {
 
     /// How all stand together.
     fn progress(&self) -> Progress {
-        let lives = self.parts.iter().filter_map(|part| part.live.as_ref()).collect::<Vec<_>>();
-        let earliest = |phases: &mut dyn Iterator<Item = Phase>| phases.min_by_key(|phase| *phase as u8);
-        let rate_per_s = lives.iter().map(|live| live.rate_per_s).sum::<f64>();
-        // Of requests, not of generators.
-        let latency = lives.iter().filter_map(|live| Some(live.latency_mean_ns? * live.rate_per_s)).sum::<f64>();
-        let mut errors_by_kind = BTreeMap::new();
-        let mut latencies = Box::<Latencies>::default();
-        for live in &lives {
-            latencies.add(&live.latencies);
-            for (kind, count) in &live.errors_by_kind {
-                *errors_by_kind.entry(kind.clone()).or_default() += count;
-            }
-        }
-        Progress {
-            phase: earliest(&mut lives.iter().map(|live| live.phase)).unwrap_or(Phase::Connect),
-            elapsed_ns: lives.iter().map(|live| live.elapsed_ns).max().unwrap_or(0),
-            requests: lives.iter().map(|live| live.requests).sum(),
-            rate_per_s,
-            latency_mean_ns: Some(latency / rate_per_s).filter(|mean| mean.is_finite() && *mean > 0.0),
-            errors: lives.iter().map(|live| live.errors).sum(),
-            cpu_ns: lives.iter().map(|live| live.cpu_ns).sum(),
-            errors_by_kind,
-            latencies,
-        }
+        together(&self.parts.iter().filter_map(|part| part.live.as_ref()).collect::<Vec<_>>())
     }
 
     /// Says the same to all.
@@ -239,5 +216,73 @@ impl<'a> Load<'a> {
             _ => Some(pool::pool(&measurements).map_err(broken)?),
         };
         Ok((measurement, agents))
+    }
+}
+
+/// How generators stand together, as one load.
+fn together(lives: &[&Progress]) -> Progress {
+    let earliest = |phases: &mut dyn Iterator<Item = Phase>| phases.min_by_key(|phase| *phase as u8);
+    let rate_per_s = lives.iter().map(|live| live.rate_per_s).sum::<f64>();
+    // Of requests, not of generators.
+    let latency = lives.iter().filter_map(|live| Some(live.latency_mean_ns? * live.rate_per_s)).sum::<f64>();
+    let mut errors_by_kind = BTreeMap::new();
+    let mut latencies = Box::<Latencies>::default();
+    for live in lives {
+        latencies.add(&live.latencies);
+        for (kind, count) in &live.errors_by_kind {
+            *errors_by_kind.entry(kind.clone()).or_default() += count;
+        }
+    }
+    Progress {
+        phase: earliest(&mut lives.iter().map(|live| live.phase)).unwrap_or(Phase::Connect),
+        elapsed_ns: lives.iter().map(|live| live.elapsed_ns).max().unwrap_or(0),
+        requests: lives.iter().map(|live| live.requests).sum(),
+        rate_per_s,
+        latency_mean_ns: Some(latency / rate_per_s).filter(|mean| mean.is_finite() && *mean > 0.0),
+        errors: lives.iter().map(|live| live.errors).sum(),
+        cpu_ns: lives.iter().map(|live| live.cpu_ns).sum(),
+        errors_by_kind,
+        latencies,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generators_together_are_one_load() {
+        let live = |phase, requests: u64, rate_per_s: f64, latency_mean_ns: f64, bucket: usize| {
+            let mut latencies =
+                Box::new(Latencies { sum_ns: requests as f64 * latency_mean_ns, ..Latencies::default() });
+            latencies.counts[bucket] = requests;
+            Progress {
+                phase,
+                elapsed_ns: requests,
+                requests,
+                rate_per_s,
+                latency_mean_ns: Some(latency_mean_ns),
+                errors: 1,
+                cpu_ns: 5,
+                errors_by_kind: BTreeMap::from([("timeout".to_owned(), 1)]),
+                latencies,
+            }
+        };
+        let (one, other) = (live(Phase::Measure, 300, 30.0, 1_000.0, 2), live(Phase::Warmup, 100, 10.0, 5_000.0, 4));
+        let all = together(&[&one, &other]);
+        assert_eq!(
+            (all.phase, all.elapsed_ns, all.requests, all.errors),
+            (Phase::Warmup, 300, 400, 2),
+            "the slowest's phase"
+        );
+        assert_eq!(
+            (all.rate_per_s, all.latency_mean_ns, all.cpu_ns),
+            (40.0, Some(2_000.0), 10),
+            "the mean is of requests"
+        );
+        assert_eq!((all.latencies.counts[2], all.latencies.counts[4], all.latencies.sum_ns), (300, 100, 800_000.0));
+        assert_eq!(all.errors_by_kind, BTreeMap::from([("timeout".to_owned(), 2)]));
+        let none = together(&[]);
+        assert_eq!((none.phase, none.requests, none.latency_mean_ns), (Phase::Connect, 0, None));
     }
 }

@@ -22,10 +22,8 @@ use rustix::process::{
     waitid,
 };
 
-use crate::companion::Kept;
-use crate::container::{self, Images};
+use crate::clock;
 use crate::tail::Tail;
-use crate::{clock, watchdog};
 
 /// Name of the environment variable that carries the mark.
 pub(crate) const MARK: &str = "QUINTAIN_CHILD";
@@ -50,19 +48,15 @@ pub(crate) struct Supervisor {
     mark: String,
     started: Cell<u32>,
     containers: Cell<u32>,
-    /// Images of containers, as they were found.
-    pub(crate) images: Images,
-    /// Companions that outlive their trial.
-    pub(crate) kept: Kept,
 }
 
-/// A container whose client is a child of ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Job {
-    /// The client and its options, before its command.
-    pub(crate) client: Vec<String>,
-    /// Its name, which no other has.
-    pub(crate) name: String,
+/// What a child is the client of, and must not outlive it: a container.
+pub(crate) trait Charge: fmt::Debug {
+    /// The line about it for the watchdog: `+` when it is about to be made, `-` when it is gone.
+    fn line(&self, sign: char) -> String;
+
+    /// Removes what is left of it, and tells whether nothing is. `killed`: its client was, maybe while it made it.
+    fn remove(&self, killed: bool) -> bool;
 }
 
 /// A child to start.
@@ -91,8 +85,6 @@ impl Supervisor {
             mark: mark(),
             started: Cell::new(0),
             containers: Cell::new(0),
-            images: Images::default(),
-            kept: Kept::default(),
         };
         supervisor.watchdog.tell(&format!("mark {}", supervisor.mark))?;
         Ok(supervisor)
@@ -116,12 +108,12 @@ impl Supervisor {
     }
 
     /// Starts a container by its client. It ends with the client, at the latest.
-    pub(crate) fn spawn_container(&self, launch: &Launch<'_>, job: Job) -> io::Result<Child> {
-        self.watchdog.tell(&watchdog::container_line('+', &job))?;
-        self.start_child(launch, Some(job))
+    pub(crate) fn spawn_container(&self, launch: &Launch<'_>, container: Box<dyn Charge>) -> io::Result<Child> {
+        self.watchdog.tell(&container.line('+'))?;
+        self.start_child(launch, Some(container))
     }
 
-    fn start_child(&self, launch: &Launch<'_>, job: Option<Job>) -> io::Result<Child> {
+    fn start_child(&self, launch: &Launch<'_>, container: Option<Box<dyn Charge>>) -> io::Result<Child> {
         let number = self.started.get();
         self.started.set(number + 1);
         let mark = format!("{}{number}-", self.mark);
@@ -138,7 +130,7 @@ impl Supervisor {
         let (_, value) = mark.split_once('=').unwrap_or_default();
         // What a node starts has no business with how the node came to be.
         command.current_dir(launch.directory).env_remove(TICKET).envs(launch.environment).env(MARK, value);
-        Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)), job)
+        Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)), container)
     }
 }
 
@@ -233,7 +225,7 @@ pub(crate) struct Child {
     /// Who must know that the group is gone, and the mark of the family.
     family: Option<(Rc<Watchdog>, String)>,
     /// The container that it is the client of.
-    job: Option<Job>,
+    container: Option<Box<dyn Charge>>,
     /// The first process of that container, once it is known.
     contained: Option<u32>,
     /// Its stdin, when we talk with it.
@@ -247,7 +239,7 @@ impl Child {
         mut command: Command,
         talk: bool,
         family: Option<(Rc<Watchdog>, String)>,
-        job: Option<Job>,
+        container: Option<Box<dyn Charge>>,
     ) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         command.process_group(0);
@@ -276,7 +268,7 @@ impl Child {
             left: 0,
             tail: Tail::of(reader)?,
             family,
-            job,
+            container,
             contained: None,
             input,
             output,
@@ -309,7 +301,7 @@ impl Child {
 
     /// Those of its processes that may be a server: of a container what runs in it, else all of its family.
     pub(crate) fn servers(&self) -> Vec<u32> {
-        let skip = usize::from(self.job.is_some());
+        let skip = usize::from(self.container.is_some());
         self.family().into_iter().skip(skip).collect()
     }
 
@@ -351,7 +343,7 @@ impl Child {
         if let Some(exit) = self.wait(Duration::ZERO) {
             return Stopped::Ended(exit);
         }
-        match self.contained.filter(|pid| !container::hears_sigterm(Path::new("/proc"), *pid)) {
+        match self.contained.filter(|pid| !hears_sigterm(Path::new("/proc"), *pid)) {
             Some(deaf) => drop(kill(deaf)),
             None => drop(kill_process_group(self.pid, Signal::TERM)),
         }
@@ -419,8 +411,8 @@ impl Child {
             let _ = watchdog.tell(&format!("-{}", self.pid.as_raw_pid()));
             let killed = matches!(self.exit, Some(Exit::Signal(_)));
             // What could not be removed is left to the watchdog, which tries again.
-            if let Some(job) = self.job.take().filter(|job| container::remove(job, killed)) {
-                let _ = watchdog.tell(&watchdog::container_line('-', &job));
+            if let Some(container) = self.container.take().filter(|container| container.remove(killed)) {
+                let _ = watchdog.tell(&container.line('-'));
             }
         }
     }
@@ -462,6 +454,16 @@ fn output_in(words: &[String], directory: Option<&Path>, patience: Duration) -> 
 pub(crate) fn kill(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::KILL).is_ok())
+}
+
+/// Whether a process ends when it is asked to. The first of a container does not where it has no handler of its own (pid_namespaces(7)).
+pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
+    let Ok(status) = std::fs::read_to_string(proc.join(pid.to_string()).join("status")) else { return true };
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let is_first = value("NSpid:").is_some_and(|pids| pids.split_whitespace().count() > 1 && pids.ends_with("\t1"));
+    let caught = value("SigCgt:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    const SIGTERM: u64 = 1 << (15 - 1);
+    !is_first || caught.is_none_or(|caught| caught & SIGTERM != 0)
 }
 
 /// Waits until one of `handles` is readable or `timeout` is over; tells which are.

@@ -5,6 +5,7 @@ use study::plan::Plan;
 use study::record::{IdlePolicy, Outcome, Record};
 use study::spec::Stop;
 
+use crate::companion::Kept;
 use crate::end::End;
 use crate::hooks::{LabError, Options, Progress};
 use crate::perf::Perf;
@@ -50,6 +51,7 @@ pub fn profile(
     }
     let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
     let supervisor = Supervisor::start(&options.exe).map_err(no_watchdog)?;
+    let kept = Kept::default();
     let ends = (0..plan.points.len()).map(|point| points.iter().all(|(known, _)| *known != point).then(String::new));
     let _spinners = match options.idle {
         IdlePolicy::Machine => None,
@@ -90,6 +92,7 @@ pub fn profile(
             revision: None,
             options,
             supervisor: &supervisor,
+            kept: &kept,
             interrupted,
             margin: GENERATOR_MARGIN,
             perf: Some(&perf),

@@ -12,10 +12,11 @@ use study::proxy::ProxyPlan;
 use study::record::{Failure, FailureKind, ProxyUse};
 use study::{Calls, Warning, WarningKind, words};
 
+use crate::companion::Ground;
 use crate::end::{End, failed};
 use crate::ready;
 use crate::sample::{Reading, Sampler};
-use crate::server::{Ground, Server, Started};
+use crate::server::{Server, Started};
 use crate::wire::{self, Table};
 
 /// Longest file that a proxy's is made of, bytes.

@@ -11,6 +11,7 @@ use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Recor
 use study::words;
 
 use crate::cluster::Cluster;
+use crate::companion::Kept;
 use crate::end::End;
 use crate::hooks::{Cause, Ended, Hooks, LabError, Options, Progress};
 use crate::process::Supervisor;
@@ -39,6 +40,7 @@ pub fn run(
     let begun = clock::now();
     let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
     let supervisor = Supervisor::start(&options.exe).map_err(no_watchdog)?;
+    let kept = Kept::default();
     let mut ends = not_runnable(plan, builds);
     let mut spinner = match options.idle {
         IdlePolicy::Machine => None,
@@ -85,6 +87,7 @@ pub fn run(
                     revision: revisions.of(&plan.points[point], &options.directory),
                     options,
                     supervisor: &supervisor,
+                    kept: &kept,
                     interrupted: hooks.interrupted,
                     margin: GENERATOR_MARGIN,
                     perf: None,

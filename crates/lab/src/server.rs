@@ -18,15 +18,6 @@ use crate::{clock, listener};
 /// Starts of a process whose free port was taken by somebody else before it listened.
 const PORT_TRIES: u32 = 3;
 
-/// Where servers are started.
-#[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
-    pub(crate) supervisor: &'a Supervisor,
-    /// What paths in commands are relative to.
-    pub(crate) directory: &'a Path,
-    pub(crate) interrupted: &'a dyn Fn() -> bool,
-}
-
 /// What to start, and what is promised of it.
 pub(crate) struct Server<'a> {
     /// Its command, for messages.
@@ -52,6 +43,7 @@ pub(crate) struct Server<'a> {
 }
 
 /// A process whose port answers.
+#[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) child: Child,
     /// The first of its processes.

@@ -5,22 +5,19 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use study::node::{Serve, Standing, Stopped};
-use study::plan::ContainerPlan;
-use study::record::{ContainerUse, Failure, FailureKind, ProxyUse, SubjectUse};
+use study::record::{Failure, FailureKind, ProxyUse};
 use study::seam::{Announced, Span};
 use study::{WarningKind, words};
 
-use crate::companion::{self, Companion, Kept};
-use crate::container::Image;
+use crate::companion::{self, Companion, Ground, Kept};
 use crate::end::{End, failed, saying};
-use crate::process::{Child, Supervisor};
+use crate::process::Child;
 use crate::proxy::{Place, Proxy};
 use crate::sample::{CpuTime, Reading, Sampler};
-use crate::server::{Ground, Server, Started};
+use crate::server::{Server, Started};
 use crate::{clock, network, ready, wire};
 
 /// The time between looks at the connections of proxies while measuring: with very many connections one takes milliseconds.
@@ -169,7 +166,7 @@ impl<'a> Subject<'a> {
             subject_port,
             admin_port: proxies.first().and_then(Proxy::admin_port),
         };
-        let (kept, readings) = (&ground.supervisor.kept, Readings::default());
+        let (kept, readings) = (ground.kept, Readings::default());
         Ok(Self { order, child, pid, sampler, proxies, companions, kept, readings, before, standing })
     }
 
@@ -300,7 +297,7 @@ fn start_server(
     known: &mut Stopped,
 ) -> Result<Started, End> {
     let plan = &order.point.subject;
-    let image = container(plan.container.as_ref(), ground.supervisor, &mut known.subject);
+    let image = ground.kept.images.of(plan.container.as_ref(), ground.supervisor, &mut known.subject);
     let image = image.map_err(|why| failed(FailureKind::Unrunnable, why))?;
     let inside = plan.container.as_ref().and_then(|container| container.publish);
     known.warnings.extend(inside.map(|inside| {
@@ -362,20 +359,6 @@ impl Filling<'_> {
     pub(crate) fn environment(&self, environment: &BTreeMap<String, String>, port: u16) -> BTreeMap<String, String> {
         environment.iter().map(|(name, value)| (name.clone(), self.fill(value, port))).collect()
     }
-}
-
-/// The container of a server with its image, noted in `used`; or why it cannot be started.
-pub(crate) fn container<'a>(
-    plan: Option<&'a ContainerPlan>,
-    supervisor: &Supervisor,
-    used: &mut SubjectUse,
-) -> Result<Option<(&'a ContainerPlan, Rc<Image>)>, String> {
-    let Some(plan) = plan else { return Ok(None) };
-    let image = supervisor.images.find(plan, supervisor)?;
-    let (engine, image_id) = (image.engine.clone(), image.id.clone());
-    let container = ContainerUse { engine, image: plan.image.clone(), image_id, published: plan.publish, cgroup: None };
-    used.container = Some(Box::new(container));
-    Ok(Some((plan, image)))
 }
 
 /// What stands between generator and server, the generator's neighbour first. What of it had been started when one could not be is

@@ -15,12 +15,12 @@ use study::seam::Heard;
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
 
 use crate::cluster::Cluster;
+use crate::companion::{Ground, Kept};
 use crate::end::{End, failed};
 use crate::hooks::{Live, Options, Phase};
 use crate::load::{Engine, Event, Load};
 use crate::perf::{Perf, Sampled};
 use crate::process::{Supervisor, wait_readable};
-use crate::server::Ground;
 use crate::subject::{Seen, Side};
 use crate::target::Ports;
 use crate::topology::{self, Share};
@@ -44,6 +44,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) revision: Option<String>,
     pub(crate) options: &'a Options,
     pub(crate) supervisor: &'a Supervisor,
+    pub(crate) kept: &'a Kept,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
     /// How long the generator may take beside the load itself: to start, to connect, to write what it measured.
     pub(crate) margin: Duration,
@@ -119,8 +120,12 @@ impl Trial<'_> {
         let address = self.cluster().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Cluster::address);
         let serve =
             Serve { point: self.point().clone(), address, cpus: share.subject.clone(), proxy_cpus, companion_cpus };
-        let ground =
-            Ground { supervisor: self.supervisor, directory: &self.options.directory, interrupted: self.interrupted };
+        let ground = Ground {
+            supervisor: self.supervisor,
+            kept: self.kept,
+            directory: &self.options.directory,
+            interrupted: self.interrupted,
+        };
         let mut side: Box<dyn Side + '_> = match self.cluster() {
             None => {
                 let here = subject::Here::new(&serve, ground);

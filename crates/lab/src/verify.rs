@@ -25,6 +25,7 @@ use study::record::{Build, BuildOutcome};
 use study::verification::{CaseOutcome, CaseResult, Miss, Suite, Verification};
 
 use crate::clock;
+use crate::container::Images;
 use crate::hooks::Options;
 use crate::process::Supervisor;
 use check::Check;
@@ -84,7 +85,8 @@ pub fn verify(
         };
     let home = match (target, &supervisor) {
         (Target::Command { plan, directory, .. }, Some(supervisor)) => {
-            Home::Command { supervisor, plan, directory: PathBuf::from(directory), interrupted }
+            let (directory, images) = (PathBuf::from(directory), Images::default());
+            Home::Command { supervisor, images, plan, directory, interrupted }
         }
         (Target::Running(address), _) => Home::Running(address),
         (Target::Command { .. }, None) => unreachable!("a command has a supervisor"),

@@ -11,10 +11,8 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
-use study::words;
-
-use crate::container;
-use crate::process::{Job, kill_marked};
+use crate::container::Job;
+use crate::process::{Charge, kill_marked};
 
 /// Reads `input` to its end, then kills what is registered. Makes a session of its own first, so that Ctrl-C in the
 /// terminal of the lab does not reach it; who calls this ignores SIGINT, SIGTERM and SIGHUP.
@@ -32,14 +30,9 @@ pub fn run(input: impl Read) -> io::Result<()> {
         kill_marked(&mark);
     }
     for (name, client) in left.containers {
-        container::remove(&Job { client, name }, true);
+        Job { client, name }.remove(true);
     }
     read
-}
-
-/// The line about a container: `+` when one is about to be made, `-` when it is gone.
-pub(crate) fn container_line(sign: char, job: &Job) -> String {
-    format!("container{sign}{} {}", job.name, words::join(&job.client))
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -61,9 +54,9 @@ fn registered(input: impl Read) -> (Registered, io::Result<()>) {
         let group = |text: &str| text.parse::<i32>().ok().filter(|group| *group > 1);
         if let Some(mark) = line.strip_prefix("mark ") {
             registered.mark = Some(mark.to_owned()).filter(|mark| mark.contains('='));
-        } else if let Some(job) = line.strip_prefix("container+").and_then(job) {
+        } else if let Some(job) = line.strip_prefix("container+").and_then(Job::parse) {
             registered.containers.insert(job.name, job.client);
-        } else if let Some(job) = line.strip_prefix("container-").and_then(job) {
+        } else if let Some(job) = line.strip_prefix("container-").and_then(Job::parse) {
             registered.containers.remove(&job.name);
         } else if let Some(group) = line.strip_prefix('+').and_then(group) {
             registered.groups.insert(group);
@@ -72,13 +65,6 @@ fn registered(input: impl Read) -> (Registered, io::Result<()>) {
         }
     }
     (registered, Ok(()))
-}
-
-/// A name of ours, and words.
-fn job(text: &str) -> Option<Job> {
-    let (name, client) = text.split_once(' ')?;
-    let client = words::split(client).ok().filter(|client| !client.is_empty())?;
-    name.starts_with("quintain-").then(|| Job { client, name: name.to_owned() })
 }
 
 #[cfg(test)]
@@ -108,7 +94,7 @@ mod tests {
         let of =
             |name: &str| Job { client: vec!["podman".to_owned(), "--root=/a b".to_owned()], name: name.to_owned() };
         let (first, second) = (of("quintain-7-1-0-0"), of("quintain-7-1-0-1"));
-        let lines = [container_line('+', &first), container_line('+', &second), container_line('-', &first)];
+        let lines = [first.line('+'), second.line('+'), first.line('-')];
         let (left, _) = registered(lines.join("\n").as_bytes());
         assert_eq!(left.containers, BTreeMap::from([(second.name, second.client)]));
         for line in ["container+db podman", "container+quintain-1", "container+quintain-1 ", "container+quintain-1 'x"]

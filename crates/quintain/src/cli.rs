@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use report::export::{EXPORTS, Export, LatencyFile};
 use study::keys::{LOAD, words};
 use study::spec::{Connection, Identities};
@@ -448,7 +448,7 @@ impl ClusterArgs {
 
 /// Headings of `quintain compare --help`.
 const SIDES: &str = "What is compared";
-const LOAD_OF_PAIRS: &str = "Load";
+pub(crate) const LOAD_OF_PAIRS: &str = "Load";
 const DECISION: &str = "Decision";
 
 const COMPARE_HELP: &str = "Examples:\n  \
@@ -580,6 +580,24 @@ pub(crate) struct CompareArgs {
     pub(crate) print_study: bool,
     #[command(flatten)]
     pub(crate) how: HowArgs,
+}
+
+impl CompareArgs {
+    /// The long names of its flags that stand on the command line of this process, each with its heading in the help (empty: none).
+    pub(crate) fn given() -> Vec<(String, String)> {
+        let command = Cli::command();
+        let found = command.clone().get_matches();
+        let Some((flags, found)) = command.find_subcommand("compare").zip(found.subcommand_matches("compare")) else {
+            return Vec::new();
+        };
+        let is_given = |flag: &&clap::Arg| {
+            found.value_source(flag.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine)
+        };
+        let named = |flag: &clap::Arg| {
+            Some((format!("--{}", flag.get_long()?), flag.get_help_heading().unwrap_or_default().to_owned()))
+        };
+        flags.get_arguments().filter(is_given).filter_map(named).collect()
+    }
 }
 
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use study::record::BuildOutcome;
 use study::{Level, Metric, Plan, units};
 use toml::{Table, Value};
 
-use crate::cli::{CompareArgs, StudyArgs};
+use crate::cli::{CompareArgs, LOAD_OF_PAIRS, StudyArgs};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::mistakes::Mistakes;
 use crate::run::{self, Job};
@@ -54,8 +54,10 @@ pub(crate) fn compare(args: CompareArgs) -> Done {
             of_study(&args, &decision, study, [base, head])
         }
         ([_, _], None, None) => {
-            if args.how.profile {
-                mistakes.add("`--profile`: two stored runs are shown, and no server is started".to_owned(), None);
+            for (flag, _) in CompareArgs::given() {
+                if !["--store", "--json", "--undecided"].contains(&flag.as_str()) {
+                    mistakes.add(format!("`{flag}`: two stored runs are shown, and no server is started"), None);
+                }
             }
             mistakes.end()?;
             stored(&args)
@@ -249,10 +251,39 @@ fn target(url: &str, mistakes: &mut Mistakes) -> (&'static str, Option<String>) 
     (protocol.name(), Some(path.to_owned()).filter(|path| protocol.has_path() && !path.is_empty()))
 }
 
+/// The study with what `--set` changes written into it.
+fn with_sets(text: &str, sets: &[(String, String)]) -> String {
+    let Ok(mut study) = text.parse::<Table>() else { return text.to_owned() };
+    for (key, value) in sets {
+        let read = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+        let mut path = key.split('.').collect::<Vec<_>>();
+        let last = path.pop().unwrap_or_default();
+        if path.is_empty() {
+            path.push("factors");
+        }
+        put(&mut study, &path, last, read.unwrap_or_else(|| Value::String(value.clone())));
+    }
+    study.to_string()
+}
+
+/// Puts a value into the table at this path, which takes the place of what is no table.
+fn put(table: &mut Table, path: &[&str], key: &str, value: Value) {
+    let Some((first, rest)) = path.split_first() else {
+        table.insert(key.to_owned(), value);
+        return;
+    };
+    let mut inner = match table.remove(*first) {
+        Some(Value::Table(inner)) => inner,
+        _ => Table::new(),
+    };
+    put(&mut inner, rest, key, value);
+    table.insert((*first).to_owned(), Value::Table(inner));
+}
+
 /// A comparison that is a study of these flags.
 fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<&Trees>) -> Done {
     if args.print_study {
-        output::data(&text)?;
+        output::data(&with_sets(&text, &args.sets))?;
         return Ok(Exit::Fine);
     }
     carry_out(args, trees, |host_cpus, cluster| {
@@ -286,9 +317,17 @@ fn apply(plan: &mut Plan, args: &CompareArgs, decision: &Decision, of: String, b
 /// Two levels of a factor of a study, or two of its design points.
 fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&String; 2]) -> Done {
     let mut mistakes = Mistakes::default();
-    for (flag, given) in [("--null", args.null), ("--rebuild-every", args.rebuild_every.is_some())] {
+    let of_commands =
+        [("--null", args.null), ("--rebuild-every", args.rebuild_every.is_some()), ("--print-study", args.print_study)];
+    for (flag, given) in of_commands {
         if given {
             mistakes.add(format!("`{flag}` needs `--base` and `--head`, or revisions"), None);
+        }
+    }
+    for (flag, heading) in CompareArgs::given() {
+        if flag == "--server-cpus" || heading == LOAD_OF_PAIRS && flag != "--set" {
+            let hint = "`--set load.KEY=VALUE` changes a key of it".to_owned();
+            mistakes.add(format!("`{flag}`: the study says what is run"), Some(hint));
         }
     }
     let parts = levels.map(|text| levels::parse(text));

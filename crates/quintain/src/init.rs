@@ -348,8 +348,8 @@ fn answer(point: &Point, record: &Record) -> Result<String, String> {
     let status = measured.statuses.keys().next().map(|status| format!(" with {status}")).unwrap_or_default();
     let time = |ns: f64| format!("{:.2} ms", ns / 1e6);
     let ready = record.ready_ns.map(|ns| format!("listens after {}; ", time(ns as f64))).unwrap_or_default();
-    let mean = stats::Histogram::try_from(&measured.service).ok().and_then(|latency| latency.quantile(0.5));
-    let latency = mean.map(|ns| format!(" after {}", time(ns))).unwrap_or_default();
+    let median = stats::Histogram::try_from(&measured.service).ok().and_then(|latency| latency.quantile(0.5));
+    let latency = median.map(|ns| format!(" after {}", time(ns))).unwrap_or_default();
     Ok(format!("{what}: {ready}{asked} answered{status}, {} bytes{latency}", measured.received_bytes))
 }
 

@@ -69,15 +69,15 @@ impl Bar {
             pairs: analysis::gate::Live::new(plan),
         };
         let estimate = plan.estimate();
+        // A study of a fixed number of trials has no range.
+        let range = |least: String, most: String| if least == most { least } else { format!("{least} to {most}") };
         bar.line(&format!(
-            "{}: {} design point{}, {} to {} trials, {} to {}",
+            "{}: {} design point{}, {} trials, {}",
             plan.study,
             plan.points.len(),
             if plan.points.len() == 1 { "" } else { "s" },
-            estimate.trials_min,
-            estimate.trials_max,
-            output::time_words(estimate.seconds_min),
-            output::time_words(estimate.seconds_max)
+            range(estimate.trials_min.to_string(), estimate.trials_max.to_string()),
+            range(output::time_words(estimate.seconds_min), output::time_words(estimate.seconds_max))
         ));
         bar
     }
@@ -113,13 +113,9 @@ impl Bar {
         let searching = self.plan.points[progress.point].load.search.is_some();
         if self.block != Some(progress.block) && !searching {
             if let (Some(block), false, None) = (self.block, self.moves, &self.pairs) {
-                self.line(&format!(
-                    "block {} done: {} trials, {} failed; {}",
-                    block + 1,
-                    self.done,
-                    self.failed,
-                    self.estimate
-                ));
+                // Of a run that is resumed nothing has been measured yet.
+                let estimate = if self.estimate.is_empty() { String::new() } else { format!("; {}", self.estimate) };
+                self.line(&format!("block {} done: {} trials, {} failed{estimate}", block + 1, self.done, self.failed));
             }
             self.block = Some(progress.block);
         }

@@ -179,7 +179,7 @@ fn a_gate_in_a_study() {
 fn wrong_use() {
     let folder = Folder::new();
     let sides = ["--base", SERVER, "--head", SERVER];
-    let table: [(&[&str], &str); 12] = [
+    let table: [(&[&str], &str); 15] = [
         (&["pingpong://"], "nothing to compare it with"),
         (&["http://127.0.0.1:80/", "--base", "a -p {port}", "--head", "b -p {port}"], "compare starts the servers"),
         (&["gopher:///", "--base", "a -p {port}", "--head", "b -p {port}"], "unknown scheme `gopher`"),
@@ -192,6 +192,9 @@ fn wrong_use() {
         (&["pingpong://", "--base-rev", "a", "--head-rev", "b", "--command", SERVER], "not in a git repository"),
         (&["nothing", "server=a", "server=b"], "unknown study `nothing`"),
         (&["nothing", "server=a", "cores=b"], "levels of different factors"),
+        (&["nothing", "server=a", "server=b", "-c", "5"], "`--clients`: the study says what is run"),
+        (&["nothing", "server=a", "server=b", "--server-cpus", "2"], "`--server-cpus`: the study says what is run"),
+        (&["run-1", "run-2", "--html", "x.html"], "`--html`: two stored runs are shown, and no server is started"),
     ];
     for (args, expected) in table {
         let ran = compare(&folder, args).expect(2);

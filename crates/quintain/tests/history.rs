@@ -1,6 +1,6 @@
 //! `quintain runs` and `quintain history` on runs that were made: listed, sent, removed, and beside each other by commit.
 
-use crate::common::{Folder, Ran};
+use crate::common::{Folder, QUINTAIN, Ran};
 use serde_json::Value;
 
 /// Two trials of one point: enough for an interval.
@@ -118,6 +118,58 @@ fn runs_are_sent_removed_and_seen_beside_each_other() {
     let after = std::fs::metadata(folder.path().join("quintain.db")).unwrap().len();
     let bytes = all[0]["bytes"].as_u64().unwrap() + all[1]["bytes"].as_u64().unwrap();
     assert!(before - after > bytes / 2 && runs(&folder, &[]).len() == 2, "{before} {after} {bytes}");
+}
+
+/// What two runs cannot say by themselves is left to a command, which must be one that runs and makes the load that they had.
+#[test]
+fn the_command_that_would_decide_makes_the_same_load() {
+    let folder = Folder::new();
+    let loads = [
+        "protocol = \"pingpong\"\nthink = \"1ms\"\nstop = { requests = 20 }\nwarmup = { requests = 5 }\nbackend = \"epoll\"",
+        "protocol = \"http\"\nrate = 500\narrivals = \"constant\"\nstop = \"40ms\"\nwarmup = \"5ms\"\npath = \"/plaintext\"\nexpect_body = \"Hello, World!\"\n\
+         method = \"POST\"\nheaders = { X-It = \"is\" }\nbody = \"a b\"\nexpect_status = [200, 405]\npipeline = 2\nthreads = 2",
+        "protocol = \"http\"\nstop = \"40ms\"\nwarmup = \"5ms\"\nconnection = \"per-request\"",
+    ];
+    for load in loads {
+        let kind = if load.contains("pingpong") { "pingpong" } else { "http" };
+        let study = format!(
+            "question = \"?\"\n[subject]\ncommand = \"quintain serve {kind} --threads {{threads}} -p {{port}}\"\ncpus = 2\n[factors]\nthreads = [1]\n\
+             [trials]\nstop = {{ min = 2, max = 2 }}\n[load]\nclients = 2\nwindow = \"10ms\"\nshare_cpus = true\n{load}\n"
+        );
+        folder.write("mine.toml", &study);
+        let run = |threads: &str| {
+            let ran = folder.quintain(&["run", "mine.toml", "--set", threads, "--json"]);
+            let run = ran.json()["run"].clone();
+            (run["id"].as_str().unwrap().to_owned(), run["plan"]["points"][0]["load"].clone())
+        };
+        let ((one, wanted), (other, _)) = (run("factors.threads=1"), run("factors.threads=2"));
+        let found = folder.quintain(&["compare", &one, &other, "--json"]).expect(0).json();
+        let command = found["decide"]["command"].as_str().unwrap_or_else(|| panic!("{found}"));
+        let words = command.strip_prefix("quintain").unwrap();
+        let flags = "--max-pairs 10 --set load.share_cpus=true --json";
+        let ran = Ran::from(folder.shell(&format!("'{QUINTAIN}' {words} {flags}")).output().unwrap());
+        let made = &ran.json()["run"]["plan"]["points"][0]["load"];
+        for key in [
+            "protocol",
+            "clients",
+            "threads",
+            "arrivals",
+            "stop",
+            "warmup",
+            "pipeline",
+            "connection",
+            "backend",
+            "http",
+        ] {
+            assert_eq!(made[key], wanted[key], "{command}: {key}");
+        }
+        // The study that these flags print is the one that they run.
+        let printed =
+            folder.shell(&format!("'{QUINTAIN}' {words} {flags} --print-study > printed.toml")).status().unwrap();
+        assert!(printed.success(), "{command}");
+        let again = folder.quintain(&["run", "printed.toml", "--json"]);
+        assert_eq!(again.json()["run"]["plan"]["points"][0]["load"], *made, "{command}");
+    }
 }
 
 #[test]

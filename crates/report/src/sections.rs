@@ -52,7 +52,7 @@ const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
 
 /// What a comparison of two came to, for a pull request.
 pub(crate) fn short(findings: &Findings) -> Document {
-    let sections = [gate::section, warnings::section];
+    let sections = [gate::section, cpu_profiles::section, warnings::section];
     Document { sections: sections.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }
 }
 

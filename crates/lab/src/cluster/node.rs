@@ -12,11 +12,11 @@ use study::node::{BEAT, Hello, Order, SILENCE_MAX, Said, Serve, Stopped};
 use study::record::{BuildOutcome, NetworkCounters, Probe};
 use study::spec::LoadSpec;
 
+use crate::companion::{Ground, Kept};
 use crate::end::End;
 use crate::generator::Generator;
 use crate::lines::{Lines, Writer, parse};
 use crate::process::{Supervisor, wait_readable};
-use crate::server::Ground;
 use crate::spinner::Spinner;
 use crate::subject::{Seen, Subject};
 use crate::{build, clock, network};
@@ -44,7 +44,7 @@ pub fn serve(input: OwnedFd, output: OwnedFd, options: &Options, hello: Hello) -
     let supervisor = Supervisor::start(&options.exe)?;
     let lab = Lab::new(input, output)?;
     lab.say(&Said::Hello(Box::new(hello)));
-    let mut node = Node { lab, options, supervisor: &supervisor, spinner: None };
+    let mut node = Node { lab, options, supervisor: &supervisor, kept: Kept::default(), spinner: None };
     // Whatever ends it, the lab is gone.
     let Gone = node.work();
     Ok(())
@@ -57,6 +57,7 @@ struct Node<'a> {
     lab: Lab,
     options: &'a Options,
     supervisor: &'a Supervisor,
+    kept: Kept,
     /// With its CPUs.
     spinner: Option<(Spinner, Vec<u32>)>,
 }
@@ -105,8 +106,12 @@ impl Node<'_> {
     /// Runs a server until it is to be stopped.
     fn serve(&self, order: &Serve) -> Result<(), Gone> {
         let interrupted = || self.lab.is_gone();
-        let ground =
-            Ground { supervisor: self.supervisor, directory: &self.options.directory, interrupted: &interrupted };
+        let ground = Ground {
+            supervisor: self.supervisor,
+            kept: &self.kept,
+            directory: &self.options.directory,
+            interrupted: &interrupted,
+        };
         let mut known = Stopped::default();
         let mut subject = match Subject::start(order, ground, &mut known) {
             Ok(subject) => subject,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{alive, eventually, here, number_in, stand_in};
-use crate::process::{Child, Exit, Launch, Supervisor, command};
+use crate::process::{Child, Exit, Launch, Supervisor, command, hears_sigterm};
 use crate::ready::{self, NotReady};
 use study::words;
 
@@ -178,4 +178,19 @@ fn the_watchdog_kills_what_is_left_when_its_pipe_breaks() {
     assert_eq!(children[1].try_wait().unwrap(), None, "a group that had ended, so the number is somebody else's");
     children[1].kill().unwrap();
     children[1].wait().unwrap();
+}
+
+#[test]
+fn who_hears_sigterm() {
+    let proc = tempfile::tempdir().unwrap();
+    let status = |pid: u32, text: &str| {
+        std::fs::create_dir_all(proc.path().join(pid.to_string())).unwrap();
+        std::fs::write(proc.path().join(format!("{pid}/status")), text).unwrap();
+        hears_sigterm(proc.path(), pid)
+    };
+    assert!(!status(7, "Name:\tx\nNSpid:\t7\t1\nSigCgt:\t0000000100000000\n"));
+    assert!(status(8, "NSpid:\t8\t1\nSigCgt:\t0000000000004002\n"), "it has a handler");
+    assert!(status(9, "NSpid:\t1\nSigCgt:\t0000000000000000\n"), "not in a namespace of its own");
+    assert!(status(10, "NSpid:\t10\t11\nSigCgt:\t0000000000000000\n"), "not the first");
+    assert!(hears_sigterm(proc.path(), 99));
 }

@@ -10,6 +10,7 @@ use study::spec::{Arrivals, Protocol};
 use study::{Next, WarningKind};
 
 use super::{alive, eventually, here, number_in, options, plan, point, stand_in};
+use crate::companion::Kept;
 use crate::process::{Supervisor, command};
 use crate::trial::Trial;
 use crate::{Cause, Ended, Hooks, LabError, Options, Phase, Progress, build_all};
@@ -234,6 +235,7 @@ fn a_load_that_hangs_is_given_up() {
         revision: None,
         options: &options,
         supervisor: &supervisor,
+        kept: &Kept::default(),
         interrupted: &|| false,
         margin: Duration::from_millis(400),
         perf: None,

@@ -17,6 +17,7 @@ use study::words;
 use super::page::{Page, request};
 use super::trouble::{NotStarted, Trouble, excerpt};
 use crate::clock;
+use crate::container::Images;
 use crate::end::End;
 use crate::process::{Child, Supervisor};
 use crate::ready;
@@ -30,7 +31,13 @@ const CASE: Duration = Duration::from_secs(60);
 /// Where a server comes from.
 pub(super) enum Home<'a> {
     Running(SocketAddr),
-    Command { supervisor: &'a Supervisor, plan: &'a SubjectPlan, directory: PathBuf, interrupted: &'a dyn Fn() -> bool },
+    Command {
+        supervisor: &'a Supervisor,
+        images: Images,
+        plan: &'a SubjectPlan,
+        directory: PathBuf,
+        interrupted: &'a dyn Fn() -> bool,
+    },
 }
 
 impl Home<'_> {
@@ -175,7 +182,7 @@ impl Drop for Server<'_> {
 }
 
 fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), NotStarted> {
-    let Home::Command { supervisor, plan, directory, interrupted } = home else {
+    let Home::Command { supervisor, images, plan, directory, interrupted } = home else {
         return Err(NotStarted::Failed("the process of the server is not ours".to_owned()));
     };
     let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
@@ -183,7 +190,7 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     let words = words::arguments(&plan.command).map_err(|mistake| NotStarted::Failed(mistake.to_string()))?;
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let mut used = SubjectUse::default();
-    let container = crate::subject::container(plan.container.as_ref(), supervisor, &mut used);
+    let container = images.of(plan.container.as_ref(), supervisor, &mut used);
     let container = container.map_err(NotStarted::Unrunnable)?;
     let inside = plan.container.as_ref().and_then(|container| container.publish);
     let filling = crate::subject::Filling { address, inside, second_port, beside: &[] };
