@@ -329,7 +329,7 @@ fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunH
             ),
         },
         None if is_of_study && base.factors.keys().eq(head.factors.keys()) && base.factors != head.factors => {
-            suggest::points(&first.plan.study, base, head)
+            suggest::points(&first.plan, base, head)
         }
         None => none("they have no design point and load in common"),
     }

@@ -1,5 +1,6 @@
 //! The command that would decide what stored runs cannot: both sides in one run, block by block.
 
+use study::Plan;
 use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point};
 use study::record::Run;
 use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
@@ -49,15 +50,23 @@ pub(crate) fn commands(base: &Point, head: &Point) -> Suggestion {
     with_load(words.to_vec(), base, "build both first".to_owned())
 }
 
-/// Compares two design points of a study.
-pub(crate) fn points(study: &str, base: &Point, head: &Point) -> Suggestion {
+/// Compares two design points of a study, which had `plan` when `base` ran.
+pub(crate) fn points(plan: &Plan, base: &Point, head: &Point) -> Suggestion {
     let differing = base.factors.iter().filter(|(name, level)| head.factors.get(*name) != Some(level));
     let differing = differing.map(|(name, _)| name).collect::<Vec<_>>();
     let levels = |point: &Point| {
         let named = differing.iter().filter_map(|name| Some(format!("{name}={}", point.factors.get(*name)?)));
         named.collect::<Vec<_>>().join(",")
     };
-    let words = ["quintain", "compare", study].map(str::to_owned).into_iter().chain([levels(base), levels(head)]);
+    let words = ["quintain", "compare", &plan.study].map(str::to_owned).into_iter().chain([levels(base), levels(head)]);
+    // A level that came by `--set` is none of the study's own.
+    let sets = differing.iter().filter_map(|name| {
+        let [base, head] = [base, head].map(|point| point.factors.get(*name));
+        let (base, head) = base.zip(head)?;
+        let both = || ["--set".to_owned(), format!("{name}={base},{head}")];
+        (!plan.levels(name).contains(&head)).then(both)
+    });
+    let words = words.chain(sets.flatten());
     Suggestion { command: Some(join(&words.collect::<Vec<_>>())), note: String::new() }
 }
 
@@ -277,14 +286,19 @@ mod tests {
 
     #[test]
     fn two_points_of_a_study() {
-        let points = example::volley().0.plan.points;
-        let found = super::points("volley", &points[0], &points[4]);
+        let plan = example::volley().0.plan;
+        let points = &plan.points;
+        let found = super::points(&plan, &points[0], &points[4]);
         assert_eq!(found.command.as_deref(), Some("quintain compare volley server=c-epoll server=go"));
-        let found = super::points("volley", &points[0], &points[5]);
+        let found = super::points(&plan, &points[0], &points[5]);
         assert_eq!(
             found.command.as_deref(),
             Some("quintain compare volley clients=40,server=c-epoll clients=80,server=go")
         );
+        let mut other = points[0].clone();
+        other.factors.insert("clients".to_owned(), study::Level::Integer(7));
+        let found = super::points(&plan, &points[0], &other);
+        assert_eq!(found.command.as_deref(), Some("quintain compare volley clients=40 clients=7 --set clients=40,7"));
     }
 
     #[test]

@@ -132,19 +132,19 @@ fn the_command_that_would_decide_makes_the_same_load() {
     ];
     for load in loads {
         let kind = if load.contains("pingpong") { "pingpong" } else { "http" };
-        let study = format!(
-            "question = \"?\"\n[subject]\ncommand = \"quintain serve {kind} --threads {{threads}} -p {{port}}\"\ncpus = 2\n[factors]\nthreads = [1]\n\
-             [trials]\nstop = {{ min = 2, max = 2 }}\n[load]\nclients = 2\nwindow = \"10ms\"\nshare_cpus = true\n{load}\n"
-        );
-        folder.write("mine.toml", &study);
-        let run = |threads: &str| {
-            let ran = folder.quintain(&["run", "mine.toml", "--set", threads, "--json"]);
-            let run = ran.json()["run"].clone();
+        let run = |threads: u32| {
+            let study = format!(
+                "question = \"?\"\n[subject]\ncommand = \"quintain serve {kind} --threads {threads} -p {{port}}\"\ncpus = 2\n\
+                 [factors]\nclients = [2]\n[trials]\nstop = {{ min = 2, max = 2 }}\n[load]\nclients = \"{{clients}}\"\n\
+                 window = \"10ms\"\nshare_cpus = true\n{load}\n"
+            );
+            folder.write("mine.toml", &study);
+            let run = folder.quintain(&["run", "mine.toml", "--json"]).json()["run"].clone();
             (run["id"].as_str().unwrap().to_owned(), run["plan"]["points"][0]["load"].clone())
         };
-        let ((one, wanted), (other, _)) = (run("factors.threads=1"), run("factors.threads=2"));
+        let ((one, wanted), (other, _)) = (run(1), run(2));
         let found = folder.quintain(&["compare", &one, &other, "--json"]).expect(0).json();
-        let command = found["decide"]["command"].as_str().unwrap_or_else(|| panic!("{found}"));
+        let command = found["command"].as_str().unwrap_or_else(|| panic!("{found}"));
         let words = command.strip_prefix("quintain").unwrap();
         let flags = "--max-pairs 10 --set load.share_cpus=true --json";
         let ran = Ran::from(folder.shell(&format!("'{QUINTAIN}' {words} {flags}")).output().unwrap());
