@@ -491,6 +491,12 @@ fn carry_out(
     let opened = open(host_cpus.len() as u32, cluster.as_deref())?;
     let mut round = 0;
     let mut rebuild = |block: u32, plan: &Plan, options: &lab::Options| {
+        let are_here = trees.is_some() && options.cluster.is_none();
+        if let Some(program) = (are_here && block == 1).then(|| the_same_program(plan)).flatten() {
+            output::message(&format!(
+                "warning: `{program}` is the same in both revisions, byte for byte: the change does not reach it, or the builds share a directory and one took the other's output"
+            ));
+        }
         let Some((trees, every)) = trees.zip(args.rebuild_every) else { return Ok(()) };
         if !block.is_multiple_of(every) {
             return Ok(());
@@ -526,6 +532,17 @@ fn carry_out(
     }
     output::message(&format!("\n{}", run::where_it_is(&args.how, &carried.run)));
     run::exit(&carried)
+}
+
+/// The program of both sides, as their commands name it, if it is a file and the same one.
+fn the_same_program(plan: &Plan) -> Option<String> {
+    let program = |point: &study::Point| {
+        let program = study::words::split(&point.subject.command).ok()?.into_iter().next()?;
+        let path = Path::new(point.subject.directory.as_deref()?).join(&program);
+        Some((program.contains('/').then_some(program)?, std::fs::read(path).ok()?))
+    };
+    let [(program, base), (_, head)] = [plan.points.first().and_then(program)?, plan.points.get(1).and_then(program)?];
+    (base == head).then_some(program)
 }
 
 /// Builds both sides once more.

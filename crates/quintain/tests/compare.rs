@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::common::{Folder, Ran, eventually, processes_with};
+use crate::common::{Folder, QUINTAIN, Ran, eventually, processes_with};
 use serde_json::Value;
 
 const SERVER: &str = "quintain serve pingpong -p {port}";
-/// Ten pairs of short trials on whatever CPUs there are: a first look.
-const SHORT: [&str; 8] = ["--max-pairs", "10", "-d", "20ms", "--warmup", "5ms", "--set", "load.share_cpus=true"];
+/// Ten pairs of short trials on whatever CPUs there are, of so many requests: one of so much time has none where others have the CPU meanwhile.
+const SHORT: [&str; 8] =
+    ["--max-pairs", "10", "--warmup", "5ms", "--set", "load.stop.requests=100", "--set", "load.share_cpus=true"];
 
 fn compare(folder: &Folder, args: &[&str]) -> Ran {
     folder.quintain(&[&["compare"], args].concat())
@@ -27,6 +28,7 @@ fn git(folder: &Path, words: &[&str]) -> String {
 fn repository(folder: &Folder) {
     git(folder.path(), &["init", "--quiet", "--initial-branch", "main"]);
     folder.write(".gitignore", "*.db*\n*.lock\n*.out\n");
+    folder.write("server.sh", &format!("#!/bin/sh\nexec '{QUINTAIN}' serve pingpong \"$@\"\n"));
     for word in ["old", "new"] {
         folder.write("build.sh", &format!("echo {word} > built.out\n"));
         git(folder.path(), &["add", "."]);
@@ -81,6 +83,12 @@ fn two_revisions() {
     let question = ran.json()["run"]["plan"]["question"].as_str().unwrap().to_owned();
     assert!(question.starts_with("Is head (main, ") && question.contains("base (HEAD~1, "), "{question}");
     assert_eq!(git(folder.path(), &["worktree", "list"]).lines().count(), 1, "no worktree is left");
+    let is_said = "is the same in both revisions, byte for byte";
+    assert!(!ran.err.contains(is_said), "{}", ran.err);
+
+    let script = ["--build", "chmod +x server.sh", "--command", "./server.sh -p {port}", "pingpong://"];
+    let ran = compare(&folder, &[&revisions[..4], &script, &SHORT].concat());
+    assert!(ran.err.contains(&format!("warning: `./server.sh` {is_said}")), "{}", ran.err);
 }
 
 #[test]
@@ -125,7 +133,7 @@ fn killed_in_the_middle_it_leaves_nothing_and_goes_on() {
 fn two_levels_of_a_study() {
     let folder = Folder::new();
     let study = "question = \"?\"\n[subject]\ncommand = \"quintain serve pingpong --threads {threads} -p {port}\"\n[load]\nprotocol = \"pingpong\"\nclients = \"{clients}\"\n\
-                 share_cpus = true\nwarmup = \"5ms\"\nstop = \"20ms\"\nwindow = \"10ms\"\n[factors]\nthreads = [1, 2, 4]\nclients = [1, 4]\n";
+                 share_cpus = true\nwarmup = \"5ms\"\nstop = { requests = 100 }\nwindow = \"10ms\"\n[factors]\nthreads = [1, 2, 4]\nclients = [1, 4]\n";
     folder.write("mine.toml", study);
     let ran = compare(&folder, &["mine.toml", "threads=1", "threads=2", "--max-pairs", "10", "--json"]);
     agrees(&ran);
@@ -160,7 +168,7 @@ fn a_gate_in_a_study() {
     let folder = Folder::new();
     let study = "question = \"Is it worse?\"\n[subject.variants.old]\ncommand = \"quintain serve pingpong -p {port}\"\n\
                  [subject.variants.new]\ncommand = \"quintain serve pingpong -p {port}\"\n[load]\nprotocol = \"pingpong\"\nclients = 2\n\
-                 share_cpus = true\nwarmup = \"5ms\"\nstop = \"20ms\"\nwindow = \"10ms\"\n[factors]\nversion = [\"old\", \"new\"]\n\
+                 share_cpus = true\nwarmup = \"5ms\"\nstop = { requests = 100 }\nwindow = \"10ms\"\n[factors]\nversion = [\"old\", \"new\"]\n\
                  [gate]\nfail_if = \"latency_mean > 50 or throughput < 0.02\"\nundecided = \"fail\"\n[trials]\nstop = { max = 10 }\n";
     folder.write("gate.toml", study);
     let checked = folder.quintain(&["check", "gate.toml"]).expect(0).out;
