@@ -163,8 +163,9 @@ fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
     let [request] = http.requests.as_slice() else { return Err("it is a mix of requests") };
     let mut words = Vec::new();
     let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    let with_body = request.body.is_some();
-    if request.method != if with_body { "POST" } else { "GET" } {
+    // As `--body` has it; that of a file is a key, which says nothing of the method.
+    let unsaid = if matches!(request.body, Some(BodyPlan::Text(_))) { "POST" } else { "GET" };
+    if request.method != unsaid {
         flag("-X", request.method.clone());
     }
     for (name, value) in &request.headers {

@@ -515,7 +515,7 @@ pub(crate) struct CompareArgs {
     /// Open loop: offered rate over all connections, requests per second (`50k`)
     #[arg(short = 'R', long, value_name = "RATE", help_heading = LOAD_OF_PAIRS)]
     pub(crate) rate: Option<String>,
-    /// Method of HTTP requests
+    /// Method of HTTP requests [default: GET; POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD", help_heading = LOAD_OF_PAIRS)]
     pub(crate) method: Option<String>,
     /// Header, `Name: value`; repeatable

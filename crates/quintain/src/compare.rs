@@ -185,7 +185,7 @@ fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], m
         ("threads", given(&args.threads)),
         ("rate", given(&args.rate)),
         ("path", path.as_deref().and_then(text)),
-        ("method", args.method.as_deref().and_then(text)),
+        ("method", args.method.as_deref().or(args.body.as_ref().map(|_| "POST")).and_then(text)),
         ("headers", (!headers.is_empty()).then_some(Value::Table(headers))),
         ("body", args.body.as_deref().and_then(text)),
         ("pipeline", given(&args.pipeline)),
