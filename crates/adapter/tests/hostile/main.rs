@@ -18,10 +18,17 @@ fn metrics(adapter: &Adapter) -> String {
     adapter.running.as_ref().unwrap().metrics()
 }
 
+/// An adapter counts what it refuses after the other side has been told, or has gone.
 #[track_caller]
 fn counted(adapter: &Adapter, line: &str) {
-    let metrics = metrics(adapter);
-    assert!(metrics.lines().any(|known| known.strip_prefix("quintain_adapter_") == Some(line)), "{line}\n{metrics}");
+    let is_there = |metrics: &str| metrics.lines().any(|known| known.strip_prefix("quintain_adapter_") == Some(line));
+    for _ in 0..250 {
+        if is_there(&metrics(adapter)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{line}\n{}", metrics(adapter));
 }
 
 /// An adapter before a service that answers JSON requests with themselves.

@@ -182,7 +182,7 @@ fn whatever_two_runs_are_they_are_shown() {
     check(
         &other_level,
         "a and b, side by side; one revision, aaa",
-        Some("quintain compare volley server=c-epoll server=go"),
+        Some("quintain compare volley server=c-epoll server=go --set server=c-epoll,go"),
         "",
     );
     let elsewhere = |run: &mut Run| {
