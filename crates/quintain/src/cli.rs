@@ -1030,8 +1030,9 @@ pub(crate) struct ServeHttpArgs {
     verbosity quit, mg ms md ma mn me\nRESP: GET SET SETEX PSETEX SETNX GETSET GETDEL GETEX APPEND STRLEN INCR DECR INCRBY DECRBY DEL UNLINK \
     MGET MSET EXISTS TYPE TOUCH SCAN EXPIRE PEXPIRE EXPIREAT PEXPIREAT EXPIRETIME PEXPIRETIME TTL PTTL PERSIST MULTI EXEC DISCARD WATCH \
     UNWATCH PING ECHO FLUSHALL FLUSHDB INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT RESET\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
-    Its own memory stays below --maxmem, 4 MiB and 16 KiB a connection, and what values over 16 KiB \
-    and transactions take that are on their way.\n\n\
+    Memory in all: --maxmem, 4 MiB, 16 KiB per connection, and the larger of --maxmem / 8 and four of the largest items \
+    for values over 16 KiB in flight. A value beyond that is refused with SERVER_ERROR out of memory (RESP: OOM, HTTP: 503); \
+    a large answer waits.\n\n\
     SIGTERM drains: stop accepting, answer pending requests, close. A second SIGTERM exits immediately."
 )]
 pub(crate) struct ServeCacheArgs {

@@ -212,3 +212,40 @@ fn what_is_wrong_with_a_trace_is_told_with_its_place() {
         assert!(ran.err.contains(words), "{flags:?}: {}", ran.err);
     }
 }
+
+/// Anonymous memory of the server, in bytes.
+fn anonymous_bytes(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn large_values_in_flight_stay_within_the_documented_memory() {
+    const CLIENTS: u64 = 300;
+    let server = Server::start(&["cache", "--maxmem", "16MB"]);
+    let value = vec![b'v'; 800_000];
+    for is_whole in [true, false] {
+        let mut clients = (0..CLIENTS).map(|_| connect(&server)).collect::<Vec<_>>();
+        for (key, client) in clients.iter_mut().enumerate() {
+            client.write_all(format!("set k{key} 0 0 800000\r\n").as_bytes()).unwrap();
+            client.write_all(&value[..if is_whole { value.len() } else { value.len() / 2 }]).unwrap();
+        }
+        if is_whole {
+            for client in &mut clients {
+                client.write_all(b"\r\n").unwrap();
+                let mut line = String::new();
+                BufReader::new(client).read_line(&mut line).unwrap();
+                assert!(
+                    ["STORED\r\n", "SERVER_ERROR out of memory storing object\r\n"].contains(&line.as_str()),
+                    "{line}"
+                );
+            }
+        }
+        // What `quintain serve cache --help` says: the cap, 4 MiB, four of the largest values, 16 KiB per connection.
+        let documented = 16_000_000 + (4 << 20) + 4 * ((1 << 20) + 250) + CLIENTS * (16 << 10);
+        let used = anonymous_bytes(&server);
+        assert!(used <= documented, "{used} of {documented} bytes, whole: {is_whole}");
+    }
+    drop(server);
+}

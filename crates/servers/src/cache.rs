@@ -25,6 +25,7 @@ mod executor;
 mod facts;
 mod glob;
 mod http;
+mod in_flight;
 mod memcached;
 mod resp;
 mod transaction;
@@ -41,6 +42,7 @@ use wire::{http1, memcached as text, resp as redis};
 
 use self::connection::{CloseState, Connection, Speech};
 use self::executor::Executor;
+use self::in_flight::InFlight;
 use self::transaction::Turn;
 use crate::pool::{Handler, Next};
 use crate::timers::{NEVER, Timers};
@@ -51,6 +53,10 @@ const OUT_BYTES_MAX: usize = 32 << 10;
 const PIECE_BYTES: usize = 64 << 10;
 /// A connection whose answers wait is not read from once it has so much to be served.
 const INPUT_BYTES_MAX: usize = 16 << 10;
+/// Values in flight have at least this many times the memory of the largest request.
+const LARGEST_REQUESTS_IN_FLIGHT: usize = 4;
+/// How often a connection that waits for memory is served again, ns.
+const MEMORY_RETRY_NS: Nanos = 1_000_000;
 /// A buffer for input beyond this is not kept once it is empty.
 const INPUT_KEPT_BYTES: usize = 4 << 10;
 /// How long a server that ends waits for requests that may be under way to it, ns.
@@ -149,6 +155,8 @@ impl Counters {
 /// What the threads of one cache server have in common.
 pub struct CacheShared {
     cache: Cache,
+    /// Memory of unfinished requests and unsent answers over all connections.
+    in_flight: InFlight,
     config: cache::Config,
     protocol: CacheProtocol,
     limits: CacheLimits,
@@ -191,6 +199,7 @@ impl CacheShared {
     ) -> Result<Self, cache::ConfigError> {
         let cache = Cache::new(config.clone())?;
         let (key_bytes, value_bytes) = (cache.key_bytes_max(), cache.value_bytes_max());
+        let in_flight_bytes = (config.capacity_bytes / 8) as usize;
         Ok(Self {
             protocol,
             limits,
@@ -221,6 +230,7 @@ impl CacheShared {
                 headers: 100,
             },
             targets: wire::cache_http::Limits { key_bytes, value_bytes },
+            in_flight: InFlight::new(in_flight_bytes.max(LARGEST_REQUESTS_IN_FLIGHT * (key_bytes + value_bytes))),
             cache,
             config,
         })
@@ -247,6 +257,8 @@ pub struct CacheServer {
     core: Executor,
     connections: Vec<Connection>,
     timers: Timers,
+    /// Connections whose next answer waits until less is in flight.
+    waiting: Vec<Conn>,
     open: usize,
     /// The time when this turn began.
     now: Nanos,
@@ -261,6 +273,7 @@ impl CacheServer {
             core: Executor::new(shared, thread as usize),
             connections: Vec::new(),
             timers: Timers::default(),
+            waiting: Vec::new(),
             open: 0,
             now: 0,
             ending: None,
@@ -281,9 +294,11 @@ impl CacheServer {
         } else {
             input.drain(..used);
         }
-        if !input.is_empty() || input.capacity() <= INPUT_KEPT_BYTES {
-            connection.input = input;
+        if input.capacity() > INPUT_KEPT_BYTES.max(4 * input.len()) {
+            // The buffer of a large value that is complete.
+            input.shrink_to_fit();
         }
+        connection.input = input;
     }
 
     /// Takes what came behind an answer that has left.
@@ -291,6 +306,27 @@ impl CacheServer {
         let connection = &self.connections[slot];
         if connection.takes() && (!connection.input.is_empty() || connection.rest.is_some()) {
             self.take_input(slot);
+        }
+    }
+
+    /// Serves a connection on whose answers have left, or for whose next answer there may be memory.
+    fn unblock<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.connections[conn.index()];
+        (connection.blocked, connection.lacks_memory) = (false, false);
+        self.go_on(conn.index());
+        self.settle(driver, conn);
+    }
+
+    /// Serves the connections on that wait for memory, if there is some.
+    fn retry_waiting<D: Driver>(&mut self, driver: &mut D) {
+        if self.core.shared.in_flight.is_exhausted() {
+            return;
+        }
+        for conn in std::mem::take(&mut self.waiting) {
+            let connection = &self.connections[conn.index()];
+            if connection.conn == Some(conn) && connection.lacks_memory && !connection.is_over() {
+                self.unblock(driver, conn);
+            }
         }
     }
 
@@ -310,9 +346,9 @@ impl CacheServer {
                     return self.undeliverable(driver, conn, error);
                 }
             } else {
-                // Its memory goes with it, and ends with it.
                 connection.unsent = std::mem::take(out);
                 connection.unsent_from = 0;
+                self.core.shared.in_flight.set(&mut connection.unsent_reserved, connection.unsent.len());
             }
         }
         if !connection.unsent.is_empty() {
@@ -320,7 +356,11 @@ impl CacheServer {
         }
         if connection.blocked && !connection.is_over() {
             connection.deadline = self.now.saturating_add(limits.send_ns);
-            driver.notify_when_sent(conn);
+            if connection.lacks_memory {
+                self.waiting.push(conn);
+            } else {
+                driver.notify_when_sent(conn);
+            }
         } else {
             match connection.over {
                 CloseState::No if connection.end_received => return self.close(driver, conn),
@@ -366,6 +406,7 @@ impl CacheServer {
         connection.unsent_from = to;
         if to == connection.unsent.len() {
             connection.unsent = Vec::new();
+            self.core.shared.in_flight.set(&mut connection.unsent_reserved, 0);
         }
         connection.blocked = true;
         match sent {
@@ -503,6 +544,7 @@ impl Handler for CacheServer {
             }
         } else {
             connection.keep(bytes);
+            connection.lacks = connection.lacks.saturating_sub(bytes.len());
             // A request that is known to lack more is not looked at again.
             if connection.lacks == 0 {
                 self.take_input(slot);
@@ -518,10 +560,8 @@ impl Handler for CacheServer {
         if !connection.unsent.is_empty() {
             return self.send_piece(driver, conn);
         }
-        if connection.blocked {
-            connection.blocked = false;
-            self.go_on(slot);
-            self.settle(driver, conn);
+        if connection.blocked && !connection.lacks_memory {
+            self.unblock(driver, conn);
         }
     }
 
@@ -535,6 +575,9 @@ impl Handler for CacheServer {
 
     fn closed(&mut self, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
+        let in_flight = &self.core.shared.in_flight;
+        in_flight.set(&mut connection.input_reserved, 0);
+        in_flight.set(&mut connection.unsent_reserved, 0);
         let mut input = std::mem::take(&mut connection.input);
         input.clear();
         if input.capacity() > INPUT_KEPT_BYTES {
@@ -555,6 +598,12 @@ impl Handler for CacheServer {
             }
         }
         let mut wake = self.timers.next().unwrap_or(NEVER);
+        if !self.waiting.is_empty() {
+            self.retry_waiting(driver);
+        }
+        if !self.waiting.is_empty() {
+            wake = wake.min(self.now.saturating_add(MEMORY_RETRY_NS));
+        }
         match self.ending {
             Some(at) if at <= self.now => self.close_idle(driver),
             Some(at) => wake = wake.min(at),

@@ -21,14 +21,21 @@ pub(super) struct Connection {
     pub(super) input: Vec<u8>,
     /// How many more bytes of input are needed at least before it is worth reading again.
     pub(super) lacks: usize,
+    /// Bytes of the request that `input` begins, as far as it says how long it is; 0 if it is short.
+    pub(super) unfinished: usize,
     /// A long answer, of which the bytes from `unsent_from` on were not handed over.
     pub(super) unsent: Vec<u8>,
     pub(super) unsent_from: usize,
+    /// What `input` and `unsent` hold of the memory for values in flight, see `InFlight`.
+    pub(super) input_reserved: usize,
+    pub(super) unsent_reserved: usize,
     /// Keys of a request that were not looked up yet.
     pub(super) rest: Option<Box<PendingMultiGet>>,
     pub(super) over: CloseState,
     /// Nothing is taken until what was sent has left.
     pub(super) blocked: bool,
+    /// With `blocked`: what it waits for is memory for the next answer.
+    pub(super) lacks_memory: bool,
     /// Nothing is read, as `input` is full.
     pub(super) paused: bool,
     /// The client sends no more.
@@ -147,11 +154,15 @@ impl Connection {
             deadline: NEVER,
             input: Vec::new(),
             lacks: 0,
+            unfinished: 0,
             unsent: Vec::new(),
             unsent_from: 0,
+            input_reserved: 0,
+            unsent_reserved: 0,
             rest: None,
             over: CloseState::No,
             blocked: false,
+            lacks_memory: false,
             paused: false,
             end_received: false,
         }
@@ -177,6 +188,5 @@ impl Connection {
             self.input.reserve_exact(wanted);
         }
         self.input.extend_from_slice(bytes);
-        self.lacks = self.lacks.saturating_sub(bytes.len());
     }
 }

@@ -10,7 +10,7 @@ use wire::detect::{Detected, detect};
 
 use super::connection::{CloseState, Connection, RestKind, Speech};
 use super::transaction::{self, Turn};
-use super::{CacheProtocol, CacheShared, OUT_BYTES_MAX, PIECE_BYTES};
+use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES, resp};
 
 /// What carries requests out.
 #[derive(Debug)]
@@ -112,13 +112,16 @@ impl Executor {
             }
         }
         self.turn = own;
+        if connection.input_reserved != 0 && connection.unfinished == 0 {
+            self.shared.in_flight.set(&mut connection.input_reserved, 0);
+        }
         used
     }
 
     /// The same up to the next `EXEC`.
     #[inline]
     fn take_some(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        connection.lacks = 0;
+        (connection.lacks, connection.unfinished) = (0, 0);
         if connection.rest.is_some() && !self.take_rest(connection) {
             return 0;
         }
@@ -128,6 +131,28 @@ impl Executor {
             Speech::Http(_) => self.take_http(connection, bytes),
             Speech::Unknown => self.take_first(connection, bytes),
         }
+    }
+
+    /// Reserves memory for the request that `connection` has received a part of; false if there is none.
+    #[inline]
+    pub(super) fn reserve(&self, connection: &mut Connection, bytes: usize) -> bool {
+        if bytes <= INPUT_BYTES_MAX {
+            return true;
+        }
+        connection.unfinished = bytes;
+        self.shared.in_flight.try_set(&mut connection.input_reserved, bytes)
+    }
+
+    /// Whether the value of `key` must not be copied now: it is large, and too much is in flight.
+    #[inline]
+    pub(super) fn lacks_memory_for(&self, key: &[u8]) -> bool {
+        self.shared.in_flight.is_exhausted() && self.is_large(key)
+    }
+
+    #[cold]
+    pub(super) fn is_large(&self, key: &[u8]) -> bool {
+        let cache = &self.shared.cache;
+        cache.peek(key, cache.hash(key), self.now_ms, |item| item.value.len()) > Some(PIECE_BYTES)
     }
 
     /// Whether answers have to leave before more are made.
@@ -177,7 +202,14 @@ impl Executor {
                 connection.rest = Some(rest);
                 return false;
             }
+            let from = rest.from;
             let Some(key) = rest.next() else { break };
+            if self.lacks_memory_for(key) {
+                rest.from = from;
+                (connection.blocked, connection.lacks_memory) = (true, true);
+                connection.rest = Some(rest);
+                return false;
+            }
             match kind {
                 RestKind::Memcached { with_cas, touch } => self.text_value(key, with_cas, touch),
                 RestKind::Redis(version) => self.redis_value(key, version),
@@ -197,6 +229,18 @@ impl Executor {
             }
             Speech::Redis(_) => self.out.extend_from_slice(b"-ERR the rest of the request did not come\r\n"),
             Speech::Http(_) => self.http_failure(408, "the rest of the request did not come", false, false),
+            Speech::Unknown => {}
+        }
+        connection.over = CloseState::Answered { linger: true };
+    }
+
+    /// Answers that there is no memory for the request, and ends the connection, as the rest of it will still come.
+    #[cold]
+    pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
+        match &connection.speech {
+            Speech::Memcached(_) => self.out.extend_from_slice(b"SERVER_ERROR out of memory reading request\r\n"),
+            Speech::Redis(_) => self.out.extend_from_slice(resp::OUT_OF_MEMORY),
+            Speech::Http(_) => self.http_failure(503, "out of memory", false, false),
             Speech::Unknown => {}
         }
         connection.over = CloseState::Answered { linger: true };

@@ -66,6 +66,10 @@ impl Executor {
                 Ok(None) => {
                     http.parse_at = 2 * rest.len();
                     http.seen = rest.len();
+                    if !self.reserve(connection, rest.len()) {
+                        self.out_of_memory(connection);
+                        return bytes.len();
+                    }
                     break;
                 }
                 Err(error) => {
@@ -83,6 +87,9 @@ impl Executor {
                 self.http_outdate(&request);
             }
             match parsed {
+                Ok(Operation::Get { key, head: false }) if self.lacks_memory_for_encoded(key) => {
+                    self.http_failure(503, "out of memory", on, false);
+                }
                 Ok(operation) => self.http_answer(operation, goes),
                 // A client that waits to be told to go on is told the end instead; whether the body still comes cannot be known.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
@@ -114,6 +121,10 @@ impl Executor {
             let key = plain(key, first);
             shared.cache.outdate(key, shared.cache.hash(key), *now_ms);
         }
+    }
+
+    fn lacks_memory_for_encoded(&self, key: Encoded<'_>) -> bool {
+        self.shared.in_flight.is_exhausted() && self.is_large(plain(key, &mut Vec::new()))
     }
 
     fn http_answer(&mut self, operation: Operation<'_>, goes: Goes) {

@@ -30,14 +30,27 @@ impl Executor {
     /// Takes commands from `bytes`; how many of them were used.
     #[inline]
     pub(super) fn take_memcached(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let Speech::Memcached(reader) = &mut connection.speech else { return 0 };
         let mut at = 0;
         while at < bytes.len() {
             if self.is_full() {
                 connection.blocked = true;
                 break;
             }
-            match reader.read(&bytes[at..]) {
+            let Speech::Memcached(reader) = &mut connection.speech else { break };
+            let mut read = reader.read(&bytes[at..]);
+            if let Read::Need { used, more } = read
+                && !self.reserve(connection, bytes.len() - at - used + more)
+                && let Speech::Memcached(reader) = &mut connection.speech
+            {
+                at += used;
+                let Some(refused) = reader.refuse_unfinished(&bytes[at..]) else {
+                    self.out_of_memory(connection);
+                    return bytes.len();
+                };
+                read = refused;
+                connection.unfinished = 0;
+            }
+            match read {
                 Read::Command { used, command } => {
                     at += used;
                     match command {
@@ -84,11 +97,14 @@ impl Executor {
     /// Answers `get` and its like; the keys that are left when answers have to leave first.
     #[inline]
     fn text_get(&mut self, get: Get<'_>) -> Option<Box<PendingMultiGet>> {
+        let kind = RestKind::Memcached { with_cas: get.with_cas, touch: get.touch };
         let mut keys = get.keys;
         while let Some(key) = keys.next() {
+            if self.lacks_memory_for(key) {
+                return Some(PendingMultiGet::of(kind, std::iter::once(key).chain(keys)));
+            }
             self.text_value(key, get.with_cas, get.touch);
             if self.is_full() {
-                let kind = RestKind::Memcached { with_cas: get.with_cas, touch: get.touch };
                 let rest = PendingMultiGet::of(kind, keys);
                 if rest.keys.is_empty() {
                     break;
@@ -259,14 +275,17 @@ impl Executor {
         if flags.has(b'l') && !self.shared.config.access_times {
             return self.out.extend_from_slice(NOT_KEPT);
         }
+        let mut room = [0; KEY_ROOM];
+        let name = decoded(key, &flags, &mut room);
+        if flags.has(b'v') && self.lacks_memory_for(name) {
+            return self.out.extend_from_slice(b"SERVER_ERROR out of memory writing get response\r\n");
+        }
         let times = Times { of: self, may_expire: flags.has(b'T') || flags.has(b'N') };
         let recache_ms = flags.expiry(b'R').map_or(0, |expiry| times.of.expires_ms(expiry));
         let (touched, vivified) = times.of_flags(&flags);
         let is_peek = flags.has(b'u');
         let Self { shared, out, now_ms, .. } = self;
         let now_ms = *now_ms;
-        let mut room = [0; KEY_ROOM];
-        let name = decoded(key, &flags, &mut room);
         let mut held = shared.cache.hold(name, shared.cache.hash(name));
         let mut is_new = false;
         if vivified.is_some() && held.peek(now_ms, |_| ()).is_none() {

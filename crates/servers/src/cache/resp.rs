@@ -17,6 +17,7 @@ const SYNTAX: &[u8] = b"-ERR syntax error\r\n";
 const NOT_AN_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n";
 const OVERFLOW: &[u8] = b"-ERR increment or decrement would overflow\r\n";
 pub(super) const OK: &[u8] = b"+OK\r\n";
+pub(super) const OUT_OF_MEMORY: &[u8] = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 /// Keys that one `SCAN` looks at, whatever `COUNT` says.
 const SCAN_MAX: u32 = 1000;
 
@@ -55,7 +56,18 @@ impl Executor {
                     let id = connection.conn.map_or(0, |conn| conn.index() as u64 + 1);
                     match request.command() {
                         Ok(Name::Get) if transactions.open.is_none() => {
-                            self.redis_value(request.argument(1), *version);
+                            let key = request.argument(1);
+                            if self.lacks_memory_for(key) {
+                                let keys = std::iter::once(key);
+                                connection.rest = Some(PendingMultiGet::of(RestKind::Redis(*version), keys));
+                                connection.blocked = true;
+                                break;
+                            }
+                            self.redis_value(key, *version);
+                        }
+                        Ok(Name::Getdel | Name::Getex | Name::Getset) if self.lacks_memory_for(request.argument(1)) => {
+                            transactions.fail();
+                            self.out.extend_from_slice(OUT_OF_MEMORY);
                         }
                         Ok(name) if let Some(text) = wrong_subcommand(name, &request) => {
                             transactions.fail();
@@ -94,6 +106,10 @@ impl Executor {
                 Read::Need { used, more } => {
                     at += used;
                     connection.lacks = more;
+                    if !self.reserve(connection, bytes.len() - at + more) {
+                        self.out_of_memory(connection);
+                        return bytes.len();
+                    }
                     break;
                 }
                 Read::Refused { used, refusal } => {
@@ -184,6 +200,10 @@ impl Executor {
                 compose_array(&mut self.out, request.count() - 1);
                 let mut keys = request.arguments().skip(1);
                 while let Some(key) = keys.next() {
+                    if self.lacks_memory_for(key) {
+                        let keys = std::iter::once(key).chain(keys);
+                        return After::PendingMultiGet(PendingMultiGet::of(RestKind::Redis(*state.version), keys));
+                    }
                     self.redis_value(key, *state.version);
                     if self.is_full() {
                         let rest = PendingMultiGet::of(RestKind::Redis(*state.version), keys);
@@ -683,9 +703,7 @@ impl Executor {
     #[cold]
     fn redis_refuse(&mut self, refusal: &Refusal) {
         match refusal {
-            Refusal::Full { .. } => {
-                compose_error(&mut self.out, "OOM command not allowed when used memory > 'maxmemory'.")
-            }
+            Refusal::Full { .. } => self.out.extend_from_slice(OUT_OF_MEMORY),
             other => compose_error(&mut self.out, &format!("ERR {other}")),
         }
     }

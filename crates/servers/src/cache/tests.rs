@@ -605,6 +605,74 @@ fn a_value_over_the_limit_drops_the_older_one() {
     assert_eq!(world.server.core.shared.cache().stats().refused, 6);
 }
 
+/// A cache for values of 800 kB of which four may be in flight.
+fn world_of_large_values() -> (World, Vec<u8>) {
+    let config = cache::Config { value_bytes_max: 1 << 20, ..cache::Config::new(16 << 20) };
+    (World::with(config, CacheProtocol::Auto, CacheLimits::DEFAULT), vec![b'v'; 800_000])
+}
+
+#[test]
+fn refuses_values_beyond_the_memory_in_flight() {
+    let (mut world, value) = world_of_large_values();
+    let begin = |key: usize| [format!("set k{key} 0 0 800000\r\n").as_bytes(), &value[..700_000]].concat();
+    let rest = [&value[700_000..], b"\r\nmn\r\n"].concat();
+    let clients = (0..40)
+        .map(|key| world.client(vec![Step::Send(key as Nanos * MS, begin(key)), Step::Send(S, rest.clone())]))
+        .collect::<Vec<_>>();
+    world.run(S / 2);
+    let shared = Arc::clone(&world.server.core.shared);
+    let reserved = shared.in_flight.bytes();
+    assert!((4 * 800_000..=shared.in_flight.max()).contains(&reserved), "{reserved}");
+    let held: usize = world.server.connections.iter().map(|connection| connection.input.capacity()).sum();
+    assert!(held <= shared.in_flight.max() + 40 * INPUT_KEPT_BYTES, "{held}");
+    world.run(2 * S);
+    let said = clients.iter().map(|client| String::from_utf8(client.borrow().bytes.clone()).unwrap());
+    let said = said.collect::<Vec<_>>();
+    let stored = said.iter().filter(|said| *said == "STORED\r\nMN\r\n").count();
+    let refused = said.iter().filter(|said| *said == "SERVER_ERROR out of memory storing object\r\nMN\r\n").count();
+    assert_eq!((stored, refused), (5, 35), "{said:?}");
+    assert_eq!(shared.in_flight.bytes(), 0, "all is complete");
+    assert_eq!(world.say(b"set k9 0 0 1\r\n1\r\nget k9\r\n"), b"STORED\r\nVALUE k9 0 1\r\n1\r\nEND\r\n");
+}
+
+#[test]
+fn value_refused_for_memory_drops_the_older_one_and_honours_noreply() {
+    let (mut world, value) = world_of_large_values();
+    for key in 0..5 {
+        world.client(vec![Step::Send(0, format!("set k{key} 0 0 800000\r\nv").into_bytes())]);
+    }
+    world.run(MS);
+    let asked = [b"set a 0 0 1\r\n1\r\nset a 0 0 800000 noreply\r\n", value.as_slice(), b"\r\nget a\r\n"].concat();
+    assert_eq!(String::from_utf8(world.say(&asked)).unwrap(), "STORED\r\nEND\r\n");
+    let asked = [b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$800000\r\n", value.as_slice(), b"\r\n"].concat();
+    assert!(show(&world.say(&asked)).starts_with("-OOM command not allowed"));
+    world.run(40 * S);
+    let in_flight = world.server.core.shared.in_flight.bytes();
+    assert_eq!(in_flight, 0, "requests that stopped have timed out");
+}
+
+#[test]
+fn large_answers_wait_for_clients_that_do_not_read() {
+    let (mut world, value) = world_of_large_values();
+    let set = [b"set k 0 0 800000\r\n", value.as_slice(), b"\r\nset s 0 0 1\r\n1\r\n"].concat();
+    assert_eq!(world.say(&set), b"STORED\r\nSTORED\r\n");
+    let stalled = (0..30)
+        .map(|_| world.client(vec![Step::Stall(0, 10 * S), Step::Send(0, b"get k\r\n".to_vec())]))
+        .collect::<Vec<_>>();
+    let other = world.client(vec![Step::Send(S, b"get s\r\nget k\r\n".to_vec())]);
+    world.run(5 * S);
+    let held: usize = world.server.connections.iter().map(|connection| connection.unsent.capacity()).sum();
+    assert!(held <= world.server.core.shared.in_flight.max() + value.len() + 64, "{held}");
+    assert_eq!(show(&other.borrow().bytes), "VALUE s 0 1\\r\\n1\\r\\nEND\\r\\n", "small answers go on");
+    world.run(20 * S);
+    let answer = [b"VALUE k 0 800000\r\n", value.as_slice(), b"\r\nEND\r\n"].concat();
+    for client in &stalled {
+        assert!(client.borrow().bytes == answer, "{} bytes", client.borrow().bytes.len());
+    }
+    assert!(other.borrow().bytes.ends_with(&answer));
+    assert_eq!(world.server.core.shared.in_flight.bytes(), 0);
+}
+
 #[test]
 fn large_values_go_through_whole() {
     let config = cache::Config { value_bytes_max: 1 << 20, ..config() };

@@ -214,6 +214,9 @@ pub enum Refusal {
     /// A value over the limit.
     #[error("a value over the limit")]
     TooLarge,
+    /// A value for which the server has no memory now.
+    #[error("out of memory")]
+    OutOfMemory,
     /// A block that is not followed by CRLF.
     #[error("a data block that does not match its length")]
     BadChunk,
@@ -269,6 +272,7 @@ impl Refusal {
             Refusal::BadLine => b"CLIENT_ERROR bad command line format\r\n",
             Refusal::LineTooLong => b"CLIENT_ERROR line too long\r\n",
             Refusal::TooLarge => b"SERVER_ERROR object too large for cache\r\n",
+            Refusal::OutOfMemory => b"SERVER_ERROR out of memory storing object\r\n",
             Refusal::BadChunk => b"CLIENT_ERROR bad data chunk\r\n",
             Refusal::BadExptime => b"CLIENT_ERROR invalid exptime argument\r\n",
             Refusal::BadDelta => b"CLIENT_ERROR invalid numeric delta argument\r\n",
@@ -294,6 +298,7 @@ impl Refusal {
             Refusal::BadLine => "bad-line",
             Refusal::LineTooLong => "line-too-long",
             Refusal::TooLarge => "too-large",
+            Refusal::OutOfMemory => "out-of-memory",
             Refusal::BadChunk => "bad-chunk",
             Refusal::BadExptime => "bad-exptime",
             Refusal::BadDelta => "bad-delta",
@@ -434,6 +439,26 @@ impl RequestReader {
         if let State::Stream { left } = self.state {
             self.state = State::Swallow { left: (left as u64).saturating_add(2) };
         }
+    }
+
+    /// Refuses the unfinished block that begins `bytes` and skips what is missing of it. Call it after [`Read::Need`]
+    /// with the same bytes when the server has no memory for the value. `None` if no block is unfinished.
+    pub fn refuse_unfinished<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
+        let State::Block { total } = self.state else { return None };
+        let line = &bytes[..memchr::memchr(b'\n', bytes)?];
+        let Line::Command(Command::Store(store)) = parse_line(line.strip_suffix(b"\r").unwrap_or(line), &self.limits)
+        else {
+            return None;
+        };
+        self.state = State::Swallow { left: (total - bytes.len()) as u64 };
+        let is_base64 = store.meta.is_some_and(|flags| flags.has(b'b'));
+        Some(Read::Refused {
+            used: bytes.len(),
+            refusal: Refusal::OutOfMemory,
+            noreply: store.noreply,
+            close: false,
+            outdated: (store.verb == Verb::Set).then_some(Outdated { key: store.key, is_base64 }),
+        })
     }
 
     /// `get key\r\n`.
