@@ -235,6 +235,7 @@ fn start_with(
         learned_max: config.limits.listeners + config.consuming.len(),
         local: config.local,
         unread_codings: Mutex::default(),
+        unlisted: Mutex::default(),
         silent_peers: Mutex::default(),
     });
     let no_threads = "cannot start threads for connections";

@@ -12,7 +12,7 @@ use crate::config::Limits;
 use crate::dial::Dial;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
-use crate::metrics::count;
+use crate::metrics::{Skip, count};
 use crate::pool::Pool;
 use crate::watch::Watch;
 
@@ -22,6 +22,10 @@ const LEFT_ALONE: Duration = Duration::from_secs(10);
 /// So many encodings of bodies that are not read are told, each no longer than this: their names are whoever's who sends them.
 const CODINGS_MAX: usize = 16;
 const CODING_MAX_BYTES: usize = 64;
+
+/// Most operations outside of the contract that are reported, and the longest name of one in bytes.
+const UNLISTED_MAX: usize = 64;
+const UNLISTED_MAX_BYTES: usize = 200;
 
 /// What all tasks of an adapter share.
 pub(crate) struct App {
@@ -40,6 +44,8 @@ pub(crate) struct App {
     pub(crate) local: std::net::IpAddr,
     /// Encodings of bodies that are not read, and were told.
     pub(crate) unread_codings: Mutex<HashSet<String>>,
+    /// Operations outside of the contract that were reported: the service and the name.
+    pub(crate) unlisted: Mutex<HashSet<(String, String)>>,
     /// Adapters that did not answer in time, and since when.
     pub(crate) silent_peers: Mutex<HashMap<String, Instant>>,
 }
@@ -92,6 +98,19 @@ impl App {
                  `limits.listeners` above {}, or route the party through `proxy`",
                 self.limits.listeners
             ));
+        }
+    }
+
+    /// Counts a call that the contract does not list, and reports the first one of each operation.
+    pub(crate) fn unlisted(&self, service: &str, operation: &str) {
+        self.watch.metrics.skip(Skip::Unlisted);
+        if operation.len() > UNLISTED_MAX_BYTES {
+            return;
+        }
+        let mut known = self.unlisted.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < UNLISTED_MAX && known.insert((service.to_owned(), operation.to_owned())) {
+            let operation = operation.escape_debug();
+            self.watch.reports.note(format!("`{service}` has no operation `{operation}`: its calls pass unchecked"));
         }
     }
 

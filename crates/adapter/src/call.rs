@@ -11,6 +11,7 @@ use crate::calls::Line;
 use crate::dial::Whom;
 use crate::metrics::{Skip, count};
 use crate::read::{Op, Reply, Request, Service};
+use crate::refusal::Refusal;
 use crate::watch::{Block, Step, known};
 
 /// Whose messages pass.
@@ -51,8 +52,8 @@ impl Hop {
 pub(crate) enum Decision {
     /// It passes; the block that goes beside it, where the other side has an adapter.
     Pass(Option<Vec<u8>>),
-    /// It is refused, for this clause.
-    Refuse(String),
+    /// It is refused.
+    Refuse(Refusal),
     /// The adapter failed, and is told to let nothing pass then.
     Broken,
 }
@@ -114,11 +115,11 @@ impl<'a> InFlightCall<'a> {
         let watch = &self.app.watch;
         let args = request.values();
         let step = match &self.hop.side {
-            Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.number),
+            Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.number, false),
             Side::Server { peers } => {
                 let metadata = block.filter(|_| *peers).and_then(|block| self.metadata(block));
                 self.metadata_bytes += block.map_or(0, <[u8]>::len);
-                watch.step(Event::RequestReceived(self.call(&args), metadata.as_ref()), self.number)
+                watch.step(Event::RequestReceived(self.call(&args), metadata.as_ref()), self.number, false)
             }
         };
         match step {
@@ -135,7 +136,7 @@ impl<'a> InFlightCall<'a> {
                 self.sent = Some(metadata);
                 Decision::Pass(Some(bytes))
             }
-            Step::Refuse(clause) => Decision::Refuse(clause),
+            Step::Refuse(refusal) => Decision::Refuse(refusal),
             Step::Broken => Decision::Broken,
         }
     }
@@ -145,7 +146,7 @@ impl<'a> InFlightCall<'a> {
         let step = self.app.watch.alone(self.call(args), &mut ticket, self.number);
         self.ticket = Some(ticket);
         match step {
-            Step::Refuse(clause) => Decision::Refuse(clause),
+            Step::Refuse(refusal) => Decision::Refuse(refusal),
             _ => Decision::Pass(None),
         }
     }
@@ -189,12 +190,15 @@ impl<'a> InFlightCall<'a> {
                     let decoded = metadata::decode_reply(block, known);
                     decoded.map_err(|_| count(&watch.metrics.metadata_refused)).ok()
                 });
-                let step =
-                    watch.step(Event::ReplyReceived(call, &ticket, reply.outcome(), metadata.as_ref()), self.number);
+                let event = Event::ReplyReceived(call, &ticket, reply.outcome(), metadata.as_ref());
+                let step = watch.step(event, self.number, reply.may_be_undecided);
                 self.got = metadata.unwrap_or_default();
                 step
             }
-            Side::Server { .. } => watch.step(Event::ReplySent(call, &ticket, reply.outcome()), self.number),
+            Side::Server { .. } => {
+                let event = Event::ReplySent(call, &ticket, reply.outcome());
+                watch.step(event, self.number, reply.may_be_undecided)
+            }
         };
         match step {
             Step::Pass { block: Some(Block::Reply(metadata)), .. } => {
@@ -204,7 +208,7 @@ impl<'a> InFlightCall<'a> {
                 Decision::Pass(Some(bytes))
             }
             Step::Pass { .. } => Decision::Pass(None),
-            Step::Refuse(clause) => Decision::Refuse(clause),
+            Step::Refuse(refusal) => Decision::Refuse(refusal),
             Step::Broken => Decision::Broken,
         }
     }

@@ -15,6 +15,7 @@ use hyper::http::uri::PathAndQuery;
 use hyper::upgrade::OnUpgrade;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
@@ -28,6 +29,7 @@ use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
 use crate::pool::{Conn, META};
 use crate::read::{HttpReply, HttpRequest, Op, RequestKind, Service};
+use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
 
 /// Where the requests of a connection go.
@@ -42,6 +44,9 @@ pub(crate) enum Target {
 /// What a client begins with that knows its server to speak HTTP/2. Source: RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// Empty SETTINGS and a GOAWAY with HTTP_1_1_REQUIRED, which refuse HTTP/2. Source: RFC 9113, sections 3.4, 6.8 and 7.
+const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
+
 /// Serves one connection until either side ends.
 pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) -> io::Result<()> {
     if let Target::Fixed { scheme, forward, .. } = &target {
@@ -50,6 +55,10 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) ->
             () = app.ending() => return Ok(()),
         };
         if is_other.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
+            if app.watch.refuse_unchecked(Unchecked::Protocol).is_some() {
+                client.write_all(HTTP_1_1_REQUIRED).await?;
+                return client.shutdown().await;
+            }
             app.watch.metrics.skip(Skip::Unreadable);
             let whom = if *scheme == Scheme::Https { Whom::Tls } else { Whom::Plain };
             let mut upstream = app.dial.connect(forward, whom).await?;
@@ -157,7 +166,13 @@ enum Failed {
     Late,
     Broken,
     Full,
-    Refused { clause: String, service: Arc<Service>, code: StatusCode },
+    Refused {
+        refusal: Refusal,
+        service: Arc<Service>,
+        code: StatusCode,
+    },
+    /// Refused without a service whose protocol would have a form for it.
+    Unlisted(Refusal),
 }
 
 impl Failed {
@@ -175,8 +190,17 @@ impl Failed {
             Self::Late => plain(StatusCode::GATEWAY_TIMEOUT, "no response from the service in time\n"),
             Self::Broken => plain(StatusCode::BAD_GATEWAY, "the adapter failed\n"),
             Self::Full => plain(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n"),
-            Self::Refused { clause, service, code } => refusal(&service, &clause, code),
+            Self::Refused { refusal, service, code } => refused(service.family, &refusal, code),
+            Self::Unlisted(refusal) => refused(ProtocolKind::Rest, &refusal, refusal.request_status()),
         }
+    }
+
+    fn request_refused(refusal: Refusal, service: &Arc<Service>) -> Self {
+        Self::Refused { code: refusal.request_status(), refusal, service: service.clone() }
+    }
+
+    fn reply_refused(refusal: Refusal, service: &Arc<Service>) -> Self {
+        Self::Refused { code: StatusCode::BAD_GATEWAY, refusal, service: service.clone() }
     }
 }
 
@@ -187,10 +211,10 @@ fn plain(code: StatusCode, text: &str) -> Response<Body> {
     response
 }
 
-/// What a client is told whose call breaks a contract: in its own protocol where that has a form for it, else as RFC 9457 has it.
-fn refusal(service: &Service, clause: &str, code: StatusCode) -> Response<Body> {
-    let text = format!("refused: contract clause `{clause}` is violated");
-    let (code, kind, body) = match service.family {
+/// The response to a refused call: a fault in SOAP, otherwise a problem of RFC 9457.
+fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Response<Body> {
+    let text = refusal.text();
+    let (code, kind, body) = match family {
         ProtocolKind::Soap => {
             let mut out = String::new();
             let who = if code.is_client_error() { "Client" } else { "Server" };
@@ -199,7 +223,7 @@ fn refusal(service: &Service, clause: &str, code: StatusCode) -> Response<Body> 
             (StatusCode::INTERNAL_SERVER_ERROR, "text/xml; charset=utf-8", out)
         }
         _ => {
-            let problem = serde_json::json!({ "title": "contract violated", "status": code.as_u16(), "detail": text });
+            let problem = serde_json::json!({ "title": refusal.title(), "status": code.as_u16(), "detail": text });
             (code, "application/problem+json", problem.to_string())
         }
     };
@@ -226,11 +250,16 @@ async fn pass(
     if block.is_some() && !may_carry {
         count(&app.watch.metrics.metadata_refused);
     }
-    let block = block.filter(|_| may_carry);
+    // An empty block would exempt the call from checks.
+    let block = block.filter(|block| may_carry && !(app.watch.refuses_unchecked && block.bytes.is_empty()));
     let service = match app.watch.standing(&hop.endpoint) {
         EndpointState::Service(id) if going.is_listed => {
             app.watch.services.get(id).filter(|service| service.family != ProtocolKind::Thrift)
         }
+        EndpointState::Conflict if going.is_listed => match app.watch.refuse_unchecked(Unchecked::Conflict) {
+            Some(refusal) => return Err(Failed::Unlisted(refusal)),
+            None => None,
+        },
         _ => None,
     };
     let (number, is_sampled) = app.watch.next_call();
@@ -255,12 +284,26 @@ async fn pass(
                 return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
             }
             Read::Part(body, skip) => {
+                let why = if skip == Skip::Slow { Unchecked::Slow } else { Unchecked::Size };
+                if let Some(refusal) = app.watch.refuse_unchecked(why) {
+                    return Err(Failed::request_refused(refusal, service));
+                }
                 app.watch.metrics.skip(skip);
                 return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
             }
         }
     }
-    app.watch.metrics.skip(skip.unwrap_or(Skip::Unlisted));
+    if let (Some(service), Some(_)) = (&service, &upgrade)
+        && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Protocol)
+    {
+        return Err(Failed::request_refused(refusal, service));
+    }
+    match (&service, skip) {
+        (Some(service), Some(Skip::Unlisted)) => {
+            app.unlisted(&service.name, &format!("{} {}", parts.method, going.behind));
+        }
+        _ => app.watch.metrics.skip(skip.unwrap_or(Skip::Unlisted)),
+    }
     if skip == Some(Skip::Sample) && app.watch.peer(&hop.endpoint).is_some() && hop.side == Side::Client {
         parts.headers.insert(META, HeaderValue::from_static(""));
     }
@@ -443,21 +486,36 @@ async fn checked(
     let (method, query, headers) =
         (parts.method.clone(), parts.uri.query().unwrap_or_default().to_owned(), parts.headers.clone());
     let content = app.decoded(&headers, &whole);
+    let refuse = |why| match app.watch.refuse_unchecked(why) {
+        Some(refusal) => Err(Failed::request_refused(refusal, service)),
+        None => Ok(()),
+    };
     if content == Content::Over {
+        refuse(Unchecked::Size)?;
         app.watch.metrics.skip(Skip::Size);
         return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
     }
     let request =
         HttpRequest { method: method.as_str(), path: &going.behind, query: &query, headers: &headers, body: &content };
-    let called = app.watch.guarded(|| service.http_request(&request));
+    if matches!(content, Content::Unread(_)) {
+        refuse(Unchecked::Encoding)?;
+    }
+    let called = app.watch.guarded(|| service.http_request(&request, app.watch.refuses_unchecked));
     let (op, request) = match called {
         Some(RequestKind::Known(op, request)) => (op, request),
+        None if !app.watch.fail_open => return Err(Failed::Broken),
         other => {
-            app.watch.metrics.skip(match other {
-                None => Skip::Failed,
-                Some(RequestKind::Unreadable) => Skip::Unreadable,
-                Some(_) => Skip::Unlisted,
-            });
+            if matches!(other, Some(RequestKind::Unreadable)) {
+                refuse(Unchecked::Unreadable)?;
+            }
+            if upgrade.is_some() {
+                refuse(Unchecked::Protocol)?;
+            }
+            match other {
+                Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
+                Some(_) => app.watch.metrics.skip(Skip::Unreadable),
+                None => app.watch.metrics.skip(Skip::Failed),
+            }
             return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
         }
     };
@@ -475,12 +533,19 @@ async fn checked(
             }
         }
         Decision::Pass(None) => {}
-        Decision::Refuse(clause) => {
+        Decision::Refuse(refusal) => {
             app.pool.put(&held.authority, held.whom, held.conn);
             passing.end(0);
-            return Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::FORBIDDEN });
+            return Err(Failed::request_refused(refusal, service));
         }
         Decision::Broken => return Err(Failed::Broken),
+    }
+    if upgrade.is_some()
+        && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Protocol)
+    {
+        app.pool.put(&held.authority, held.whom, held.conn);
+        passing.end(0);
+        return Err(Failed::request_refused(refusal, service));
     }
     passing.pause();
     let sent = send(app, going, kept, parts, body, Some(held)).await;
@@ -489,9 +554,9 @@ async fn checked(
     if to_adapter && !is_adapter {
         match passing.lost(&request) {
             Decision::Pass(_) => {}
-            Decision::Refuse(clause) => {
+            Decision::Refuse(refusal) => {
                 passing.end(0);
-                return Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::FORBIDDEN });
+                return Err(Failed::request_refused(refusal, service));
             }
             Decision::Broken => return Err(Failed::Broken),
         }
@@ -508,27 +573,42 @@ async fn checked(
     let reads = passing.reads_reply() || passing.is_enhanced();
     let reads_body = passing.reads_reply();
     let mut added = None;
-    let body = if reads_body && is_endless(&parts.headers) {
-        passing.skipped(Skip::Slow);
+    // Without its whole body, a reply is judged by its head, and what is unknown then may refuse it.
+    let is_strict = app.watch.refuses_unchecked;
+    let judge = |passing: &mut InFlightCall<'_>, head: &hyper::http::response::Parts, content: &Content<'_>| {
+        let reply = HttpReply { code: head.status.as_u16(), headers: &head.headers, body: content };
+        let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
+        let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
+        replied(passing, &request, &reply, block.as_ref(), service)
+    };
+    let body = if !reads_body {
+        if reads {
+            let reply = crate::read::Reply::opaque();
+            added = replied(&mut passing, &request, &reply, block.as_ref(), service)?;
+        }
         Body::streaming(incoming)
-    } else if reads_body {
+    } else {
         passing.pause();
-        let read = Body::read(incoming, app.limits.body_bytes, app.limits.request).await;
+        let read = match is_endless(&parts.headers) {
+            true => Ok(Read::Part(Body::streaming(incoming), Skip::Slow)),
+            false => Body::read(incoming, app.limits.body_bytes, app.limits.request).await,
+        };
         passing.resume();
         match read.map_err(Failed::Reply)? {
             Read::Whole(whole, body) => {
                 let content = app.decoded(&parts.headers, &whole);
                 match &content {
-                    Content::Over => passing.skipped(Skip::Size),
-                    Content::Unread(_) => passing.skipped(Skip::Unreadable),
-                    Content::Plain(_) | Content::Broken(_) => {}
+                    Content::Over if !is_strict => passing.skipped(Skip::Size),
+                    Content::Unread(_) if !is_strict => passing.skipped(Skip::Unreadable),
+                    _ => {}
                 }
-                if content != Content::Over {
-                    let reply = HttpReply { code: parts.status.as_u16(), headers: &parts.headers, body: &content };
-                    let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
-                    let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
-                    added = replied(&mut passing, &request, &reply, block.as_ref(), service)?;
+                if is_strict || content != Content::Over {
+                    added = judge(&mut passing, &parts, &content)?;
                 }
+                body
+            }
+            Read::Part(body, _) if is_strict => {
+                added = judge(&mut passing, &parts, &Content::Over)?;
                 body
             }
             Read::Part(body, skip) => {
@@ -536,12 +616,6 @@ async fn checked(
                 body
             }
         }
-    } else {
-        if reads {
-            let reply = crate::read::Reply::opaque();
-            added = replied(&mut passing, &request, &reply, block.as_ref(), service)?;
-        }
-        Body::streaming(incoming)
     };
     if let Some(field) = added {
         parts.headers.insert(META, field);
@@ -568,9 +642,7 @@ fn replied(
             Ok(field)
         }
         Decision::Pass(_) => Ok(None),
-        Decision::Refuse(clause) => {
-            Err(Failed::Refused { clause, service: service.clone(), code: StatusCode::BAD_GATEWAY })
-        }
+        Decision::Refuse(refusal) => Err(Failed::reply_refused(refusal, service)),
         Decision::Broken => Err(Failed::Broken),
     }
 }

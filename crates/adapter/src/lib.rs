@@ -23,6 +23,7 @@ mod messages;
 mod metrics;
 mod pool;
 mod read;
+mod refusal;
 mod reports;
 mod routes;
 mod schema;

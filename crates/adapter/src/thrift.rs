@@ -16,10 +16,15 @@ use crate::config::ProtocolKind;
 use crate::messages::{Messages, Received};
 use crate::metrics::Skip;
 use crate::read::{Reply, RequestKind, Service, Unread};
+use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
 
 /// Serves one connection until either side ends. `from_adapter`: it has greeted.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapter: bool) -> io::Result<()> {
+    let is_conflict = app.watch.standing(&hop.endpoint) == EndpointState::Conflict;
+    if is_conflict && app.watch.refuse_unchecked(Unchecked::Conflict).is_some() {
+        return Ok(());
+    }
     let service = service_of(app, hop);
     let upstream = upstream(app, hop, service.is_some()).await?;
     let mut down = Messages::new(client, from_adapter, app.limits.body_bytes);
@@ -84,6 +89,9 @@ async fn calls(
                     Ok(_) => {}
                 }
                 // A service that speaks unasked is none that can be cut into calls.
+                if app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
+                    return Ok(());
+                }
                 app.watch.metrics.skip(Skip::Unreadable);
                 return tunnel(app, down, up).await;
             }
@@ -96,10 +104,16 @@ async fn calls(
         match got {
             Received::End => return Ok(()),
             Received::Opaque { .. } => {
+                if app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
+                    return Ok(());
+                }
                 app.watch.metrics.skip(Skip::Unreadable);
                 return tunnel(app, down, up).await;
             }
             Received::Large { length } => {
+                if app.watch.refuse_unchecked(Unchecked::Size).is_some() {
+                    return Ok(());
+                }
                 app.watch.metrics.skip(Skip::Size);
                 down.pass(up, length).await?;
                 unchecked_reply(app, hop, down, up).await?;
@@ -118,13 +132,18 @@ async fn calls(
                 }
                 let message = app.watch.guarded(|| crate::read::thrift_message(protocol, &bytes[begin..]));
                 let Some(Ok(message)) = message else {
+                    if app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
+                        return Ok(());
+                    }
                     app.watch.metrics.skip(Skip::Unreadable);
                     up.send(None, &bytes).await?;
                     return tunnel(app, down, up).await;
                 };
                 let is_oneway = message.header.kind == MessageKind::Oneway;
                 let (number, is_sampled) = app.watch.next_call();
-                // An empty block says that the adapter before has not looked at the call, so neither does this one.
+                // An empty block says that the adapter before has not looked at the call, so neither does this one,
+                // unless that would exempt it from `enforce`.
+                let block = block.filter(|block| !(app.watch.refuses_unchecked && block.is_empty()));
                 let is_looked_at = is_sampled && block.as_ref().is_none_or(|block| !block.is_empty());
                 let called = if is_looked_at {
                     app.watch.guarded(|| service.thrift_request(&message))
@@ -132,9 +151,22 @@ async fn calls(
                     app.watch.metrics.skip(Skip::Sample);
                     None
                 };
+                let refuse = |refusal: &Refusal| refused(protocol, framing, &message.header, refusal);
+                if is_looked_at && called.is_none() && !app.watch.fail_open {
+                    return Err(io::Error::other("the adapter failed"));
+                }
+                if let Some(RequestKind::Unreadable) = called
+                    && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Unreadable)
+                {
+                    down.send(None, &refuse(&refusal)).await?;
+                    continue;
+                }
                 let Some(RequestKind::Known(op, request)) = called else {
-                    if is_looked_at {
-                        app.watch.metrics.skip(if called.is_none() { Skip::Failed } else { Skip::Unlisted });
+                    match called {
+                        Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
+                        Some(_) => app.watch.metrics.skip(Skip::Unreadable),
+                        None if is_looked_at => app.watch.metrics.skip(Skip::Failed),
+                        None => {}
                     }
                     up.send(None, &bytes).await?;
                     if !is_oneway {
@@ -143,15 +175,14 @@ async fn calls(
                     continue;
                 };
                 let mut passing = InFlightCall::new(app, hop, &service, op, number, since);
-                let refuse = |clause: &str| refusal(protocol, framing, &message.header, clause);
                 match passing.request(&request, block.as_deref(), up.is_adapter) {
                     Decision::Pass(block) => {
                         passing.metadata_bytes +=
                             up.send(block.as_deref(), &bytes).await? - block.map_or(0, |block| block.len())
                     }
-                    Decision::Refuse(clause) => {
+                    Decision::Refuse(refusal) => {
                         if !is_oneway {
-                            down.send(None, &refuse(&clause)).await?;
+                            down.send(None, &refuse(&refusal)).await?;
                         }
                         passing.end(0);
                         continue;
@@ -181,11 +212,16 @@ async fn calls(
                                 let length = block.as_ref().map_or(0, Vec::len);
                                 passing.metadata_bytes += down.send(block.as_deref(), &bytes).await? - length;
                             }
-                            Decision::Refuse(clause) => drop(down.send(None, &refuse(&clause)).await?),
+                            Decision::Refuse(refusal) => drop(down.send(None, &refuse(&refusal)).await?),
                             Decision::Broken => return Err(io::Error::other("the adapter failed")),
                         }
                     }
                     Received::Large { length } => {
+                        if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Size) {
+                            down.send(None, &refuse(&refusal)).await?;
+                            passing.end(0);
+                            return Ok(());
+                        }
                         passing.skipped(Skip::Size);
                         messages += length;
                         up.pass(down, length).await?;
@@ -196,13 +232,18 @@ async fn calls(
                         // The adapter before, where there is one, sees bytes from now on and no reply.
                         let malformed = what.map(Reply::malformed);
                         match malformed.map(|reply| passing.reply_alone(&request, &reply)) {
-                            Some(Decision::Refuse(clause)) => {
-                                down.send(None, &refuse(&clause)).await?;
+                            Some(Decision::Refuse(refusal)) => {
+                                down.send(None, &refuse(&refusal)).await?;
                                 passing.end(0);
                                 return Ok(());
                             }
                             Some(Decision::Broken) => return Err(io::Error::other("the adapter failed")),
                             None | Some(Decision::Pass(_)) => {}
+                        }
+                        if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Unreadable) {
+                            down.send(None, &refuse(&refusal)).await?;
+                            passing.end(0);
+                            return Ok(());
                         }
                         passing.end(0);
                         return tunnel(app, down, up).await;
@@ -260,17 +301,16 @@ fn extra(count_up: &std::sync::atomic::AtomicU64, seen: &mut u64, messages: usiz
     if is_adapter { passed as i64 - messages as i64 } else { 0 }
 }
 
-/// What a client is told whose call breaks a contract.
-fn refusal(
+/// The exception that answers a refused call.
+fn refused(
     protocol: wire::thrift::Protocol,
     framing: wire::thrift::Framing,
     header: &Header<'_>,
-    clause: &str,
+    refusal: &Refusal,
 ) -> Vec<u8> {
     const INTERNAL_ERROR: i32 = 6;
     let mut out = Vec::new();
-    let text = format!("refused: contract clause `{clause}` is violated");
-    compose_application_exception(&mut out, protocol, framing, header, &text, INTERNAL_ERROR);
+    compose_application_exception(&mut out, protocol, framing, header, &refusal.text(), INTERNAL_ERROR);
     out
 }
 

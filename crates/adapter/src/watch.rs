@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::ServiceId;
 use contract::metadata::{Known, ReplyMetadata, RequestMetadata};
-use contract::monitor::report::Found;
+use contract::monitor::report::{Found, Kind};
 use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
-use crate::config::{Config, ProtocolKind};
+use crate::config::{Config, ProtocolKind, Unchecked as OnUnchecked};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
 use crate::read::{Current, Services};
+use crate::refusal::{Refusal, Unchecked};
 use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::AnyStore;
@@ -28,7 +29,9 @@ pub(crate) struct Watch {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
     enforce: bool,
-    fail_open: bool,
+    /// Whether messages that cannot be checked are refused.
+    pub(crate) refuses_unchecked: bool,
+    pub(crate) fail_open: bool,
     /// A call is looked at where its draw is below this.
     sample_below: u64,
     numbers: AtomicU64,
@@ -39,8 +42,8 @@ pub(crate) struct Watch {
 pub(crate) enum Step {
     /// It passes. For the other adapter, a block of metadata.
     Pass { ticket: Option<Ticket>, block: Option<Block> },
-    /// A clause is not kept, and calls are refused for that. The clause's name.
-    Refuse(String),
+    /// It is refused.
+    Refuse(Refusal),
     /// The adapter itself failed, and is told to let nothing pass then.
     Broken,
 }
@@ -93,6 +96,7 @@ impl Watch {
             metrics,
             label: config.name.clone(),
             enforce: config.checks.enforce,
+            refuses_unchecked: config.checks.unchecked == OnUnchecked::Refuse,
             fail_open: config.checks.fail_open,
             sample_below,
             numbers: AtomicU64::new(0),
@@ -168,12 +172,13 @@ impl Watch {
         with(&mut self.lock())
     }
 
-    /// One event. What the monitor has to tell is told.
-    pub(crate) fn step(&self, event: Event<'_>, call: u64) -> Step {
+    /// Takes one event and reports what the monitor found. `may_be_undecided`: clauses without a verdict do not
+    /// refuse this message.
+    pub(crate) fn step(&self, event: Event<'_>, call: u64, may_be_undecided: bool) -> Step {
         let now_s = crate::clock::unix_s();
         let stepped = catch_unwind(AssertUnwindSafe(|| self.lock().step(event, now_s)));
         match stepped {
-            Ok(stepped) => self.stepped(stepped, call),
+            Ok(stepped) => self.stepped(stepped, call, may_be_undecided),
             Err(_) => self.broken(),
         }
     }
@@ -182,7 +187,7 @@ impl Watch {
     pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) -> Step {
         let now_s = crate::clock::unix_s();
         match catch_unwind(AssertUnwindSafe(|| self.lock().go_alone(call, ticket, now_s))) {
-            Ok(stepped) => self.stepped(stepped, number),
+            Ok(stepped) => self.stepped(stepped, number, false),
             Err(_) => self.broken(),
         }
     }
@@ -197,7 +202,8 @@ impl Watch {
         if self.fail_open { Step::Pass { ticket: None, block: None } } else { Step::Broken }
     }
 
-    fn stepped(&self, stepped: StepOutput, call: u64) -> Step {
+    fn stepped(&self, stepped: StepOutput, call: u64, may_be_undecided: bool) -> Step {
+        let refusal = self.refusal(&stepped, may_be_undecided);
         let mut block = None;
         for action in stepped.actions {
             match action {
@@ -208,18 +214,35 @@ impl Watch {
                 Action::ForwardReply { metadata } => block = Some(Block::Reply(metadata)),
             }
         }
-        let failed =
-            stepped.reports.iter().find(|report| report.found == Found::Fails).map(|report| report.clause.clone());
         for report in stepped.reports {
             self.reports.tell(report, call);
         }
-        match failed.filter(|_| self.enforce) {
-            Some(clause) => {
-                count(&self.metrics.refused_calls);
-                Step::Refuse(clause)
-            }
+        match refusal {
+            Some(refusal) => Step::Refuse(refusal),
             None => Step::Pass { ticket: stepped.ticket, block },
         }
+    }
+
+    /// Whether `enforce` refuses a message, counted.
+    fn refusal(&self, stepped: &StepOutput, may_be_undecided: bool) -> Option<Refusal> {
+        let failed = stepped.reports.iter().find(|report| report.found == Found::Fails);
+        if let Some(report) = failed.filter(|_| self.enforce) {
+            count(&self.metrics.refused_calls);
+            return Some(Refusal::Violated(report.clause.clone()));
+        }
+        let is_clause = |kind| matches!(kind, Kind::Precondition | Kind::Postcondition | Kind::Exception);
+        let undecided = stepped.reports.iter().find(|report| is_clause(report.kind) && report.found != Found::Fails);
+        let undecided = undecided.filter(|_| self.refuses_unchecked && !may_be_undecided)?;
+        self.metrics.refuse(Unchecked::Undecided);
+        Some(Refusal::Undecided(undecided.clause.clone()))
+    }
+
+    /// Refuses a message that cannot be checked, if the configuration says so.
+    pub(crate) fn refuse_unchecked(&self, why: Unchecked) -> Option<Refusal> {
+        self.refuses_unchecked.then(|| {
+            self.metrics.refuse(why);
+            Refusal::Unchecked(why)
+        })
     }
 }
 

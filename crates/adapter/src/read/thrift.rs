@@ -40,7 +40,9 @@ pub(super) fn request<'m>(
         return RequestKind::Unreadable;
     }
     let name = message.header.method();
-    let (Some(op), Some(method)) = (ops.get(name), service.method(name)) else { return RequestKind::Unlisted };
+    let (Some(op), Some(method)) = (ops.get(name), service.method(name)) else {
+        return RequestKind::Unlisted(name.to_owned());
+    };
     let arguments = message.arguments(schema, method);
     let mut tape = Tape::new();
     let fields = schema.structure(method.arguments).in_order();
@@ -79,7 +81,7 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
             false,
         ),
     };
-    Reply { tape, value, is_error }
+    Reply { tape, value, is_error, may_be_undecided: false }
 }
 
 /// Messages are checked for depth and count before they come here, so the recursion is bounded.

@@ -2,6 +2,7 @@
 
 #[path = "../web/bytes.rs"]
 mod bytes;
+mod enforce;
 mod peers;
 mod stores;
 #[path = "../calculator/world.rs"]
@@ -34,6 +35,10 @@ fn counted(adapter: &Adapter, line: &str) {
 /// An adapter before a service that answers JSON requests with themselves.
 fn rest(contract: &str, more: &str) -> (Adapter, String) {
     let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
+    rest_at(port, contract, more)
+}
+
+fn rest_at(port: u16, contract: &str, more: &str) -> (Adapter, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), contract);
     let endpoint = format!("http://127.0.0.1:{port}");
@@ -90,15 +95,22 @@ fn json_that_is_deep_wide_or_twisted_passes_and_is_unknown() {
 #[test]
 fn json_beyond_its_limits_blames_nobody_where_a_type_is_declared() {
     const TYPED: &str = "contract 1\nservice Any { POST \"/\"(body: {a: list<int>}) -> {a: list<int>}; }\n";
-    let (adapter, at) = rest(TYPED, "[checks]\nenforce = true\n");
+    let (adapter, at) = rest(TYPED, "[checks]\nenforce = true\nunchecked = 'pass'\n");
     let wide = format!("{{\"a\": [{}0]}}", "0,".repeat(1_500_000));
-    let bodies: [&[u8]; 4] =
-        [&b"[".repeat(100_000), &b"{\"a\":".repeat(100_000), wide.as_bytes(), b"{\"a\": [18446744073709551615]}"];
+    let bodies: [&[u8]; 7] = [
+        &b"[".repeat(100_000),
+        &b"{\"a\":".repeat(100_000),
+        wide.as_bytes(),
+        b"{\"a\": [18446744073709551615]}",
+        b"{\"a\": [0, 99999999999999999999999]}",
+        b"{\"a\": [1e999]}",
+        b"{\"a\": [0], \"b\": \"\\ud800\"}",
+    ];
     for body in bodies {
         post(&at, body);
     }
     counted(&adapter, "verdicts_total{verdict=\"fails\"} 0");
-    counted(&adapter, "verdicts_total{verdict=\"unknown\"} 8");
+    counted(&adapter, "verdicts_total{verdict=\"unknown\"} 14");
     counted(&adapter, "panics_total 0");
 }
 

@@ -199,7 +199,7 @@ fn bodies_in_gzip_and_deflate_are_read_and_pass_as_they_came() {
 
 #[test]
 fn a_body_that_is_far_more_than_it_seems_passes_and_is_told() {
-    let users = rest("[limits]\nbody = '64KiB'\n[checks]\nenforce = true\n");
+    let users = rest("[limits]\nbody = '64KiB'\n[checks]\nenforce = true\nunchecked = 'pass'\n");
     let bomb = gzip(&vec![b' '; 8 << 20]);
     assert!(bomb.len() < 64 << 10);
     let got = users.get("/users", 200, &[("Content-Encoding", "gzip")], &bomb);
@@ -213,7 +213,7 @@ fn a_body_that_is_far_more_than_it_seems_passes_and_is_told() {
 
 #[test]
 fn bodies_in_brotli_and_zstd_stay_unread_and_are_said_to() {
-    let users = rest("[checks]\nenforce = true\n");
+    let users = rest("[checks]\nenforce = true\nunchecked = 'pass'\n");
     for coding in ["br", "zstd", "br", "gzip, br"] {
         let got = users.get("/users", 200, &[("Content-Encoding", coding)], b"\x0b\x02\x80\x03");
         assert_eq!(got.status(), 200);
@@ -239,20 +239,22 @@ fn soap_of_another_type_blames_whoever_sent_it() {
     let (says, port) = Says::serve();
     let endpoint = format!("http://127.0.0.1:{port}/");
     // What was told once is not told again for a while, so each case has an adapter of its own.
-    let adapter = || {
+    let adapter_with = |checks: &str| {
         Adapter::from_text(&format!(
             "name = 'client'\ncontract = '{}'\n[[consuming]]\nservice = 'Chess'\nendpoint = '{endpoint}'\nlabels = ['server']\n\
-             [protocols.Chess]\nkind = 'soap'\nwsdl = '{}'\n[checks]\nenforce = true\n",
+             [protocols.Chess]\nkind = 'soap'\nwsdl = '{}'\n[checks]\nenforce = true\n{checks}",
             file("contract/contracts/chess.contract").display(),
             file("wire/schemas/chess.wsdl").display(),
         ))
     };
+    let adapter = || adapter_with("");
     let xmlns = "xmlns=\"http://www.bennedik.com/webservices/XfccBasic\"";
     let good = chess(&format!("<MakeGame {xmlns}><whiteUser>a</whiteUser><blackUser>b</blackUser></MakeGame>"));
     let ask = |adapter: &Adapter, status: u16, reply: &str, body: &str| {
         says.next(status, &[("Content-Type", "text/xml")], reply.as_bytes());
         // The operation that is meant, for what is no envelope at all.
-        let request = request("POST", "/", &[("SOAPAction", "MakeGame")], body.as_bytes());
+        let action = if body.contains("MakeAMove") { "MakeAMove" } else { "MakeGame" };
+        let request = request("POST", "/", &[("SOAPAction", action)], body.as_bytes());
         bytes::ask(&adapter.at(&format!("consuming {endpoint}")), &request)
     };
     let reply = |id: &str| {
@@ -273,11 +275,18 @@ fn soap_of_another_type_blames_whoever_sent_it() {
         assert!(got.text().contains("Chess.MakeGame.type.reply"), "{}", got.text());
         assert!(adapter.told().contains(says), "{says}: {}", adapter.told());
     }
+    // An encoding that is not read, which may be all that it has to be.
+    let unknown = adapter_with("unchecked = 'pass'\n");
+    let latin = format!("<?xml version='1.0' encoding='ISO-8859-1'?>{}", reply("\u{ff}"));
+    ask(&unknown, 200, &latin, &good);
+    let told = unknown.told();
+    assert!(told.contains("Unknown postcondition") && !told.contains("Failed"), "{told}");
     // A gateway's own words are no reply of the service.
     assert_eq!(ask(&adapter(), 503, "<html>Later</html>", &good).text(), "<html>Later</html>");
     let moves = format!("<MakeAMove {xmlns}><username>a</username><gameId>geheim</gameId></MakeAMove>");
     for (wrong, operation, says) in [
         (chess(&moves), "MakeAMove", "`gameId` is not an integer of its type"),
+        (good.replace("<blackUser>", "<whiteUser>c</whiteUser><blackUser>"), "MakeGame", "a duplicate element"),
         ("<html>".to_owned(), "MakeGame", "`whiteUser` is not an envelope of its operation: "),
     ] {
         let adapter = adapter();

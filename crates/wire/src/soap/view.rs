@@ -148,6 +148,13 @@ impl<'e> View<'e> {
         Some(View { at, ..*self })
     }
 
+    /// Whether a field that may be there once is there more than once. [`View::get`] gives the first of them.
+    pub fn is_repeated(&self, field: &Field) -> bool {
+        let At::Element(element, _) = self.at else { return false };
+        let is_field = |child: &u32| self.document.is(*child, &field.namespace, &field.name);
+        !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
+    }
+
     /// A field by its name; of a type that is not known the first child with this name. A list is there even if it is empty.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
