@@ -207,7 +207,11 @@ impl Metrics {
                 read(&self.reports_left_out),
             ),
             one("entries", "New service entries.", counts.entries),
-            one("entries_forgotten", "Service entries dropped for lack of names.", counts.forgotten),
+            one(
+                "entries_forgotten",
+                "Service entries that left the store, expired, were not written, or had no room for their names.",
+                counts.forgotten,
+            ),
             one(
                 "store_written",
                 "Service entries written to the store's file, counted again each time one changes.",

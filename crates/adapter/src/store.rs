@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use contract::monitor::{Key, MemoryStore, Store};
+use contract::monitor::{Forgotten, Key, MemoryStore, Store};
 
 use self::file::{Opened, StoreOwner, name_bytes, row_bytes};
 pub use self::file::{StoreContents, StoreError, look, purge};
@@ -27,6 +27,9 @@ const WRITE_FROM_BYTES: usize = 128 << 10;
 pub(crate) const BESIDE_FILE_BYTES: usize = 512 << 10;
 /// The same where there is no file, and what leaves memory is forgotten.
 pub(crate) const ALONE_BYTES: usize = 16 << 20;
+
+/// Size of the filter of entries that neither memory nor the file has, once there is one.
+const FORGOTTEN_BYTES: usize = 128 << 10;
 
 /// A store of either kind.
 #[derive(Debug)]
@@ -48,7 +51,9 @@ pub(crate) struct FileStore {
     writer: Writer,
     metrics: Arc<Metrics>,
     expire_after_s: Option<u64>,
-    /// The bound of `cache` once the file is given up.
+    /// The bound of `cache`.
+    cache_bytes: usize,
+    /// The bound of `cache` while the file cannot be written.
     alone_bytes: usize,
 }
 
@@ -70,11 +75,21 @@ struct Waiting {
     contract_hash: Option<u64>,
     /// What is being written: still to be found, as it may have left the cache.
     going: Arc<MemoryStore>,
+    /// Keys of entries that the file may lack: dropped, expired, or lost in a crash.
+    lost: Forgotten,
+    /// How many of them were dropped or have expired.
+    forgotten: u64,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { batch: Batch::default(), contract_hash: None, going: nothing() }
+        Self {
+            batch: Batch::default(),
+            contract_hash: None,
+            going: nothing(),
+            lost: Forgotten::new(FORGOTTEN_BYTES),
+            forgotten: 0,
+        }
     }
 }
 
@@ -82,6 +97,18 @@ impl Waiting {
     /// What is on its way to the file has it, too.
     fn peek(&self, key: &Key) -> Option<&[u8]> {
         self.batch.entries.peek(key).or_else(|| self.going.peek(key))
+    }
+
+    /// Adds an entry to the next batch, unless too much waits already.
+    fn put(&mut self, key: &Key, value: &[u8], now_s: u64, metrics: &Metrics) -> bool {
+        if self.batch.entries.bytes() + value.len() > WAITING_MAX_BYTES {
+            count(&metrics.store_dropped);
+            self.lost.insert(key);
+            self.forgotten += 1;
+            return false;
+        }
+        self.batch.entries.put(key, value, now_s);
+        true
     }
 
     /// That what is in the store, written or not, takes so many bytes more.
@@ -101,10 +128,10 @@ impl AnyStore {
         metrics: &Arc<Metrics>,
     ) -> (Self, Vec<String>) {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
-        let memory = || Self::Memory(MemoryStore::new(settings.memory_bytes.unwrap_or(ALONE_BYTES), expire_after_s));
-        let Some(path) = &settings.path else { return (memory(), Vec::new()) };
+        let memory = || MemoryStore::new(settings.memory_bytes.unwrap_or(ALONE_BYTES), expire_after_s);
+        let Some(path) = &settings.path else { return (Self::Memory(memory()), Vec::new()) };
         let about = StoreOwner { name: name.to_owned(), contract_hash };
-        let mut notes = Vec::new();
+        let (mut notes, mut is_rotated) = (Vec::new(), false);
         let opened = match file::open(path, &about) {
             Err(error) if settings.on_mismatch == OnMismatch::Rotate && !matches!(error, StoreError::Busy) => {
                 file::put_aside(path).and_then(|aside| {
@@ -114,19 +141,35 @@ impl AnyStore {
                         path.display(),
                         aside.display()
                     ));
+                    is_rotated = true;
                     file::open(path, &about)
                 })
             }
             opened => opened,
         };
         match opened {
-            Ok(opened) => (Self::File(FileStore::new(opened, path, about, settings, metrics.clone())), notes),
+            Ok(mut opened) => {
+                if is_rotated {
+                    opened.lost.insert_everything();
+                }
+                if opened.is_unclean {
+                    notes.push(format!(
+                        "the store {} was not closed: entries of its last {} ms may be missing. Members that nobody is \
+                         known to have introduced are vouched for by `unknown`",
+                        path.display(),
+                        settings.flush.as_millis()
+                    ));
+                }
+                (Self::File(FileStore::new(opened, path, about, settings, metrics.clone())), notes)
+            }
             Err(error) => {
                 notes.push(format!(
                     "the store {} is not used: {error}. Calls pass and are checked; entries are only kept in memory",
                     path.display()
                 ));
-                (memory(), notes)
+                let mut memory = memory();
+                memory.forget_everything();
+                (Self::Memory(memory), notes)
             }
         }
     }
@@ -159,11 +202,13 @@ impl FileStore {
     fn new(opened: Opened, path: &Path, about: StoreOwner, settings: &StoreSettings, metrics: Arc<Metrics>) -> Self {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
         let shared = Arc::new(Shared::default());
+        shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).lost = opened.lost.clone();
         let names = opened.names.clone();
         let writer = Writer::start(opened, path, about, settings.flush, expire_after_s, &shared, metrics.clone());
-        let cache = MemoryStore::new(settings.memory_bytes.unwrap_or(BESIDE_FILE_BYTES), expire_after_s);
+        let cache_bytes = settings.memory_bytes.unwrap_or(BESIDE_FILE_BYTES);
+        let cache = MemoryStore::new(cache_bytes, expire_after_s);
         let alone_bytes = settings.memory_bytes.unwrap_or(ALONE_BYTES);
-        Self { cache, names, shared, writer, metrics, expire_after_s, alone_bytes }
+        Self { cache, names, shared, writer, metrics, expire_after_s, cache_bytes, alone_bytes }
     }
 
     /// An entry of the cache that is in use, though by its time in the file it would expire before long. Writing that anew at each use would be a write
@@ -188,11 +233,17 @@ impl Store for FileStore {
     fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>> {
         if self.cache.get(key, now_s).is_none() {
             let unwritten = self.waiting().peek(key).map(<[u8]>::to_vec);
-            let value = unwritten.or_else(|| self.writer.read(key))?;
-            if !self.is_live(file::split(&value)?.0, now_s) {
-                return None;
+            let found = unwritten.map_or_else(|| self.writer.read(key), |value| Ok(Some(value)));
+            let is_live = |value: &[u8]| file::split(value).is_some_and(|(used_s, _)| self.is_live(used_s, now_s));
+            match found {
+                Ok(None) => return None,
+                Ok(Some(value)) if is_live(&value) => self.cache.put_evicting(key, &value, now_s, &mut |_| {}),
+                // It has expired, or the file cannot be read.
+                Ok(Some(_)) | Err(_) => {
+                    self.waiting().lost.insert(key);
+                    return None;
+                }
             }
-            self.cache.put(key, &value, now_s);
         }
         if let Some(entry) = self.aged(key, now_s) {
             self.put(key, &entry, now_s);
@@ -205,19 +256,15 @@ impl Store for FileStore {
 
     fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
         let value = file::joined(now_s, entry);
-        if self.writer.is_broken() {
-            self.cache.set_bytes_max(self.alone_bytes);
-        }
+        self.cache.set_bytes_max(if self.writer.is_failing() { self.alone_bytes } else { self.cache_bytes });
         let before = self.cache.peek(key).map(<[u8]>::len);
-        self.cache.put(key, &value, now_s);
-        let mut waiting = self.waiting();
-        if waiting.batch.entries.bytes() + value.len() > WAITING_MAX_BYTES {
-            count(&self.metrics.store_dropped);
+        self.cache.put_evicting(key, &value, now_s, &mut |_| {});
+        let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = before.or_else(|| waiting.peek(key).map(<[u8]>::len));
+        if !waiting.put(key, &value, now_s, &self.metrics) {
             return;
         }
-        let before = before.or_else(|| waiting.peek(key).map(<[u8]>::len));
         let change_bytes = row_bytes(value.len()) as i64 - before.map_or(0, |before| row_bytes(before) as i64);
-        waiting.batch.entries.put(key, &value, now_s);
         waiting.grow(change_bytes, &self.metrics);
         // Once for each batch, so that there is always room to ask for a flush.
         let is_much = waiting.batch.entries.bytes() > WRITE_FROM_BYTES;
@@ -241,23 +288,48 @@ impl Store for FileStore {
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
         // Asked before the first call and by people alone, so it may take its time.
         self.writer.flush();
-        let Some(all) = self.writer.all() else {
-            return self.cache.each(now_s, &mut |key, value| {
-                if let Some((_, entry)) = file::split(value) {
-                    show(key, entry);
+        // While the file cannot be written, other places have later values. They are read first, as
+        // they may reach the file meanwhile.
+        let mut unwritten = std::collections::BTreeMap::new();
+        if self.writer.is_failing() {
+            let waiting = self.waiting();
+            let waits = waiting.batch.entries.entries().chain(waiting.going.entries());
+            for (key, value) in waits.chain(self.cache.entries()) {
+                if let Some((used_s, entry)) = file::split(value) {
+                    unwritten.entry(key).or_insert_with(|| (used_s, entry.to_vec()));
                 }
-            });
-        };
-        for (key, used_s, entry) in all {
+            }
+        }
+        let mut rows = self.writer.all();
+        rows.retain(|(key, ..)| !unwritten.contains_key(key));
+        rows.extend(unwritten.into_iter().map(|(key, (used_s, entry))| (key, used_s, entry)));
+        for (key, used_s, entry) in rows {
             if self.is_live(used_s, now_s) {
                 show(&key, &entry);
             }
         }
     }
+
+    fn may_have_forgotten(&self, key: &Key) -> bool {
+        self.waiting().lost.may_have(key)
+    }
+
+    fn forgotten(&self) -> u64 {
+        self.waiting().forgotten
+    }
 }
 
 impl AnyStore {
     fn either(&mut self) -> &mut dyn Store {
+        match self {
+            Self::Memory(store) => store,
+            Self::File(store) => store,
+            #[cfg(test)]
+            Self::Failing(store) => store,
+        }
+    }
+
+    fn either_ref(&self) -> &dyn Store {
         match self {
             Self::Memory(store) => store,
             Self::File(store) => store,
@@ -286,5 +358,12 @@ impl Store for AnyStore {
 
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
         self.either().each(now_s, show);
+    }
+    fn may_have_forgotten(&self, key: &Key) -> bool {
+        self.either_ref().may_have_forgotten(key)
+    }
+
+    fn forgotten(&self) -> u64 {
+        self.either_ref().forgotten()
     }
 }

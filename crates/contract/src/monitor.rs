@@ -6,6 +6,7 @@
 mod alone;
 mod entry;
 mod event;
+mod forgotten;
 mod generations;
 mod judge;
 mod keep;
@@ -21,10 +22,10 @@ use self::entry::{Entry, NameId, Origin, key_of};
 pub use self::event::{Action, Call, Event, Outcome, StepOutput, Ticket};
 use self::generations::Generations;
 pub use self::generations::{OTHER, Tallies, Tally};
-use self::keep::Kept;
+use self::keep::{Kept, Vouching};
 use self::report::{Found, Kind, Link, Report};
 pub use self::show::{Shown, show_entry};
-pub use self::store::{Key, MemoryStore, Store};
+pub use self::store::{Forgotten, Key, MemoryStore, Store};
 use crate::clause::ServiceId;
 use crate::contract::{Contract, OperationId};
 use crate::eval::{Env, STEPS_MAX, Scratch};
@@ -116,7 +117,7 @@ pub struct Counts {
     pub entries: u64,
     /// Entries in metadata that the message beside it does not introduce, which are not believed.
     pub refused: u64,
-    /// Entries that were not remembered, because too many names are known already.
+    /// Entries that left the store, expired, or had no room for their names.
     pub forgotten: u64,
 }
 
@@ -146,6 +147,8 @@ pub struct Monitor<S> {
     numbers: HashMap<Arc<str>, NameId>,
     own: NameId,
     endpoints: HashMap<NameId, Vec<Promise>>,
+    /// Who vouches for the default member by the configuration, by endpoint and service.
+    configured: HashMap<(NameId, NameId), Vec<NameId>>,
     scratch: Scratch,
     counts: Counts,
 }
@@ -167,6 +170,7 @@ impl<S: Store> Monitor<S> {
             numbers,
             own: 0,
             endpoints: HashMap::new(),
+            configured: HashMap::new(),
             scratch: Scratch::new(),
             counts: Counts::default(),
         };
@@ -187,7 +191,7 @@ impl<S: Store> Monitor<S> {
 
     /// What it has counted so far.
     pub fn counts(&self) -> Counts {
-        self.counts
+        Counts { forgotten: self.counts.forgotten + self.store.forgotten(), ..self.counts }
     }
 
     /// The contract.
@@ -223,12 +227,17 @@ impl<S: Store> Monitor<S> {
     pub fn configure(&mut self, endpoint: &str, service: ServiceId, labels: &[&str], peer: Option<&str>, now_s: u64) {
         let labels = labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
         let peer = peer.and_then(|peer| self.number(peer));
+        let service_name = self.service_name(service).to_owned();
+        if let (Some(endpoint), Some(service)) = (self.number(endpoint), self.number(&service_name)) {
+            self.configured.entry((endpoint, service)).or_default().extend(&labels);
+        }
         let kept = Kept {
             endpoint,
             service,
             index: None,
             secret: false,
             peer,
+            vouching: Vouching::Named,
             fresh: &labels,
             more: &labels,
             origin: Origin::Configured,
@@ -304,7 +313,8 @@ impl<S: Store> Monitor<S> {
         }
         let peer_number = peer.as_deref().and_then(|peer| self.number(peer));
         let invoked = self.invoked_index(call, &mut stepped);
-        let ticket = self.invoke(call, invoked, &own, &[], Origin::Request(self.own), peer_number, now_s, &mut stepped);
+        let (used, origin) = (Vouching::Used, Origin::Request(self.own));
+        let ticket = self.invoke(call, invoked, used, &own, &[], origin, peer_number, now_s, &mut stepped);
         let ticket =
             Ticket { enhanced: peer.is_some(), other: peer_number, sender: self.settings.label.clone(), ..ticket };
         let mut entries = Vec::new();
@@ -320,7 +330,7 @@ impl<S: Store> Monitor<S> {
         stepped.actions.push(match peer {
             None => Action::Forward,
             Some(peer) => {
-                let invoked = self.shown_labels(&ticket.labels);
+                let invoked = self.carried_labels(&ticket.labels, ticket.is_orphan);
                 let metadata = RequestMetadata { sender: self.settings.label.clone(), invoked, entries };
                 Action::ForwardRequest { peer, metadata }
             }
@@ -341,9 +351,12 @@ impl<S: Store> Monitor<S> {
             Some(metadata) => {
                 let labels = metadata.invoked.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
                 let origin = Origin::Carried(sender_number);
-                self.invoke(call, invoked, &labels, &labels, origin, None, now_s, &mut stepped)
+                let vouching = if labels.is_empty() { Vouching::Forgotten } else { Vouching::Named };
+                self.invoke(call, invoked, vouching, &labels, &labels, origin, None, now_s, &mut stepped)
             }
-            None => self.invoke(call, invoked, &[0], &[], Origin::Request(0), None, now_s, &mut stepped),
+            None => {
+                self.invoke(call, invoked, Vouching::Used, &[0], &[], Origin::Request(0), None, now_s, &mut stepped)
+            }
         };
         let ticket = Ticket { enhanced: metadata.is_some(), other: Some(sender_number), sender, ..ticket };
         let introduced = self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped);
@@ -443,6 +456,7 @@ impl<S: Store> Monitor<S> {
             index: None,
             secret: false,
             labels: vec![0],
+            is_orphan: true,
             enhanced: false,
             bypassed: true,
             other: None,

@@ -373,3 +373,85 @@ fn what_is_guilty_stands_first() {
         assert!(!shown.contains("hush"), "{shown}");
     }
 }
+
+const SHOP: &str = "contract 1
+service Shop { find(n: int) -> text { reply identifies Till at result index n } }
+service Till { pay(n: int) -> int { index n ensures result == n }
+               bank(n: int) -> text { index n reply identifies Bank at result } }
+service Bank { one() -> int { ensures result == 1 } }";
+
+/// A party `me` whose shop is vouched for by `shop`, with a store of its own.
+fn shopper(store: MemoryStore) -> World {
+    let mut world = World::of_text(SHOP);
+    let monitor = Monitor::new(world.contract.clone(), Settings::new("me"), store, 0);
+    world.adapters.insert("c".to_owned(), monitor);
+    world.configure("c", "shop:1", "Shop", &["shop"], None);
+    world
+}
+
+fn find(world: &mut World, number: i64) {
+    world.call(&ask("c", "shop:1", "find", json!([number]), json!("till:1")));
+}
+
+/// Who is blamed if a call of the till, or of the bank that it introduced, goes wrong.
+fn blamed(world: &mut World, endpoint: &str, operation: &str, args: serde_json::Value) -> Vec<String> {
+    world.call(&ask("c", endpoint, operation, args, json!(-1))).reports.remove(0).blamed
+}
+
+#[test]
+fn forgotten_entries_blame_unknown_until_reintroduced() {
+    type Forget = fn(&mut World);
+    let causes: [(&str, MemoryStore, Forget); 3] = [
+        ("evicted", MemoryStore::new(4096, None), |world| (1..500).for_each(|number| find(world, number))),
+        ("expired", MemoryStore::new(1 << 20, Some(10)), |world| world.now_s = 11),
+        ("lost by a crash", MemoryStore::new(1 << 20, None), |world| {
+            let mut store = MemoryStore::new(1 << 20, None);
+            store.forget_everything();
+            *world = shopper(store);
+            find(world, 1);
+        }),
+    ];
+    for (cause, store, forget) in causes {
+        let mut world = shopper(store);
+        find(&mut world, 0);
+        assert_eq!(blamed(&mut world, "till:1", "pay", json!([0])), ["shop"], "{cause}");
+        assert_eq!(blamed(&mut world, "till:1", "pay", json!([1_000])), ["me"], "{cause}: a member nobody introduced");
+        assert_eq!(world.adapters["c"].counts().forgotten, 0, "{cause}");
+        forget(&mut world);
+        assert_eq!(blamed(&mut world, "till:1", "pay", json!([0])), ["unknown"], "{cause}");
+        assert_eq!(world.adapters["c"].counts().forgotten > 0, cause != "lost by a crash", "{cause}");
+        world.call(&ask("c", "till:1", "bank", json!([0]), json!("bank:1")));
+        assert_eq!(blamed(&mut world, "bank:1", "one", json!([])), ["unknown"], "{cause}: introduced by an orphan");
+        find(&mut world, 0);
+        assert_eq!(blamed(&mut world, "till:1", "pay", json!([0])), ["shop"], "{cause}");
+        world.call(&ask("c", "till:1", "bank", json!([0]), json!("bank:1")));
+        assert_eq!(blamed(&mut world, "bank:1", "one", json!([])), ["shop"], "{cause}");
+    }
+}
+
+#[test]
+fn configured_services_are_blamed_after_their_entries_left() {
+    let mut world = shopper(MemoryStore::new(4096, None));
+    world.configure("c", "bank:1", "Bank", &["bank"], None);
+    (0..500).for_each(|number| find(&mut world, number));
+    let bank = world.contract.service("Bank").unwrap();
+    assert_eq!(world.adapters.get_mut("c").unwrap().vouched("bank:1", bank, None, 0), None, "the entry left");
+    assert_eq!(blamed(&mut world, "bank:1", "one", json!([])), ["bank"]);
+}
+
+#[test]
+fn forgotten_labels_do_not_reach_the_peer() {
+    let mut world = shopper(MemoryStore::new(4096, None));
+    world.adapter("t", "till");
+    world.configure("t", "till:1", "Till", &["till"], Some("t"));
+    let till = world.contract.service("Till").unwrap();
+    let call = |world: &mut World| world.call(&ask("c", "till:1", "pay", json!([0]), json!(0)));
+    find(&mut world, 0);
+    world.configure("c", "till:1", "Till", &["till"], Some("t"));
+    call(&mut world);
+    assert_eq!(world.adapters.get_mut("t").unwrap().vouched("till:1", till, Some("0"), 0).unwrap(), ["shop"]);
+    (1..500).for_each(|number| find(&mut world, number));
+    let seen = call(&mut world);
+    assert_eq!(seen.request.unwrap().invoked, Vec::<String>::new());
+    assert_eq!(world.adapters.get_mut("t").unwrap().vouched("till:1", till, Some("0"), 0).unwrap(), ["shop"]);
+}

@@ -5,14 +5,18 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use contract::monitor::Key;
+use contract::monitor::{Forgotten, Key};
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::FORGOTTEN_BYTES;
 
 /// The layout of the tables below.
 const LAYOUT: u64 = 1;
 
 pub(super) const ABOUT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("about");
 pub(super) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
+/// The key of [`ABOUT`] that exists only while no adapter has the file open: [`Forgotten::encode`].
+const CLOSED: &str = "closed";
 /// Seconds since 1970 of the last change, 8 bytes little endian, and the entry.
 pub(super) const ENTRIES: TableDefinition<'_, &[u8; 12], &[u8]> = TableDefinition::new("entries");
 
@@ -62,6 +66,10 @@ pub(super) struct Opened {
     pub(super) names: Vec<String>,
     /// What keys, entries and names take. The file is longer: pages are not full, and it grows by leaps.
     pub(super) content_bytes: u64,
+    /// Keys of entries that the file may have lost.
+    pub(super) lost: Forgotten,
+    /// The last adapter that had it ended without closing it.
+    pub(super) is_unclean: bool,
 }
 
 /// Key, seconds since 1970 of the last change, entry.
@@ -105,6 +113,9 @@ fn guarded<T>(run: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreErr
 fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
     let mut builder = Database::builder();
     builder.set_cache_size(PAGES_MAX_BYTES);
+    #[cfg(test)]
+    let opened = super::tests::disk::open(&builder, path, create);
+    #[cfg(not(test))]
     let opened = if create { builder.create(path) } else { builder.open(path) };
     opened.map_err(|error| match error {
         DatabaseError::DatabaseAlreadyOpen => StoreError::Busy,
@@ -112,11 +123,25 @@ fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
     })
 }
 
+/// Reopens a file after a failed write. Only its repair writes, which needs no new space.
+pub(super) fn reopen(path: &Path) -> Result<Database, StoreError> {
+    guarded(|| database(path, false))
+}
+
+/// Marks a file as complete except for `lost`.
+pub(super) fn close(db: &Database, lost: &Forgotten) -> Result<(), redb::Error> {
+    let write = db.begin_write()?;
+    write.open_table(ABOUT)?.insert(CLOSED, lost.encode())?;
+    write.commit()?;
+    Ok(())
+}
+
 /// Opens a file, or begins one.
 pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError> {
     guarded(|| {
         let db = database(path, true)?;
         let write = db.begin_write().map_err(broken)?;
+        let (mut lost, mut is_unclean) = (Forgotten::new(FORGOTTEN_BYTES), false);
         let (names, content_bytes) = {
             let mut table = write.open_table(ABOUT).map_err(broken)?;
             match number(&table, "layout")? {
@@ -125,7 +150,13 @@ pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError
                     table.insert("contract", &about.contract_hash.to_le_bytes()[..]).map_err(broken)?;
                     table.insert("name", about.name.as_bytes()).map_err(broken)?;
                 }
-                Some(LAYOUT) => {}
+                Some(LAYOUT) => match table.remove(CLOSED).map_err(broken)? {
+                    Some(closed) => lost = lost.decode(closed.value()),
+                    None => {
+                        is_unclean = true;
+                        lost.insert_everything();
+                    }
+                },
                 Some(other) => return Err(StoreError::OtherLayout(other)),
             }
             let name = name(&table)?;
@@ -145,7 +176,7 @@ pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError
             (names, bytes)
         };
         write.commit().map_err(broken)?;
-        Ok(Opened { db, names, content_bytes })
+        Ok(Opened { db, names, content_bytes, lost, is_unclean })
     })
 }
 
@@ -194,12 +225,11 @@ pub(super) fn joined(used_s: u64, entry: &[u8]) -> Vec<u8> {
 }
 
 /// All entries of a file.
-pub(super) fn all(db: &Database) -> Result<Vec<Row>, StoreError> {
-    let read = db.begin_read().map_err(broken)?;
-    let table = read.open_table(ENTRIES).map_err(broken)?;
+pub(super) fn all(db: &Database) -> Result<Vec<Row>, redb::Error> {
+    let table = db.begin_read()?.open_table(ENTRIES)?;
     let mut all = Vec::new();
-    for row in table.iter().map_err(broken)? {
-        let (key, value) = row.map_err(broken)?;
+    for row in table.iter()? {
+        let (key, value) = row?;
         if let Some((used_s, entry)) = split(value.value()) {
             all.push((*key.value(), used_s, entry.to_vec()));
         }
@@ -222,7 +252,7 @@ pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
         }
         let (name, contract_hash) = (name(&about)?, number(&about, "contract")?.unwrap_or(0));
         let names = names(&read.open_table(NAMES).map_err(broken)?)?;
-        Ok(StoreContents { name, contract_hash, names, entries: all(&db)? })
+        Ok(StoreContents { name, contract_hash, names, entries: all(&db).map_err(broken)? })
     })
 }
 
@@ -243,6 +273,12 @@ pub fn purge(path: &Path, goes: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<u6
                 !goes
             };
             table.retain(stays).map_err(broken)?;
+            let mut table = write.open_table(ABOUT).map_err(broken)?;
+            if gone > 0 && table.remove(CLOSED).map_err(broken)?.is_some() {
+                let mut lost = Forgotten::default();
+                lost.insert_everything();
+                table.insert(CLOSED, lost.encode()).map_err(broken)?;
+            }
         }
         write.commit().map_err(broken)?;
         Ok(gone)

@@ -34,6 +34,88 @@ impl Store for Failing {
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
         self.inner.each(now_s, show);
     }
+
+    fn may_have_forgotten(&self, key: &Key) -> bool {
+        self.inner.may_have_forgotten(key)
+    }
+
+    fn forgotten(&self) -> u64 {
+        self.inner.forgotten()
+    }
+}
+
+/// Simulated full disks, by path: only bytes that were written before can be overwritten.
+pub(crate) mod disk {
+    use std::collections::HashMap;
+    use std::fs::OpenOptions;
+    use std::io;
+    use std::path::{Path, PathBuf};
+    use std::sync::{Mutex, PoisonError};
+
+    use redb::backends::FileBackend;
+    use redb::{Builder, Database, DatabaseError, StorageBackend};
+
+    #[derive(Clone, Copy, Default)]
+    struct State {
+        is_full: bool,
+        written_bytes: u64,
+    }
+
+    static DISKS: Mutex<Option<HashMap<PathBuf, State>>> = Mutex::new(None);
+
+    fn with<T>(path: &Path, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut disks = DISKS.lock().unwrap_or_else(PoisonError::into_inner);
+        change(disks.get_or_insert_default().entry(path.to_owned()).or_default())
+    }
+
+    pub(crate) fn fill(path: &Path, is_full: bool) {
+        with(path, |state| state.is_full = is_full);
+    }
+
+    #[derive(Debug)]
+    struct Disk {
+        file: FileBackend,
+        path: PathBuf,
+    }
+
+    pub(crate) fn open(builder: &Builder, path: &Path, create: bool) -> Result<Database, DatabaseError> {
+        let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)?;
+        builder.create_with_backend(Disk { file: FileBackend::new(file)?, path: path.to_owned() })
+    }
+
+    impl StorageBackend for Disk {
+        fn len(&self) -> io::Result<u64> {
+            self.file.len()
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.file.read(offset, out)
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.file.set_len(len)
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.file.sync_data()
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            let end = offset + data.len() as u64;
+            with(&self.path, |state| {
+                if state.is_full && end > state.written_bytes {
+                    return Err(io::Error::from(io::ErrorKind::StorageFull));
+                }
+                state.written_bytes = state.written_bytes.max(end);
+                Ok(())
+            })?;
+            self.file.write(offset, data)
+        }
+
+        fn close(&self) -> io::Result<()> {
+            self.file.close()
+        }
+    }
 }
 
 fn settings(path: &Path) -> StoreSettings {
@@ -173,7 +255,7 @@ fn without_its_file_a_store_keeps_what_one_without_a_file_does() {
         store.put(&key(number), &[1; 60], 1);
     }
     let AnyStore::File(file) = &mut store else { unreachable!() };
-    assert!(file.writer.is_broken() && file.cache.bytes() > BESIDE_FILE_BYTES, "{file:?}");
+    assert!(file.writer.is_failing() && file.cache.bytes() > BESIDE_FILE_BYTES, "{file:?}");
     assert!((0..20_000).all(|number| file.get(&key(number), 1).is_some()));
 }
 
@@ -260,7 +342,7 @@ fn entries_of_a_file_that_cannot_be_read_are_shown_from_memory() {
     assert_eq!(seen, [(key(1), b"a".to_vec()), (key(2), b"b".to_vec())]);
     assert_eq!(metrics.store_written.load(Ordering::Relaxed), 1, "the second was not written");
     let notes = store.take_notes();
-    assert!(notes.iter().any(|note| note.contains("cannot create the store")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("cannot create it")), "{notes:?}");
 }
 
 #[test]
@@ -312,4 +394,118 @@ fn a_file_that_goes_away_is_begun_anew() {
     assert_eq!((kept.names, kept.entries.len()), (vec!["adder".to_owned()], 1));
     let purged = purge(&path, &mut |_, entry| entry == b"b").unwrap();
     assert_eq!((purged, look(&path).unwrap().entries.len()), (1, 0));
+}
+
+/// Waits for a note that contains `text`.
+#[track_caller]
+fn told(store: &mut AnyStore, text: &str) {
+    let mut notes = Vec::new();
+    let until = crate::clock::now() + Duration::from_secs(60);
+    while !notes.iter().any(|note: &String| note.contains(text)) {
+        assert!(crate::clock::now() < until, "nothing about `{text}` in {notes:?}");
+        std::thread::sleep(Duration::from_millis(2));
+        notes.extend(store.take_notes());
+    }
+}
+
+#[test]
+fn a_full_disk_is_read_and_later_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    // Far fewer entries fit into memory than are put.
+    let metrics = Arc::default();
+    let (mut store, _) = AnyStore::open(&settings(&path), "client", 7, &metrics);
+    let value = |number: u16| [&number.to_be_bytes()[..], &[1; 100]].concat();
+    (0..3_000).for_each(|number| store.put(&key(number), &value(number), 1));
+    store.flush();
+    disk::fill(&path, true);
+    store.put_name(0, "adder");
+    (3_000..9_000).for_each(|number| store.put(&key(number), &value(number), 1));
+    told(&mut store, "cannot write the store");
+    let is_there =
+        |store: &mut AnyStore, number: u16| store.get(&key(number), 1).as_deref() == Some(&value(number)[..]);
+    let missing = (0..9_000).filter(|number| !is_there(&mut store, *number)).count();
+    assert_eq!(missing, 0, "entries of the file, of memory, and those that wait");
+    let mut seen = 0;
+    store.each(1, &mut |_, _| seen += 1);
+    assert_eq!(seen, 9_000);
+    assert!(store.forgotten() == 0 && !store.may_have_forgotten(&key(9_001)));
+    disk::fill(&path, false);
+    store.put(&key(9_000), &value(9_000), 1);
+    told(&mut store, "is written again");
+    store.flush();
+    drop(store);
+    let kept = look(&path).unwrap();
+    assert_eq!((kept.entries.len(), kept.names), (9_001, vec!["adder".to_owned()]));
+}
+
+#[test]
+fn entries_dropped_on_a_full_disk_count_as_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let settings = StoreSettings { memory_bytes: Some(1 << 20), ..settings(&path) };
+    let metrics = Arc::<Metrics>::default();
+    let (mut store, _) = AnyStore::open(&settings, "client", 7, &metrics);
+    store.put(&key(0), b"a", 1);
+    store.flush();
+    disk::fill(&path, true);
+    let long = vec![1; 1_000];
+    for number in 1..12_000 {
+        store.put(&key(number), &long, 1);
+    }
+    // A batch that is being written is put back, or dropped, once that has failed.
+    told(&mut store, "cannot write the store");
+    let until = crate::clock::now() + Duration::from_secs(60);
+    while store.forgotten() < 1_000 {
+        assert!(crate::clock::now() < until, "{} forgotten", store.forgotten());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(store.forgotten(), metrics.store_dropped.load(Ordering::Relaxed));
+    let gone = (0..12_000).filter(|number| store.get(&key(*number), 1).is_none()).collect::<Vec<_>>();
+    assert!(gone.len() as u64 <= store.forgotten() && gone.len() > 500, "{}", gone.len());
+    assert!(gone.iter().all(|number| store.may_have_forgotten(&key(*number))));
+    assert!(store.get(&key(0), 1).is_some(), "an entry of the file");
+}
+
+#[test]
+fn an_unclosed_file_may_have_forgotten_any_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let settings = settings(&path);
+    let (mut store, _) = open(&settings);
+    store.put(&key(1), b"a", 1);
+    store.flush();
+    // As a crash leaves it.
+    let copy = folder.path().join("copy");
+    std::fs::copy(&path, &copy).unwrap();
+    assert!(!store.may_have_forgotten(&key(2)));
+    drop(store);
+    let (store, notes) = open(&settings);
+    assert!(notes.is_empty() && !store.may_have_forgotten(&key(2)), "it was closed: {notes:?}");
+    let (store, notes) = open(&StoreSettings { path: Some(copy), ..settings });
+    assert!(notes.len() == 1 && notes[0].contains("was not closed"), "{notes:?}");
+    assert!(store.may_have_forgotten(&key(2)));
+}
+
+#[test]
+fn expired_and_purged_keys_stay_forgotten_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let settings = StoreSettings { expire_after: Some(Duration::from_secs(10)), ..settings(&path) };
+    let now_s = crate::clock::unix_s();
+    let (mut store, _) = open(&settings);
+    store.put(&key(1), b"a", 1);
+    store.put(&key(2), b"b", now_s);
+    assert!(store.get(&key(1), now_s).is_none() && store.may_have_forgotten(&key(1)));
+    for _ in 0..122 {
+        store.flush();
+    }
+    assert_eq!(store.forgotten(), 1);
+    drop(store);
+    let (store, _) = open(&settings);
+    assert!(store.may_have_forgotten(&key(1)) && !store.may_have_forgotten(&key(3)));
+    drop(store);
+    assert_eq!(purge(&path, &mut |_, entry| entry == b"b").unwrap(), 1);
+    let (store, notes) = open(&settings);
+    assert!(notes.is_empty() && store.may_have_forgotten(&key(2)), "{notes:?}");
 }

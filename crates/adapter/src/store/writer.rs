@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contract::monitor::{Key, MemoryStore};
 use redb::{Database, ReadableDatabase};
 
 use super::file::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
-use super::{Shared, nothing};
+use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
 use crate::metrics::Metrics;
 
 /// What waits to be written.
@@ -32,6 +32,10 @@ impl Default for Batch {
     }
 }
 
+/// Time from a failed write to the next one. Each failure reopens the file, which reads all of it.
+const RETRY_AFTER: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
+/// How long a read waits for the file to be reopened after a failed write.
+const REOPENED_WITHIN_MS: u32 = 1_000;
 /// Every so many batches expired entries are looked for.
 const SWEEP_EVERY: u64 = 120;
 
@@ -44,7 +48,7 @@ pub(super) struct Writer {
     /// Gone when the store is dropped, which ends the thread.
     flush: Option<SyncSender<Asked>>,
     notes: Arc<Mutex<Vec<String>>>,
-    is_broken: Arc<AtomicBool>,
+    is_failing: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -52,11 +56,15 @@ struct Work {
     db: Arc<RwLock<Option<Database>>>,
     shared: Arc<Shared>,
     notes: Arc<Mutex<Vec<String>>>,
-    is_broken: Arc<AtomicBool>,
+    is_failing: Arc<AtomicBool>,
     path: PathBuf,
     about: StoreOwner,
-    /// Every name that was ever written, to begin a new file with.
+    /// Every name, to begin a new file with.
     names: Vec<String>,
+    /// How many of them are in the file.
+    names_written: usize,
+    /// When a write is tried again. `None`: the last one succeeded.
+    retry_at: Option<Instant>,
     /// As [`Opened`] has it.
     content_bytes: u64,
     metrics: Arc<Metrics>,
@@ -78,22 +86,24 @@ impl Writer {
             db: Arc::new(RwLock::new(Some(opened.db))),
             shared: shared.clone(),
             notes: Arc::default(),
-            is_broken: Arc::default(),
+            is_failing: Arc::default(),
             path: path.to_path_buf(),
             about,
+            names_written: opened.names.len(),
             names: opened.names,
+            retry_at: None,
             content_bytes: opened.content_bytes,
             metrics,
             expire_after_s,
         };
-        let (db, notes, is_broken) = (work.db.clone(), work.notes.clone(), work.is_broken.clone());
+        let (db, notes, is_failing) = (work.db.clone(), work.notes.clone(), work.is_failing.clone());
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || work.run(every, &asked));
         if let Err(error) = &thread {
-            is_broken.store(true, Ordering::Relaxed);
+            is_failing.store(true, Ordering::Relaxed);
             let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
             notes.push(format!("the store is not written because no thread could be started: {error}"));
         }
-        Self { db, flush: Some(flush), notes, is_broken, thread: thread.ok() }
+        Self { db, flush: Some(flush), notes, is_failing, thread: thread.ok() }
     }
 
     /// Waits until all that is known has been written, but not for ever.
@@ -111,9 +121,9 @@ impl Writer {
         }
     }
 
-    /// Whether the file was given up.
-    pub(super) fn is_broken(&self) -> bool {
-        self.is_broken.load(Ordering::Relaxed)
+    /// Whether the file cannot be written now.
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
     }
 
     pub(super) fn take_notes(&self) -> Vec<String> {
@@ -121,27 +131,40 @@ impl Writer {
     }
 
     /// An entry as the file has it.
-    pub(super) fn read(&self, key: &Key) -> Option<Vec<u8>> {
-        if self.is_broken() {
-            return None;
-        }
-        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        let table = db.as_ref()?.begin_read().ok()?.open_table(ENTRIES).ok()?;
-        Some(table.get(key).ok()??.value().to_vec())
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, Box<redb::Error>> {
+        self.reading(|db| {
+            let table = db.begin_read()?.open_table(ENTRIES)?;
+            Ok(table.get(key)?.map(|value| value.value().to_vec()))
+        })
     }
 
-    /// All entries of the file; `None`: it cannot be read, of which a note tells, or it was given up, of which one has told.
-    pub(super) fn all(&self) -> Option<Vec<Row>> {
-        if self.is_broken() {
-            return None;
-        }
-        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        let all = file::all(db.as_ref()?);
-        let told = |error| {
+    /// All entries of the file. If it cannot be read, a note says so and there are none.
+    pub(super) fn all(&self) -> Vec<Row> {
+        self.reading(file::all).unwrap_or_else(|error| {
             let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
             notes.push(format!("cannot read the entries of the store: {error}. Only those in memory are shown"));
+            Vec::new()
+        })
+    }
+
+    fn reading<T>(&self, read: impl Fn(&Database) -> Result<T, redb::Error>) -> Result<T, Box<redb::Error>> {
+        let try_read = || {
+            let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+            read(db.as_ref().ok_or(redb::Error::DatabaseClosed)?)
         };
-        all.map_err(told).ok()
+        let mut result = try_read();
+        // A write has just failed, so the file will be reopened shortly.
+        for _ in 0..REOPENED_WITHIN_MS {
+            if !matches!(result, Err(redb::Error::PreviousIo)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            result = try_read();
+        }
+        result.map_err(Box::new)
     }
 }
 
@@ -161,7 +184,11 @@ impl Work {
             let done = match asked.recv_timeout(every) {
                 Ok(done) => done,
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return self.write(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.retry_at = self.retry_at.map(|_| crate::clock::now());
+                    self.write();
+                    return self.close();
+                }
             };
             self.write();
             if round % SWEEP_EVERY == 0 {
@@ -177,39 +204,41 @@ impl Work {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
-    fn is_broken(&self) -> bool {
-        self.is_broken.load(Ordering::Relaxed)
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&mut self) {
-        let (entries, names, contract_hash) = {
-            let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let batch = std::mem::take(&mut waiting.batch);
-            waiting.going = Arc::new(batch.entries);
-            (waiting.going.clone(), batch.names, waiting.contract_hash.take())
-        };
-        self.about.contract_hash = contract_hash.unwrap_or(self.about.contract_hash);
-        if !self.is_broken() && !self.path.exists() {
-            self.begin_anew();
+        if self.retry_at.is_some_and(|at| crate::clock::now() < at) {
+            return;
         }
-        let names_from = self.names.len();
+        let (change_bytes, names, contract_hash) = {
+            let mut waiting = self.waiting();
+            let Batch { entries, names, change_bytes, .. } = std::mem::take(&mut waiting.batch);
+            waiting.going = Arc::new(entries);
+            (change_bytes, names, waiting.contract_hash.take())
+        };
+        let entries = self.waiting().going.clone();
+        self.about.contract_hash = contract_hash.unwrap_or(self.about.contract_hash);
         self.names.extend(names);
-        let is_new = !entries.is_empty() || names_from < self.names.len() || contract_hash.is_some();
-        match is_new.then(|| self.commit(&entries, names_from, contract_hash)) {
-            Some(Ok(Some(change_bytes))) => {
-                self.content_bytes = self.content_bytes.saturating_add_signed(change_bytes);
+        match self.try_write(&entries, contract_hash) {
+            Ok(()) => {
                 self.metrics.store_written.fetch_add(entries.len() as u64, Ordering::Relaxed);
             }
-            Some(Err(error)) => {
-                self.is_broken.store(true, Ordering::Relaxed);
-                self.note(format!(
-                    "cannot write the store {}: {error}. Calls pass and are checked; entries are only kept in memory",
-                    self.path.display()
-                ));
+            Err(error) => {
+                self.failed(&error);
+                // Written with the next batch, unless they have changed by then.
+                let mut waiting = self.waiting();
+                waiting.contract_hash = waiting.contract_hash.or(contract_hash);
+                waiting.batch.change_bytes += change_bytes;
+                for (key, value) in entries.entries() {
+                    if waiting.batch.entries.peek(&key).is_none() {
+                        waiting.put(&key, value, 0, &self.metrics);
+                    }
+                }
             }
-            Some(Ok(None)) | None => {}
         }
-        let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting();
         waiting.going = nothing();
         // What calls count comes to the same, unless another thing than they changed the file.
         let content_bytes = self.content_bytes.saturating_add_signed(waiting.batch.change_bytes);
@@ -220,15 +249,54 @@ impl Work {
         }
     }
 
-    /// By how much the content has grown; `None`: the file was given up, and nothing was written.
-    fn commit(
-        &self,
-        entries: &MemoryStore,
-        names_from: usize,
-        contract_hash: Option<u64>,
-    ) -> Result<Option<i64>, redb::Error> {
+    /// Writes a batch to the file, or to a new one if the file was removed.
+    fn try_write(&mut self, entries: &MemoryStore, contract_hash: Option<u64>) -> Result<(), String> {
+        if !self.path.exists() {
+            self.begin_anew()?;
+        }
+        if !entries.is_empty() || self.names_written < self.names.len() || contract_hash.is_some() {
+            let change_bytes = self.commit(entries, contract_hash).map_err(|error| error.to_string())?;
+            self.content_bytes = self.content_bytes.saturating_add_signed(change_bytes);
+            self.names_written = self.names.len();
+            if self.retry_at.take().is_some() {
+                self.is_failing.store(false, Ordering::Relaxed);
+                self.note(format!("the store {} is written again", self.path.display()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports a failed write and reopens the file: redb refuses reads, too, after an I/O error.
+    fn failed(&mut self, error: &str) {
+        if self.retry_at.is_none() {
+            self.note(format!(
+                "cannot write the store {}: {error}. Calls pass and are checked; new entries are kept in memory, {} MiB of \
+                 them, until it can be written",
+                self.path.display(),
+                WAITING_MAX_BYTES >> 20,
+            ));
+        }
+        self.retry_at = Some(crate::clock::now() + RETRY_AFTER);
+        self.is_failing.store(true, Ordering::Relaxed);
+        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        *db = None;
+        *db = file::reopen(&self.path).ok();
+    }
+
+    /// Marks the file as complete.
+    fn close(&self) {
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(db) = db.as_ref().filter(|_| !self.is_broken()) else { return Ok(None) };
+        if let (Some(db), None) = (db.as_ref(), self.retry_at)
+            && let Err(error) = file::close(db, &self.waiting().lost)
+        {
+            self.note(format!("cannot close the store {}: {error}", self.path.display()));
+        }
+    }
+
+    /// Writes a batch and returns the growth of the content, bytes.
+    fn commit(&self, entries: &MemoryStore, contract_hash: Option<u64>) -> Result<i64, redb::Error> {
+        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(db) = db.as_ref() else { return Err(redb::Error::DatabaseClosed) };
         let mut change = 0;
         let write = db.begin_write()?;
         if let Some(hash) = contract_hash {
@@ -236,7 +304,7 @@ impl Work {
         }
         {
             let mut table = write.open_table(NAMES)?;
-            for (number, name) in self.names.iter().enumerate().skip(names_from) {
+            for (number, name) in self.names.iter().enumerate().skip(self.names_written) {
                 table.insert(number as u32, name.as_str())?;
                 change += name_bytes(name) as i64;
             }
@@ -251,51 +319,56 @@ impl Work {
             }
         }
         write.commit()?;
-        Ok(Some(change))
+        Ok(change)
     }
 
-    /// The file was removed under the adapter: a new one is begun with the names. Entries come again as they change.
-    fn begin_anew(&mut self) {
-        self.note(format!(
-            "the store {} is gone. A new one is created; vouching parties are learned again",
-            self.path.display()
-        ));
-        let opened = {
-            let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
-            *db = None;
-            file::open(&self.path, &self.about).map(|opened| *db = Some(opened.db))
-        };
-        let begun = opened.map_err(|error| error.to_string());
-        match begun.and_then(|()| self.commit(&nothing(), 0, None).map_err(|error| error.to_string())) {
-            Ok(change_bytes) => self.content_bytes = change_bytes.unwrap_or(0).unsigned_abs(),
-            Err(error) => {
-                self.is_broken.store(true, Ordering::Relaxed);
-                self.note(format!("cannot create the store {}: {error}", self.path.display()));
-            }
+    /// Creates a new file after the open one was removed. The first batch has the names; entries are
+    /// written again when they change.
+    fn begin_anew(&mut self) -> Result<(), String> {
+        if self.retry_at.is_none() {
+            self.note(format!(
+                "the store {} is gone. A new one is created; vouching parties are learned again",
+                self.path.display()
+            ));
         }
+        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        *db = None;
+        let opened = file::open(&self.path, &self.about).map_err(|error| format!("cannot create it: {error}"))?;
+        *db = Some(opened.db);
+        (self.content_bytes, self.names_written) = (0, 0);
+        drop(db);
+        self.waiting().lost.insert_everything();
+        Ok(())
     }
 
     fn sweep(&mut self) {
         let Some(after) = self.expire_after_s else { return };
         let now_s = crate::clock::unix_s();
-        let sweep = |db: &Database| -> Result<u64, redb::Error> {
+        let mut swept = Vec::new();
+        let mut sweep = |db: &Database| -> Result<u64, redb::Error> {
             let mut swept_bytes = 0;
             let write = db.begin_write()?;
-            let is_live = |_: &[u8; 12], value: &[u8]| {
+            let is_live = |key: &[u8; 12], value: &[u8]| {
                 let lives = file::split(value).is_some_and(|(used_s, _)| now_s.saturating_sub(used_s) <= after);
-                swept_bytes += if lives { 0 } else { row_bytes(value.len()) };
+                if !lives {
+                    swept_bytes += row_bytes(value.len());
+                    swept.push(*key);
+                }
                 lives
             };
             write.open_table(ENTRIES)?.retain(is_live)?;
             write.commit()?;
             Ok(swept_bytes)
         };
-        let swept = self.db.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(sweep);
-        match swept {
-            Some(Ok(swept_bytes)) => self.content_bytes = self.content_bytes.saturating_sub(swept_bytes),
-            Some(Err(error)) => {
-                self.note(format!("cannot delete expired entries of the store {}: {error}", self.path.display()));
+        let result = self.db.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(&mut sweep);
+        match result {
+            Some(Ok(swept_bytes)) => {
+                self.content_bytes = self.content_bytes.saturating_sub(swept_bytes);
+                let mut waiting = self.waiting();
+                waiting.forgotten += swept.len() as u64;
+                swept.iter().for_each(|key| waiting.lost.insert(key));
             }
+            Some(Err(error)) => self.failed(&error.to_string()),
             None => {}
         }
     }

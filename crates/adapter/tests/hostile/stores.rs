@@ -108,3 +108,48 @@ fn what_is_not_used_any_more_leaves_a_running_adapter_and_its_file() {
         |index: &[u8]| kept.entries.iter().any(|(_, _, entry)| entry.windows(index.len()).any(|part| part == index));
     assert_eq!((has(b"once"), has(b"often")), (false, true));
 }
+
+/// A shop introduces members of one till by number, and the till breaks its postcondition.
+#[test]
+fn a_flood_of_introductions_does_not_shift_blame_to_the_client() {
+    const SHOP: &str = "contract 1
+service Shop { POST \"/find\"(body) { reply identifies Till at body.at index body.n } }
+service Till { POST \"/pay\"(body) { index body.n  ensures paid: result.code == 201 } }
+";
+    let shop = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let till = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
+    let folder = tempfile::tempdir().unwrap();
+    let file = contract_file(folder.path(), SHOP);
+    let adapter = Adapter::from_text(&format!(
+        "name = 'client'\ncontract = '{file}'\nproxy = '127.0.0.1:0'\nallow = ['*:*']\n[store]\nmemory = '4KiB'\n\
+         [protocols.Shop]\nkind = 'rest'\n[protocols.Till]\nkind = 'rest'\n[reports]\nper_s = 1000\n\
+         [[consuming]]\nservice = 'Shop'\nendpoint = 'http://127.0.0.1:{shop}'\nlabels = ['shop']\n"
+    ));
+    let json = [("Content-Type", "application/json")];
+    let find = |number: usize| {
+        let body = format!("{{\"at\": \"http://127.0.0.1:{till}\", \"n\": {number}}}");
+        let at = adapter.at(&format!("consuming http://127.0.0.1:{shop}"));
+        assert_eq!(bytes::ask(&at, &request("POST", "/find", &json, body.as_bytes())).status(), 200);
+    };
+    let pay = |number: usize| {
+        let target = format!("http://127.0.0.1:{till}/pay");
+        let body = format!("{{\"n\": {number}}}");
+        bytes::ask(&adapter.at("proxy"), &request("POST", &target, &json, body.as_bytes()));
+    };
+    let blamed = |label: &str, times: usize| {
+        let labels = "operation=\"Till.POST /pay\",clause=\"Till.POST /pay.paid\"";
+        counted(&adapter, &format!("blamed_total{{{labels},blamed=\"{label}\"}} {times}"));
+    };
+    find(0);
+    pay(0);
+    blamed("shop", 1);
+    (1..300).for_each(find);
+    pay(0);
+    blamed("unknown", 1);
+    find(0);
+    pay(0);
+    blamed("shop", 2);
+    let metrics = metrics(&adapter);
+    assert!(!metrics.contains("blamed=\"client\""), "{metrics}");
+    assert!(!metrics.contains("entries_forgotten_total 0"), "{metrics}");
+}

@@ -38,6 +38,8 @@ pub(crate) struct Entry {
     pub(crate) origins: Vec<Origin>,
     /// Whether there were more origins than are kept.
     pub(crate) more_origins: bool,
+    /// Whether the vouching labels were forgotten. `unknown` replaces them until a message names some.
+    pub(crate) is_orphan: bool,
 }
 
 impl Entry {
@@ -72,7 +74,8 @@ impl Entry {
             | bit(self.secret, 1)
             | bit(self.peer.is_some(), 2)
             | bit(self.more_origins, 3)
-            | (self.origins.len() as u8) << 4;
+            | (self.origins.len() as u8) << 4
+            | bit(self.is_orphan, 7);
         let mut out = Vec::with_capacity(48);
         out.push(flags);
         put(&mut out, self.endpoint);
@@ -119,7 +122,7 @@ impl Entry {
         let labels = (0..count.min(rest.len() + 1)).map(|_| number(&mut rest)).collect::<Option<Vec<_>>>()?;
         let peer = if flags & 4 == 0 { None } else { Some(number(&mut rest)?) };
         let mut origins = Vec::new();
-        for _ in 0..flags >> 4 {
+        for _ in 0..flags >> 4 & 7 {
             origins.push(match *take(&mut rest, 1)?.first()? {
                 0 => Origin::Configured,
                 1 => Origin::Request(number(&mut rest)?),
@@ -128,8 +131,18 @@ impl Entry {
                 _ => return None,
             });
         }
-        let (secret, more_origins) = (flags & 2 != 0, flags & 8 != 0);
-        rest.is_empty().then_some(Self { endpoint, service, index, secret, labels, peer, origins, more_origins })
+        let (secret, more_origins, is_orphan) = (flags & 2 != 0, flags & 8 != 0, flags & 0x80 != 0);
+        rest.is_empty().then_some(Self {
+            endpoint,
+            service,
+            index,
+            secret,
+            labels,
+            peer,
+            origins,
+            more_origins,
+            is_orphan,
+        })
     }
 }
 
@@ -192,6 +205,7 @@ mod tests {
             peer: Some(200),
             origins: vec![Origin::Reply([7; 12])],
             more_origins: false,
+            is_orphan: false,
         }
     }
 
@@ -208,6 +222,7 @@ mod tests {
             labels: vec![u32::MAX],
             origins: vec![Origin::Configured, Origin::Request(1), Origin::Carried(2), Origin::Reply([0; 12])],
             more_origins: true,
+            is_orphan: true,
             ..evernote()
         });
         for entry in entries {

@@ -50,6 +50,8 @@ pub struct Ticket {
     pub(crate) secret: bool,
     /// Who vouched for the entry when the request went.
     pub(crate) labels: Vec<u32>,
+    /// Whether the vouching labels were forgotten, or the index is not known.
+    pub(crate) is_orphan: bool,
     /// Whether the other side of the call has an adapter.
     pub(crate) enhanced: bool,
     /// Whether the calls of this endpoint go unchecked.

@@ -274,6 +274,9 @@ impl<S: Store> Monitor<S> {
                     }
                 });
             }
+            if entry.is_orphan {
+                because.push(super::show::ORPHAN.to_owned());
+            }
             if entry.more_origins {
                 because.push("more origins than are stored".to_owned());
             }

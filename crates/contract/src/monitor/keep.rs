@@ -8,8 +8,21 @@ use crate::clause::ServiceId;
 use crate::contract::Contract;
 use crate::metadata::Identified;
 
+/// How an event affects the labels that vouch for an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vouching {
+    /// It names them.
+    Named,
+    /// It does not: a request just uses the entry. The sender vouches for a new one, unless the
+    /// store may have forgotten it.
+    Used,
+    /// The labels are unknown, because the entry that introduced this one is an orphan.
+    Forgotten,
+}
+
 /// What is known of one side of an entry when it is to be kept.
 pub(super) struct Kept<'a> {
+    pub(super) vouching: Vouching,
     pub(super) endpoint: &'a str,
     pub(super) service: ServiceId,
     pub(super) index: Option<&'a str>,
@@ -43,6 +56,7 @@ impl Introduced {
             index: self.index.as_deref(),
             secret: self.secret,
             peer,
+            vouching: Vouching::Named,
             fresh: &[],
             more: &[],
             origin: Origin::Configured,
@@ -52,7 +66,8 @@ impl Introduced {
     /// What a reply introduces is vouched for by those who vouched for whoever replied; what is known stays as it is.
     pub(super) fn replied<'a>(&'a self, ticket: &'a Ticket) -> Kept<'a> {
         let origin = ticket.entry.map_or(Origin::Request(0), Origin::Reply);
-        Kept { fresh: &ticket.labels, more: &[], origin, ..self.kept(None) }
+        let vouching = if ticket.is_orphan { Vouching::Forgotten } else { Vouching::Named };
+        Kept { vouching, fresh: &ticket.labels, more: &[], origin, ..self.kept(None) }
     }
 
     /// What metadata says of it.
@@ -72,6 +87,7 @@ impl<S: Store> Monitor<S> {
         &mut self,
         call: Call<'_>,
         invoked: Option<(Option<String>, bool)>,
+        vouching: Vouching,
         fresh: &[NameId],
         more: &[NameId],
         origin: Origin,
@@ -84,6 +100,7 @@ impl<S: Store> Monitor<S> {
             index: None,
             secret: false,
             labels: vec![0],
+            is_orphan: true,
             enhanced: false,
             bypassed: false,
             other: None,
@@ -91,12 +108,14 @@ impl<S: Store> Monitor<S> {
         };
         // Without an index it cannot be said who vouches.
         let Some((index, secret)) = invoked else { return blank };
-        let service = call.operation.service;
-        let kept =
-            Kept { endpoint: call.endpoint, service, index: index.as_deref(), secret, peer, fresh, more, origin };
-        let found = self.keep(&kept, now_s, stepped);
-        let labels = found.as_ref().map_or_else(|| fresh.to_vec(), |(_, entry)| entry.labels.clone());
-        Ticket { entry: found.map(|(key, _)| key), index, secret, labels, ..blank }
+        let (endpoint, service) = (call.endpoint, call.operation.service);
+        let kept = Kept { endpoint, service, index: index.as_deref(), secret, peer, vouching, fresh, more, origin };
+        match self.keep(&kept, now_s, stepped) {
+            Some((key, Entry { labels, is_orphan, .. })) => {
+                Ticket { entry: Some(key), index, secret, labels, is_orphan, ..blank }
+            }
+            None => Ticket { index, secret, ..blank },
+        }
     }
 
     pub(super) fn keep_carried(
@@ -109,7 +128,8 @@ impl<S: Store> Monitor<S> {
     ) {
         let labels = carried.labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
         let peer = carried.peer.as_ref().and_then(|peer| self.number(peer));
-        let kept = Kept { fresh: &labels, more: &labels, origin: Origin::Carried(other), ..found.kept(peer) };
+        let vouching = if labels.is_empty() { Vouching::Forgotten } else { Vouching::Named };
+        let kept = Kept { vouching, fresh: &labels, more: &labels, origin: Origin::Carried(other), ..found.kept(peer) };
         self.keep(&kept, now_s, stepped);
     }
 
@@ -129,7 +149,7 @@ impl<S: Store> Monitor<S> {
             index: kept.index.map(str::to_owned),
             peer: entry.peer.map(|peer| self.name(peer).to_owned()),
             secret: kept.secret,
-            labels: self.shown_labels(&entry.labels),
+            labels: self.carried_labels(&entry.labels, entry.is_orphan),
         }
     }
 
@@ -164,13 +184,30 @@ impl<S: Store> Monitor<S> {
             peer: None,
             origins: Vec::new(),
             more_origins: false,
+            is_orphan: false,
         });
-        let labels = if is_new { kept.fresh } else { kept.more };
+        let configured = self.configured.get(&(endpoint, service)).filter(|_| is_new && kept.index.is_none());
         let mut changed = is_new || entry.peer != peer;
-        for &label in labels {
-            changed |= entry.vouch(label);
-        }
-        if is_new || !kept.more.is_empty() {
+        if let (Some(labels), Vouching::Used) = (configured, kept.vouching) {
+            // Its entry left the store.
+            for label in labels {
+                entry.vouch(*label);
+            }
+            entry.came(Origin::Configured);
+        } else if is_new && self.is_orphan(&key, kept) {
+            entry.is_orphan = true;
+            entry.vouch(0);
+        } else if is_new || entry.is_orphan && kept.vouching == Vouching::Named {
+            changed = true;
+            (entry.is_orphan, entry.labels) = (false, Vec::new());
+            for label in kept.fresh {
+                entry.vouch(*label);
+            }
+            entry.came(kept.origin);
+        } else if !kept.more.is_empty() {
+            for label in kept.more {
+                changed |= entry.vouch(*label);
+            }
             changed |= entry.came(kept.origin);
         }
         entry.peer = peer;
@@ -179,6 +216,20 @@ impl<S: Store> Monitor<S> {
         }
         self.counts.entries += u64::from(is_new);
         Some((key, entry))
+    }
+
+    /// Whether a new entry is an orphan: its vouching labels are unknown.
+    fn is_orphan(&self, key: &Key, kept: &Kept<'_>) -> bool {
+        match kept.vouching {
+            Vouching::Named => false,
+            Vouching::Used => self.store.may_have_forgotten(key),
+            Vouching::Forgotten => true,
+        }
+    }
+
+    /// Labels to send to another adapter: none for an orphan, as that adapter may know them.
+    pub(super) fn carried_labels(&self, labels: &[NameId], is_orphan: bool) -> Vec<String> {
+        if is_orphan { Vec::new() } else { self.shown_labels(labels) }
     }
 
     /// The entry that has a key, where it is the one that is asked for: two may have one key, and then the later one is known.

@@ -6,6 +6,9 @@ use super::Monitor;
 use super::entry::{Entry, Origin};
 use super::store::{Key, Store};
 
+/// Why `unknown` vouches for an orphan.
+pub(super) const ORPHAN: &str = "its vouching labels were forgotten";
+
 /// A service entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shown {
@@ -46,7 +49,7 @@ pub fn show_entry(names: &[String], key: &Key, entry: &[u8]) -> Option<Shown> {
         index,
         labels,
         peer: entry.peer.map(|peer| name(peer).to_owned()),
-        because: because.collect(),
+        because: because.chain(entry.is_orphan.then(|| ORPHAN.to_owned())).collect(),
     })
 }
 

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+pub use super::forgotten::Forgotten;
 pub use super::log::Key;
 use super::log::{BYTES_MAX, Log};
 
-/// Where service entries are kept: bytes by key. What a store forgets costs precision of blame, never a call.
+/// A key-value store of service entries. A forgotten entry costs precision of blame, never a call.
 ///
 /// Names are endpoints, services, labels and addresses; entries refer to them by number.
 pub trait Store {
@@ -23,6 +24,13 @@ pub trait Store {
 
     /// Shows every entry that has not expired.
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8]));
+
+    /// Whether the store may have had an entry of this key that it forgot or that expired. `false` is
+    /// certain.
+    fn may_have_forgotten(&self, key: &Key) -> bool;
+
+    /// Entries forgotten so far.
+    fn forgotten(&self) -> u64;
 }
 
 /// A store in memory with a bound in bytes. What is to leave is chosen by second chance: what was used since it was last
@@ -34,13 +42,15 @@ pub struct MemoryStore {
     bytes_max: usize,
     expire_after_s: Option<u64>,
     evicted: u64,
+    forgotten: Forgotten,
 }
 
 impl MemoryStore {
     /// A store of at most `bytes_max` bytes and at most 2 GiB, names not counted, that forgets what was not used for `expire_after_s` seconds.
     pub fn new(bytes_max: usize, expire_after_s: Option<u64>) -> Self {
         let bytes_max = bytes_max.min(BYTES_MAX);
-        Self { log: Log::new(bytes_max), names: Vec::new(), bytes_max, expire_after_s, evicted: 0 }
+        let forgotten = Forgotten::new(bytes_max / 32);
+        Self { log: Log::new(bytes_max), names: Vec::new(), bytes_max, expire_after_s, evicted: 0, forgotten }
     }
 
     /// How many entries there are, expired ones that were not swept included.
@@ -55,7 +65,12 @@ impl MemoryStore {
 
     /// All bytes that entries take, with what finding them and room for more of them does.
     pub fn bytes(&self) -> usize {
-        self.log.bytes()
+        self.log.bytes() + self.forgotten.bytes()
+    }
+
+    /// Treats every missing key as forgotten, because the entries of an earlier process are lost.
+    pub fn forget_everything(&mut self) {
+        self.forgotten.insert_everything();
     }
 
     /// How many entries had to leave for want of room.
@@ -78,21 +93,24 @@ impl MemoryStore {
         self.log.records().map(|record| (record.key, record.value))
     }
 
-    /// Drops what has expired.
-    pub fn sweep(&mut self, now_s: u64) {
-        let after = self.expire_after_s;
-        for _ in 0..self.log.segments() {
-            self.log.recycle(&mut |record| (!expired(record.used_s, now_s, after)).then_some(record.again));
-        }
+    /// Like [`Store::put`], but passes each evicted key to `evict` and does not treat it as forgotten:
+    /// a file may have it.
+    pub fn put_evicting(&mut self, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
+        self.put_within(self.bytes_max, key, entry, now_s, evict);
     }
 
-    fn shrink(&mut self, keep: &Key) {
-        // What stays is not used again by then, so that a second round ends it.
-        while self.log.bytes() > self.bytes_max && self.log.segments() > 1 {
+    fn put_within(&mut self, bytes_max: usize, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
+        let is_kept = self.log.put(key, entry, short(now_s));
+        self.evicted += u64::from(!is_kept);
+        // A record that stays is marked as unused, so a second round ends this.
+        while self.log.bytes() > bytes_max && self.log.segments() > 1 {
             let evicted = &mut self.evicted;
             self.log.recycle(&mut |record| {
-                let stays = record.again || record.key == *keep;
-                *evicted += u64::from(!stays);
+                let stays = record.again || record.key == *key;
+                if !stays {
+                    *evicted += 1;
+                    evict(&record.key);
+                }
                 stays.then_some(false)
             });
         }
@@ -119,9 +137,13 @@ impl Store for MemoryStore {
     }
 
     fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
-        let is_kept = self.log.put(key, entry, short(now_s));
-        self.evicted += u64::from(!is_kept);
-        self.shrink(key);
+        let before = self.log.find(key).and_then(|place| self.log.at(place));
+        let is_reborn = before.is_some_and(|record| expired(record.used_s, now_s, self.expire_after_s));
+        self.evicted += u64::from(is_reborn);
+        let mut forgotten = std::mem::take(&mut self.forgotten);
+        let bytes_max = self.bytes_max.saturating_sub(forgotten.bytes_max());
+        self.put_within(bytes_max, key, entry, now_s, &mut |key| forgotten.insert(key));
+        self.forgotten = forgotten;
     }
 
     fn put_name(&mut self, number: u32, name: &str) {
@@ -137,6 +159,14 @@ impl Store for MemoryStore {
         let after = self.expire_after_s;
         let live = self.log.records().filter(|record| !expired(record.used_s, now_s, after));
         live.for_each(|record| show(&record.key, record.value));
+    }
+
+    fn may_have_forgotten(&self, key: &Key) -> bool {
+        self.log.find(key).is_some() || self.forgotten.may_have(key)
+    }
+
+    fn forgotten(&self) -> u64 {
+        self.evicted
     }
 }
 
@@ -196,10 +226,20 @@ mod tests {
         assert!(store.get(&key(1), 10).is_some());
         assert!(store.get(&key(2), 11).is_none());
         assert!(store.get(&key(1), 20).is_some(), "used at 10");
-        store.sweep(20);
-        assert_eq!((store.len(), store.peek(&key(1)), store.peek(&key(2))), (1, Some(&b"a"[..]), None));
+        assert!(store.may_have_forgotten(&key(2)) && !store.may_have_forgotten(&key(3)));
         store.put(&key(2), b"b", 20);
         assert!(store.get(&key(2), 21).is_some());
+        assert_eq!(store.forgotten(), 1);
+    }
+
+    #[test]
+    fn remembers_which_keys_it_forgot() {
+        let mut store = MemoryStore::new(4096, None);
+        (0..100).for_each(|number| store.put(&key(number), &[number; 60], 0));
+        let gone = (0..100).filter(|number| store.peek(&key(*number)).is_none()).collect::<Vec<_>>();
+        assert!(gone.len() > 50 && store.forgotten() == gone.len() as u64);
+        assert!(gone.iter().all(|number| store.may_have_forgotten(&key(*number))));
+        assert!((100..=255).any(|number| !store.may_have_forgotten(&key(number))));
     }
 
     proptest! {
