@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use stats::claims;
 use stats::looks::{self, Decision, Rule, Target};
 use study::plan::Plan;
-use study::record::Record;
+use study::record::{Failure, FailureKind, Outcome, Record};
 
 use crate::number::{count, percent};
 use crate::places::{is_repeated, places};
@@ -16,12 +16,28 @@ use crate::{gate, value};
 /// A study runs in whole blocks and no point ends before the others: while a block is under way the answer is always one more, and between
 /// blocks it is the same for every point. Points without a trial in the last block have been given up, and do not hold up the others.
 pub(crate) fn enough(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
+    if plan.gate.is_some()
+        && let Some(why) = failed_at_first(point, records)
+    {
+        return Some(why);
+    }
     let blocks = trials_by_point(plan, records);
     let mine = blocks[point];
     if blocks.iter().any(|&others| others > mine) {
         return None;
     }
     reason(plan, &records.iter().collect::<Vec<_>>(), mine)
+}
+
+/// Why a side of a comparison gets no second trial: its first failed for a reason that will not go away.
+fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
+    let first = records.iter().find(|record| record.point == point)?;
+    match &first.outcome {
+        // A server without CPU time may look hung, and the generator is not the server.
+        Outcome::Failed(Failure { kind: FailureKind::Hung | FailureKind::Generator | FailureKind::Node, .. }) => None,
+        Outcome::Failed(failure) => Some(format!("its first trial failed: {}", failure.message)),
+        Outcome::Measured(_) => None,
+    }
 }
 
 /// Why the study has, or has not, blocks enough: what stands in the report.
@@ -206,5 +222,24 @@ mod tests {
         assert_eq!(all(&records), "ended after 7 blocks");
         records.clear();
         assert_eq!(all(&records), "ended after 0 blocks");
+    }
+
+    #[test]
+    fn a_side_that_fails_at_once_is_tried_once() {
+        let (mut run, mut records) = example::compared();
+        records.retain(|record| record.block == 0);
+        let failed = |records: &mut Vec<Record>, kind| {
+            let first = records.iter_mut().find(|record| record.point == 0).unwrap();
+            first.outcome = Outcome::Failed(Failure { kind, message: "exit 1".to_owned() });
+        };
+        failed(&mut records, FailureKind::Exited);
+        assert_eq!(enough(&run.plan, 0, &records), None, "a study goes on");
+        let [of, base] = ["server", "c-epoll"].map(str::to_owned);
+        let base = study::Level::Text(base);
+        run.plan.gate = Some(study::gate::Gate { of, base, fail_if: None, undecided: Default::default(), null: None });
+        assert_eq!(enough(&run.plan, 0, &records).as_deref(), Some("its first trial failed: exit 1"));
+        assert_eq!(enough(&run.plan, 1, &records), None);
+        failed(&mut records, FailureKind::Hung);
+        assert_eq!(enough(&run.plan, 0, &records), None, "a busy machine may do that");
     }
 }

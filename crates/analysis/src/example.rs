@@ -807,6 +807,7 @@ fn point(server: &str, cores: i64, clients: i64) -> Point {
             command: format!("subjects/{server}/{server} -p {{port}}"),
             container: None,
             directory: None,
+            revision: None,
             environment: BTreeMap::new(),
             cpus: cores as u32,
             cpus_wanted: None,

@@ -37,9 +37,10 @@ pub fn entry(run: &Run, records: &[Record], metric: &str) -> Entry {
     let findings = analyze(run, records);
     let points = findings.rows.iter().filter_map(|row| {
         let point = run.plan.points.get(row.point)?.clone();
-        // Whether this machine can run it is no part of what it is.
-        let point = Point { unrunnable: None, ..point };
-        Some(EntryPoint { label: row.label.clone(), idle: row.idle?, point, value: value(row, metric) })
+        let revision = suggest::revision_of(&point).map(str::to_owned);
+        // Runs that differ only in their worktrees, or in whether the machine could run the point, measure the same.
+        let point = Point { unrunnable: None, ..suggest::without_worktree(&point) };
+        Some(EntryPoint { label: row.label.clone(), idle: row.idle?, point, value: value(row, metric, revision) })
     });
     Entry { machine: machine(run, &findings), head: head(run, &findings), points: points.collect() }
 }
@@ -133,7 +134,8 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
         };
         let Some(from) = (0..to).rev().find(is_like) else { continue };
         let Some((earlier, before, _)) = sound(from) else { continue };
-        let (Some(old), Some(new)) = (&runs[from].head.revision, &runs[to].head.revision) else { continue };
+        let revisions = earlier.revision_in(&runs[from].head).zip(value.revision_in(&runs[to].head));
+        let Some((old, new)) = revisions else { continue };
         if old == new || (now.low <= before.high && before.low <= now.high) {
             continue;
         }
@@ -217,7 +219,7 @@ fn head(run: &Run, findings: &Findings) -> RunHead {
     }
 }
 
-fn value(row: &Row, metric: &str) -> Option<PointValue> {
+fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue> {
     let found = row.metrics.get(metric)?;
     Some(PointValue {
         mean: found.mean?,
@@ -225,6 +227,7 @@ fn value(row: &Row, metric: &str) -> Option<PointValue> {
         at_least: found.at_least,
         n: row.n as u64,
         marks: row.marks.clone(),
+        revision,
     })
 }
 
@@ -256,7 +259,13 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
             if at == 1 && rows[0].is_some() {
                 continue;
             }
-            let value_of = |metric: &MetricInfo| (metric.name.clone(), rows.map(|row| value(row?, &metric.name)));
+            let value_of = |metric: &MetricInfo| {
+                let of_run = |at: usize| {
+                    let revision = suggest::revision_of(&runs[at].0.plan.points[rows[at]?.point]).map(str::to_owned);
+                    value(rows[at]?, &metric.name, revision)
+                };
+                (metric.name.clone(), [of_run(0), of_run(1)])
+            };
             let label = crate::label::label(&runs[at].0.plan.factors, &row.factors);
             points.push(SidePoint { label, values: metrics.iter().map(value_of).collect() });
         }
@@ -319,7 +328,10 @@ fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunH
     let (Some(base), Some(head)) = (first.plan.points.first(), second.plan.points.first()) else { return none("") };
     match pairs.collect::<Vec<_>>().first() {
         Some((base, head)) if base.subject.command != head.subject.command => suggest::commands(base, head),
-        Some((base, _)) => match (&heads[0].revision, &heads[1].revision) {
+        Some((base, head)) => match (
+            suggest::revision_of(base).or(heads[0].revision.as_deref()),
+            suggest::revision_of(head).or(heads[1].revision.as_deref()),
+        ) {
             (Some(old), Some(new)) if old == new && !old.ends_with("-dirty") => {
                 none("both measure one revision: what differs is the machine, or chance")
             }

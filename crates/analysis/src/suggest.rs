@@ -27,8 +27,23 @@ pub(crate) fn revision(run: &Run) -> Option<&str> {
     run.commit.as_deref().or(run.revision.as_deref())
 }
 
+/// The revision of a design point whose server was built in a worktree.
+pub(crate) fn revision_of(point: &Point) -> Option<&str> {
+    point.subject.revision.as_deref().map(|commit| commit.get(..12).unwrap_or(commit))
+}
+
+/// A design point without the worktree that its server was built in, which differs from run to run.
+pub(crate) fn without_worktree(point: &Point) -> Point {
+    let mut point = point.clone();
+    if point.subject.revision.take().is_some() {
+        point.subject.directory = None;
+    }
+    point
+}
+
 /// Compares a design point at two revisions.
 pub(crate) fn revisions(point: &Point, base: &str, head: &str) -> Suggestion {
+    let point = &without_worktree(point);
     let clean = |revision: &str| revision.strip_suffix(DIRTY).unwrap_or(revision).to_owned();
     let mut words = ["--base-rev".to_owned(), clean(base), "--head-rev".to_owned(), clean(head)].to_vec();
     if let Some(build) = point.subject.build.as_ref().filter(|build| !build.trim().is_empty()) {

@@ -4,6 +4,11 @@ use std::path::Path;
 
 use crate::process::capture;
 
+/// The first twelve digits of a commit.
+pub fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
 /// The last commit that touched `folder`, twelve digits, with `-dirty` where the folder differs from it; `None` outside of a
 /// checkout, without git, and for a folder that was never committed.
 pub fn of(folder: &Path) -> Option<String> {

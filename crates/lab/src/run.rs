@@ -183,6 +183,9 @@ struct Revisions(BTreeMap<PathBuf, Option<String>>);
 
 impl Revisions {
     fn of(&mut self, point: &Point, directory: &Path) -> Option<String> {
+        if let Some(commit) = &point.subject.revision {
+            return Some(revision::short(commit).to_owned());
+        }
         let folder = subject_folder(point, directory)?;
         self.0.entry(folder).or_insert_with_key(|folder| revision::of(folder)).clone()
     }

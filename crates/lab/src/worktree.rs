@@ -3,11 +3,16 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
+use crate::clock;
 use crate::process::command;
 
 /// The names of folders of worktrees begin so.
 const PREFIX: &str = "quintain-";
+
+/// Longest wait for another process's sweeper.
+const SWEEP_MAX: Duration = Duration::from_secs(10);
 
 /// Why a revision is not there.
 #[derive(Debug, thiserror::Error)]
@@ -80,12 +85,17 @@ pub struct Worktrees {
 impl Worktrees {
     /// Worktrees in `folder`, or in a new folder for temporary files. `exe` is the quintain binary.
     ///
+    /// A `folder` that exists is being removed by the sweeper of a process that died: waits until it is gone.
+    ///
     /// # Errors
     /// The folder cannot be made, or the process that sweeps it cannot be started.
     pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, WorktreeError> {
-        let folder = folder.unwrap_or_else(|| {
-            std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), crate::clock::stamp()))
-        });
+        let folder = folder
+            .unwrap_or_else(|| std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), clock::stamp())));
+        let begun = clock::now();
+        while folder.exists() && clock::now() - begun < SWEEP_MAX {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         std::fs::create_dir_all(&folder)?;
         let mut sweeper = command("/bin/sh")
             .args(["-c", "trap '' INT TERM HUP; exec \"$0\" sweep --repository \"$1\" --folder \"$2\""])

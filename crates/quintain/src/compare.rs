@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use lab::revision::short;
 use lab::worktree::{Repository, Worktrees};
+use store::{Owner, Store};
 use study::gate::{FailIf, Gate};
 use study::metric::METRICS;
 use study::plan::EffectsPlan;
@@ -14,7 +16,7 @@ use toml::{Table, Value};
 use crate::cli::{CompareArgs, LOAD_OF_PAIRS, StudyArgs};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::mistakes::Mistakes;
-use crate::run::{self, Job};
+use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
 use crate::{levels, output, signals};
 
@@ -36,7 +38,8 @@ struct Decision {
     max_ns: u64,
 }
 
-pub(crate) fn compare(args: CompareArgs) -> Done {
+pub(crate) fn compare(mut args: CompareArgs) -> Done {
+    return_operand(&mut args);
     let mut mistakes = Mistakes::default();
     let decision = decision(&args, &mut mistakes);
     let commands = args.base.as_deref().zip(args.head.as_deref());
@@ -46,7 +49,7 @@ pub(crate) fn compare(args: CompareArgs) -> Done {
             let sides = [base, head].map(|command| Side { command: command.to_owned(), ..Side::default() });
             let text = text(&args, &decision, url, &sides, &mut mistakes);
             mistakes.end()?;
-            of_text(&args, &decision, text, None)
+            of_text(&args, &decision, text, None, None)
         }
         ([url], None, Some(revisions)) => of_revisions(&args, &decision, url, revisions, mistakes),
         ([study, base, head], None, None) => {
@@ -71,6 +74,17 @@ pub(crate) fn compare(args: CompareArgs) -> Done {
             Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "nothing to compare")))
         }
         _ => Err(Problem::text(Exit::Usage, "nothing to compare").hint(FORMS)),
+    }
+}
+
+/// `--resume URL` means `--resume latest URL`: if an operand is missing, `--resume` took it.
+fn return_operand(args: &mut CompareArgs) {
+    let operands = if args.base.is_some() || args.base_rev.is_some() { 1 } else { 3 };
+    if args.what.len() + 1 == operands
+        && let Some(first) = args.resume.take_if(|run| run != LATEST)
+    {
+        args.what.insert(0, first);
+        args.resume = Some(LATEST.to_owned());
     }
 }
 
@@ -281,12 +295,12 @@ fn put(table: &mut Table, path: &[&str], key: &str, value: Value) {
 }
 
 /// A comparison that is a study of these flags.
-fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<&Trees>) -> Done {
+fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<&Trees>, owner: Option<Owner>) -> Done {
     if args.print_study {
         output::data(&with_sets(&text, &args.sets))?;
         return Ok(Exit::Fine);
     }
-    carry_out(args, trees, |host_cpus, cluster| {
+    carry_out(args, trees, owner, |host_cpus, cluster| {
         let study = StudyArgs {
             study: "compare".to_owned(),
             quick: false,
@@ -299,6 +313,12 @@ fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<
         let Gate { of, base, .. } =
             opened.plan.gate.clone().ok_or_else(|| Problem::text(Exit::Usage, "no `[gate]`"))?;
         apply(&mut opened.plan, args, decision, of, base, null);
+        if let Some(trees) = trees {
+            for point in &mut opened.plan.points {
+                let is_head = point.factors.get(FACTOR) == Some(&Level::Text(HEAD.to_owned()));
+                point.subject.revision = Some(trees.commits[usize::from(is_head)].clone());
+            }
+        }
         Ok(opened)
     })
 }
@@ -340,7 +360,7 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
         mistakes.add(text, hint);
     }
     mistakes.end()?;
-    carry_out(args, None, |host_cpus, cluster| {
+    carry_out(args, None, None, |host_cpus, cluster| {
         let study =
             StudyArgs { study: study.to_owned(), quick: false, full: false, sets: args.sets.clone(), seed: args.seed };
         let mut opened = study_file::open(&study, host_cpus, cluster)?;
@@ -426,8 +446,7 @@ fn of_revisions(
         let hint = "`--null` shows what this machine makes of a difference that is not there";
         mistakes.add(format!("base and head are the same commit, {}", short(base)), Some(hint.to_owned()));
     }
-    // An interrupted comparison goes on with the commits that it began with.
-    let before = folder_before(args)?;
+    let before = resumed(args, &commits)?;
     let command = args.command.clone().unwrap_or_default();
     let mut sides =
         [BASE, HEAD].map(|_| Side { command: command.clone(), build: args.build.clone(), ..Side::default() });
@@ -435,11 +454,8 @@ fn of_revisions(
     // All that is wrong is told before anything is checked out.
     study(&sides, &mut mistakes);
     mistakes.end()?;
-    let commits = match &before {
-        Some((_, commits)) => commits.clone(),
-        None => <[String; 2]>::try_from(commits).map_err(|_| Problem::text(Exit::Usage, "two revisions needed"))?,
-    };
-    let folder = before.map(|(folder, _)| folder);
+    let commits = <[String; 2]>::try_from(commits).map_err(|_| Problem::text(Exit::Usage, "two revisions needed"))?;
+    let (folder, owner) = before.unzip();
     let worktrees = Worktrees::begin(repository, folder, &exe()?).map_err(usage)?;
     let trees = Trees { worktrees, commits, again: args.rebuild_every.is_some() };
     let places = if args.print_study { SIDES.map(str::to_owned) } else { trees.check_out(0)? };
@@ -450,39 +466,46 @@ fn of_revisions(
         side.name = Some(format!("{revision}, {}", short(commit)));
     }
     let text = study(&sides, &mut Mistakes::default());
-    of_text(args, decision, text, Some(&trees))
+    of_text(args, decision, text, Some(&trees), owner)
 }
 
-fn short(commit: &str) -> &str {
-    commit.get(..12).unwrap_or(commit)
-}
-
-/// The folder of worktrees of the run that is to be gone on with, and its commits.
-fn folder_before(args: &CompareArgs) -> Result<Option<(PathBuf, [String; 2])>, Problem> {
+/// The folder of worktrees of the run to resume, and the right to add to that run.
+///
+/// # Errors
+/// Another process works on the run, or it compares other commits.
+fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Owner)>, Problem> {
     let Some(name) = &args.resume else { return Ok(None) };
-    let store = store::Store::open_existing(&args.how.store.store)?;
-    let run = if name == "latest" { store.latest_of("compare")? } else { Some(store.run(name)?) };
-    let of_side = |plan: &Plan, side: &str| {
+    let store = Store::open_existing(&args.how.store.store)?;
+    let run = if name == LATEST { store.latest_of("compare")? } else { Some(store.run(name)?) };
+    let Some(run) = run else { return Ok(None) };
+    let mut folder = None;
+    for ((side, flag), commit) in SIDES.into_iter().zip(["--base-rev", "--head-rev"]).zip(commits) {
         let level = Level::Text(side.to_owned());
-        let point = plan.points.iter().find(|point| point.factors.get(FACTOR) == Some(&level))?;
-        let directory = PathBuf::from(point.subject.directory.clone()?);
-        let tree = directory.ancestors().find(|place| {
-            let is_side = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(&format!("{side}-"));
-            place.file_name().is_some_and(is_side)
-        })?;
-        let commit = tree.file_name()?.to_string_lossy().strip_prefix(&format!("{side}-"))?.to_owned();
-        Some((tree.parent()?.to_owned(), commit))
-    };
-    Ok(run.and_then(|run| {
-        let ((folder, base), (_, head)) = (of_side(&run.plan, BASE)?, of_side(&run.plan, HEAD)?);
-        Some((folder, [base, head]))
-    }))
+        let subject = run.plan.points.iter().find(|point| point.factors.get(FACTOR) == Some(&level));
+        let subject = subject.map(|point| &point.subject);
+        let Some(begun) = subject.and_then(|subject| subject.revision.as_ref()) else {
+            let text = format!("run `{}` does not compare two revisions", run.id);
+            return Err(Problem::text(Exit::Usage, text).hint("drop `--resume` to start another comparison"));
+        };
+        if begun != commit {
+            let text = format!("run `{}` has {side} {}; `{flag}` is {}", run.id, short(begun), short(commit));
+            let hint = format!("`{flag} {}` resumes it; drop `--resume` to start another comparison", short(begun));
+            return Err(Problem::text(Exit::Usage, text).hint(hint));
+        }
+        let name = format!("{side}-{commit}");
+        let directory = subject.and_then(|subject| subject.directory.as_deref()).map(Path::new);
+        let tree = directory.and_then(|directory| directory.ancestors().find(|place| place.ends_with(&name)));
+        folder = folder.or(tree.and_then(Path::parent).map(Path::to_owned));
+    }
+    let owner = run::own(&store, &run.id)?;
+    Ok(folder.map(|folder| (folder, owner)))
 }
 
 /// Runs the pairs and says what they say.
 fn carry_out(
     args: &CompareArgs,
     trees: Option<&Trees>,
+    owner: Option<Owner>,
     open: impl FnOnce(u32, Option<&lab::cluster::Cluster>) -> Result<Opened, Problem>,
 ) -> Done {
     let interrupted = signals::interrupted()?;
@@ -509,7 +532,9 @@ fn carry_out(
         opened,
         how: &args.how,
         resume: args.resume.as_deref(),
-        resume_line: &resume_line,
+        owner,
+        is_compare: true,
+        resume_line: &|run| resume_line(args, run),
         host_cpus,
         cluster,
         before_block: Some(&mut rebuild),
@@ -564,13 +589,12 @@ fn build(plan: &Plan, options: &lab::Options, interrupted: &dyn Fn() -> bool) ->
 }
 
 /// The command line as it was given, going on with a run.
-fn resume_line(run: &str) -> String {
+fn resume_line(args: &CompareArgs, run: &str) -> String {
     let mut words = Vec::new();
     let mut all = std::env::args().peekable();
     while let Some(word) = all.next() {
         if word == "--resume" {
-            // Its value, where one was given: a flag is none.
-            all.next_if(|next| !next.starts_with('-'));
+            all.next_if(|next| Some(next) == args.resume.as_ref());
         } else if !word.starts_with("--resume=") {
             words.push(word);
         }
@@ -581,7 +605,7 @@ fn resume_line(run: &str) -> String {
 
 /// Two stored runs side by side. They ran at different times, so nothing is decided.
 fn stored(args: &CompareArgs) -> Done {
-    let store = store::Store::open_existing(&args.how.store.store)?;
+    let store = Store::open_existing(&args.how.store.store)?;
     let read = |name: &String| -> Result<_, Problem> {
         let run = store.run(name)?;
         let mut records = store.records(&run.id)?;

@@ -18,8 +18,8 @@ use crate::{output, signals};
 
 /// The one request of a trial must be answered in this time.
 const PATIENCE_NS: u64 = 5_000_000_000;
-/// So many of the last lines of a server that failed are shown.
-const LAST_WORDS: usize = 10;
+/// Lines shown of the output of a failed server.
+pub(crate) const LAST_WORDS: usize = 10;
 
 /// What a study is made of, without mistakes.
 #[derive(Clone, Debug, PartialEq)]

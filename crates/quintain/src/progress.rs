@@ -36,6 +36,8 @@ pub(crate) struct Bar {
     skipped: BTreeSet<usize>,
     /// The last block that is wanted.
     last_block: Option<u32>,
+    /// Design points whose last output was shown.
+    failures: BTreeSet<usize>,
     /// The pairs of a comparison.
     pairs: Option<analysis::gate::Live>,
 }
@@ -66,6 +68,7 @@ impl Bar {
             keys: Keys::new(moves),
             skipped: BTreeSet::new(),
             last_block: None,
+            failures: BTreeSet::new(),
             pairs: analysis::gate::Live::new(plan),
         };
         let estimate = plan.estimate();
@@ -192,7 +195,9 @@ impl Bar {
         let before = label.as_ref().map_or(String::new(), |label| format!("{label}: "));
         if let Outcome::Failed(failure) = &record.outcome {
             self.failed += 1;
-            let words = record.subject.stderr_tail.trim();
+            // Later failures of the same server add nothing.
+            let is_first = self.failures.insert(record.point);
+            let words = if is_first { record.subject.stderr_tail.trim() } else { "" };
             // The message of a subject that ended has its last words already.
             let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
             let words = if said { String::new() } else { format!("\n  last output:\n{}", indent(words)) };
@@ -253,6 +258,9 @@ impl Bar {
     }
 }
 
+/// The last lines of an output.
 fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    let lines = text.lines().collect::<Vec<_>>();
+    let last = &lines[lines.len().saturating_sub(crate::init::LAST_WORDS)..];
+    last.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }

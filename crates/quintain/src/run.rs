@@ -21,12 +21,19 @@ use crate::{built_in, cluster, doctor, output, references, signals};
 /// What is done before a block of this number.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<(), Problem>;
 
+/// The word for the latest run of a study.
+pub(crate) const LATEST: &str = "latest";
+
 /// A study to be carried out, whoever asked for it.
 pub(crate) struct Job<'a> {
     pub(crate) opened: Opened,
     pub(crate) how: &'a HowArgs,
-    /// The run to go on with, or `latest`; `None`: a new one.
+    /// The run to go on with, or [`LATEST`]; `None`: a new one.
     pub(crate) resume: Option<&'a str>,
+    /// The right to add to that run, if the caller has taken it.
+    pub(crate) owner: Option<Owner>,
+    /// Whether `quintain compare` asked for it, which resumes a run only with the plan that it started with.
+    pub(crate) is_compare: bool,
     /// The command line that goes on with a run.
     pub(crate) resume_line: &'a dyn Fn(&str) -> String,
     pub(crate) host_cpus: Vec<u32>,
@@ -59,7 +66,17 @@ pub(crate) fn run(args: RunArgs) -> Done {
     check_page(&page)?;
     let resume_line = |run: &str| resume_line(&args, run);
     let resume = args.resume.as_deref();
-    let job = Job { opened, how, resume, resume_line: &resume_line, host_cpus, cluster, before_block: None };
+    let job = Job {
+        opened,
+        how,
+        resume,
+        owner: None,
+        is_compare: false,
+        resume_line: &resume_line,
+        host_cpus,
+        cluster,
+        before_block: None,
+    };
     let carried = carry_out(job, &|| signals::is_set(&interrupted))?;
     render(how, &carried, &page)?;
     exit(&carried)
@@ -81,13 +98,14 @@ pub(crate) fn machine_of(
 
 /// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
 pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<Carried, Problem> {
-    let Job { opened, how, resume: resumed, resume_line, host_cpus, cluster, mut before_block } = job;
+    let Job { opened, how, resume: resumed, owner, is_compare, resume_line, host_cpus, cluster, mut before_block } =
+        job;
     refuse_without_points(&opened.plan)?;
     let (directory, is_built_in) = (opened.directory.clone(), opened.is_built_in());
     let store = Store::open(&how.store.store)?;
     let nodes = cluster.as_ref().map(|cluster| cluster.nodes()).unwrap_or_default();
     let (mut run, owner, done) = match resumed {
-        Some(name) => resume(how, opened, &store, name, nodes)?,
+        Some(name) => resume(how, opened, &store, name, nodes, owner, is_compare)?,
         None => {
             let (run, owner) = begin(how, opened, &store, nodes)?;
             (run, owner, Vec::new())
@@ -305,8 +323,10 @@ fn resume(
     store: &Store,
     name: &str,
     nodes: Vec<Node>,
+    owner: Option<Owner>,
+    is_compare: bool,
 ) -> Result<(Run, Owner, Vec<Record>), Problem> {
-    let mut run = if name == "latest" {
+    let mut run = if name == LATEST {
         store.latest_of(&opened.plan.study)?.ok_or_else(|| {
             let text = format!("no run of `{}` in `{}` to resume", opened.plan.study, store.path().display());
             Problem::text(Exit::Usage, text).hint("drop `--resume` to start a new run")
@@ -318,9 +338,7 @@ fn resume(
         let text = format!("run `{}` belongs to study `{}`, not `{}`", run.id, run.plan.study, opened.plan.study);
         return Err(Problem::text(Exit::Usage, text));
     }
-    let owner = store
-        .own(&run.id)
-        .map_err(|error| Problem::from(error).hint("it continues by itself; drop `--resume` to start another run"))?;
+    let owner = owner.map_or_else(|| own(store, &run.id), Ok)?;
     let here = lab::host::facts(&opened.directory);
     if here.name != run.host.name || here.cpus != run.host.cpus {
         let text = format!(
@@ -339,6 +357,11 @@ fn resume(
             .hint("pass the same `--cluster` or `--hosts`; machines cannot be mixed in a run"));
     }
     run.nodes = nodes;
+    if let Some(what) = changed(&run.plan, &opened.plan).filter(|_| is_compare) {
+        let text = format!("run `{}` was started with other flags: {what}", run.id);
+        let hint = format!("`{}` resumes it; drop `--resume` to start another comparison", run.resume);
+        return Err(Problem::text(Exit::Usage, text).hint(hint));
+    }
     if run.plan.text != opened.plan.text {
         output::message("note: the study has changed since this run started; resuming with the original plan");
     }
@@ -351,6 +374,28 @@ fn resume(
     output::message(&format!("resuming {}: {} trials done", run.id, records.len()));
     run.state = Some(RunState::Running);
     Ok((run, owner, records))
+}
+
+/// The right to add to a run.
+pub(crate) fn own(store: &Store, run: &str) -> Result<Owner, Problem> {
+    store
+        .own(run)
+        .map_err(|error| Problem::from(error).hint("it continues by itself; drop `--resume` to start another run"))
+}
+
+/// How the plan that a comparison started with differs from the one that flags make now.
+fn changed(before: &Plan, now: &Plan) -> Option<&'static str> {
+    let runnable = |plan: &Plan| {
+        let points = plan.points.iter().cloned().map(|point| study::Point { unrunnable: None, ..point });
+        points.collect::<Vec<_>>()
+    };
+    match () {
+        () if runnable(before) != runnable(now) => Some("other servers or another load"),
+        () if before.gate != now.gate => Some("`--fail-if`, `--undecided` or `--null`"),
+        () if before.trials != now.trials => Some("`--metric`, `--within`, `--max-pairs` or `--max-time`"),
+        () if before.seed != now.seed => Some("`--seed`"),
+        () => None,
+    }
 }
 
 /// Machines in words, by what makes results of theirs comparable.

@@ -83,6 +83,12 @@ fn two_revisions() {
     let question = ran.json()["run"]["plan"]["question"].as_str().unwrap().to_owned();
     assert!(question.starts_with("Is head (main, ") && question.contains("base (HEAD~1, "), "{question}");
     assert_eq!(git(folder.path(), &["worktree", "list"]).lines().count(), 1, "no worktree is left");
+    let history = folder.quintain(&["history", "compare", "--json"]).expect(0).json();
+    let points = history["machines"][0]["points"].as_array().unwrap();
+    for (point, revision) in points.iter().zip(["HEAD~1", "main"]) {
+        let commit = git(folder.path(), &["rev-parse", "--short=12", revision]);
+        assert_eq!(point["values"][0]["revision"].as_str(), Some(commit.trim()), "{point:#}");
+    }
     let is_said = "is the same in both revisions, byte for byte";
     assert!(!ran.err.contains(is_said), "{}", ran.err);
 
@@ -104,6 +110,8 @@ fn a_revision_that_does_not_build_or_a_server_that_crashes() {
     let sides = ["--base", SERVER, "--head", "sh -c 'echo no luck {port} >&2; exit 1'", "pingpong://"];
     let ran = compare(&folder, &[&sides[..], &SHORT].concat()).expect(3);
     assert!(ran.out.contains("No verdict on head: head:") && ran.out.contains("no luck"), "{}", ran.out);
+    // It is tried once, and not again with every pair.
+    assert_eq!(ran.err.matches("failed: head").count(), 1, "{}", ran.err);
 }
 
 #[test]
@@ -111,19 +119,35 @@ fn killed_in_the_middle_it_leaves_nothing_and_goes_on() {
     let folder = Folder::new();
     repository(&folder);
     let revisions = ["--base-rev", "HEAD~1", "--head-rev", "main", "--build", "sh build.sh", "--command", SERVER];
-    let flags = [&["compare"], &revisions[..], &SHORT, &["--json", "pingpong://"]].concat();
+    let flags = [&["compare"], &revisions[..], &SHORT, &["--max-time", "2m", "--json", "pingpong://"]].concat();
     let mut child = folder.command(&flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let finished = || {
         let ran = folder.quintain(&["report", "-f", "records"]);
         if ran.code == Some(0) { ran.json()["records"].as_array().map_or(0, Vec::len) } else { 0 }
     };
+    let worktrees = || git(folder.path(), &["worktree", "list"]).lines().count();
     eventually("some trials", || (finished() >= 3).then_some(()));
+    // Another process may not resume it, nor touch its worktrees.
+    let refused = folder.quintain(&[&flags[..], &["--resume"]].concat()).expect(2);
+    assert!(refused.err.contains(&format!("process {}", child.id())), "{}", refused.err);
+    assert_eq!(worktrees(), 3);
     child.kill().unwrap();
     child.wait().unwrap();
-    eventually("no worktree", || (git(folder.path(), &["worktree", "list"]).lines().count() == 1).then_some(()));
+    eventually("no worktree", || (worktrees() == 1).then_some(()));
     eventually("no process", || processes_with(&folder.path().display().to_string()).is_empty().then_some(()));
     let kept = finished();
-    let ran = folder.quintain(&[&flags[..], &["--resume"]].concat());
+    // Other flags are refused.
+    let with = |from: &str, to: &str| {
+        let flags = flags.iter().map(|flag| if *flag == from { to } else { flag }).collect::<Vec<_>>();
+        folder.quintain(&[&flags[..], &["--resume"]].concat()).expect(2).err
+    };
+    let other = git(folder.path(), &["commit-tree", "HEAD^{tree}", "-m", "another"]);
+    let other = with("main", other.trim());
+    assert!(other.contains("has head") && other.contains("`--head-rev` is"), "{other}");
+    assert!(with("2m", "1m").contains("other flags"));
+    // `--resume` does not take the URL behind it for a run.
+    let (url, before) = flags.split_last().unwrap();
+    let ran = folder.quintain(&[before, &["--resume", url]].concat());
     agrees(&ran);
     assert!(pairs(&ran) == 10 && ran.err.contains(&format!("{kept} trials done")), "{}", ran.err);
     assert_eq!(git(folder.path(), &["worktree", "list"]).lines().count(), 1);

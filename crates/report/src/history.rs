@@ -123,7 +123,7 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
         let step = machine.steps.iter().find(|step| (step.point, step.to) == (index, at));
         let mut cells = vec![
             Cell::new(run.head.started.get(..16).unwrap_or(&run.head.started).replace('T', " ")),
-            Cell::new(run.head.revision.as_deref().unwrap_or("unknown")),
+            Cell::new(revision(run, value.as_ref()).unwrap_or("unknown")),
             Cell::new(value.as_ref().map_or_else(|| "–".to_owned(), |value| shown(value, &history.metric.unit))),
         ];
         if bars {
@@ -148,6 +148,11 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
         Head::text("notes"),
     ]);
     Table { title: point.label.clone(), heads, rows: rows.collect(), below: Vec::new() }
+}
+
+/// The measured revision; if the point has no value, the revision of the run.
+fn revision<'a>(run: &'a HistoryRun, value: Option<&'a PointValue>) -> Option<&'a str> {
+    value.map_or(run.head.revision.as_deref(), |value| value.revision_in(&run.head))
 }
 
 /// A value with its interval; a star where it does not measure the server alone.

@@ -147,6 +147,9 @@ pub struct SubjectPlan {
     pub container: Option<ContainerPlan>,
     /// Working directory, relative to that of the study.
     pub directory: Option<String>,
+    /// Git commit that `directory` is a worktree of; `None`: it is not a worktree that `quintain compare` made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
     /// Environment.
     pub environment: BTreeMap<String, String>,
     /// CPUs it gets.
@@ -189,6 +192,7 @@ impl SubjectPlan {
             command: command.to_owned(),
             container: None,
             directory: None,
+            revision: None,
             environment: BTreeMap::new(),
             cpus: 0,
             cpus_wanted: None,

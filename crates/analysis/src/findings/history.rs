@@ -124,6 +124,16 @@ pub struct PointValue {
     pub n: u64,
     /// Why it does not measure the server alone.
     pub marks: Vec<Mark>,
+    /// Git commit of the server; `None`: the same as [`RunHead::revision`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
+impl PointValue {
+    /// The measured revision, in a run with this head.
+    pub fn revision_in<'a>(&'a self, head: &'a RunHead) -> Option<&'a str> {
+        self.revision.as_deref().or(head.revision.as_deref())
+    }
 }
 
 /// Two runs of a design point whose intervals lie apart, between which the revision changed. No verdict: separate runs of one server often do.

@@ -207,3 +207,30 @@ fn whatever_two_runs_are_they_are_shown() {
         [true, false, false]
     );
 }
+
+#[test]
+fn rows_of_a_comparison_have_the_revision_of_their_side() {
+    // Each run has its own worktrees.
+    let compared = |mut of: (Run, Vec<Record>), base: &str, head: &str| {
+        for (point, commit) in of.0.plan.points.iter_mut().zip([base, head]) {
+            let commit = commit.repeat(40);
+            point.subject.directory = Some(format!("/tmp/quintain-{}/{commit}", of.0.id));
+            point.subject.revision = Some(commit);
+        }
+        of
+    };
+    let [_, a, _, b] = four().try_into().unwrap();
+    let (b, c) = (compared(b, "1", "2"), compared(run("c", "2026-11-22T09:00:00Z", "ccc", 1.3), "1", "3"));
+    let found = of(&[a, b, c], &[]);
+    let points = &found.machines[0].points;
+    let revisions = |point: usize| {
+        let runs = found.machines[0].runs.iter().zip(&points[point].values);
+        runs.map(|(run, value)| value.as_ref().unwrap().revision_in(&run.head).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(revisions(0), ["aaa", "111111111111", "111111111111"]);
+    assert_eq!(revisions(1), ["aaa", "222222222222", "333333333333"]);
+    let steps = found.machines[0].steps.iter().map(|step| (step.point, step.from, step.to)).collect::<Vec<_>>();
+    assert_eq!(steps, [(1, 1, 2), (2, 1, 2)], "base is one revision in both runs");
+    let command = found.machines[0].steps[0].command.as_deref().unwrap();
+    assert!(command.contains("--base-rev 222222222222 --head-rev 333333333333"), "{command}");
+}

@@ -79,6 +79,7 @@ fn point() -> Point {
             command: "quintain serve http --host {address} -p {port}".to_owned(),
             container: None,
             directory: None,
+            revision: None,
             environment: BTreeMap::new(),
             cpus: 1,
             cpus_wanted: None,

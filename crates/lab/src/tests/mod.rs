@@ -45,6 +45,7 @@ fn point(command: &str) -> Point {
             command: command.to_owned(),
             container: None,
             directory: None,
+            revision: None,
             environment: BTreeMap::new(),
             cpus: 1,
             cpus_wanted: None,

@@ -88,7 +88,7 @@ fn mark(at: usize, run: &HistoryRun, value: &PointValue, label: &str, unit: &str
         value.estimate.map(|estimate| (estimate.low, estimate.high)).filter(|bar| drawable(bar.0) && drawable(bar.1));
     let words =
         value.estimate.map_or_else(|| number::quantity(value.mean, unit), |estimate| number::estimate(&estimate, unit));
-    let revision = run.head.revision.as_deref().unwrap_or("unknown revision");
+    let revision = value.revision_in(&run.head).unwrap_or("unknown revision");
     let tip = format!(
         "{label}\n{words} ({})\n{}, {revision}, {}",
         number::count(value.n, "trial"),

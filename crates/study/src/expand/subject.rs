@@ -81,6 +81,7 @@ pub(super) fn server(subject: &Section) -> Option<SubjectPlan> {
         command: command?,
         container: container?,
         directory: directory?,
+        revision: None,
         environment: environment?,
         // What the machine has is not known here.
         cpus: 0,
