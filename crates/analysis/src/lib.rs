@@ -25,6 +25,7 @@ pub mod effects;
 mod enough;
 #[doc(hidden)]
 pub mod example;
+pub mod failed_requests;
 pub mod findings;
 mod flags;
 pub mod gate;
@@ -66,6 +67,7 @@ pub use analyze::analyze;
 pub use asked::asked;
 pub use cache::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;
+pub use failed_requests::FailedRequests;
 pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
 pub use journey::{JourneyReport, OperationReport};

@@ -123,6 +123,13 @@ pub fn count(n: u64, noun: &str) -> String {
     }
 }
 
+/// An integer with its digits in groups of three: `18,254`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
+    groups.collect::<Vec<_>>().join(",")
+}
+
 /// A probability as tables have it: `0.035`, `< 0.001`.
 pub fn p_value(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
@@ -136,6 +143,14 @@ pub fn drawable(value: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!(
+            [0, 999, 1_000, 18_254, u64::MAX].map(grouped),
+            ["0", "999", "1,000", "18,254", "18,446,744,073,709,551,615"]
+        );
+    }
 
     #[test]
     fn nouns_are_counted() {

@@ -18,6 +18,7 @@ use study::{Warning, WarningKind};
 use crate::agents;
 pub use crate::bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
 use crate::bottleneck::{RUN_QUEUE_SHARE, backing_off, kinds, limit, verdict, waiting};
+use crate::failed_requests::FailedRequests;
 use crate::number::{count, percent, quantity};
 use crate::silence;
 use crate::value::errors_total;
@@ -123,15 +124,13 @@ fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
     found
 }
 
-/// The warning of requests that went wrong, where some did.
+/// The warning about failed requests, if any.
 pub fn errors_warning(measurement: &Measurement) -> Option<String> {
-    let errors = errors_total(measurement);
-    let of = measurement.requests.saturating_add(errors);
-    (errors > 0).then(|| format!("{errors} of {of} requests failed: {}", kinds(&measurement.errors)))
+    FailedRequests::from(measurement).sentence()
 }
 
 /// The warning of a load that nobody has answered. Errors of other kinds than lateness have a warning of their own.
-pub(crate) fn silence_warning(measurement: &Measurement) -> Option<String> {
+pub fn silence_warning(measurement: &Measurement) -> Option<String> {
     let late = |kind: &String| matches!(kind.as_str(), "timeout" | "connect-timeout");
     let silent = measurement.requests == 0 && measurement.unfinished > 0 && measurement.errors.keys().all(late);
     let seconds = measurement.duration_ns as f64 / 1e9;
@@ -552,7 +551,7 @@ mod tests {
             edit(|m| {
                 m.errors.insert("timeout".to_owned(), 3);
             }),
-            &["3 of 18044 requests failed: 3 timeout"],
+            &["3 of 18,044 requests failed (0.017 %): 3 timeout"],
         );
         check(
             "warm-up",

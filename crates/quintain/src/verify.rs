@@ -27,6 +27,11 @@ enum Subject {
 pub(crate) fn verify(args: VerifyArgs) -> Done {
     let interrupted = signals::interrupted()?;
     let own = own_cases(&args.cases)?;
+    if args.list && args.command.is_none() && args.target.is_none() {
+        let order = order(&args, &own, None, "/", &[]);
+        check_names(&args, &[&order])?;
+        return list(&[&order]);
+    }
     let subjects = subjects(&args, &own, &|| signals::is_set(&interrupted))?;
     let orders = subjects.iter().filter_map(Subject::order).collect::<Vec<_>>();
     check_names(&args, &orders)?;
@@ -188,16 +193,21 @@ fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
     })
 }
 
-/// What the command line names.
-fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> Result<Vec<Subject>, Problem> {
-    let order = |suite: Option<Suite>, path: &str, more: &[Case]| Order {
+/// What to check of a server; flags override what its URL or study says.
+fn order(args: &VerifyArgs, own: &[Case], suite: Option<Suite>, path: &str, more: &[Case]) -> Order {
+    Order {
         suite: args.protocol.map_or(suite, |protocol| protocol.0),
         cases: more.iter().chain(own).cloned().collect(),
         names: args.names.clone(),
         path: args.path.clone().unwrap_or_else(|| path.to_owned()),
         seed: args.seed.unwrap_or_else(|| lab::clock::monotonic_ns() % 1_000_000),
         seen_by_clients: false,
-    };
+    }
+}
+
+/// What the command line names.
+fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> Result<Vec<Subject>, Problem> {
+    let order = |suite: Option<Suite>, path: &str, more: &[Case]| order(args, own, suite, path, more);
     match (&args.command, &args.target) {
         (Some(_), Some(_)) => Err(Problem::text(Exit::Usage, "`--command` and a target together")
             .hint("drop one: a target is a URL that is served already, or a study")),

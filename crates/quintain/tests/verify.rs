@@ -21,7 +21,7 @@ fn server(flaw: &'static str) -> SocketAddr {
 fn serve(mut stream: TcpStream, flaw: &str) {
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
-    let (mut bytes, mut answers) = (Vec::new(), Vec::<Vec<u8>>::new());
+    let (mut bytes, mut answers, mut answered) = (Vec::new(), Vec::<Vec<u8>>::new(), 0);
     loop {
         let mut room = [0; 16 * 1024];
         let Ok(got @ 1..) = stream.read(&mut room) else { return };
@@ -33,6 +33,17 @@ fn serve(mut stream: TcpStream, flaw: &str) {
         while let Some((method, path, close, body, used)) = request(&bytes) {
             bytes.drain(..used);
             answers.push(answer(flaw, &method, &path, &body));
+            answered += 1;
+            if flaw.starts_with("keep-alive of") && flaw.ends_with(&format!(" {answered}")) {
+                let last = answers.pop().unwrap_or_default();
+                let last = String::from_utf8_lossy(&last).replacen("\r\n", "\r\nConnection: close\r\n", 1);
+                answers.push(last.into_bytes());
+                let _ = stream.write_all(&answers.concat());
+                // As nginx lingers, so that no reset takes the responses from the client.
+                let _ = stream.shutdown(std::net::Shutdown::Write);
+                while stream.read(&mut room).is_ok_and(|got| got > 0) {}
+                return;
+            }
             if flaw == "no keep-alive" || close {
                 let _ = stream.write_all(&answers.concat());
                 return;
@@ -71,6 +82,10 @@ fn answer(flaw: &str, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
         Some("/sum") => (200, "application/json", format!("{{\"sum\": {sum}}}")),
         Some("/echo") => (200, "text/plain", String::from_utf8_lossy(body).into_owned()),
         Some("/") => (200, "text/plain", "home".to_owned()),
+        Some(path) if path.starts_with("/bytes/") => {
+            let length = path["/bytes/".len()..].parse::<usize>().unwrap_or(0);
+            (200, "text/plain", "x".repeat(if flaw == "truncates" { length.min(65_536) } else { length }))
+        }
         _ => (404, "text/plain", "not there".to_owned()),
     };
     let status = if flaw == "status" && status == 404 { 200 } else { status };
@@ -99,7 +114,19 @@ fn verify(flaw: &'static str) -> (Option<i32>, Vec<(String, String)>, String) {
     let folder = Folder::new();
     folder.write("cases.toml", CASES);
     let url = format!("http://{}/", server(flaw));
-    let names = ["keep-alive", "head", "unknown", "partial", "pipelined", "sum", "echo", "order", "missing", "raw"];
+    let names = [
+        "keep-alive",
+        "slow-reader",
+        "head",
+        "unknown",
+        "partial",
+        "pipelined",
+        "sum",
+        "echo",
+        "order",
+        "missing",
+        "raw",
+    ];
     let mut args = vec!["verify", &url, "--cases", "cases.toml", "--json", "--seed", "5"];
     args.extend(names.iter().flat_map(|name| ["--case", name]));
     let ran = folder.quintain(&args);
@@ -115,6 +142,34 @@ fn verify(flaw: &'static str) -> (Option<i32>, Vec<(String, String)>, String) {
 fn a_right_server_passes() {
     let (code, failed, text) = verify("none");
     assert_eq!((code, failed), (Some(0), Vec::new()), "{text}");
+}
+
+#[test]
+fn server_that_ends_keep_alive_after_100_responses_passes() {
+    for flaw in ["keep-alive of 100", "keep-alive of 1000"] {
+        let (code, failed, text) = verify(flaw);
+        assert_eq!((code, failed), (Some(0), Vec::new()), "{flaw}: {text}");
+    }
+    let (_, failed, text) = verify("keep-alive of 99");
+    assert!(failed.iter().any(|(case, _)| case == "keep-alive"), "{text}");
+}
+
+#[test]
+fn truncated_bytes_break_the_contract_although_each_response_is_the_same() {
+    for (flaw, code) in [("none", 0), ("truncates", 1)] {
+        let url = format!("http://{}/bytes/100000", server(flaw));
+        let ran = Folder::new().quintain(&["verify", &url, "--case", "head"]).expect(code);
+        let said = ran.out.contains("bytes in the body of GET /bytes/100000: expected `100000`, received `65536`");
+        assert_eq!(said, flaw == "truncates", "{}", ran.out);
+    }
+}
+
+#[test]
+fn list_needs_no_server() {
+    let ran = Folder::new().quintain(&["verify", "--protocol", "http", "--list"]).expect(0);
+    assert!(ran.out.contains("slow-reader") && ran.out.contains("keep-alive"), "{}", ran.out);
+    let ran = Folder::new().quintain(&["verify", "--list"]).expect(2);
+    assert!(ran.err.contains("--protocol http"), "{}", ran.err);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use analysis::failed_requests::{FailedRequests, count_and_share, explanation};
 use analysis::findings::{AgentFinding, Clock, MedianRange};
 use analysis::number::{self, percent, quantity};
 use analysis::words::{SERVER_OR_PATH, limit_word};
 use analysis::{
     CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadReport, SpreadNs, load, silence,
-    verdict, visible,
+    verdict,
 };
 use study::record::{Agent, Hello, Limit, Measurement, TraceReplay};
 use study::spec::Connection;
@@ -22,51 +23,31 @@ pub fn load_json(measurement: &Measurement, agents: &[Agent], target: &str) -> R
     serde_json::to_string_pretty(&load(measurement, agents, target))
 }
 
-/// For a person: first what wrk prints and in its order, then quantiles, what went wrong, connections, who was the limit, what
-/// to beware of. `agents` as for [`load_json`].
+/// Text for a terminal: what wrk prints and in its order, then quantiles, errors, connections, the limit and warnings. If no
+/// response was valid, it starts with the reason and shows no latency. `agents` as for [`load_json`].
 pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, style: &Style) -> String {
     let report = load(measurement, agents, target);
     let paint = Paint(style);
+    let failed = FailedRequests::from(&report);
+    // These have lines of their own.
+    let mut told = verdict::errors_warning(measurement).into_iter().collect::<Vec<_>>();
     let mut out = String::new();
+    let has_results = report.requests > 0;
+    if !has_results {
+        let silence = verdict::silence_warning(measurement);
+        let reason = failed.sentence().or_else(|| silence.clone()).unwrap_or_else(|| "no valid response".to_owned());
+        told.extend(silence);
+        let hint = hint(&failed, target).map_or(String::new(), |hint| format!("hint: {hint}\n"));
+        out = crate::paint::wrap(&format!("{}\n{hint}\n", paint.bad(&reason)), style.width, 2);
+    }
+    let mut lines = String::new();
     let mut line = |name: &str, text: String| {
-        let _ = writeln!(out, "  {}  {text}", paint.dim(&format!("{name:<11}")));
+        let _ = writeln!(lines, "  {}  {text}", paint.dim(&format!("{name:<11}")));
     };
     line("load", load_words(&report));
-    let is_bound = |name: &str| report.latency_ns.at_least.contains(name.trim_start_matches("latency_ns_"));
-    let with_interval = |name: &str, value: Option<f64>, unit: &str| match (report.intervals.get(name), value) {
-        (_, None) => "not enough samples".to_owned(),
-        (_, Some(value)) if is_bound(name) => {
-            format!("{:<10}  {}", number::at_least(value, unit), paint.dim("requests were still waiting at the end"))
-        }
-        (Some(IntervalOrNote::Interval(found)), _) if name == "rate_per_s" || name.ends_with("mean") => {
-            paint.bold(&number::estimate(found, unit))
-        }
-        (Some(IntervalOrNote::Interval(found)), Some(value)) => {
-            let bounds = format!("{} to {}", quantity(found.low, unit), quantity(found.high, unit));
-            format!("{:<10}  {}", quantity(value, unit), paint.dim(&bounds))
-        }
-        (_, Some(value)) => format!("{:<10}  {}", quantity(value, unit), paint.dim("no interval")),
-    };
-    let or_none = |value: Option<f64>| value.map_or("none".to_owned(), |value| quantity(value, "ns"));
-    line("requests/s", with_interval("rate_per_s", Some(report.rate_per_s), "1/s"));
-    line("transfer/s", format!("{}/s", quantity(report.transfer_bytes_per_s, "bytes")));
-    let latency = &report.latency_ns;
-    line("latency", clock_words(&report).to_owned());
-    line("  mean", with_interval("latency_ns_mean", latency.mean, "ns"));
-    line("  stdev", or_none(latency.stdev));
-    line(
-        "  max",
-        match latency.max {
-            Some(max) if is_bound("max") => number::at_least(max as f64, "ns"),
-            max => or_none(max.map(|max| max as f64)),
-        },
-    );
-    let points = [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999];
-    for ((name, _), point) in LOAD_QUANTILES.iter().zip(points) {
-        line(&format!("  {name}"), with_interval(&format!("latency_ns_{}", name.replace('.', "")), point, "ns"));
+    if has_results {
+        rate_and_latency_lines(&report, &paint).into_iter().for_each(|(name, text)| line(&name, text));
     }
-
-    let errors = number::total(report.errors.values().copied());
     let all = format!(
         "{} in {}, {} received",
         report.requests,
@@ -79,9 +60,14 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
     if let Some(journey) = &report.journey {
         journey_lines(journey).into_iter().for_each(|(name, text)| line(name, text));
     }
-    // Where nothing came there was nothing to go wrong either.
-    let flawless = errors == 0 && report.requests > 0;
-    line("requests", if flawless { format!("{all}, no errors") } else { all });
+    line(
+        "requests",
+        match failed.count() {
+            0 if has_results => format!("{all}, no errors"),
+            _ if has_results => all,
+            _ => format!("{all}, none valid"),
+        },
+    );
     if let Some(counted) = measurement.censored.as_deref().and_then(silence::counted) {
         line("unanswered", counted);
     }
@@ -92,11 +78,11 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
         line("statuses", statuses.collect::<Vec<_>>().join(", "));
     }
-    if errors > 0 {
-        let of = report.requests.saturating_add(errors);
-        line("errors", paint.bad(&format!("{errors} of {of} requests failed")));
+    // The first line has already named a single kind.
+    if let Some(share) = failed.share().filter(|_| has_results || report.errors.len() > 1) {
+        line("errors", paint.bad(&share));
         for (kind, count) in &report.errors {
-            let words = visible(report.error_examples.get(kind).map_or(kind_words(kind), String::as_str));
+            let words = report.error_examples.get(kind).map_or(explanation(kind), String::as_str);
             let words = if words.is_empty() { String::new() } else { format!(": {words}") };
             line("", format!("{count} {kind}{}", paint.dim(&words)));
         }
@@ -123,27 +109,69 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
     line("generator", format!("{}, CPU {}", report.backend, cpu_words(&report)));
     line("in flight", in_flight_words(&report));
     line("ended", report.stop_reason.clone());
-    line("intervals", about_intervals(&report));
-    // What went wrong stands above, with examples.
-    let told = verdict::errors_warning(measurement);
-    for warning in report.warnings.iter().filter(|warning| Some(*warning) != told.as_ref()) {
+    if has_results {
+        line("intervals", about_intervals(&report));
+    }
+    for warning in report.warnings.iter().filter(|warning| !told.contains(warning)) {
         line("warning", paint.warn(warning));
     }
-    crate::paint::wrap(&out, style.width, 15)
+    out + &crate::paint::wrap(&lines, style.width, 15)
 }
 
-/// What a kind of error is, where its first one has left no words of its own.
-fn kind_words(kind: &str) -> &'static str {
-    match kind {
-        "closed" => "the server closed a connection with a request pending",
-        "closed-between" => "the server closed a reused connection before it sent any of the response",
-        "truncated" => "the server closed a connection in the middle of a response",
-        "reset" => "the server reset a connection with a request pending",
-        "timeout" => "no response in time",
-        "refused" => "connection refused on reconnect",
-        "connect-timeout" => "connect timeout",
-        _ => "",
+/// What to do if no response was valid.
+fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
+    let status = failed.only_status()?;
+    let accept = format!("`--expect-status {status}` counts it as valid");
+    Some(match status {
+        401 | 403 => format!("send credentials, for example `-H 'Authorization: Bearer TOKEN'`; {accept}"),
+        404 | 410 => format!("check the path of `{target}`; {accept}"),
+        405 => format!("choose another method with `-X METHOD`; {accept}"),
+        411 | 415 | 422 => {
+            format!("send a body that the server accepts: `--body TEXT -H 'Content-Type: TYPE'`; {accept}")
+        }
+        300..=399 => format!("redirects are not followed: load the URL in its `Location`; {accept}"),
+        _ => format!("`curl -i {}` shows the response; {accept}", study::words::join(&[target.to_owned()])),
+    })
+}
+
+/// Rate, transfer and latency, with intervals.
+fn rate_and_latency_lines(report: &LoadReport, paint: &Paint<'_>) -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
+    let is_bound = |name: &str| report.latency_ns.at_least.contains(name.trim_start_matches("latency_ns_"));
+    let with_interval = |name: &str, value: Option<f64>, unit: &str| match (report.intervals.get(name), value) {
+        (_, None) => "not enough samples".to_owned(),
+        (_, Some(value)) if is_bound(name) => {
+            format!("{:<10}  {}", number::at_least(value, unit), paint.dim("requests were still waiting at the end"))
+        }
+        (Some(IntervalOrNote::Interval(found)), _) if name == "rate_per_s" || name.ends_with("mean") => {
+            paint.bold(&number::estimate(found, unit))
+        }
+        (Some(IntervalOrNote::Interval(found)), Some(value)) => {
+            let bounds = format!("{} to {}", quantity(found.low, unit), quantity(found.high, unit));
+            format!("{:<10}  {}", quantity(value, unit), paint.dim(&bounds))
+        }
+        (_, Some(value)) => format!("{:<10}  {}", quantity(value, unit), paint.dim("no interval")),
+    };
+    let or_none = |value: Option<f64>| value.map_or("none".to_owned(), |value| quantity(value, "ns"));
+    line("requests/s", with_interval("rate_per_s", Some(report.rate_per_s), "1/s"));
+    line("transfer/s", format!("{}/s", quantity(report.transfer_bytes_per_s, "bytes")));
+    let latency = &report.latency_ns;
+    line("latency", clock_words(report).to_owned());
+    line("  mean", with_interval("latency_ns_mean", latency.mean, "ns"));
+    line("  stdev", or_none(latency.stdev));
+    line(
+        "  max",
+        match latency.max {
+            Some(max) if is_bound("max") => number::at_least(max as f64, "ns"),
+            max => or_none(max.map(|max| max as f64)),
+        },
+    );
+    let points = [latency.p50, latency.p90, latency.p95, latency.p99, latency.p999];
+    for ((name, _), point) in LOAD_QUANTILES.iter().zip(points) {
+        line(&format!("  {name}"), with_interval(&format!("latency_ns_{}", name.replace('.', "")), point, "ns"));
     }
+    lines
 }
 
 /// What was done: whom, by how many, how.
@@ -335,8 +363,7 @@ fn journey_lines(journey: &JourneyReport) -> Vec<(&'static str, String)> {
         let (p50, p99) = (quantile(operation.latency_ns.p50), quantile(operation.latency_ns.p99));
         let errors = match operation.errors {
             0 => String::new(),
-            1 => ", 1 error".to_owned(),
-            errors => format!(", {errors} errors"),
+            errors => format!(", errors: {}", count_and_share(errors, operation.requests)),
         };
         lines.push(("", format!("{:<width$}  {}, p50 {p50}, p99 {p99}{errors}", operation.name, operation.requests)));
     }
@@ -476,7 +503,69 @@ mod tests {
             "x",
         );
         assert_eq!((report.latency_ns.mean, report.latency_ns.p50, report.latency_ns.max), (None, None, None));
-        assert_eq!(report.warnings, ["40 of 40 requests failed: 40 refused"]);
+        assert_eq!(report.warnings, ["all 40 requests failed: connection refused on reconnect"]);
+    }
+
+    #[test]
+    fn load_without_valid_response_starts_with_the_reason_and_shows_no_latency() {
+        let none = |edit: &dyn Fn(&mut Measurement)| {
+            let measurement = http(|measurement| {
+                measurement.service = study::record::Histogram::default();
+                measurement.requests = 0;
+                measurement.windows.clear();
+                measurement.statuses.clear();
+                edit(measurement);
+            });
+            load_terminal(&measurement, &[], "http://127.0.0.1:8080/", &PLAIN)
+        };
+        let unauthorized = none(&|measurement| {
+            measurement.errors.insert("status".to_owned(), 18_254);
+            measurement.statuses.insert(401, 18_254);
+            let example = "status 401 (expected 2xx)".to_owned();
+            measurement.error_examples.insert("status".to_owned(), example);
+        });
+        assert_snapshot!(unauthorized, @"
+        all 18,254 requests failed: status 401 (expected 2xx)
+        hint: send credentials, for example `-H 'Authorization: Bearer TOKEN'`; `--expect-status 401` counts
+          it as valid
+
+          load         http://127.0.0.1:8080/, 40 clients, 1 thread, closed loop
+          requests     0 in 250 ms, 2.58 MiB received, none valid
+          warm-up      18041 requests, not counted
+          statuses     401: 18254
+          connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
+          limited by   server: 40 clients waited for responses while the generator had CPU to spare; the
+                       generator's busiest worker was 71 % busy
+          generator    io_uring, CPU 177.5 ms
+          in flight    0.0 of 40 clients by rate x mean latency, 40.0 counted; failed requests have no
+                       latency
+          ended        250 ms measured
+        ");
+        let refused = none(&|measurement| {
+            measurement.errors.insert("refused".to_owned(), 40);
+        });
+        assert!(refused.starts_with("all 40 requests failed: connection refused on reconnect\n\n"), "{refused}");
+        let silent = none(&|measurement| measurement.unfinished = 40);
+        assert!(silent.starts_with("no response in the 0.250 s measured: 40 requests still waiting at the end\n\n"));
+        assert_eq!(silent.matches("no response in the").count(), 1, "{silent}");
+        for text in [unauthorized, refused, silent] {
+            assert!(!text.contains("latency  ") && !text.contains("p99") && !text.contains("requests/s"), "{text}");
+        }
+    }
+
+    #[test]
+    fn hints_name_a_flag_for_the_status() {
+        for (status, flag) in
+            [(401, "-H "), (404, "path"), (405, "-X"), (415, "--body"), (301, "Location"), (500, "curl")]
+        {
+            let measurement = http(|measurement| {
+                measurement.requests = 0;
+                measurement.errors.insert("status".to_owned(), 3);
+                measurement.statuses = BTreeMap::from([(status, 3)]);
+            });
+            let hint = hint(&FailedRequests::from(&measurement), "http://h/").unwrap();
+            assert!(hint.contains(flag) && hint.contains(&format!("--expect-status {status}")), "{hint}");
+        }
     }
 
     #[test]
@@ -578,7 +667,7 @@ mod tests {
         requests     18041 in 250 ms, 2.58 MiB received
         warm-up      18041 requests, not counted
         statuses     200: 18041, 503: 12
-        errors       15 of 18056 requests failed
+        errors       15 of 18,056 requests failed (0.083 %)
                      12 status: 503 Service Unavailable on GET /orders
                      3 timeout: no response in time
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
@@ -652,7 +741,7 @@ mod tests {
           p99.9      2.33 ms     no interval
         requests     18041 in 15.00 ms, 70.5 KiB received
         warm-up      18041 requests, not counted
-        errors       12 of 18053 requests failed
+        errors       12 of 18,053 requests failed (0.066 %)
                      12 timeout: no response in time
         connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40
                      connections

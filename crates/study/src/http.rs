@@ -245,10 +245,17 @@ pub fn statuses(text: &str) -> Result<Vec<u16>, HttpError> {
     Ok(all)
 }
 
-/// Ascending statuses as a person reads them: `200 to 299, 404`.
+/// Text for a status that is not among `expected` (empty: any of 200 to 299): `status 401 (expected 2xx)`.
+pub fn unexpected_status(status: u16, expected: &[u16]) -> String {
+    let expected = if expected.is_empty() { "2xx".to_owned() } else { statuses_words(expected) };
+    format!("status {status} (expected {expected})")
+}
+
+/// Ascending statuses as a person reads them: `2xx, 404`.
 pub fn statuses_words(statuses: &[u16]) -> String {
     let follows = |a: &u16, b: &u16| a.checked_add(1) == Some(*b);
     let ranges = statuses.chunk_by(follows).map(|range| match range {
+        [first, .., last] if first % 100 == 0 && *last == first.saturating_add(99) => format!("{}xx", first / 100),
         [first, .., last] => format!("{first} to {last}"),
         _ => range.iter().map(u16::to_string).collect(),
     });
@@ -425,7 +432,7 @@ mod tests {
     #[test]
     fn statuses_for_people() {
         for (list, words) in
-            [("2xx", "200 to 299"), ("200,201,404", "200 to 201, 404"), ("503", "503"), ("4xx,200", "200, 400 to 499")]
+            [("2xx", "2xx"), ("200,201,404", "200 to 201, 404"), ("503", "503"), ("4xx,200", "200, 4xx")]
         {
             assert_eq!(statuses_words(&statuses(list).unwrap()), words);
         }

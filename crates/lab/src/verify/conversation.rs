@@ -147,6 +147,9 @@ impl Talk<'_, '_> {
                 if number + 1 < count {
                     client = self.server.dial()?;
                 }
+            } else if client.has_ended_keep_alive() && !self.case.half_close {
+                client.expect_end().map_err(|why| with_request(why.into(), &asked))?;
+                client = self.server.dial()?;
             } else if number + 1 == count {
                 self.end(&mut client, may_be_closed).map_err(|trouble| with_request(trouble, &asked))?;
             }

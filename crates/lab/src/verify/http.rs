@@ -3,8 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
+use study::verification::Miss;
+
 use super::check::Check;
-use super::page::request;
 use super::server::Server;
 use super::slow;
 use super::trouble::Trouble;
@@ -25,22 +26,24 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     const ENOUGH: usize = 12 << 20;
     let mut slow = server.connect()?;
     // Long answers fill them with few requests. A server without such answers may be done before it is stuck: a weaker case.
-    let mut request = request("GET", "/bytes/65536", "");
-    slow.send(&request)?;
-    let mut model = slow.response(false)?;
-    if model.status != 200 {
-        request = server.page(&server.path)?.request();
-        slow.send(&request)?;
-        model = slow.response(false)?;
+    let mut page = server.page("/bytes/65536")?;
+    if page.status() != 200 {
+        page = server.page(&server.path)?;
     }
-    let count = ENOUGH / (model.head_bytes + model.body.len());
+    let request = page.request();
+    slow.send(&request)?;
+    let first = slow.response(false)?;
+    page.check(&first, false)?;
+    let count = ENOUGH / (first.head_bytes + first.body.len());
     let sent = slow::fill(server, &mut slow, &request.repeat(count))?;
     let whole = sent / request.len();
     for index in 0..whole {
         let place = || format!("request {} of {whole} that were sent at once", index + 1);
         let response = slow.response(false).map_err(|why| format!("{}: {why}", place()))?;
-        if (response.status, &response.body) != (model.status, &model.body) {
-            return Err(format!("{}: the answer is another than to the first", place()).into());
+        page.check(&response, false)
+            .map_err(|miss| Miss { message: format!("{}: {}", place(), miss.message), ..miss })?;
+        if slow.has_ended_keep_alive() {
+            break; // the server answers no further request on this connection
         }
     }
     Ok(())

@@ -18,10 +18,22 @@ pub(super) fn request(method: &str, path: &str, headers: &str) -> Vec<u8> {
 }
 
 impl Page {
-    /// What two responses to GET of it say.
-    pub(super) fn of(path: &str, [first, second]: [Response; 2]) -> Page {
+    /// Expects what two responses to GET of it have in common. Fails if they break the contract of the path.
+    pub(super) fn of(path: &str, [first, second]: [Response; 2]) -> Result<Page, Miss> {
+        for response in [&first, &second] {
+            let length =
+                contract_length(path).filter(|length| response.status == 200 && *length != response.body.len());
+            if let Some(length) = length {
+                let what = format!("bytes in the body of GET {path}");
+                return Err(miss(what, length.to_string(), response.body.len().to_string()));
+            }
+        }
         let body = (first.body == second.body).then_some(first.body);
-        Page { path: path.to_owned(), status: first.status, body }
+        Ok(Page { path: path.to_owned(), status: first.status, body })
+    }
+
+    pub(super) fn status(&self) -> u16 {
+        self.status
     }
 
     /// A request as browsers and load generators send it, in short.
@@ -52,6 +64,11 @@ impl Page {
         }
         differ(&format!("body, unlike that of GET {path} alone"), body, &response.body)
     }
+}
+
+/// The length of the body that the contract demands of a path: `/bytes/N` is N bytes (subjects/REQUIREMENTS.md).
+fn contract_length(path: &str) -> Option<usize> {
+    path.split('?').next()?.strip_prefix("/bytes/")?.parse().ok()
 }
 
 pub(super) fn miss(message: String, expected: String, received: String) -> Miss {

@@ -31,7 +31,10 @@ impl Client {
                     std::mem::take(&mut self.received)
                 }
             };
-            return Ok(Some(Response { status, headers, body, head_bytes: bytes.len() }));
+            let response = Response { status, headers, body, head_bytes: bytes.len() };
+            self.responses += 1;
+            self.is_closing = response.has_connection_close();
+            return Ok(Some(response));
         }
     }
 

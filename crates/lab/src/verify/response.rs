@@ -38,6 +38,12 @@ impl Response {
     pub(super) fn header(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
     }
+
+    /// Whether the server says that it closes the connection.
+    pub(super) fn has_connection_close(&self) -> bool {
+        let options = self.header("connection").into_iter().flat_map(|value| value.split(','));
+        options.into_iter().any(|option| option.trim().eq_ignore_ascii_case("close"))
+    }
 }
 
 /// A head without its last empty line; `head`: the request had the method HEAD.

@@ -109,7 +109,8 @@ impl<'a> Server<'a> {
         stream.set_nodelay(true).map_err(error)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(error)?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(error)?;
-        Ok(Client { stream, received: Vec::new(), until: self.until, speech: Speech::None })
+        let (received, speech) = (Vec::new(), Speech::None);
+        Ok(Client { stream, received, until: self.until, speech, responses: 0, is_closing: false })
     }
 
     /// A connection on which questions may be asked.
@@ -133,7 +134,8 @@ impl<'a> Server<'a> {
             client.send(&request("GET", path, ""))?;
             client.response(false).map_err(|why| format!("GET {path}: {why}"))
         };
-        let page = Arc::new(Page::of(path, [ask()?, ask()?]));
+        let page = Page::of(path, [ask()?, ask()?]).map_err(|miss| miss.to_string())?;
+        let page = Arc::new(page);
         self.pages.lock().expect("nothing panics while it holds the lock").insert(path.to_owned(), page.clone());
         Ok(page)
     }
@@ -265,7 +267,15 @@ pub(super) struct Client {
     pub(super) received: Vec<u8>,
     pub(super) speech: Speech,
     until: Instant,
+    /// HTTP responses read on this connection.
+    pub(super) responses: u32,
+    /// Whether the last of them had `Connection: close`.
+    pub(super) is_closing: bool,
 }
+
+/// A server may end a connection with `Connection: close` after this many responses. The defaults of Apache and nginx are
+/// 100 and 1,000.
+const KEEP_ALIVE_RESPONSES_MIN: u32 = 100;
 
 /// Reads within the time of the case.
 impl Read for Client {
@@ -287,6 +297,11 @@ impl Client {
     pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
         self.send(&self.speech.question(number))?;
         self.expect_answer(number)
+    }
+
+    /// Whether the server has ended keep-alive as RFC 9112 section 9.6 allows. No further request is answered.
+    pub(super) fn has_ended_keep_alive(&self) -> bool {
+        self.is_closing && self.responses >= KEEP_ALIVE_RESPONSES_MIN
     }
 
     /// Reads the answer to the question with this number.

@@ -16,6 +16,8 @@ pub(super) fn fill(server: &Server<'_>, slow: &mut Client, asked: &[u8]) -> Resu
         match slow.stream.write(&asked[sent..]) {
             Ok(taken) => sent += taken,
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            // The server may have ended keep-alive; the caller learns it from the responses.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => break,
             Err(error) => return Err(io_error(error)),
         }
     }

@@ -191,9 +191,7 @@ impl Program {
         let said = match &step.body {
             Body::Rest { status: right, .. } => {
                 if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
-                    let expected =
-                        if right.is_empty() { "200 to 299".to_owned() } else { study::http::statuses_words(right) };
-                    return Err((Fault::Status, format!("status {status}, expected {expected}")));
+                    return Err((Fault::Status, study::http::unexpected_status(status, right)));
                 }
                 if step.take.is_empty() && step.expect.is_empty() {
                     return Ok(());
@@ -202,7 +200,7 @@ impl Program {
             }
             Body::Thrift { schema, method, .. } => {
                 if status != 200 {
-                    return Err((Fault::Status, format!("status {status}, expected 200")));
+                    return Err((Fault::Status, study::http::unexpected_status(status, &[200])));
                 }
                 thrift_reply(self.thrift(*schema), method, body, sequence)?
             }
@@ -479,7 +477,7 @@ fn thrift_reply(
 fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]) -> Result<Value, (Fault, String)> {
     // A fault comes with 500 (SOAP 1.1, section 6.2), and says more than the status.
     if status != 200 && status != 500 {
-        return Err((Fault::Status, format!("status {status}, expected 200")));
+        return Err((Fault::Status, study::http::unexpected_status(status, &[200])));
     }
     let wrong = |error: soap::SoapError| (Fault::Body, error.to_string());
     let envelope = soap::Envelope::parse(body, &soap::Limits::DEFAULT).map_err(wrong)?;
@@ -489,7 +487,7 @@ fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]
             Err((Fault::ErrorAnswer, format!("`{}` failed: {}: {why}", operation.name, fault.code_name())))
         }
         soap::Response::Returned { .. } if status != 200 => {
-            Err((Fault::Status, format!("status {status}, expected 200")))
+            Err((Fault::Status, study::http::unexpected_status(status, &[200])))
         }
         soap::Response::Returned { result, all } => Ok(result.unwrap_or(all).to_value()),
     }

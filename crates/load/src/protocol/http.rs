@@ -193,10 +193,9 @@ impl Protocol for Http {
     fn explain(&self) -> Option<String> {
         Some(match self.problem? {
             Problem::Framing(error) => error.to_string(),
-            Problem::Status(status) => match &self.statuses {
-                None => format!("status {status}, expected 200 to 299"),
-                Some(statuses) => format!("status {status}, expected {}", study::http::statuses_words(statuses)),
-            },
+            Problem::Status(status) => {
+                study::http::unexpected_status(status, self.statuses.as_deref().unwrap_or_default())
+            }
             Problem::Body { status, bytes, difference } => {
                 let expected = self.body.as_deref().unwrap_or_default();
                 let words = difference.words(&expected[difference.at() as usize..]);

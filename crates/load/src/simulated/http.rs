@@ -127,7 +127,7 @@ fn a_wrong_status_is_an_error_and_the_connection_goes_on() {
     near(measurement.requests as f64, 9.0 * wrong as f64, 0.01);
     assert_eq!(measurement.service.count, measurement.requests);
     assert_eq!((measurement.reconnects, measurement.statuses[&503]), (0, wrong));
-    assert_eq!(measurement.error_examples["status"], "status 503, expected 200 to 299");
+    assert_eq!(measurement.error_examples["status"], "status 503 (expected 2xx)");
 }
 
 #[test]

@@ -377,10 +377,9 @@ mod tests {
         </details>
         ");
         assert_snapshot!(of("Failures and errors"), @"
-
         | threads | cpus | what | how |
         |---:|---:|---|---|
-        | 4 | 4 | request errors | 12 status (the first: 503 to GET /); 1 truncated; 132842 valid responses |
+        | 4 | 4 | request errors | 13 of 132,855 requests failed (0.010 %): 12 status 503, 1 truncated; first status: 503 to GET / |
         | 4 | 4 | responses by status | responses: 132842 with status 200, 12 with status 503 |
         ");
     }

@@ -279,15 +279,15 @@ mod tests {
           cannot scale.
         Not ranked: threads 40 (generator-bound).
 
-        threads      cpus       throughput     mean latency              p50               p99  errors  n  limited by
-              1         1  19.71 ±0.23 k/s    4.05 ±0.05 ms    3.76 ±0.05 ms     9.08 ±0.16 ms       0  8  server
-              2         2    37.3 ±0.5 k/s    2.14 ±0.03 ms  1.992 ±0.026 ms     4.72 ±0.08 ms       0  8  server
-              4         4    66.4 ±1.0 k/s  1.204 ±0.019 ms  1.120 ±0.016 ms     2.71 ±0.06 ms      13  8  server
-              8         8   104.6 ±1.4 k/s       765 ±10 µs        713 ±9 µs   1.706 ±0.028 ms       0  8  server
-             16        16   127.4 ±1.5 k/s        628 ±7 µs        584 ±7 µs   1.407 ±0.023 ms       0  8  server
-             24        24   125.4 ±1.5 k/s        638 ±8 µs        594 ±7 µs   1.428 ±0.023 ms       0  8  server
-             32  24 of 32   114.3 ±1.6 k/s        700 ±9 µs        652 ±9 µs   1.572 ±0.033 ms       0  8  server
-             40  24 of 40  102.9 ±1.4 k/s*      777 ±10 µs*      724 ±10 µs*  1.736 ±0.028 ms*       0  8  generator
+        threads      cpus       throughput     mean latency              p50               p99        errors  n  limited by
+              1         1  19.71 ±0.23 k/s    4.05 ±0.05 ms    3.76 ±0.05 ms     9.08 ±0.16 ms             0  8  server
+              2         2    37.3 ±0.5 k/s    2.14 ±0.03 ms  1.992 ±0.026 ms     4.72 ±0.08 ms             0  8  server
+              4         4    66.4 ±1.0 k/s  1.204 ±0.019 ms  1.120 ±0.016 ms     2.71 ±0.06 ms  13 (0.010 %)  8  server
+              8         8   104.6 ±1.4 k/s       765 ±10 µs        713 ±9 µs   1.706 ±0.028 ms             0  8  server
+             16        16   127.4 ±1.5 k/s        628 ±7 µs        584 ±7 µs   1.407 ±0.023 ms             0  8  server
+             24        24   125.4 ±1.5 k/s        638 ±8 µs        594 ±7 µs   1.428 ±0.023 ms             0  8  server
+             32  24 of 32   114.3 ±1.6 k/s        700 ±9 µs        652 ±9 µs   1.572 ±0.033 ms             0  8  server
+             40  24 of 40  102.9 ±1.4 k/s*      777 ±10 µs*      724 ±10 µs*  1.736 ±0.028 ms*             0  8  generator
 
         Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; * generator-bound or
           shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:08 UTC; 8 starts per row: kinds of start rarer
@@ -307,7 +307,7 @@ mod tests {
 
         Warnings
           this machine leaves 24 CPUs for the server, fewer than 2 design points would use (up to 40)
-          threads 4: 13 of 16533 requests failed: 12 status, 1 truncated (1 of 8 trials)
+          threads 4: 13 of 16,533 requests failed (0.079 %): 12 status 503, 1 truncated (1 of 8 trials)
           threads 40: generator-bound: it was saturated while the server had spare CPU
           doctor: virtualisation: this is a virtual machine (KVM)
 

@@ -1,7 +1,7 @@
 //! Trials that failed and requests that went wrong.
 
 use analysis::findings::{Findings, Row};
-use analysis::{number, silence};
+use analysis::{FailedRequests, number, silence};
 use study::record::FailureKind;
 
 use super::cells::{point_cells, point_heads};
@@ -38,15 +38,11 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     section.unless_empty()
 }
 
-/// Requests of a row that went wrong, by kind, each with its first example.
+/// Failed requests of a row, with the first example of each kind.
 fn errors(row: &Row) -> Option<String> {
-    let kinds = row.errors.iter().filter(|(_, count)| **count > 0).map(|(kind, count)| {
-        let example = row.error_examples.get(kind);
-        let example = example.map_or(String::new(), |example| format!(" (the first: {example})"));
-        format!("{count} {kind}{example}")
-    });
-    let kinds = kinds.collect::<Vec<_>>();
-    (!kinds.is_empty()).then(|| format!("{}; {} valid responses", kinds.join("; "), row.requests))
+    let examples = row.error_examples.iter().filter(|(kind, _)| row.errors.contains_key(*kind));
+    let examples = examples.map(|(kind, example)| format!("; first {kind}: {example}")).collect::<String>();
+    FailedRequests::from(row).sentence().map(|sentence| sentence + &examples)
 }
 
 /// Answers of a row by HTTP status, where some went wrong or are none of 200 to 299.

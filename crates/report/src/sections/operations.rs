@@ -1,5 +1,6 @@
 //! Latency by operation of journeys, as a table.
 
+use analysis::failed_requests::count_and_share;
 use analysis::findings::{Findings, OperationFinding, OverTrials};
 use analysis::number;
 
@@ -12,7 +13,7 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let label = |row: usize| findings.rows.get(row).map_or_else(String::new, |row| row.label.clone());
     let line = |(row, operation): (usize, &OperationFinding)| {
         let latencies = [&operation.latency_mean, &operation.latency_p50, &operation.latency_p99];
-        let counts = [operation.requests.to_string(), operation.errors.to_string()];
+        let counts = [operation.requests.to_string(), count_and_share(operation.errors, operation.requests)];
         [label(row), operation.name.clone()].into_iter().chain(counts).chain(latencies.map(cell)).collect()
     };
     let all = findings.operations.iter().flat_map(|found| found.operations.iter().map(|one| (found.row, one)));

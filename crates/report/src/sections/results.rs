@@ -1,7 +1,7 @@
 //! Every design point with its numbers, also those that have none.
 
 use analysis::findings::{Findings, Mark, Row, RowState};
-use analysis::{label, number, silence};
+use analysis::{FailedRequests, label, number, silence};
 
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
 use crate::sections::cells::{FIRST, limit_cell, metric_cell, metric_head, point_cells, point_heads, shown};
@@ -63,7 +63,7 @@ fn results(f: &Findings) -> Table {
     let cells = |row: &Row| {
         let mut cells = point_cells(f, row);
         cells.extend(metrics.iter().map(|name| metric_cell(f, row, name)));
-        cells.push(Cell::new(if row.n == 0 { String::new() } else { row.errors_total().to_string() }));
+        cells.push(Cell::new(if row.n == 0 { String::new() } else { FailedRequests::from(row).cell() }));
         let failed: usize = row.failures.iter().map(|failure| failure.count).sum();
         let tags = if failed > 0 { vec![format!("{failed} failed")] } else { Vec::new() };
         cells.push(Cell { tags, ..Cell::new(row.n.to_string()) });

@@ -1,0 +1,219 @@
+//! Failed requests in one sentence: how many, what share, and which kind or HTTP status.
+
+use std::collections::BTreeMap;
+
+use study::record::Measurement;
+
+use crate::findings::Row;
+use crate::load::LoadReport;
+use crate::number::{grouped, percent, total};
+
+/// Valid and failed requests of a load, a trial or a design point.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedRequests<'a> {
+    valid: u64,
+    errors: &'a BTreeMap<String, u64>,
+    statuses: &'a BTreeMap<u16, u64>,
+    examples: &'a BTreeMap<String, String>,
+}
+
+impl<'a> From<&'a Measurement> for FailedRequests<'a> {
+    fn from(of: &'a Measurement) -> Self {
+        Self { valid: of.requests, errors: &of.errors, statuses: &of.statuses, examples: &of.error_examples }
+    }
+}
+
+impl<'a> From<&'a LoadReport> for FailedRequests<'a> {
+    fn from(of: &'a LoadReport) -> Self {
+        Self { valid: of.requests, errors: &of.errors, statuses: &of.statuses, examples: &of.error_examples }
+    }
+}
+
+impl<'a> From<&'a Row> for FailedRequests<'a> {
+    fn from(of: &'a Row) -> Self {
+        Self { valid: of.requests, errors: &of.errors, statuses: &of.statuses, examples: &of.error_examples }
+    }
+}
+
+impl<'a> FailedRequests<'a> {
+    /// Number of failed requests.
+    pub fn count(&self) -> u64 {
+        total(self.errors.values().copied())
+    }
+
+    /// Whether there were requests and all of them failed.
+    pub fn is_all(&self) -> bool {
+        self.valid == 0 && self.count() > 0
+    }
+
+    /// `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`, or
+    /// `all 18,254 requests failed: status 401 (expected 2xx)`. `None` without failures.
+    pub fn sentence(&self) -> Option<String> {
+        self.share().map(|share| format!("{share}: {}", self.kinds().join(", ")))
+    }
+
+    /// The sentence without kinds: `15 of 18,056 requests failed (0.083 %)`.
+    pub fn share(&self) -> Option<String> {
+        let failed = self.count();
+        match failed {
+            0 => None,
+            1 if self.is_all() => Some("the only request failed".to_owned()),
+            _ if self.is_all() => Some(format!("all {} requests failed", grouped(failed))),
+            _ => {
+                let all = self.valid.saturating_add(failed);
+                let share = percent(failed as f64 / all as f64);
+                Some(format!("{} of {} requests failed ({share})", grouped(failed), grouped(all)))
+            }
+        }
+    }
+
+    /// The number of failed requests and their share, for a table: `0`, `5657 (20 %)`.
+    pub fn cell(&self) -> String {
+        count_and_share(self.count(), self.valid)
+    }
+
+    /// The HTTP status of all failed requests, if they failed by their status and had the same one.
+    pub fn only_status(&self) -> Option<u16> {
+        let by_status = self.errors.get("status").copied().filter(|count| *count == self.count())?;
+        let mut failed = self.failed_statuses(by_status)?;
+        failed.next().filter(|_| failed.next().is_none()).map(|(status, _)| status)
+    }
+
+    /// Kinds of errors with their counts. A kind that stands alone is explained instead of counted.
+    fn kinds(&self) -> Vec<String> {
+        let kinds = self.errors.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>();
+        let alone = kinds.len() == 1;
+        let mut words = Vec::new();
+        for (kind, count) in kinds {
+            let statuses = self.failed_statuses(*count).filter(|_| kind == "status").map(Vec::from_iter);
+            let statuses = statuses.unwrap_or_default();
+            if alone && self.is_all() && statuses.len() < 2 {
+                let explained = self.examples.get(kind).map_or(explanation(kind), String::as_str);
+                words.push(if explained.is_empty() { kind.clone() } else { explained.to_owned() });
+            } else if statuses.is_empty() {
+                words.push(format!("{} {kind}", grouped(*count)));
+            } else {
+                words.extend(statuses.iter().map(|(status, count)| format!("{} status {status}", grouped(*count))));
+            }
+        }
+        words
+    }
+
+    /// Statuses of the requests that failed by their status. A study may expect any status, so this is known only if all
+    /// responses failed, or if those outside 200 to 299 are as many as failed.
+    fn failed_statuses(&self, failed: u64) -> Option<impl Iterator<Item = (u16, u64)> + use<'a>> {
+        let all = self.statuses.iter().map(|(status, count)| (*status, *count));
+        let sum = |unusual_only: bool| {
+            total(
+                all.clone().filter(|(status, _)| !unusual_only || !(200..300).contains(status)).map(|(_, count)| count),
+            )
+        };
+        let unusual_only = match failed {
+            0 => return None,
+            failed if self.valid == 0 && sum(false) == failed => false,
+            failed if sum(true) == failed => true,
+            _ => return None,
+        };
+        Some(all.filter(move |(status, _)| !unusual_only || !(200..300).contains(status)))
+    }
+}
+
+/// Failed requests and their share of all, for a table.
+pub fn count_and_share(failed: u64, valid: u64) -> String {
+    match failed {
+        0 => "0".to_owned(),
+        _ => format!("{failed} ({})", percent(failed as f64 / valid.saturating_add(failed) as f64)),
+    }
+}
+
+/// What a kind of error means, for those of which a record keeps no example.
+pub fn explanation(kind: &str) -> &'static str {
+    match kind {
+        "closed" => "the server closed a connection with a request pending",
+        "closed-between" => "the server closed a reused connection before it sent any of the response",
+        "truncated" => "the server closed a connection in the middle of a response",
+        "reset" => "the server reset a connection with a request pending",
+        "timeout" => "no response in time",
+        "refused" => "connection refused on reconnect",
+        "connect-timeout" => "connect timeout",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence(
+        valid: u64,
+        errors: &[(&str, u64)],
+        statuses: &[(u16, u64)],
+        example: Option<&str>,
+    ) -> (Option<String>, Option<u16>) {
+        let errors = errors.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+        let examples = example.iter().map(|example| ("status".to_owned(), (*example).to_owned())).collect();
+        let statuses = statuses.iter().copied().collect();
+        let of = FailedRequests { valid, errors: &errors, statuses: &statuses, examples: &examples };
+        (of.sentence(), of.only_status())
+    }
+
+    #[test]
+    fn sentence_has_count_share_and_status() {
+        let status = Some("status 401 (expected 2xx)");
+        for (valid, errors, statuses, example, expected, only_status) in [
+            (7, &[][..], &[(200, 7)][..], None, None, None),
+            (
+                0,
+                &[("status", 18_254)],
+                &[(401, 18_254)],
+                status,
+                Some("all 18,254 requests failed: status 401 (expected 2xx)"),
+                Some(401),
+            ),
+            (
+                0,
+                &[("status", 1)],
+                &[(401, 1)],
+                status,
+                Some("the only request failed: status 401 (expected 2xx)"),
+                Some(401),
+            ),
+            (
+                0,
+                &[("status", 1_000)],
+                &[(200, 900), (503, 100)],
+                Some("status 200 (expected 404)"),
+                Some("all 1,000 requests failed: 900 status 200, 100 status 503"),
+                None,
+            ),
+            (0, &[("refused", 40)], &[], None, Some("all 40 requests failed: connection refused on reconnect"), None),
+            (0, &[("odd", 40)], &[], None, Some("all 40 requests failed: odd"), None),
+            (
+                18_041,
+                &[("status", 12), ("timeout", 3)],
+                &[(200, 18_041), (503, 12)],
+                status,
+                Some("15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout"),
+                None,
+            ),
+            // Status 200 failed here and 404 was expected: the statuses do not tell which failed.
+            (
+                50,
+                &[("status", 50)],
+                &[(200, 50), (404, 49)],
+                status,
+                Some("50 of 100 requests failed (50 %): 50 status"),
+                None,
+            ),
+        ] {
+            let found = sentence(valid, errors, statuses, example);
+            assert_eq!((found.0.as_deref(), found.1), (expected, only_status), "{errors:?} {statuses:?}");
+        }
+    }
+
+    #[test]
+    fn cells_have_the_share() {
+        assert_eq!([count_and_share(0, 0), count_and_share(5_657, 22_628)], ["0", "5657 (20 %)"]);
+        assert_eq!(count_and_share(u64::MAX, u64::MAX).split(' ').count(), 3);
+    }
+}
