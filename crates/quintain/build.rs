@@ -13,6 +13,25 @@ const FOLDERS: [&str; 4] = ["studies", "subjects", "crates/contract/contracts", 
 /// Seed of the name of what is packed, which is a hash of it.
 const SEED: u64 = 0;
 
+/// A hash of the sources that turn trials into findings: what a store caches of them is of one version.
+fn analysis_hash(root: &Path) -> Result<u64, Box<dyn Error>> {
+    let mut files = BTreeMap::new();
+    for name in ["analysis", "stats", "study"] {
+        let folder = root.join("crates").join(name).join("src");
+        println!("cargo::rerun-if-changed={}", folder.display());
+        for entry in ignore::WalkBuilder::new(folder).build() {
+            let entry = entry?;
+            if entry.path().extension().is_some_and(|extension| extension == "rs") {
+                files.insert(
+                    entry.path().strip_prefix(root)?.display().to_string(),
+                    std::fs::read_to_string(entry.path())?,
+                );
+            }
+        }
+    }
+    Ok(rapidhash_v3_seeded(&serde_json::to_vec(&files)?, &RapidSecrets::seed(SEED)))
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     println!("cargo::rerun-if-changed=build.rs");
@@ -37,6 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = serde_json::to_vec(&files)?;
     let hash = rapidhash_v3_seeded(&text, &RapidSecrets::seed(SEED));
     println!("cargo::rustc-env=BUILT_IN_HASH={hash:016x}");
+    println!("cargo::rustc-env=ANALYSIS_HASH={:016x}", analysis_hash(&root)?);
     // No time and no name of a file in its header: the same sources are the same bytes.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(&text)?;

@@ -11,6 +11,7 @@ use crate::findings::{AgentFinding, MedianRange, Row, Warning};
 use crate::label;
 use crate::latency::Latency;
 use crate::number::{percent, quantity};
+use crate::trial::Kept;
 
 /// Generators within this factor of each other are alike.
 const FACTOR: f64 = 1.25;
@@ -64,7 +65,7 @@ fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
         verdict.reasons.insert(0, format!("{}: {}", found.what, found.cause));
         Judged { verdict, differs: true, is_named: found.is_named }
     };
-    record.agents.iter().zip(differences(record, nodes)).map(of).collect()
+    record.agents.iter().zip(differences(&record.agents, nodes)).map(of).collect()
 }
 
 /// The verdict of the whole trial: that of its worst generator, else that of all together. `of_all` is the latter.
@@ -322,8 +323,7 @@ struct Difference {
 }
 
 /// Compares the generators of a trial: same server, same moments, same share of the load.
-fn differences(record: &Record, nodes: &[Node]) -> Vec<Option<Difference>> {
-    let agents = &record.agents;
+fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
     let round_trips = round_trips.collect::<Vec<_>>();
     let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
@@ -507,16 +507,16 @@ pub(crate) fn warnings(record: &Record) -> Vec<study::Warning> {
     warnings
 }
 
-/// How generators differ over trials: a line for each that does, as a warning.
-pub(crate) fn differ(records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
-    let of_trials = records.iter().filter(|record| record.measurement().is_some() && !record.agents.is_empty());
-    let of_trials = of_trials.map(|record| (*record, differences(record, nodes))).collect::<Vec<_>>();
+/// How generators differ over measured trials: a line for each that does, as a warning.
+pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Node]) -> Vec<Warning> {
+    let of_trials = trials.filter(|agents| !agents.is_empty());
+    let of_trials = of_trials.map(|agents| (agents, differences(agents, nodes))).collect::<Vec<_>>();
     let Some((first, _)) = of_trials.first() else { return Vec::new() };
     let all = of_trials.len();
     let mut lines = Vec::<Warning>::new();
-    for (at, agent) in first.agents.iter().enumerate() {
-        let of_agent = |(record, found): &(&Record, Vec<Option<Difference>>)| {
-            let at = record.agents.iter().position(|other| other.node == agent.node)?;
+    for (at, agent) in first.iter().enumerate() {
+        let of_agent = |(agents, found): &(&[Agent], Vec<Option<Difference>>)| {
+            let at = agents.iter().position(|other| other.node == agent.node)?;
             found[at].clone()
         };
         let found = of_trials.iter().filter_map(of_agent).collect::<Vec<_>>();
@@ -524,7 +524,7 @@ pub(crate) fn differ(records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
         let (count, of) = (found.len(), crate::number::count(all as u64, "trial"));
         let ratios = found.iter().filter(|one| one.measure == kind.measure).map(|one| one.ratio);
         let what = match MedianRange::of(ratios).filter(|_| kind.is_named) {
-            Some(ratio) => format!("{}: {}", agent.node, words(&first.agents, at, kind.measure, ratio.median)),
+            Some(ratio) => format!("{}: {}", agent.node, words(first, at, kind.measure, ratio.median)),
             None => kind.what.clone(),
         };
         let line = format!("{what} in {count} of {of}: {}", kind.cause);
@@ -537,7 +537,7 @@ pub(crate) fn differ(records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
 }
 
 /// The same for a report: what its rows say of a generator stands behind the line about it.
-pub(crate) fn differ_in_report(rows: &[&Row], records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
+pub(crate) fn differ_in_report(rows: &[&Row], trials: &[Kept], nodes: &[Node]) -> Vec<Warning> {
     let told = || rows.iter().flat_map(|row| row.warnings.iter().map(move |warning| (*row, warning)));
     let told = || told().filter(|(_, warning)| warning.kind == WarningKind::GeneratorsDiffer);
     let about = |line: Warning| {
@@ -546,7 +546,8 @@ pub(crate) fn differ_in_report(rows: &[&Row], records: &[&Record], nodes: &[Node
         let details = of_rows.map(|(row, warning)| label::about(row, &warning.text)).collect::<Vec<_>>();
         if rows.len() < 2 { line } else { Warning { details, ..line } }
     };
-    differ(records, nodes).into_iter().map(about).collect()
+    let measured = trials.iter().filter(|trial| trial.is_measured).map(|trial| trial.agents.as_slice());
+    differ(measured, nodes).into_iter().map(about).collect()
 }
 
 /// The generators of a row over its trials, in the order of the first.
@@ -589,7 +590,7 @@ pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
 }
 
 /// The machines of a run in a line; empty where it had but one.
-pub(crate) fn cluster(nodes: &[Node], records: &[&Record]) -> String {
+pub(crate) fn cluster(nodes: &[Node], trials: &[Kept]) -> String {
     let mut groups = Vec::<(Role, usize, Vec<&str>)>::new();
     for node in nodes {
         let cpus = node.host.cpus.len();
@@ -610,7 +611,7 @@ pub(crate) fn cluster(nodes: &[Node], records: &[&Record]) -> String {
         let [shortest, longest] = [trips.min, trips.max].map(|ns| format!("{:.1}", ns / divisor));
         parts.push(format!("round trips {shortest} to {longest} {unit}"));
     }
-    let clocks = records.iter().flat_map(|record| &record.agents).map(|agent| &agent.clock);
+    let clocks = trials.iter().flat_map(|trial| &trial.agents).map(|agent| &agent.clock);
     let error = clocks.flat_map(|clock| [Some(clock.error_ns), clock.after_error_ns]).flatten().max();
     if let Some(error) = error.filter(|error| *error > 0) {
         parts.push(format!("clocks within {}", quantity(error as f64, "ns")));
@@ -707,7 +708,7 @@ mod tests {
         );
         let known = nodes(&[(1.2e8, 41_000.0), (1.2e8, 2_121_000.0), (1.2e8, 43_000.0)]);
         assert_eq!(judge(&record, &known).0, Limit::Neither, "it is only further away");
-        let [line] = differ(&[&record, &record], &known).try_into().unwrap();
+        let [line] = differ([&record.agents[..]; 2].into_iter(), &known).try_into().unwrap();
         assert!(line.text.ends_with(" in 2 of 2 trials: round trip 2.12 ms, the shortest 41.0 µs"), "{line:?}");
         assert_eq!(line.trials, 2);
     }
@@ -735,7 +736,7 @@ mod tests {
             reason.starts_with("l2: its p50 is ") && reason.ends_with(": round trip 4.10 ms, the shortest 20.7 µs"),
             "{reason}"
         );
-        let [line] = differ(&[&record], &known).try_into().unwrap();
+        let [line] = differ([&record.agents[..]].into_iter(), &known).try_into().unwrap();
         assert!(line.text.starts_with("l2: "), "the others are not fast: {line:?}");
     }
 
@@ -797,7 +798,7 @@ mod tests {
         assert_eq!(judge(&record, &known), merged(&record));
         assert_eq!(judge(&record, &[]), merged(&record));
         assert_eq!(judge_agents(&record, &known).map_limits(), [Limit::Latency; 3]);
-        assert_eq!((differ(&[&record], &known), warnings(&record)), (Vec::new(), Vec::new()));
+        assert_eq!((differ([&record.agents[..]].into_iter(), &known), warnings(&record)), (Vec::new(), Vec::new()));
     }
 
     #[test]
@@ -808,7 +809,7 @@ mod tests {
         let record = trial(&parts);
         let reason = "l3: its p50 is 1.8 times that of l1 and l2: it had no CPU time to spare";
         assert_eq!(judge(&record, &[]), says(Limit::Generator, reason));
-        let [line] = differ(&[&record], &[]).try_into().unwrap();
+        let [line] = differ([&record.agents[..]].into_iter(), &[]).try_into().unwrap();
         let text = "l3: its p50 is 1.8 times that of l1 and l2 in 1 of 1 trial: it had no CPU time to spare";
         assert_eq!(line.text, text);
     }
@@ -839,7 +840,7 @@ mod tests {
             "{reason}"
         );
         assert_eq!(merged(&record).0, Limit::Latency);
-        assert_eq!(differ(&[&record], &[]).len(), 1, "what one says of the other is said once");
+        assert_eq!(differ([&record.agents[..]].into_iter(), &[]).len(), 1, "what one says of the other is said once");
         let known = nodes(&[(1.2e9, 41_000.0), (3e7, 43_000.0)]);
         assert!(judge(&record, &known).1.starts_with("l2: its p50 is 2.0 times that of l1: its link was full"));
     }
@@ -946,7 +947,7 @@ mod tests {
                     agent.measurement.service = Histogram::from(&latency);
                     agent.measurement.requests = (2_000.0 + 2_000.0f64.sqrt() * rng.normal()) as u64;
                 }
-                wrong += usize::from(differences(&record, &[]).iter().any(Option::is_some));
+                wrong += usize::from(differences(&record.agents, &[]).iter().any(Option::is_some));
             }
             assert!(wrong <= 10, "{law:?}: {wrong} of 1000");
         }

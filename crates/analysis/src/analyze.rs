@@ -1,12 +1,18 @@
 //! Records to findings.
 
-use std::collections::BTreeSet;
+use std::borrow::{Borrow, Cow};
+use std::collections::{BTreeMap, BTreeSet};
 
+use stats::growth::Series;
 use study::WarningKind;
 use study::plan::Level;
-use study::record::{IdlePolicy, Record, Run, RunState};
+use study::record::{IdlePolicy, NetworkCounters, Record, Run, RunState};
 
-use crate::findings::{FINDINGS_VERSION, Factor, Findings, MetricInfo, Row, Warning};
+use crate::findings::{
+    FINDINGS_VERSION, Factor, Findings, HostedFinding, InsideTrial, MetricInfo, OverRequests, ProbedTrial, Row,
+    RowOperations, Warning,
+};
+use crate::trial::Kept;
 use crate::{
     added, agents, answer, asked, comparisons, cpu_profile, effects, enough, flags, gate, hosted, inside, method,
     miss_ratio, operations, over_requests, probes, row, scalability, scope, states, unfinished, value, visible,
@@ -18,103 +24,210 @@ use crate::{
 ///
 /// Pure: the same run and records give the same findings, on any machine.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
-    let (run, records) = (&*visible::run(run), records.iter().map(visible::record).collect::<Vec<_>>());
-    let plan = &run.plan;
-    let mut records = records.iter().map(|record| &**record).collect::<Vec<_>>();
-    records.sort_by_key(|record| record.order);
-    let strange = records.iter().filter(|record| record.point >= plan.points.len()).count();
-    records.retain(|record| record.point < plan.points.len());
-
-    let mut rows = rows(run, &records);
-    flags::flag(&mut rows, &records, 1.0 - value::level(&plan.trials));
-    let (capacities, rows) = rows.into_iter().partition::<Vec<_>, _>(|row| plan.comes_first(row.point));
-    let scope = scope::scope(&records, &rows, value::level(&plan.trials));
-    let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
-    let mut findings = Findings {
-        version: FINDINGS_VERSION,
-        run: run.id.clone(),
-        started: run.started.clone(),
-        study: plan.study.clone(),
-        question: plan.question.clone(),
-        asked: plan.asked().to_string(),
-        answer: Vec::new(),
-        quick: plan.trials.quick,
-        profile: run.profile.clone(),
-        level: value::level(&plan.trials),
-        metric: plan.trials.metric.clone(),
-        command: run.command.clone(),
-        quintain: run.quintain.clone(),
-        revision: run.revision.clone(),
-        commit: run.commit.clone(),
-        imported: run.imported.clone(),
-        seed: plan.seed,
-        study_text: plan.text.clone(),
-        unfinished: unfinished::unfinished(run, records.len()),
-        metrics: metrics(capacities.iter().chain(&rows)),
-        load: asked::asked(plan),
-        figures: plan.figures.clone(),
-        tables: plan.tables.clone(),
-        scalability: scalability::scalability(run, &factors, &rows),
-        comparisons: Vec::new(),
-        gate: None,
-        trends: Vec::new(),
-        effects: Vec::new(),
-        hosted: hosted::hosted(&rows, &records),
-        cpu_profiles: Vec::new(),
-        profile_differences: Vec::new(),
-        miss_ratios: Vec::new(),
-        added: Vec::new(),
-        over_requests: Vec::new(),
-        inside: Vec::new(),
-        operations: Vec::new(),
-        factors,
-        states: states::states(&plan.trials.metric, &rows, plan.seed),
-        probes: probes::probes(&records),
-        network: row::network(records.iter().copied()),
-        machine: run.host.clone(),
-        cluster: agents::cluster(&run.nodes, &records),
-        nodes: run.nodes.clone(),
-        calibration: run.calibration.clone(),
-        builds: run.builds.clone(),
-        doctor: run.doctor.clone(),
-        method: method::paragraphs(run, &records, scope.as_ref()),
-        scope,
-        warnings: Vec::new(),
-        rows,
-        capacities,
-    };
-    (findings.cpu_profiles, findings.profile_differences) = cpu_profile::cpu_profiles(run, &findings.rows);
-    (findings.comparisons, findings.trends) = comparisons::comparisons(&findings, plan);
-    let is_over = matches!(run.state, None | Some(RunState::Complete | RunState::OutOfTime));
-    findings.gate = gate::gate(&findings, plan, &records, is_over);
-    findings.effects = effects::effects(&findings, &plan.effects);
-    findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &records);
-    findings.added = added::added(&findings);
-    findings.over_requests = over_requests::over_requests(&findings, plan, &records);
-    findings.inside = inside::inside(&findings, &records);
-    findings.operations = operations::operations(&findings, &records);
-    let all = findings.all_rows().collect::<Vec<_>>();
-    let differ = agents::differ_in_report(&all, &records, &run.nodes);
-    findings.warnings = warnings(&findings, strange, differ);
-    findings.answer = answer::answer(&findings, plan);
-    findings
+    let mut points = BTreeMap::<usize, Vec<&Record>>::new();
+    records.iter().for_each(|record| points.entry(record.point).or_default().push(record));
+    let mut analysis = Analysis::new(run);
+    points.values().for_each(|records| analysis.add(records));
+    analysis.finish()
 }
 
-/// One row a point, two where both idle policies were in force: their trials are never mixed.
-fn rows(run: &Run, records: &[&Record]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let ended = enough::ended(&run.plan, records);
-    for point in 0..run.plan.points.len() {
-        let of = |idle| records.iter().filter(move |record| record.point == point && record.idle == idle).copied();
-        let policies = [IdlePolicy::Machine, IdlePolicy::Spin];
-        let mut present = policies.into_iter().filter(|idle| of(*idle).next().is_some()).peekable();
-        if present.peek().is_none() {
-            rows.push(row::row(run, point, None, &[], &ended));
+/// The same, design point by design point, for runs that do not fit into memory: each record is read for its row, and what is kept of it is small.
+pub struct Analysis<'a> {
+    run: Cow<'a, Run>,
+    parts: BTreeMap<(usize, Option<bool>), Part>,
+    trials: Vec<Kept>,
+    probed: Vec<ProbedTrial>,
+    network: NetworkCounters,
+    /// When the first and the last trial started.
+    started: Option<(String, String)>,
+    has_hosted: bool,
+    strange: usize,
+}
+
+/// A row, and what else is read from the records of its trials.
+struct Part {
+    row: Row,
+    halves: Series,
+    hosted: Vec<HostedFinding>,
+    operations: Option<RowOperations>,
+    inside: Option<InsideTrial>,
+    over_requests: Vec<(OverRequests, over_requests::Trials)>,
+}
+
+impl<'a> Analysis<'a> {
+    /// Of a run, without trials so far.
+    pub fn new(run: &'a Run) -> Self {
+        Self {
+            run: visible::run(run),
+            parts: BTreeMap::new(),
+            trials: Vec::new(),
+            probed: Vec::new(),
+            network: NetworkCounters::default(),
+            started: None,
+            has_hosted: false,
+            strange: 0,
         }
-        rows.extend(present.map(|idle| row::row(run, point, Some(idle), &of(idle).collect::<Vec<_>>(), &ended)));
     }
-    pool(run, &mut rows);
-    rows
+
+    /// Adds all trials of one design point, in any order.
+    pub fn add<R: Borrow<Record>>(&mut self, records: &[R]) {
+        let records = records.iter().map(|record| visible::record(record.borrow())).collect::<Vec<_>>();
+        let mut records = records.iter().map(|record| &**record).collect::<Vec<_>>();
+        records.sort_by_key(|record| record.order);
+        let Some(point) = records.first().map(|record| record.point) else { return };
+        debug_assert!(records.iter().all(|record| record.point == point), "trials of one design point");
+        if point >= self.run.plan.points.len() {
+            self.strange += records.len();
+            return;
+        }
+        // Two rows where both idle policies were in force: their trials are never mixed.
+        for idle in [IdlePolicy::Machine, IdlePolicy::Spin] {
+            let of_row = records.iter().copied().filter(|record| record.idle == idle).collect::<Vec<_>>();
+            if !of_row.is_empty() {
+                let part = Part::new(&self.run, point, Some(idle), &of_row);
+                self.parts.insert((point, Some(idle == IdlePolicy::Spin)), part);
+            }
+        }
+        let level = value::level(&self.run.plan.trials);
+        for record in records {
+            self.trials.push(Kept::new(record, level));
+            self.probed.extend(probes::of_trial(record));
+            self.network = row::network(self.network, record.network);
+            self.has_hosted |= hosted::is_told(record);
+            let (from, until) = self.started.get_or_insert_with(|| (record.started.clone(), record.started.clone()));
+            if record.started < *from {
+                from.clone_from(&record.started);
+            }
+            if record.started > *until {
+                until.clone_from(&record.started);
+            }
+        }
+    }
+
+    /// What all of them have found together.
+    pub fn finish(self) -> Findings {
+        let Self { run, mut parts, mut trials, mut probed, network, started, has_hosted, strange } = self;
+        let run = &*run;
+        let plan = &run.plan;
+        let level = value::level(&plan.trials);
+        trials.sort_by_key(|trial| trial.order);
+        probed.sort_by_key(|trial| trial.order);
+        let of_trials = trials.iter().map(Kept::trial).collect::<Vec<_>>();
+        for point in 0..plan.points.len() {
+            if parts.range((point, None)..=(point, Some(true))).next().is_none() {
+                parts.insert((point, None), Part::new(run, point, None, &[]));
+            }
+        }
+        let ended = enough::ended(plan, &of_trials);
+        let (mut rows, mut halves, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for mut part in parts.into_values() {
+            if part.row.search.is_none() && part.row.idle.is_some() {
+                part.row.stop_reason.clone_from(&ended);
+            }
+            rows.push(part.row);
+            halves.push(part.halves);
+            rest.push((part.hosted, part.operations, part.inside, part.over_requests));
+        }
+        pool(run, &mut rows);
+        flags::flag(&mut rows, &halves, 1.0 - level);
+        let comes_first = |(row, _): &(Row, _)| plan.comes_first(row.point);
+        let (capacities, rows) = rows.into_iter().zip(rest).partition::<Vec<_>, _>(comes_first);
+        let capacities = capacities.into_iter().map(|(row, _)| row).collect::<Vec<_>>();
+        let (rows, rest): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        let (mut of_hosts, mut of_operations, mut inside, mut series) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (row, (hosted, operations, shown, over_requests)) in rest.into_iter().enumerate() {
+            of_hosts.extend(hosted.into_iter().filter(|_| has_hosted));
+            of_operations.extend(operations.map(|found| RowOperations { row, ..found }));
+            inside.extend(shown.filter(|_| inside.len() < inside::ROWS_MAX).map(|found| InsideTrial { row, ..found }));
+            series.push(over_requests);
+        }
+
+        let scope = scope::scope(started, &rows, level);
+        let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
+        let method = method::paragraphs(run, &trials, !probed.is_empty(), scope.as_ref());
+        let mut findings = Findings {
+            version: FINDINGS_VERSION,
+            run: run.id.clone(),
+            started: run.started.clone(),
+            study: plan.study.clone(),
+            question: plan.question.clone(),
+            asked: plan.asked().to_string(),
+            answer: Vec::new(),
+            quick: plan.trials.quick,
+            profile: run.profile.clone(),
+            level,
+            metric: plan.trials.metric.clone(),
+            command: run.command.clone(),
+            quintain: run.quintain.clone(),
+            revision: run.revision.clone(),
+            commit: run.commit.clone(),
+            imported: run.imported.clone(),
+            seed: plan.seed,
+            study_text: plan.text.clone(),
+            unfinished: unfinished::unfinished(run, trials.len()),
+            metrics: metrics(capacities.iter().chain(&rows)),
+            load: asked::asked(plan),
+            figures: plan.figures.clone(),
+            tables: plan.tables.clone(),
+            scalability: scalability::scalability(run, &factors, &rows),
+            comparisons: Vec::new(),
+            gate: None,
+            trends: Vec::new(),
+            effects: Vec::new(),
+            hosted: of_hosts,
+            cpu_profiles: Vec::new(),
+            profile_differences: Vec::new(),
+            miss_ratios: Vec::new(),
+            added: Vec::new(),
+            over_requests: Vec::new(),
+            inside,
+            operations: of_operations,
+            factors,
+            states: states::states(&plan.trials.metric, &rows, plan.seed),
+            probes: probes::probes(probed),
+            network,
+            machine: run.host.clone(),
+            cluster: agents::cluster(&run.nodes, &trials),
+            nodes: run.nodes.clone(),
+            calibration: run.calibration.clone(),
+            builds: run.builds.clone(),
+            doctor: run.doctor.clone(),
+            method,
+            scope,
+            warnings: Vec::new(),
+            rows,
+            capacities,
+        };
+        (findings.cpu_profiles, findings.profile_differences) = cpu_profile::cpu_profiles(run, &findings.rows);
+        (findings.comparisons, findings.trends) = comparisons::comparisons(&findings, plan);
+        let is_over = matches!(run.state, None | Some(RunState::Complete | RunState::OutOfTime));
+        findings.gate = gate::gate(&findings, plan, &of_trials, is_over);
+        findings.effects = effects::effects(&findings, &plan.effects);
+        findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &trials);
+        findings.added = added::added(&findings);
+        findings.over_requests = over_requests::over_requests(&findings, plan, series);
+        let all = findings.all_rows().collect::<Vec<_>>();
+        let differ = agents::differ_in_report(&all, &trials, &run.nodes);
+        findings.warnings = warnings(&findings, strange, differ);
+        findings.answer = answer::answer(&findings, plan);
+        findings
+    }
+}
+
+impl Part {
+    fn new(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Self {
+        let row = row::row(run, point, idle, records);
+        let level = value::level(&run.plan.trials);
+        Self {
+            halves: flags::halves(&row, records),
+            hosted: hosted::hosted(&row, records),
+            operations: operations::operations(records, level),
+            inside: inside::inside(&row, &run.plan.trials.metric, records),
+            over_requests: over_requests::of_row(&run.plan, records),
+            row,
+        }
+    }
 }
 
 /// Widens the interval of each row to what all rows together say of how trials scatter: that takes the luck out of narrow ones, and carries

@@ -9,6 +9,7 @@ use study::record::{Failure, FailureKind, Outcome, Record};
 
 use crate::number::{count, percent};
 use crate::places::{is_repeated, places};
+use crate::trial::Trial;
 use crate::{gate, value};
 
 /// Why no further trial of the design point is needed; `None`: one more. `records` are those of the run so far.
@@ -21,12 +22,13 @@ pub(crate) fn enough(plan: &Plan, point: usize, records: &[Record]) -> Option<St
     {
         return Some(why);
     }
-    let blocks = trials_by_point(plan, records);
+    let trials = records.iter().map(Trial::from).collect::<Vec<_>>();
+    let blocks = trials_by_point(plan, &trials);
     let mine = blocks[point];
     if blocks.iter().any(|&others| others > mine) {
         return None;
     }
-    reason(plan, &records.iter().collect::<Vec<_>>(), mine)
+    reason(plan, &trials, mine)
 }
 
 /// Why a side of a comparison gets no second trial: its first failed for a reason that will not go away.
@@ -41,14 +43,14 @@ fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
 }
 
 /// Why the study has, or has not, blocks enough: what stands in the report.
-pub(crate) fn ended(plan: &Plan, records: &[&Record]) -> String {
-    let blocks = trials_by_point(plan, records.iter().copied()).into_iter().max().unwrap_or(0);
-    reason(plan, records, blocks).unwrap_or_else(|| {
+pub(crate) fn ended(plan: &Plan, trials: &[Trial<'_>]) -> String {
+    let blocks = trials_by_point(plan, trials).into_iter().max().unwrap_or(0);
+    reason(plan, trials, blocks).unwrap_or_else(|| {
         let so_far = count(u64::from(blocks), "block");
         if plan.gate.is_some() {
             return format!("ended by time or by hand after {so_far}");
         }
-        match width(plan, records, blocks).filter(|_| rule(plan).target.is_some()) {
+        match width(plan, trials, blocks).filter(|_| rule(plan).target.is_some()) {
             Some(width) => format!("ended early: ±{} after {so_far}", percent(width)),
             None => format!("ended after {so_far}"),
         }
@@ -56,13 +58,13 @@ pub(crate) fn ended(plan: &Plan, records: &[&Record]) -> String {
 }
 
 /// How near the widest interval of the study is to its target.
-fn reason(plan: &Plan, records: &[&Record], blocks: u32) -> Option<String> {
+fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     if let Some(gate) = &plan.gate {
-        return gate::reason(plan, gate, records, blocks);
+        return gate::reason(plan, gate, trials, blocks);
     }
     let rule = rule(plan);
     let is_looked_at = looks::is_look(blocks) || blocks >= rule.max;
-    let width = || width(plan, records, blocks);
+    let width = || width(plan, trials, blocks);
     let decision = looks::decide(if is_looked_at { width() } else { None }, blocks, &rule);
     match decision {
         Decision::Continue => None,
@@ -82,14 +84,14 @@ fn reason(plan: &Plan, records: &[&Record], blocks: u32) -> Option<String> {
 }
 
 /// Trials of each point, failed ones too; 0 for one whose trials do not repeat each other.
-fn trials_by_point<'a>(plan: &Plan, records: impl IntoIterator<Item = &'a Record>) -> Vec<u32> {
-    let mut trials = vec![0; plan.points.len()];
-    for record in records {
-        if is_repeated(plan, record.point) {
-            trials[record.point] += 1;
+fn trials_by_point(plan: &Plan, trials: &[Trial<'_>]) -> Vec<u32> {
+    let mut counts = vec![0; plan.points.len()];
+    for trial in trials {
+        if is_repeated(plan, trial.point) {
+            counts[trial.point] += 1;
         }
     }
-    trials
+    counts
 }
 
 fn target(plan: &Plan) -> Option<f64> {
@@ -106,19 +108,19 @@ fn rule(plan: &Plan) -> Rule {
 }
 
 /// The widest half-width so far: of the typical ratio of a contender to the best of its place, or of a value. `None` while one has no interval.
-fn width(plan: &Plan, records: &[&Record], blocks: u32) -> Option<f64> {
+fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     let level = value::level(&plan.trials);
-    let trials = trials_by_point(plan, records.iter().copied());
-    let there = |point: usize| blocks > 0 && trials[point] == blocks;
-    let records = || records.iter().filter(|record| is_repeated(plan, record.point) && there(record.point));
-    let blocks = records().map(|record| record.block).collect::<BTreeSet<_>>();
+    let counts = trials_by_point(plan, trials);
+    let there = |point: usize| blocks > 0 && counts[point] == blocks;
+    let trials = || trials.iter().filter(|trial| is_repeated(plan, trial.point) && there(trial.point));
+    let blocks = trials().map(|trial| trial.block).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
     let mut values = vec![Vec::<Option<f64>>::new(); plan.points.len()];
-    for record in records() {
-        let (of_trial, at_least) = value::values_and_bounds(record, level);
+    for trial in trials() {
+        let (of_trial, at_least) = trial.values(level);
         let known = of_trial.get(&plan.trials.metric).filter(|_| !at_least.contains(&plan.trials.metric));
-        let of_point = &mut values[record.point];
+        let of_point = &mut values[trial.point];
         of_point.resize(blocks.len(), None);
-        of_point[blocks.range(..record.block).count()] = known.copied();
+        of_point[blocks.partition_point(|block| *block < trial.block)] = known.copied();
     }
     if plan.trials.comparison.is_some()
         && let Some(width) = comparison_width(plan, &values, 1.0 - level)
@@ -216,7 +218,7 @@ mod tests {
     #[test]
     fn what_stands_in_the_report() {
         let (run, mut records) = example::compared();
-        let all = |records: &[Record]| ended(&run.plan, &records.iter().collect::<Vec<_>>());
+        let all = |records: &[Record]| ended(&run.plan, &records.iter().map(Trial::from).collect::<Vec<_>>());
         assert_eq!(all(&records), "target met: ±1.5 % after 18 blocks");
         records.retain(|record| record.block < 7);
         assert_eq!(all(&records), "ended after 7 blocks");

@@ -1,5 +1,8 @@
 //! What is flagged in single trials and rows, told from all rows of the report together: never removed, never corrected.
 
+use std::collections::BTreeMap;
+
+use stats::growth::Series;
 use stats::outlier;
 use stats::steady::{self, Steady};
 use study::WarningKind;
@@ -13,21 +16,20 @@ const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
 
 /// Flags rows without a steady state, and trials unlike the others of their row. In at most `error` of reports on trials that are steady,
 /// or of one kind, there is a flag of either.
-pub(crate) fn flag(rows: &mut [Row], records: &[&Record], error: f64) {
-    steady(rows, records, error);
+pub(crate) fn flag(rows: &mut [Row], halves: &[Series], error: f64) {
+    steady(rows, halves, error);
     outliers(rows, error);
 }
 
-fn steady(rows: &mut [Row], records: &[&Record], error: f64) {
-    let windows = |row: &Row| {
-        let of_row = row.trials.iter().filter_map(|trial| {
-            let record = records.iter().find(|record| record.order == trial.order)?;
-            Some(value::series(record.measurement()?))
-        });
-        of_row.collect::<Vec<_>>()
-    };
-    let points = rows.iter().map(windows).collect::<Vec<_>>();
-    for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady::steady(&points, error)) {
+/// How both halves of each trial of a row differ; `records` are those of its design point.
+pub(crate) fn halves(row: &Row, records: &[&Record]) -> Series {
+    let places = records.iter().map(|record| (record.order, *record)).collect::<BTreeMap<_, _>>();
+    let of_row = row.trials.iter().filter_map(|trial| Some(value::series(places.get(&trial.order)?.measurement()?)));
+    steady::halves(&of_row.collect::<Vec<_>>())
+}
+
+fn steady(rows: &mut [Row], halves: &[Series], error: f64) {
+    for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady::judge(halves, error)) {
         let (Some(reached), Some(log)) = (reached, growth.change) else { continue };
         let change = Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log.into() };
         row.steady = Some(SteadyFinding { reached, change, p_adjusted: growth.p_change });

@@ -11,6 +11,7 @@ use study::record::Record;
 use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
 use crate::number::{count, is_unbounded, percent};
 use crate::places::places;
+use crate::trial::{Trial, Values};
 use crate::value;
 
 /// What is looked at of any two servers, beside what is asked of them.
@@ -23,9 +24,6 @@ const COULD_SHOW: f64 = 1.5;
 /// More pairs than this nobody waits for.
 const MORE_MAX: f64 = 100_000.0;
 
-/// Values by metric, and the names of those that are lower bounds.
-type Values = (BTreeMap<String, f64>, std::collections::BTreeSet<String>);
-
 /// The trials of a run as gates see them.
 struct Trials {
     /// Of each point the values by block; a failed trial has none.
@@ -37,13 +35,13 @@ struct Trials {
 }
 
 impl Trials {
-    fn new(plan: &Plan, records: &[&Record], is_over: bool) -> Self {
+    fn new(plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Self {
         let mut trials =
             Self { by_point: vec![BTreeMap::new(); plan.points.len()], count: vec![0; plan.points.len()], is_over };
         for record in records {
             trials.count[record.point] += 1;
-            if record.measurement().is_some() {
-                let values = value::values_and_bounds(record, value::level(&plan.trials));
+            if record.is_measured {
+                let values = record.values(value::level(&plan.trials));
                 trials.by_point[record.point].insert(record.block, values);
             }
         }
@@ -142,15 +140,14 @@ fn is_null(gate: &Gate, pair: &Pair) -> bool {
 }
 
 /// Whether, and why, no further block is needed; called between blocks.
-pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[&Record], blocks: u32) -> Option<String> {
+pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u32) -> Option<String> {
     let is_over = blocks >= plan.trials.max;
     if plan.trials.quick {
         return is_over.then(|| format!("as requested: {}", count(u64::from(blocks), "block")));
     }
     let pairs = pairs(plan, gate).into_iter().filter(|pair| !is_null(gate, pair)).collect::<Vec<_>>();
     // Values are worked out at looks alone.
-    let measured =
-        |point: usize| records.iter().filter(move |record| record.point == point && record.measurement().is_some());
+    let measured = |point: usize| records.iter().filter(move |record| record.point == point && record.is_measured);
     let looks = gate::looks(plan.trials.max.clamp(1, gate::PAIRS_MAX));
     let is_look = |pair: &Pair| {
         let [base, candidate] = pair.points.map(|point| measured(point).map(|record| record.block).collect::<Vec<_>>());
@@ -207,7 +204,7 @@ pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
 }
 
 /// What was found; `None`: the study has no gate. `is_over`: the run has ended, and not because somebody ended it.
-pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[&Record], is_over: bool) -> Option<GateFinding> {
+pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Option<GateFinding> {
     let gate = plan.gate.as_ref()?;
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);
     let (null, pairs) = pairs(plan, gate).into_iter().partition::<Vec<_>, _>(|pair| is_null(gate, pair));
@@ -627,11 +624,11 @@ mod tests {
             "{told:#?}"
         );
         let plan = &run.plan;
-        let refs = records.iter().collect::<Vec<_>>();
+        let refs = records.iter().map(Trial::from).collect::<Vec<_>>();
         assert_eq!(reason(plan, plan.gate.as_ref().unwrap(), &refs, 9), None);
         let (run, records) =
             gated(Some("latency_mean > 1.05"), |_, records| records.retain(|record| record.block < 10));
-        let refs = records.iter().collect::<Vec<_>>();
+        let refs = records.iter().map(Trial::from).collect::<Vec<_>>();
         assert_eq!(
             reason(&run.plan, run.plan.gate.as_ref().unwrap(), &refs, 10).as_deref(),
             Some("decided after 10 blocks")

@@ -1,5 +1,8 @@
 //! Runs of one study by time, and two runs beside each other. What stands apart is pointed at; whether it differs only a run of both can tell.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use study::plan::{Level, Point};
 use study::record::{IdlePolicy, Record, Run};
 
@@ -14,6 +17,33 @@ use crate::suggest::{self, Suggestion};
 
 /// Which design points are meant: each has these levels, by factor, as words; empty: all.
 pub type Levels = Vec<(String, String)>;
+
+/// What histories need of the trials of a run, whichever metric they show. A store caches it, so that a history reads no trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Digest {
+    probe_ns: Option<f64>,
+    rows: Vec<DigestRow>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct DigestRow {
+    point: usize,
+    label: String,
+    idle: IdlePolicy,
+    /// By metric.
+    values: BTreeMap<String, PointValue>,
+}
+
+impl Digest {
+    /// Of what a run has found.
+    pub fn new(findings: &Findings) -> Self {
+        let row = |row: &Row| {
+            let values = row.metrics.keys().filter_map(|metric| Some((metric.clone(), value(row, metric, None)?)));
+            Some(DigestRow { point: row.point, label: row.label.clone(), idle: row.idle?, values: values.collect() })
+        };
+        Self { probe_ns: probe_ns(findings), rows: findings.rows.iter().filter_map(row).collect() }
+    }
+}
 
 /// What a history keeps of one run.
 #[derive(Clone, Debug)]
@@ -32,17 +62,17 @@ struct EntryPoint {
     value: Option<PointValue>,
 }
 
-/// Of one run what its history needs: the values of `metric`. `records` are its trials.
-pub fn entry(run: &Run, records: &[Record], metric: &str) -> Entry {
-    let findings = analyze(run, records);
-    let points = findings.rows.iter().filter_map(|row| {
+/// Of one run what its history needs: the values of `metric`.
+pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
+    let points = digest.rows.into_iter().filter_map(|mut row| {
         let point = run.plan.points.get(row.point)?.clone();
         let revision = suggest::revision_of(&point).map(str::to_owned);
         // Runs that differ only in their worktrees, or in whether the machine could run the point, measure the same.
         let point = Point { unrunnable: None, ..suggest::without_worktree(&point) };
-        Some(EntryPoint { label: row.label.clone(), idle: row.idle?, point, value: value(row, metric, revision) })
+        let value = row.values.remove(metric).map(|value| PointValue { revision, ..value });
+        Some(EntryPoint { label: row.label, idle: row.idle, point, value })
     });
-    Entry { machine: machine(run, &findings), head: head(run, &findings), points: points.collect() }
+    Entry { machine: machine(run), head: head(run, digest.probe_ns), points: points.collect() }
 }
 
 /// The runs of `study` by time, each machine by itself. Of the design points those that have all levels of one of `wanted`; all where there is none.
@@ -182,7 +212,7 @@ pub fn speed_words(speed: f64) -> String {
     }
 }
 
-fn machine(run: &Run, findings: &Findings) -> Machine {
+fn machine(run: &Run) -> Machine {
     let visible = |text: &str| crate::visible::visible(text).into_owned();
     let nodes = run.nodes.iter().map(|node| {
         let host = &node.host;
@@ -196,15 +226,20 @@ fn machine(run: &Run, findings: &Findings) -> Machine {
         )
     });
     Machine {
-        name: visible(&findings.machine.name),
-        cpu_model: visible(&findings.machine.cpu_model),
+        name: visible(&run.host.name),
+        cpu_model: visible(&run.host.cpu_model),
         cpus: run.host.cpus.len() as u64,
-        kernel: visible(&findings.machine.kernel),
+        kernel: visible(&run.host.kernel),
         cluster: visible(&nodes.collect::<Vec<_>>().join(", ")),
     }
 }
 
-fn head(run: &Run, findings: &Findings) -> RunHead {
+/// Median CPU time of the probes of a run, ns.
+fn probe_ns(findings: &Findings) -> Option<f64> {
+    findings.probes.as_ref().map(|probed| probed.cpu_ns_median).filter(|ns| *ns > 0.0)
+}
+
+fn head(run: &Run, probe_ns: Option<f64>) -> RunHead {
     let visible = |text: &str| crate::visible::visible(text).into_owned();
     RunHead {
         run: visible(&run.id),
@@ -212,10 +247,10 @@ fn head(run: &Run, findings: &Findings) -> RunHead {
         started: visible(&run.started),
         revision: suggest::revision(run).map(visible),
         profile: visible(&run.profile),
-        quick: findings.quick,
+        quick: run.plan.trials.quick,
         state: run.state,
         imported: !run.imported.is_empty(),
-        probe_ns: findings.probes.as_ref().map(|probed| probed.cpu_ns_median).filter(|ns| *ns > 0.0),
+        probe_ns,
     }
 }
 
@@ -234,9 +269,8 @@ fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue
 /// Two stored runs beside each other. Nothing is refused, and nothing is judged: [`SideBySide::reasons`] says why.
 pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let findings = runs.each_ref().map(|(run, records)| analyze(run, records));
-    let both = |at: usize| (&runs[at].0, &findings[at]);
-    let machines = [0, 1].map(|at| machine(both(at).0, both(at).1));
-    let heads = [0, 1].map(|at| head(both(at).0, both(at).1));
+    let machines = [0, 1].map(|at| machine(&runs[at].0));
+    let heads = [0, 1].map(|at| head(&runs[at].0, probe_ns(&findings[at])));
     // The metric of each study, too.
     let own = findings.iter().map(|findings| findings.metric.as_str());
     let names = MAIN_METRICS.into_iter().chain(own).collect::<Vec<_>>();

@@ -1,6 +1,6 @@
 //! Servers in containers, companions: records to findings.
 
-use study::record::{Outcome, ProxyUse, Record, SubjectUse};
+use study::record::{ProxyUse, Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
 
@@ -8,32 +8,28 @@ use crate::findings::{HostedFinding, MedianRange, Row};
 const ID_DIGITS: usize = 12;
 
 /// Servers and companions of all rows, where a server runs in a container or anything runs beside one; else nothing.
-pub(crate) fn hosted(rows: &[Row], records: &[&Record]) -> Vec<HostedFinding> {
-    let is_told = |record: &&Record| record.subject.container.is_some() || !record.companions.is_empty();
-    if !records.iter().any(is_told) {
+/// Whether a trial had a container or a companion: a report then tells of both for all rows.
+pub(crate) fn is_told(record: &Record) -> bool {
+    record.subject.container.is_some() || !record.companions.is_empty()
+}
+
+/// Of one row; `records` are those of its design point under its idle policy.
+pub(crate) fn hosted(row: &Row, records: &[&Record]) -> Vec<HostedFinding> {
+    if row.n == 0 {
         return Vec::new();
     }
-    let of_row = |row: &Row| {
-        let measured = records.iter().copied().filter(|record| {
-            record.point == row.point
-                && row.idle.is_none_or(|idle| idle == record.idle)
-                && matches!(record.outcome, Outcome::Measured(_))
-        });
-        let measured = measured.collect::<Vec<_>>();
-        let servers = measured.iter().map(|record| (*record, &record.subject, record.ready_ns)).collect::<Vec<_>>();
-        let mut found = vec![one(&row.label, None, &servers)];
-        let names =
-            measured.first().map(|record| record.companions.iter().map(|one| one.name.clone()).collect::<Vec<_>>());
-        for name in names.unwrap_or_default() {
-            let of = |record: &&'_ Record| record.companions.iter().find(|one| one.name == name).cloned();
-            let uses =
-                measured.iter().filter_map(|record| Some((*record, of(record)?))).collect::<Vec<(&Record, ProxyUse)>>();
-            let uses = uses.iter().map(|(record, one)| (*record, &one.used, one.ready_ns)).collect::<Vec<_>>();
-            found.push(one(&row.label, Some(name.clone()), &uses));
-        }
-        found
-    };
-    rows.iter().filter(|row| row.n > 0).flat_map(of_row).collect()
+    let measured = records.iter().copied().filter(|record| record.measurement().is_some()).collect::<Vec<_>>();
+    let servers = measured.iter().map(|record| (*record, &record.subject, record.ready_ns)).collect::<Vec<_>>();
+    let mut found = vec![one(&row.label, None, &servers)];
+    let names = measured.first().map(|record| record.companions.iter().map(|one| one.name.clone()).collect::<Vec<_>>());
+    for name in names.unwrap_or_default() {
+        let of = |record: &&'_ Record| record.companions.iter().find(|one| one.name == name).cloned();
+        let uses =
+            measured.iter().filter_map(|record| Some((*record, of(record)?))).collect::<Vec<(&Record, ProxyUse)>>();
+        let uses = uses.iter().map(|(record, one)| (*record, &one.used, one.ready_ns)).collect::<Vec<_>>();
+        found.push(one(&row.label, Some(name.clone()), &uses));
+    }
+    found
 }
 
 /// Reads a number from what a trial's process used.

@@ -3,7 +3,7 @@
 use study::Metric;
 use study::record::{Measurement, Record, Sample, SubjectUse, Window};
 
-use crate::findings::{Column, Findings, InsideTrial, Process, Role, Row, TrialFinding};
+use crate::findings::{Column, InsideTrial, Process, Role, Row, TrialFinding};
 use crate::{histogram, number};
 
 /// Rows that have one at most: what is looked at is looked at beside each other.
@@ -14,20 +14,14 @@ pub const COLUMNS_MAX: usize = 120;
 /// Bands of latency in an octave: each is a fifth wider than the one below it.
 pub const BANDS_AN_OCTAVE: f64 = 4.0;
 
-/// A trial for each of the first [`ROWS_MAX`] rows that have windows.
-pub fn inside(findings: &Findings, records: &[&Record]) -> Vec<InsideTrial> {
-    let rows = findings.rows.iter().enumerate();
-    rows.filter_map(|(index, row)| one(findings, index, row, records)).take(ROWS_MAX).collect()
-}
-
-fn one(findings: &Findings, index: usize, row: &Row, records: &[&Record]) -> Option<InsideTrial> {
-    let (chosen, metric) = chosen(&row.trials, &findings.metric)?;
-    let of_row = |record: &&&Record| record.point == row.point && Some(record.idle) == row.idle;
-    let record = records.iter().filter(of_row).find(|record| record.order == chosen.order)?;
+/// The trial of a row that is shown, if it has windows; `records` are those of the row. The index of the row is set when all rows are known.
+pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<InsideTrial> {
+    let (chosen, metric) = chosen(&row.trials, metric)?;
+    let record = records.iter().find(|record| record.order == chosen.order)?;
     let measurement = record.measurement()?;
     let columns = columns(measurement);
     (!columns.is_empty()).then(|| InsideTrial {
-        row: index,
+        row: 0,
         order: chosen.order,
         block: chosen.block,
         metric: metric.to_owned(),
@@ -144,7 +138,7 @@ pub fn rule(found: &[InsideTrial]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analyze, example};
+    use crate::{Findings, analyze, example};
     use study::record::{Outcome, Run};
 
     fn volley(edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> (Findings, Vec<Record>) {

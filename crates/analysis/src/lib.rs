@@ -53,6 +53,7 @@ pub mod silence;
 mod spread;
 mod states;
 mod suggest;
+mod trial;
 mod unfinished;
 pub mod value;
 pub mod verdict;
@@ -63,7 +64,7 @@ mod warning;
 pub mod words;
 
 pub use agents::judge_agents;
-pub use analyze::analyze;
+pub use analyze::{Analysis, analyze};
 pub use asked::asked;
 pub use cache::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;

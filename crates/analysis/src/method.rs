@@ -1,14 +1,15 @@
 //! How the numbers were made, in words: what a reader needs in order to doubt them well.
 
-use study::record::{IdlePolicy, Record, Run};
+use study::record::{IdlePolicy, Run};
 use study::spec::{Arrivals, Connection};
 
 use crate::findings::{Clock, Scope};
 use crate::number::{count, percent};
+use crate::trial::Kept;
 use crate::{asked, value};
 
 /// A paragraph each.
-pub(crate) fn paragraphs(run: &Run, records: &[&Record], scope: Option<&Scope>) -> Vec<String> {
+pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Option<&Scope>) -> Vec<String> {
     let plan = &run.plan;
     let rule = &plan.trials;
     let level = percent(value::level(rule));
@@ -58,14 +59,14 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record], scope: Option<&Scope>) 
         states += " A test over all trials in run order checks whether neighbouring trials are alike; the absence of \
                    an alarm proves nothing.";
         states += " Ratios compare trials of the same blocks.";
-        if records.iter().any(|record| !record.probes.is_empty()) {
+        if has_probes {
             states += " A short fixed piece of work on the CPUs in use, before and after each trial, flags trials \
                        around which another process used one of them; no value is adjusted for it.";
         }
         paragraphs.push(states);
     }
 
-    let clocks = records.iter().filter_map(|record| record.measurement()).map(value::clock).collect::<Vec<_>>();
+    let clocks = kept.iter().filter_map(|trial| trial.clock).collect::<Vec<_>>();
     let mut latency = String::new();
     let per_request = plan.points.iter().any(|point| point.load.connection == Connection::PerRequest);
     if clocks.contains(&Clock::Service) {
@@ -109,7 +110,7 @@ pub(crate) fn paragraphs(run: &Run, records: &[&Record], scope: Option<&Scope>) 
             "Clients pause (think time) between response and next request; latency excludes think time.".to_owned(),
         );
     }
-    let policy = |idle| records.iter().any(|record| record.idle == idle);
+    let policy = |idle| kept.iter().any(|trial| trial.idle == idle);
     match (policy(IdlePolicy::Machine), policy(IdlePolicy::Spin)) {
         (true, false) => {
             paragraphs.push("Idle CPUs followed the machine's power management (idle policy `machine`).".to_owned())
@@ -131,8 +132,8 @@ mod tests {
     #[test]
     fn says_what_was_done() {
         let (mut run, records) = example::volley();
-        let records = records.iter().collect::<Vec<_>>();
-        let text = paragraphs(&run, &records, None).join("\n");
+        let records = records.iter().map(|record| Kept::new(record, 0.95)).collect::<Vec<_>>();
+        let text = paragraphs(&run, &records, true, None).join("\n");
         assert!(
             text.contains("at confidence level 95 %")
                 && text.contains("was known to ±3.0 %, at least 8 and at most 30"),
@@ -141,7 +142,7 @@ mod tests {
         assert!(text.contains("Closed loop") && !text.contains("Open loop") && text.contains("`machine`"), "{text}");
         run.plan.trials.quick = true;
         run.plan.trials.relative = None;
-        let text = paragraphs(&run, &records, None).join("\n");
+        let text = paragraphs(&run, &records, true, None).join("\n");
         assert!(text.contains("have no stated confidence") && text.contains("8 blocks were requested"), "{text}");
     }
 }

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use stats::growth::{self, Series, Shown};
 use study::plan::{Figure, FigureKind, Level, POLICIES};
-use study::record::{IdlePolicy, Record, Reference, Run};
+use study::record::{IdlePolicy, Reference, Run};
 
 use crate::findings::{CurvePolicy, Estimate, Findings, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint, Row};
 use crate::number::quantity;
+use crate::trial::Kept;
 use crate::words::idle_word;
 
 /// A difference that is smaller does not matter, however sure: a tenth of a point.
@@ -20,17 +21,17 @@ const SMALL: f64 = 0.001;
 const NAMED: usize = 3;
 
 /// The curves that the figures of a study ask for.
-pub fn miss_ratios(findings: &Findings, run: &Run, records: &[&Record]) -> Vec<MissRatios> {
+pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Vec<MissRatios> {
     let wanted = findings.figures.iter().enumerate().filter(|(_, figure)| figure.kind == FigureKind::MissRatio);
-    let mut all = wanted.flat_map(|(index, figure)| panels(findings, run, records, index, figure)).collect::<Vec<_>>();
-    judge(&mut all, findings, run, records);
+    let mut all = wanted.flat_map(|(index, figure)| panels(findings, run, trials, index, figure)).collect::<Vec<_>>();
+    judge(&mut all, findings, run, trials);
     all
 }
 
 /// Says of all points of all curves together which ones stray from their policies, and which ones are shown to keep to them.
-fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, records: &[&Record]) {
+fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, trials: &[Kept]) {
     let series = |curve: &MissRatioCurve, point: &MissRatioPoint| {
-        let pairs = curve.policy.as_ref().map(|policy| pairs(&findings.rows[point.row], policy, run, records));
+        let pairs = curve.policy.as_ref().map(|policy| pairs(&findings.rows[point.row], policy, run, trials));
         let changes = pairs.unwrap_or_default().iter().map(|(measured, simulated)| measured - simulated).collect();
         Series { changes, margin: SMALL }
     };
@@ -50,19 +51,19 @@ fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, records: &[&Rec
 }
 
 /// Miss ratios of the trials of a row, each with that of the replay of its operations.
-fn pairs(row: &Row, policy: &str, run: &Run, records: &[&Record]) -> Vec<(f64, f64)> {
-    let of_row = records.iter().filter(|record| record.point == row.point && Some(record.idle) == row.idle);
-    let pair = |record: &&Record| {
-        let hit_ratio = record.measurement()?.cache.as_ref()?.counts.hit_ratio()?;
+fn pairs(row: &Row, policy: &str, run: &Run, trials: &[Kept]) -> Vec<(f64, f64)> {
+    let of_row = trials.iter().filter(|trial| trial.point == row.point && Some(trial.idle) == row.idle);
+    let pair = |trial: &Kept| {
+        let hit_ratio = trial.hit_ratio?;
         let is_replay =
-            |found: &&Reference| found.policy == policy && (found.point, found.block) == (record.point, record.block);
+            |found: &&Reference| found.policy == policy && (found.point, found.block) == (trial.point, trial.block);
         Some((1.0 - hit_ratio, run.references.iter().find(is_replay)?.miss_ratio()?))
     };
     of_row.filter_map(pair).collect()
 }
 
 /// One panel for each combination of the levels of factors that are neither capacity nor series.
-fn panels(findings: &Findings, run: &Run, records: &[&Record], index: usize, figure: &Figure) -> Vec<MissRatios> {
+fn panels(findings: &Findings, run: &Run, trials: &[Kept], index: usize, figure: &Figure) -> Vec<MissRatios> {
     let Some(x) = figure.x.as_ref() else { return Vec::new() };
     let is_axis = |name: &String| name == x || Some(name) == figure.series.as_ref();
     let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && !is_axis(&factor.name));
@@ -75,7 +76,7 @@ fn panels(findings: &Findings, run: &Run, records: &[&Record], index: usize, fig
             None => panels.push((title, vec![row])),
         }
     }
-    let all = All { findings, run, records, figure, x };
+    let all = All { findings, run, trials, figure, x };
     let found = panels.into_iter().map(|(panel, rows)| all.panel(index, panel, &rows));
     found.filter(|found| !found.curves.is_empty()).collect()
 }
@@ -84,7 +85,7 @@ fn panels(findings: &Findings, run: &Run, records: &[&Record], index: usize, fig
 struct All<'a> {
     findings: &'a Findings,
     run: &'a Run,
-    records: &'a [&'a Record],
+    trials: &'a [Kept],
     figure: &'a Figure,
     x: &'a str,
 }
@@ -157,7 +158,7 @@ impl All<'_> {
         };
         let miss_ratio = 1.0 - mean("hit_ratio")?;
         let hits = crate::value::estimate_at(row, "hit_ratio", self.figure.interval);
-        let pairs = policy.map_or_else(Vec::new, |policy| pairs(row, policy, self.run, self.records));
+        let pairs = policy.map_or_else(Vec::new, |policy| pairs(row, policy, self.run, self.trials));
         let simulated = pairs.iter().map(|(_, simulated)| *simulated).collect::<Vec<_>>();
         let differences = pairs.iter().map(|(measured, simulated)| measured - simulated).collect::<Vec<_>>();
         let difference = stats::interval::mean(&differences, self.findings.level).map(Estimate::from);

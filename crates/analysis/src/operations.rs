@@ -1,33 +1,29 @@
 //! What each operation of a journey took, design point by design point.
 
-use study::record::{IdlePolicy, JourneyMeasurement, OperationMeasurement, Record};
+use study::record::{JourneyMeasurement, OperationMeasurement, Record};
 
-use crate::findings::{Findings, OperationFinding, OverTrials, RowOperations};
+use crate::findings::{OperationFinding, OverTrials, RowOperations};
 use crate::histogram;
 use crate::number::total;
 
 /// What operations took, for every row whose trials are journeys.
-pub(crate) fn operations(findings: &Findings, records: &[&Record]) -> Vec<RowOperations> {
-    let of_row = |(index, (point, idle)): (usize, (usize, Option<IdlePolicy>))| {
-        let of_it = |record: &&&Record| record.point == point && Some(record.idle) == idle;
-        let measured = records.iter().filter(of_it).filter_map(|record| record.measurement()?.journey.as_deref());
-        let measured = measured.collect::<Vec<_>>();
-        let first = *measured.first()?;
-        let mut names = Vec::<&str>::new();
-        for operation in measured.iter().flat_map(|journey| &journey.operations) {
-            if !names.contains(&operation.name.as_str()) {
-                names.push(&operation.name);
-            }
+/// Of one row, by the records of its trials. The index of the row is set when all rows are known.
+pub(crate) fn operations(records: &[&Record], level: f64) -> Option<RowOperations> {
+    let measured = records.iter().filter_map(|record| record.measurement()?.journey.as_deref()).collect::<Vec<_>>();
+    let first = *measured.first()?;
+    let mut names = Vec::<&str>::new();
+    for operation in measured.iter().flat_map(|journey| &journey.operations) {
+        if !names.contains(&operation.name.as_str()) {
+            names.push(&operation.name);
         }
-        Some(RowOperations {
-            row: index,
-            journey: first.name.clone(),
-            completed: total(measured.iter().map(|journey| journey.completed)),
-            abandoned: total(measured.iter().map(|journey| journey.abandoned)),
-            operations: names.into_iter().map(|name| operation(name, &measured, findings.level)).collect(),
-        })
-    };
-    findings.rows.iter().map(|row| (row.point, row.idle)).enumerate().filter_map(of_row).collect()
+    }
+    Some(RowOperations {
+        row: 0,
+        journey: first.name.clone(),
+        completed: total(measured.iter().map(|journey| journey.completed)),
+        abandoned: total(measured.iter().map(|journey| journey.abandoned)),
+        operations: names.into_iter().map(|name| operation(name, &measured, level)).collect(),
+    })
 }
 
 fn operation(name: &str, measured: &[&JourneyMeasurement], level: f64) -> OperationFinding {

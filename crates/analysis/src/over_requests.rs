@@ -9,7 +9,7 @@ use study::metric::OVER_REQUESTS;
 use study::plan::{FigureKind, Plan};
 use study::record::{Measurement, ProxyUse, Record, SubjectUse};
 
-use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend, Row};
+use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend};
 use crate::{added, value};
 
 /// Calls that the time of a proxy is averaged over (Waye 2017: "each point is the average of the 250 requests around it").
@@ -21,8 +21,8 @@ const BEND_SHARE: f64 = 0.5;
 /// Points of a series of calls at most; where there would be more, the means are over twice as many calls, and so on.
 const POINTS_MAX: usize = 400;
 
-/// What the study asks for, by `[slopes]` or a figure, of every row that has it.
-pub fn over_requests(findings: &Findings, plan: &Plan, records: &[&Record]) -> Vec<OverRequests> {
+/// What the study asks for, by `[slopes]` or a figure: name and unit.
+fn wanted(plan: &Plan) -> impl Iterator<Item = (&'static str, &'static str)> {
     let drawn = |what: &str| {
         plan.figures.iter().any(|figure| match figure.kind {
             FigureKind::MemoryChart => ["proxy_rss", "proxy_store", "subject_rss"].contains(&what),
@@ -30,33 +30,44 @@ pub fn over_requests(findings: &Findings, plan: &Plan, records: &[&Record]) -> V
             _ => false,
         })
     };
-    let wanted = OVER_REQUESTS.iter().filter(|(name, ..)| plan.slopes.iter().any(|asked| asked == name) || drawn(name));
-    let all = wanted.flat_map(|&(what, unit, _)| {
-        findings.rows.iter().enumerate().filter_map(move |(index, row)| one(findings, index, row, what, unit, records))
-    });
-    let (mut all, series): (Vec<_>, Vec<_>) = all.unzip();
+    let is_wanted = move |name: &str| plan.slopes.iter().any(|asked| asked == name) || drawn(name);
+    OVER_REQUESTS.iter().filter(move |(name, ..)| is_wanted(name)).map(|&(what, unit, _)| (what, unit))
+}
+
+/// Of one row; `records` are those of its design point under its idle policy. The index of the row is set when all rows are known.
+pub(crate) fn of_row(plan: &Plan, records: &[&Record]) -> Vec<(OverRequests, Trials)> {
+    wanted(plan).filter_map(|(what, unit)| one(what, unit, records, value::level(&plan.trials))).collect()
+}
+
+/// Of all rows, each by itself so far, in their order.
+pub(crate) fn over_requests(
+    findings: &Findings,
+    plan: &Plan,
+    rows: Vec<Vec<(OverRequests, Trials)>>,
+) -> Vec<OverRequests> {
+    let numbered = rows
+        .into_iter()
+        .enumerate()
+        .flat_map(|(row, found)| found.into_iter().map(move |(found, trials)| (OverRequests { row, ..found }, trials)));
+    let mut numbered = numbered.collect::<Vec<_>>();
+    let place = |what: &str| wanted(plan).position(|(name, _)| name == what);
+    numbered.sort_by_key(|(found, _)| (place(&found.what), found.row));
+    let (mut all, series): (Vec<_>, Vec<_>) = numbered.into_iter().unzip();
     judge(&mut all, &series, findings);
     all
 }
 
 /// The trials of a series, as far as claims are made of them.
-struct Trials {
+pub(crate) struct Trials {
     /// By how much each changes.
     changes: Series,
     /// The slopes of both halves of each.
     halves: Vec<(f64, f64)>,
 }
 
-fn one(
-    findings: &Findings,
-    index: usize,
-    row: &Row,
-    what: &str,
-    unit: &str,
-    records: &[&Record],
-) -> Option<(OverRequests, Trials)> {
-    let of_row = records.iter().filter(|record| record.point == row.point && Some(record.idle) == row.idle);
-    let trials = of_row.filter_map(|record| series(record, what)).filter(|series| series.len() > 1).collect::<Vec<_>>();
+fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverRequests, Trials)> {
+    let trials =
+        records.iter().filter_map(|record| series(record, what)).filter(|series| series.len() > 1).collect::<Vec<_>>();
     let per_1000 = |series: &[(f64, f64)]| stats::slope::least_squares(series).map(|slope| slope * 1000.0);
     let slopes = trials.iter().filter_map(|series| per_1000(series)).collect::<Vec<_>>();
     let slope_per_1000_mean = stats::interval::average(&slopes)?;
@@ -79,10 +90,10 @@ fn one(
     let is_state = matches!(what, "proxy_rss" | "subject_rss" | "proxy_store");
     let of_trials = Trials { changes: Series::of_lines(&trials, growth::FLAT_SHARE)?, halves: halves.collect() };
     let found = OverRequests {
-        row: index,
+        row: 0,
         what: what.to_owned(),
         unit: unit.to_owned(),
-        slope_per_1000: stats::interval::mean(&slopes, findings.level).map(Estimate::from),
+        slope_per_1000: stats::interval::mean(&slopes, level).map(Estimate::from),
         slope_per_1000_mean,
         p_adjusted: None,
         shown: false,
@@ -90,7 +101,7 @@ fn one(
         trend: Trend::Unclear,
         halves_per_1000: None,
         requests_a_point,
-        points: points(&trials, shortest, requests_a_point, findings.level, is_state),
+        points: points(&trials, shortest, requests_a_point, level, is_state),
         sentence: String::new(),
     };
     Some((found, of_trials))

@@ -10,20 +10,19 @@ pub(crate) fn contended(record: &Record) -> bool {
     record.probes.all().any(Probe::is_contended)
 }
 
+/// The probes of a trial, if there are any.
+pub(crate) fn of_trial(record: &Record) -> Option<ProbedTrial> {
+    let Record { order, probes, .. } = record;
+    (!probes.is_empty()).then(|| ProbedTrial { order: *order, contended: contended(record), probes: probes.clone() })
+}
+
 /// What the probes of all trials come to, in the order in which they ran; `None` where there is none.
-pub(crate) fn probes(records: &[&Record]) -> Option<Probed> {
-    let probed = records.iter().filter(|record| !record.probes.is_empty()).collect::<Vec<_>>();
-    let cpu_ns = probed.iter().flat_map(|record| record.probes.all()).map(|probe| probe.cpu_ns as f64);
+pub(crate) fn probes(trials: Vec<ProbedTrial>) -> Option<Probed> {
+    let cpu_ns = trials.iter().flat_map(|trial| trial.probes.all()).map(|probe| probe.cpu_ns as f64);
     let mut cpu_ns = cpu_ns.collect::<Vec<_>>();
     cpu_ns.sort_by(f64::total_cmp);
     let cpu_ns_median = stats::quantile(&cpu_ns, 0.5)?;
-    let trial = |record: &&&Record| ProbedTrial {
-        order: record.order,
-        contended: contended(record),
-        probes: record.probes.clone(),
-    };
-    let worst = probed.iter().flat_map(|record| record.probes.all()).map(Probe::lost).max_by(f64::total_cmp);
-    let trials = probed.iter().map(trial).collect::<Vec<_>>();
+    let worst = trials.iter().flat_map(|trial| trial.probes.all()).map(Probe::lost).max_by(f64::total_cmp);
     let flagged = trials.iter().filter(|trial| trial.contended).count();
     let of = count(trials.len() as u64, "trial");
     let sentence = format!("median CPU time {}, before and after {of}", quantity(cpu_ns_median, "ns"));
@@ -76,7 +75,8 @@ mod tests {
             record(1, &[(16_000, 8_000)], &[(9_000, 9_000)]),
             record(2, &[], &[]),
         ];
-        let found = probes(&records.iter().collect::<Vec<_>>()).unwrap();
+        let of = |records: &[Record]| probes(records.iter().filter_map(of_trial).collect());
+        let found = of(&records).unwrap();
         assert_eq!(found.cpu_ns_median, 8_050.0);
         assert_eq!(found.sentence, "median CPU time 8.05 µs, before and after 2 trials");
         let trials = found.trials.iter().map(|trial| (trial.order, trial.contended)).collect::<Vec<_>>();
@@ -87,8 +87,8 @@ mod tests {
                 "another process ran on the CPUs in use before or after 1 of 2 trials, for up to 50 % of a probe: flagged, not removed"
             )
         );
-        assert_eq!(probes(&[&records[0]]).unwrap().warning, None);
-        assert_eq!(probes(&[&records[2]]), None);
+        assert_eq!(of(&records[..1]).unwrap().warning, None);
+        assert_eq!(of(&records[2..]), None);
     }
 
     #[test]

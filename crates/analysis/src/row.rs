@@ -15,8 +15,9 @@ use crate::label::{label, varied};
 use crate::number::count;
 use crate::{agents, histogram, probes, search, silence, value, warning};
 
-/// The row of a point; `records` are its trials under one idle policy, in the order they ran, and `ended` says why the study had no more blocks.
-pub fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record], ended: &str) -> Row {
+/// The row of a point; `records` are its trials under one idle policy, in the order they ran. Why the study had no more blocks is set when all
+/// rows are known.
+pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
     let plan = &run.plan;
     let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
     let search = search.map(|search| found(search, records, value::level(&plan.trials)));
@@ -44,7 +45,7 @@ pub fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record
         stop_reason: match &search {
             Some(search) => search.sentence.clone(),
             None if records.is_empty() => state.reason().unwrap_or_default().to_owned(),
-            None => ended.to_owned(),
+            None => String::new(),
         },
         state,
         failures,
@@ -101,13 +102,13 @@ fn label_of(plan: &Plan, point: usize) -> String {
     }
 }
 
-/// Counters of all trials together.
-pub fn network<'a>(records: impl IntoIterator<Item = &'a Record>) -> NetworkCounters {
-    records.into_iter().fold(NetworkCounters::default(), |sum, record| NetworkCounters {
-        retransmits: sum.retransmits.saturating_add(record.network.retransmits),
-        listen_overflows: sum.listen_overflows.saturating_add(record.network.listen_overflows),
-        listen_drops: sum.listen_drops.saturating_add(record.network.listen_drops),
-    })
+/// Counters of two trials together.
+pub(crate) fn network(one: NetworkCounters, other: NetworkCounters) -> NetworkCounters {
+    NetworkCounters {
+        retransmits: one.retransmits.saturating_add(other.retransmits),
+        listen_overflows: one.listen_overflows.saturating_add(other.listen_overflows),
+        listen_drops: one.listen_drops.saturating_add(other.listen_drops),
+    }
 }
 
 /// What each key has in the first map that has it.
@@ -363,7 +364,8 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
         warnings.push(Warning::new(WarningKind::NotMeasured, text, 0));
     }
     warnings.extend(warning::of_row(records));
-    let differ = agents::differ(records, nodes);
+    let measured = records.iter().filter(|record| record.measurement().is_some());
+    let differ = agents::differ(measured.map(|record| record.agents.as_slice()), nodes);
     if let Some(found) = &row.limited_by {
         let marked = found.counts.iter().filter_map(|(limit, trials)| Some((*limit, mark(*limit)?, *trials)));
         for (limit, mark, trials) in marked {
@@ -400,7 +402,7 @@ mod tests {
         let (mut run, mut records) = example::volley();
         records.retain(|record| record.point == point);
         edit(&mut run, &mut records);
-        row(&run, point, Some(IdlePolicy::Machine), &records.iter().collect::<Vec<_>>(), "done")
+        row(&run, point, Some(IdlePolicy::Machine), &records.iter().collect::<Vec<_>>())
     }
 
     #[test]

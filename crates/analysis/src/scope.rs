@@ -1,16 +1,14 @@
 //! What the absolute values of a run are of: when it ran, and what so many starts may not have met.
 
-use study::record::Record;
-
 use crate::findings::{Row, Scope};
 use crate::number::percent;
 
 /// `records` are the trials of the run, those of `rows` among them. `None` where nothing was measured.
-pub(crate) fn scope(records: &[&Record], rows: &[Row], level: f64) -> Option<Scope> {
+/// `started`: when the first and the last trial did, UTC, RFC 3339.
+pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64) -> Option<Scope> {
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
     let (fewest, most) = (starts.clone().min()?, starts.max()?);
-    let started = || records.iter().map(|record| record.started.as_str());
-    let (from, until) = (started().min()?.to_owned(), started().max()?.to_owned());
+    let (from, until) = started?;
     let unseen_share = stats::looks::unseen_share(u32::try_from(fewest).unwrap_or(u32::MAX), 1.0 - level);
     let times = times(&from, &until);
     let starts = match (fewest, most) {
@@ -42,6 +40,8 @@ fn times(from: &str, until: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use study::record::Record;
+
     use super::*;
     use crate::{analyze, example};
 

@@ -1302,30 +1302,25 @@ pub(crate) struct RunsFilter {
 pub(crate) enum State {
     Running,
     Complete,
+    /// It has ended, and all of its trials failed
+    Failed,
     OutOfTime,
     Interrupted,
-}
-
-impl From<State> for study::record::RunState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Running => Self::Running,
-            State::Complete => Self::Complete,
-            State::OutOfTime => Self::OutOfTime,
-            State::Interrupted => Self::Interrupted,
-        }
-    }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsVerb {
     /// Remove runs and their trials, without asking, and shrink the store
     ///
-    /// The store is rewritten without them (VACUUM), unless a run is going on in it: then later trials use the space, and the next `rm` shrinks the store. Running runs are refused.
+    /// Their space goes back to the disk, unless a run is going on in the store: then later trials use the space, and the next `rm` shrinks the store. So it is in a large
+    /// store of an older quintain, until `--rewrite`. Running runs are refused.
     Rm {
         /// Run names or unique prefixes
-        #[arg(required = true, value_name = "RUN")]
+        #[arg(required_unless_present = "rewrite", value_name = "RUN")]
         runs: Vec<String>,
+        /// Rewrite the whole store without unused space (VACUUM): it takes as long as copying it twice
+        #[arg(long, conflicts_with = "dry_run")]
+        rewrite: bool,
         /// Print what would be removed, and remove nothing
         #[arg(long)]
         dry_run: bool,

@@ -66,9 +66,7 @@ fn history(store: &Store, chosen: &Chosen<'_>) -> Result<Vec<Findings>, Problem>
         } else if is_of && summary.started <= newest.started {
             let run = store.run(&summary.id)?;
             if run.host.name == newest.host.name && run.host.cpu_model == newest.host.cpu_model {
-                let mut records = store.records(&run.id)?;
-                analysis::judge_again(&run, &mut records);
-                history.push(analysis::analyze(&run, &records));
+                history.push(crate::history::streamed(store, &run)?.0);
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use analysis::findings::History;
-use analysis::history::{Entry, Levels, entry};
+use analysis::history::{Digest, Levels, entry};
+use analysis::{Analysis, Findings};
 use store::{Store, StoreError};
-use study::record::Run;
+use study::record::{Run, RunState};
 
 use crate::cli::HistoryArgs;
 use crate::message::{Done, Exit, Problem};
@@ -40,9 +41,19 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
         );
     };
     let metric = metric.unwrap_or(&latest.plan.trials.metric);
+    let digests = meant.iter().map(|run| cached(&store, run)).collect::<Result<Vec<_>, _>>()?;
+    let missing = digests.iter().filter(|digest| digest.is_none()).count() as u64;
+    if missing > 1 {
+        let runs = analysis::number::count(missing, "run");
+        output::message(&format!("note: reading the trials of {runs}, once for this version of quintain"));
+    }
     let mut entries = Vec::new();
-    for run in &meant {
-        entries.extend(read(&store, run, metric)?);
+    for (run, digest) in meant.iter().zip(digests) {
+        let digest = match digest {
+            Some(digest) => Some(digest),
+            None => readable(digest_of(&store, run))?,
+        };
+        entries.extend(digest.map(|digest| entry(run, digest, metric)));
     }
     let history = analysis::history(&study, metric, entries, &wanted);
     refuse_nothing(&history, &meant, &wanted)?;
@@ -60,11 +71,40 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// What is kept of a run; its trials are let go before those of the next are read.
-fn read(store: &Store, run: &Run, metric: &str) -> Result<Option<Entry>, Problem> {
-    let Some(mut records) = readable(store.records(&run.id))? else { return Ok(None) };
-    analysis::judge_again(run, &mut records);
-    Ok(Some(entry(run, &records, metric)))
+/// Whose digests these are: another build may find something else in the same trials.
+const MAKER: &str = env!("ANALYSIS_HASH");
+
+/// The digest of a run, if this version of the analysis has made one.
+fn cached(store: &Store, run: &Run) -> Result<Option<Digest>, Problem> {
+    let text = store.digest(&run.id, MAKER)?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+fn digest_of(store: &Store, run: &Run) -> Result<Digest, StoreError> {
+    let (findings, trials) = streamed(store, run)?;
+    Ok(keep(store, run, &findings, trials))
+}
+
+/// Caches what histories need of a run of so many trials.
+pub(crate) fn keep(store: &Store, run: &Run, findings: &Findings, trials: u64) -> Digest {
+    let digest = Digest::new(findings);
+    if let (false, Ok(text)) = (run.state == Some(RunState::Running), serde_json::to_string(&digest)) {
+        // A store that only may be read is read all the same.
+        let _ = store.put_digest(&run.id, MAKER, trials, &text);
+    }
+    digest
+}
+
+/// The findings of a stored run, of which one design point at a time is in memory, and how many trials it has.
+pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), StoreError> {
+    let (mut analysis, mut trials) = (Analysis::new(run), 0);
+    for point in store.points(&run.id)? {
+        let mut records = store.records_of(&run.id, point)?;
+        analysis::judge_again(run, &mut records);
+        analysis.add(&records);
+        trials += records.len() as u64;
+    }
+    Ok((analysis.finish(), trials))
 }
 
 /// What a newer quintain has stored hides nothing of the other runs.

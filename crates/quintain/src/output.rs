@@ -23,7 +23,15 @@ pub(crate) fn data(text: &str) -> Result<(), Problem> {
 
 /// Writes a value as JSON, indented for people who look.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
-    data(&serde_json::to_string_pretty(value).map_err(|error| Problem::new(Exit::Machine, error))?)
+    // Findings of many trials are not held as a text as well.
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let written = serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from);
+    match written.and_then(|()| writeln!(out)).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Problem::new(Exit::Machine, anyhow::Error::new(error).context("stdout")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes one line of JSON, for a program that reads lines.

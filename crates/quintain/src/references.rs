@@ -28,6 +28,11 @@ struct Job {
     record: usize,
 }
 
+/// Whether a run has figures of policies that are simulated on the operations of its trials.
+pub(crate) fn may_have(run: &Run) -> bool {
+    run.plan.figures.iter().any(|figure| figure.kind == FigureKind::MissRatio)
+}
+
 /// Works out what is missing, on as many threads as there are processors for it; whether there was anything.
 pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
     let jobs = jobs(run, records);

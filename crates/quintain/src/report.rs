@@ -9,11 +9,16 @@ use study::record::{Record, Run, RunState};
 
 use crate::cli::{Form, Format, Raw, ReportArgs};
 use crate::message::{Done, Exit, Problem};
-use crate::{export, output, references};
+use crate::{export, history, output, references};
 
 pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
     let mut run = store.run(&args.run)?;
+    if !needs_records(&args, &run) {
+        let (findings, trials) = history::streamed(&store, &run)?;
+        history::keep(&store, &run, &findings, trials);
+        return rendered(&args, &findings);
+    }
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
     // Of a run that goes on, whoever works on it will.
@@ -22,49 +27,73 @@ pub(crate) fn report(args: ReportArgs) -> Done {
         let _ = store.update_run(&run);
     }
     let findings = analysis::analyze(&run, &records);
-    let exit = match &args.figures {
-        Some(folder) => figures(&findings, folder, if args.dark { Background::Dark } else { Background::Light })?,
-        None => Exit::Fine,
-    };
-    if args.raw == Some(Raw::Whip) {
-        raw_whip(&run, &records, args.folder.as_deref())?;
-        return Ok(exit);
-    }
-    let form = match (args.store.json, args.format) {
-        (false, Format::Export(format)) => {
-            export::write(
-                format,
-                &args,
-                &store,
-                &export::Chosen { run: &run, records: &records, findings: &findings },
-            )?;
-            return Ok(exit);
+    let exit = drawn(&args, &findings)?;
+    match (args.raw, args.format) {
+        (Some(Raw::Whip), _) => raw_whip(&run, &records, args.folder.as_deref())?,
+        (Some(_), _) => shown(&args, &analysis::volley(&run, &records))?,
+        (None, Format::Export(format)) if !args.store.json => {
+            let chosen = export::Chosen { run: &run, records: &records, findings: &findings };
+            export::write(format, &args, &store, &chosen)?;
         }
-        _ if args.trial.is_some() => return Err(export::trial_of_no_trace()),
-        (true, _) => Form::Json,
-        (false, Format::Own(form)) => form,
-    };
-    let text = match (args.raw, form) {
-        (Some(_), _) => analysis::volley(&run, &records),
-        (None, Form::Terminal) => report::terminal(&findings, &style(args.out.is_some())),
-        (None, Form::Html) => report::html(&findings).map_err(|error| Problem::new(Exit::Machine, error))?,
-        (None, Form::Md) => report::markdown(&findings),
-        (None, Form::Csv) => report::csv(&findings),
-        (None, Form::CsvTrials) => report::csv_trials(&findings),
-        (None, Form::CsvEffects) => report::csv_effects(&findings),
-        (None, Form::CsvMissRatio) => report::csv_miss_ratios(&findings),
-        (None, Form::CsvAdded) => report::csv_added(&findings),
-        (None, Form::CsvOverRequests) => report::csv_over_requests(&findings),
-        (None, Form::Json) => json(&findings)?,
-        (None, Form::Records) => json(&serde_json::json!({ "run": run, "records": records }))?,
-    };
-    // With figures alone, nothing else was asked for.
-    match (&args.out, &args.figures) {
-        (Some(path), _) => output::file(path, &text)?,
-        (None, Some(_)) => {}
-        (None, None) => output::data(&text)?,
+        (None, Format::Own(Form::Records)) if !args.store.json => {
+            shown(&args, &json(&serde_json::json!({ "run": run, "records": records }))?)?;
+        }
+        _ => return written(&args, &findings).map(|()| exit),
     }
     Ok(exit)
+}
+
+/// Whether more of the trials is needed than findings have: their histograms and windows then have to fit into memory.
+fn needs_records(args: &ReportArgs, run: &Run) -> bool {
+    let is_of_records = matches!(args.format, Format::Export(_) | Format::Own(Form::Records)) && !args.store.json;
+    is_of_records || args.raw.is_some() || references::may_have(run)
+}
+
+fn rendered(args: &ReportArgs, findings: &Findings) -> Done {
+    let exit = drawn(args, findings)?;
+    written(args, findings)?;
+    Ok(exit)
+}
+
+fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
+    match &args.figures {
+        Some(folder) => figures(findings, folder, if args.dark { Background::Dark } else { Background::Light }),
+        None => Ok(Exit::Fine),
+    }
+}
+
+/// The report in the form that was asked for.
+fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
+    let form = match args.format {
+        _ if args.trial.is_some() => return Err(export::trial_of_no_trace()),
+        Format::Own(form) if !args.store.json => form,
+        _ => Form::Json,
+    };
+    if matches!(form, Form::Json | Form::Records) && args.out.is_none() && args.figures.is_none() {
+        return output::json(findings);
+    }
+    let text = match form {
+        Form::Terminal => report::terminal(findings, &style(args.out.is_some())),
+        Form::Html => report::html(findings).map_err(|error| Problem::new(Exit::Machine, error))?,
+        Form::Md => report::markdown(findings),
+        Form::Csv => report::csv(findings),
+        Form::CsvTrials => report::csv_trials(findings),
+        Form::CsvEffects => report::csv_effects(findings),
+        Form::CsvMissRatio => report::csv_miss_ratios(findings),
+        Form::CsvAdded => report::csv_added(findings),
+        Form::CsvOverRequests => report::csv_over_requests(findings),
+        Form::Json | Form::Records => json(findings)?,
+    };
+    shown(args, &text)
+}
+
+/// Writes a text to where it was asked for. With figures alone, nothing else was.
+fn shown(args: &ReportArgs, text: &str) -> Result<(), Problem> {
+    match (&args.out, &args.figures) {
+        (Some(path), _) => output::file(path, text),
+        (None, Some(_)) => Ok(()),
+        (None, None) => output::data(text),
+    }
 }
 
 /// The raw files, a folder for each trial that has them.

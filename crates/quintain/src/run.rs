@@ -16,7 +16,7 @@ use crate::cli::{Cpus, HowArgs, RunArgs};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
-use crate::{built_in, cluster, doctor, output, references, signals};
+use crate::{built_in, cluster, doctor, history, output, references, signals};
 
 /// What is done before a block of this number.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<(), Problem>;
@@ -200,6 +200,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     }
     drop(owner);
     let findings = analysis::analyze(&run, &records);
+    history::keep(&store, &run, &findings, records.len() as u64);
     Ok(Carried { run, records, findings, cause: ended.cause })
 }
 

@@ -8,7 +8,7 @@ use analysis::number::{count, quantity};
 use store::{RunFileError, RunSummary, Store, StoreError};
 use study::record::RunState;
 
-use crate::cli::{RunsArgs, RunsFilter, RunsVerb};
+use crate::cli::{RunsArgs, RunsFilter, RunsVerb, State};
 use crate::message::{Done, Exit, Problem, machine};
 use crate::output;
 
@@ -20,7 +20,7 @@ pub(crate) fn runs(args: RunsArgs) -> Done {
         return Err(Problem::text(Exit::Usage, text).hint("name the runs"));
     }
     match verb {
-        RunsVerb::Rm { runs, dry_run } => remove(store, &runs, dry_run, json),
+        RunsVerb::Rm { runs, rewrite, dry_run } => remove(store, &runs, rewrite, dry_run, json),
         RunsVerb::Export { run, out } => export(store, &run, out, json),
         RunsVerb::Import { file, name } => import(store, &file, name.as_deref(), json),
     }
@@ -33,7 +33,7 @@ fn list(path: &Path, filter: &RunsFilter, json: bool) -> Done {
     let all = runs.len();
     runs.retain(|run| {
         filter.study.as_ref().is_none_or(|study| run.study == *study)
-            && filter.state.is_none_or(|state| run.state == Some(state.into()))
+            && filter.state.is_none_or(|state| is_in(run, state))
             && since.as_ref().is_none_or(|since| run.started >= *since)
             && filter.host.as_ref().is_none_or(|host| run.host == *host)
     });
@@ -67,7 +67,7 @@ fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     rows[0].extend(hosts.then(|| "HOST".to_owned()));
     rows.extend(runs.iter().map(|run| {
-        let state = run.state.map_or("", |state| state.word()).to_owned();
+        let state = if is_in(run, State::Failed) { "failed" } else { run.state.map_or("", |state| state.word()) };
         let imported = if run.imported.is_empty() { "" } else { " (imported)" };
         let host = hosts.then(|| format!("{}{imported}", run.host));
         let cells = [
@@ -77,13 +77,26 @@ fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
             trials(run),
             run.failed.to_string(),
             size(run.bytes),
-            state,
+            state.to_owned(),
             run.study.clone(),
         ];
         // What a file of others says commands no terminal.
         cells.into_iter().chain(host).map(|cell| analysis::visible(&cell).replace(['\n', '\t'], " ")).collect()
     }));
     rows
+}
+
+/// Whether a run is listed for a state. One that has ended without a single measured trial has failed, whatever its stored state is.
+fn is_in(run: &RunSummary, state: State) -> bool {
+    let has_ended = matches!(run.state, Some(RunState::Complete | RunState::OutOfTime));
+    let has_failed = has_ended && run.trials > 0 && run.failed == run.trials;
+    match state {
+        State::Failed => has_failed,
+        State::Running => run.state == Some(RunState::Running),
+        State::Interrupted => run.state == Some(RunState::Interrupted),
+        State::Complete => run.state == Some(RunState::Complete) && !has_failed,
+        State::OutOfTime => run.state == Some(RunState::OutOfTime) && !has_failed,
+    }
 }
 
 /// `15`, or `5 of 15` where the run was to have more.
@@ -122,7 +135,7 @@ struct Removed<'a> {
     store: Option<store::Freed>,
 }
 
-fn remove(path: &Path, names: &[String], dry_run: bool, json: bool) -> Done {
+fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: bool) -> Done {
     let store = Store::open_existing(path)?;
     // All that is wrong with the names in one go.
     let (mut ids, mut wrong) = (Vec::<String>::new(), Vec::new());
@@ -146,7 +159,12 @@ fn remove(path: &Path, names: &[String], dry_run: bool, json: bool) -> Done {
     }
     let listed = store.runs()?;
     let bytes = analysis::number::total(listed.iter().filter(|run| ids.contains(&run.id)).map(|run| run.bytes));
-    let freed = if dry_run { None } else { Some(store.remove(&ids)?) };
+    let removed = if dry_run || ids.is_empty() { None } else { Some(store.remove(&ids)?) };
+    let rewritten = if rewrite { Some(store.rewrite()?) } else { None };
+    let before_bytes = removed.as_ref().map(|removed| removed.before_bytes);
+    let freed = rewritten
+        .or(removed)
+        .map(|freed| store::Freed { before_bytes: before_bytes.unwrap_or(freed.before_bytes), ..freed });
     if json {
         output::json(&Removed { runs: &ids, bytes, dry_run, store: freed })?;
         return Ok(Exit::Fine);
@@ -155,16 +173,17 @@ fn remove(path: &Path, names: &[String], dry_run: bool, json: bool) -> Done {
     let lines = listed.iter().filter(|run| ids.contains(&run.id));
     let lines =
         lines.map(|run| format!("{verb} {}  {}, {}\n", run.id, count(u64::from(run.trials), "trial"), size(run.bytes)));
-    output::data(&analysis::visible(&lines.collect::<String>()))?;
+    if !ids.is_empty() {
+        output::data(&analysis::visible(&lines.collect::<String>()))?;
+    }
     match freed.map(|freed| (freed.before_bytes, freed.after_bytes, freed.not_rewritten)) {
         None => {}
         Some((before, after, None)) => {
             output::message(&format!("`{}` took {}, now {}", path.display(), size(before), size(after)));
         }
         Some((_, _, Some(why))) => output::message(&format!(
-            "`{}` keeps its size: {why}; later trials use the {}, and the next `quintain runs rm` shrinks the file",
+            "`{}` keeps its size: {why}; until then, later trials use the unused space",
             path.display(),
-            size(bytes)
         )),
     }
     Ok(Exit::Fine)
@@ -303,6 +322,18 @@ mod tests {
             assert_eq!(trials(&run(done, state)), expected, "{state:?}");
         }
         assert_eq!(trials(&RunSummary { planned: None, ..run(5, None) }), "5");
+    }
+
+    #[test]
+    fn a_run_whose_trials_all_failed_is_not_complete() {
+        let failed = RunSummary { failed: 5, ..run(5, Some(RunState::Complete)) };
+        assert!(is_in(&failed, State::Failed) && !is_in(&failed, State::Complete));
+        assert_eq!(table(std::slice::from_ref(&failed))[1][6], "failed");
+        let some = RunSummary { failed: 4, ..failed.clone() };
+        assert!(is_in(&some, State::Complete) && !is_in(&some, State::Failed));
+        assert_eq!(table(&[some])[1][6], "complete");
+        let stopped = RunSummary { state: Some(RunState::Interrupted), ..failed };
+        assert!(is_in(&stopped, State::Interrupted) && !is_in(&stopped, State::Failed));
     }
 
     #[test]

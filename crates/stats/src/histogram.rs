@@ -12,10 +12,13 @@ pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 /// `2^(precision+1)` each integer has its own. A bucket is thus never wider than `2^-precision` of
 /// the values in it, and its midpoint is off by half of that at most.
 ///
-/// Count, minimum, maximum, sum and sum of squares are exact. No allocation after construction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Count, minimum, maximum, sum and sum of squares are exact. [`Histogram::new`] allocates all buckets, so that recording never allocates. One that was
+/// read has only the buckets from its first to its last in use, until more is added.
+#[derive(Clone, Debug)]
 pub struct Histogram {
     precision: u8,
+    /// Index of the first bucket in `counts`.
+    first: usize,
     counts: Box<[u64]>,
     len: u64,
     saturated: u64,
@@ -108,6 +111,14 @@ impl std::fmt::Display for BadParts {
 
 impl std::error::Error for BadParts {}
 
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_parts() == other.to_parts()
+    }
+}
+
+impl Eq for Histogram {}
+
 impl Default for Histogram {
     fn default() -> Self {
         Histogram::new()
@@ -135,6 +146,7 @@ impl Histogram {
         assert!(Histogram::PRECISIONS.contains(&bits), "no histogram with precision {bits}");
         Histogram {
             precision: bits,
+            first: 0,
             counts: vec![0; index_of(HIGHEST_NS, bits) + 1].into_boxed_slice(),
             len: 0,
             saturated: 0,
@@ -151,13 +163,38 @@ impl Histogram {
         if ns > HIGHEST_NS {
             return self.record_saturated(ns);
         }
-        self.counts[index_of(ns, self.precision)] += 1;
+        let index = index_of(ns, self.precision);
+        match self.counts.get_mut(index.wrapping_sub(self.first)) {
+            Some(count) => *count += 1,
+            None => {
+                self.widen();
+                self.counts[index] += 1;
+            }
+        }
         self.len += 1;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
         // Saturating, because values of centuries may have come before (see `record_saturated`).
         self.sum_sq = self.sum_sq.saturating_add(u128::from(ns) * u128::from(ns));
+    }
+
+    /// Allocates the buckets that it was read without.
+    #[cold]
+    fn widen(&mut self) {
+        let mut all = vec![0; index_of(HIGHEST_NS, self.precision) + 1];
+        all[self.first..self.first + self.counts.len()].copy_from_slice(&self.counts);
+        (self.first, self.counts) = (0, all.into_boxed_slice());
+    }
+
+    /// The counts of the buckets that may be in use, with the index of the first of them.
+    fn used(&self) -> (usize, &[u64]) {
+        let index = |ns: u64| index_of(ns.min(HIGHEST_NS), self.precision).wrapping_sub(self.first);
+        let is_empty = self.len == self.saturated;
+        match self.counts.get(index(self.min)..=index(self.max)) {
+            Some(counts) if !is_empty => (self.first + index(self.min), counts),
+            _ => (self.first, &[]),
+        }
     }
 
     #[cold]
@@ -178,15 +215,21 @@ impl Histogram {
             let fine = std::mem::replace(self, Histogram::with_precision(other.precision));
             self.merge(&fine);
         }
-        if other.precision == self.precision {
-            for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-                *mine = mine.saturating_add(*theirs);
-            }
-        } else {
-            for (index, &count) in other.counts.iter().enumerate() {
-                let mine = &mut self.counts[index_of(low_of(index, other.precision), self.precision)];
-                *mine = mine.saturating_add(count);
-            }
+        let (first, counts) = other.used();
+        let narrow = self.precision;
+        let index_here = |index: usize| match other.precision == narrow {
+            true => index,
+            false => index_of(low_of(index, other.precision), narrow),
+        };
+        let range = self.first..self.first + self.counts.len();
+        let is_within = counts.is_empty()
+            || (range.contains(&index_here(first)) && range.contains(&index_here(first + counts.len() - 1)));
+        if !is_within {
+            self.widen();
+        }
+        for (index, &count) in (first..).zip(counts).filter(|(_, count)| **count > 0) {
+            let mine = &mut self.counts[index_here(index) - self.first];
+            *mine = mine.saturating_add(count);
         }
         // Only counts that were made up, in a file, come near the limit.
         self.len = self.len.saturating_add(other.len);
@@ -292,9 +335,9 @@ impl Histogram {
     /// Saturated values come last, as one bucket from above [`HIGHEST_NS`] to the maximum.
     pub fn iter_buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let bits = self.precision;
-        self.counts
-            .iter()
-            .enumerate()
+        let (first, counts) = self.used();
+        (first..)
+            .zip(counts)
             .filter(|&(_, &count)| count > 0)
             .map(move |(index, &count)| (low_of(index, bits), (low_of(index + 1, bits) - 1).min(HIGHEST_NS), count))
             .chain((self.saturated > 0).then_some((HIGHEST_NS + 1, self.max, self.saturated)))
@@ -305,7 +348,9 @@ impl Histogram {
         if ns > HIGHEST_NS {
             return self.len;
         }
-        self.counts[..=index_of(ns, self.precision)].iter().fold(0, |sum, count| sum.saturating_add(*count))
+        let (first, counts) = self.used();
+        let to = (index_of(ns, self.precision) + 1).saturating_sub(first).min(counts.len());
+        counts[..to].iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     fn value_at_rank(&self, rank: u64) -> Option<f64> {
@@ -331,7 +376,8 @@ impl Histogram {
 
     /// The contents as plain numbers, for a file format.
     pub fn to_parts(&self) -> Parts {
-        let used = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
+        let (first, counts) = self.used();
+        let used = (first..).zip(counts).filter(|&(_, &count)| count > 0);
         Parts {
             precision: self.precision,
             counts: used.map(|(index, &count)| (index as u32, count)).collect(),
@@ -351,26 +397,44 @@ impl Histogram {
         if !Histogram::PRECISIONS.contains(&parts.precision) {
             return Err(BadParts::Precision(parts.precision));
         }
-        let mut histogram = Histogram::with_precision(parts.precision);
+        let end = index_of(HIGHEST_NS, parts.precision);
         let mut len = parts.saturated;
         let mut next = 0;
         for &(index, count) in &parts.counts {
-            let slot = histogram.counts.get_mut(index as usize).ok_or(BadParts::Index(index))?;
-            if index < next {
+            if index < next || index as usize > end {
                 return Err(BadParts::Index(index));
             }
             if count == 0 {
                 return Err(BadParts::EmptyBucket(index));
             }
-            *slot = count;
             next = index + 1;
             len = len.checked_add(count).ok_or(BadParts::TooMany)?;
         }
-        histogram.len = len;
-        histogram.saturated = parts.saturated;
-        histogram.max = parts.max;
-        histogram.sum = parts.sum;
-        histogram.sum_sq = parts.sum_sq;
+        let (mut first, mut buckets) = (0, 0);
+        if let ([(from, _), ..], [.., (to, _)]) = (&*parts.counts, &*parts.counts) {
+            (first, buckets) = (*from as usize, (to - from) as usize + 1);
+            let index = |ns: u64| (ns <= HIGHEST_NS).then(|| index_of(ns, parts.precision));
+            let has_last = parts.saturated > 0 || index(parts.max) == Some(*to as usize);
+            if index(parts.min) != Some(first) || !has_last {
+                return Err(BadParts::Range);
+            }
+            if parts.saturated > 0 {
+                buckets = end + 1 - first;
+            }
+        }
+        let mut counts = vec![0; buckets].into_boxed_slice();
+        parts.counts.iter().for_each(|&(index, count)| counts[index as usize - first] = count);
+        let mut histogram = Histogram {
+            precision: parts.precision,
+            first,
+            counts,
+            len,
+            saturated: parts.saturated,
+            min: u64::MAX,
+            max: parts.max,
+            sum: parts.sum,
+            sum_sq: parts.sum_sq,
+        };
         if len == 0 {
             let blank = parts.min == 0 && parts.max == 0 && parts.sum == 0 && parts.sum_sq == 0;
             return if blank { Ok(histogram) } else { Err(BadParts::Range) };
@@ -454,6 +518,30 @@ mod tests {
     fn zero_is_a_value() {
         let histogram = of(&[0, 0, 0]);
         assert_eq!((histogram.len(), histogram.min(), histogram.quantile(0.9)), (3, Some(0), Some(0.0)));
+    }
+
+    #[test]
+    fn a_read_histogram_grows_to_what_is_added() {
+        let (low, high) = ([5, 900, 901], [7, 40_000_000, HIGHEST_NS, HIGHEST_NS + 1]);
+        let read = |values: &[u64]| Histogram::from_parts(&of(values).to_parts()).unwrap();
+        assert!(read(&low).counts.len() < 1000, "it has the buckets that it needs");
+        for (one, other) in [(&low[..], &high[..]), (&high, &low), (&low, &low)] {
+            let all = of(&[one, other].concat());
+            let (mut merged, mut recorded) = (read(one), read(one));
+            merged.merge(&read(other));
+            other.iter().for_each(|ns| recorded.record(*ns));
+            assert_eq!((&merged, &recorded), (&all, &all));
+            assert_eq!(merged.quantile(0.6), all.quantile(0.6));
+            assert_eq!(
+                [4, 5, 900, 50_000_000].map(|ns| merged.count_at_or_below(ns)),
+                [4, 5, 900, 50_000_000].map(|ns| all.count_at_or_below(ns))
+            );
+        }
+        let mut coarse = Histogram::with_precision(Histogram::WINDOW_PRECISION);
+        coarse.merge(&read(&high));
+        let mut fine = read(&low);
+        fine.merge(&coarse);
+        assert_eq!((fine.precision(), fine.len()), (Histogram::WINDOW_PRECISION, 7));
     }
 
     #[test]

@@ -27,14 +27,25 @@ pub struct Steady {
 /// # Panics
 /// When `error` is not strictly between 0 and 1.
 pub fn steady(points: &[Vec<Vec<f64>>], error: f64) -> Vec<Steady> {
-    let series = points.iter().map(|trials| Series::of_halves(trials, MARGIN)).map(|mut series| {
-        // Those that are not judged take no part.
-        if series.changes.len() < FEWEST {
-            series.changes.clear();
-        }
-        series
-    });
-    let found = growth::growth(&series.collect::<Vec<_>>(), error).into_iter();
+    judge(&points.iter().map(|trials| halves(trials)).collect::<Vec<_>>(), error)
+}
+
+/// What [`judge`] needs of the trials of a design point, `trials[trial][window]`.
+pub fn halves(trials: &[Vec<f64>]) -> Series {
+    let mut series = Series::of_halves(trials, MARGIN);
+    // Those that are not judged take no part.
+    if series.changes.len() < FEWEST {
+        series.changes.clear();
+    }
+    series
+}
+
+/// The same as [`steady()`], by the [`halves`] of each design point.
+///
+/// # Panics
+/// When `error` is not strictly between 0 and 1.
+pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
+    let found = growth::growth(points, error).into_iter();
     let judged = |change: Growth| {
         let moved = change.change.map(|mean| mean.point.abs() > MARGIN)?;
         Some(!(moved && matches!(change.shown, Shown::Grows | Shown::Shrinks)))

@@ -8,8 +8,10 @@ const APPLICATION_ID: i64 = 0x514e_544e;
 /// Step `i` turns layout version `i` into `i + 1`; version 0 is an empty file. A step that was once released is never
 /// changed.
 ///
-/// What is true stands in the JSON. Columns to ask by are generated from it, so that the two cannot disagree.
-const STEPS: [&str; 2] = [
+/// The JSON is the truth. Columns for queries are generated from it and are NULL when it is damaged. No index is built on them: SQLite
+/// cannot delete a row whose indexed value can no longer be computed. `trial_index` has what lists of runs need, so that they
+/// read no trial; `digests` caches what histories need of a run.
+const STEPS: [&str; 3] = [
     "CREATE TABLE runs (id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL) STRICT;
      CREATE TABLE trials (run TEXT NOT NULL REFERENCES runs (id), record TEXT NOT NULL) STRICT;",
     "ALTER TABLE runs ADD COLUMN started TEXT AS (json_extract(run, '$.started'));
@@ -22,6 +24,35 @@ const STEPS: [&str; 2] = [
      CREATE INDEX runs_by_start ON runs (started);
      CREATE UNIQUE INDEX trials_once ON trials (run, point, block);
      CREATE TABLE calibrations (host TEXT NOT NULL, calibration TEXT NOT NULL) STRICT;",
+    "DROP INDEX trials_once;
+     DROP INDEX runs_by_start;
+     ALTER TABLE runs DROP COLUMN started;
+     ALTER TABLE runs DROP COLUMN study;
+     ALTER TABLE runs DROP COLUMN profile;
+     ALTER TABLE runs ADD COLUMN started TEXT AS (CASE WHEN json_valid(run) THEN json_extract(run, '$.started') END);
+     ALTER TABLE runs ADD COLUMN study TEXT AS (CASE WHEN json_valid(run) THEN json_extract(run, '$.plan.study') END);
+     ALTER TABLE runs ADD COLUMN profile TEXT AS (CASE WHEN json_valid(run) THEN json_extract(run, '$.profile') END);
+     ALTER TABLE trials DROP COLUMN point;
+     ALTER TABLE trials DROP COLUMN block;
+     ALTER TABLE trials DROP COLUMN place;
+     ALTER TABLE trials DROP COLUMN failed;
+     ALTER TABLE trials ADD COLUMN point INTEGER AS (CASE WHEN json_valid(record) THEN json_extract(record, '$.point') END);
+     ALTER TABLE trials ADD COLUMN block INTEGER AS (CASE WHEN json_valid(record) THEN json_extract(record, '$.block') END);
+     ALTER TABLE trials ADD COLUMN place INTEGER AS (CASE WHEN json_valid(record) THEN json_extract(record, '$.order') END);
+     ALTER TABLE trials ADD COLUMN failed INTEGER
+         AS (CASE WHEN json_valid(record) THEN json_extract(record, '$.outcome.failed') IS NOT NULL END);
+     CREATE INDEX trials_of_run ON trials (run);
+     CREATE TABLE trial_index (
+         trial INTEGER PRIMARY KEY NOT NULL, run TEXT NOT NULL REFERENCES runs (id),
+         point INTEGER, block INTEGER, place INTEGER, failed INTEGER, bytes INTEGER NOT NULL
+     ) STRICT;
+     INSERT INTO trial_index
+         SELECT rowid, run, point, block, place, failed, octet_length(record) FROM trials;
+     CREATE UNIQUE INDEX trials_once ON trial_index (run, point, block);
+     CREATE TABLE digests (
+         run TEXT PRIMARY KEY NOT NULL REFERENCES runs (id), maker TEXT NOT NULL, trials INTEGER NOT NULL,
+         digest TEXT NOT NULL
+     ) STRICT;",
 ];
 
 /// The layout version that this build writes.
@@ -124,6 +155,33 @@ mod tests {
             })
             .unwrap();
         assert_eq!(trial, [3, 1, 7, 1]);
+    }
+
+    #[test]
+    fn trials_of_an_older_layout_are_indexed_even_if_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quintain.db");
+        let good = r#"{"point": 3, "block": 1, "order": 7, "outcome": {"failed": {}}}"#;
+        let damaged = r#"{"point": 3, "block": 2, "order": 8, "outcome": {"measured": {}}}"#;
+        let mut connection = Connection::open(&path).unwrap();
+        migrate_to(&mut connection, 2).unwrap();
+        connection.execute("INSERT INTO runs VALUES ('a', '{}')", []).unwrap();
+        for record in [good, damaged] {
+            connection.execute("INSERT INTO trials VALUES ('a', ?1)", [record]).unwrap();
+        }
+        drop(connection);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(damaged.len()).position(|text| text == damaged.as_bytes()).unwrap();
+        bytes[at] = b'[';
+        std::fs::write(&path, bytes).unwrap();
+        let mut connection = Connection::open(&path).unwrap();
+        migrate(&mut connection).unwrap();
+        let mut rows = connection.prepare("SELECT trial, point, block, place, failed, bytes FROM trial_index").unwrap();
+        let read =
+            |row: &rusqlite::Row<'_>| (0..6).map(|at| row.get(at)).collect::<rusqlite::Result<Vec<Option<i64>>>>();
+        let rows = rows.query_map([], read).unwrap().map(Result::unwrap).collect::<Vec<_>>();
+        assert_eq!(rows[0], [Some(1), Some(3), Some(1), Some(7), Some(1), Some(good.len() as i64)]);
+        assert_eq!(rows[1], [Some(2), None, None, None, None, Some(damaged.len() as i64)]);
     }
 
     #[test]

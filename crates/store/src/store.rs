@@ -118,6 +118,8 @@ impl Store {
         let mut connection =
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(sqlite)?;
         connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
+        // Takes effect in a new file and when an older one is rewritten. A removal then costs as much as what it removes.
+        connection.pragma_update(None, "auto_vacuum", "incremental").map_err(sqlite)?;
         match layout::migrate(&mut connection).map_err(sqlite)? {
             Layout::Current => {}
             Layout::Newer(found) => {
@@ -201,10 +203,13 @@ impl Store {
     /// [`StoreError::UnknownRun`] and errors of the file.
     pub fn update_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
-        let changed = self.connection.execute("UPDATE runs SET run = ?2 WHERE id = ?1", params![run.id, json]);
+        let transaction = self.write()?;
+        let changed = transaction
+            .execute("DELETE FROM digests WHERE run = ?1", [&run.id])
+            .and_then(|_| transaction.execute("UPDATE runs SET run = ?2 WHERE id = ?1", params![run.id, json]));
         match changed.map_err(|error| self.sqlite(error))? {
             0 => Err(self.unknown(&run.id)?),
-            _ => Ok(()),
+            _ => transaction.commit().map_err(|error| self.sqlite(error)),
         }
     }
 
@@ -215,11 +220,17 @@ impl Store {
     pub fn add_record(&self, run: &str, record: &Record) -> Result<()> {
         let (point, block) = (record.point, record.block);
         let json = to_json(record, || format!("the trial of point {point} in block {block}"))?;
-        match self.connection.execute("INSERT INTO trials (run, record) VALUES (?1, ?2)", params![run, json]) {
+        let transaction = self.write()?;
+        match insert_trial(&transaction, run, &json, &TrialKey::of(record)) {
             Err(error) if is_missing_parent(&error) => Err(self.unknown(run)?),
             Err(error) if is_conflict(&error) => Err(StoreError::TrialExists { run: run.to_owned(), point, block }),
-            result => result.map(drop).map_err(|error| self.sqlite(error)),
+            result => result.and_then(|()| transaction.commit()).map_err(|error| self.sqlite(error)),
         }
+    }
+
+    /// A transaction that has the write lock from its start.
+    fn write(&self) -> Result<Transaction<'_>> {
+        Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).map_err(|error| self.sqlite(error))
     }
 
     /// All runs, the latest first.
@@ -227,32 +238,33 @@ impl Store {
     /// # Errors
     /// Errors of the file.
     pub fn runs(&self) -> Result<Vec<RunSummary>> {
-        let sql = "SELECT id, coalesce(started, ''), coalesce(study, ''), coalesce(profile, ''),
-                          coalesce(json_array_length(runs.run, '$.plan.points'), 0),
-                          count(record), coalesce(sum(failed), 0), runs.run,
-                          octet_length(runs.run) + coalesce(sum(octet_length(record)), 0)
-                   FROM runs LEFT JOIN trials ON trials.run = id
-                   GROUP BY id ORDER BY started DESC, runs.rowid DESC";
+        let sql = "SELECT id, coalesce(started, ''), coalesce(study, ''), coalesce(profile, ''), run,
+                          octet_length(run) + coalesce(bytes, 0), coalesce(trials, 0), coalesce(failed, 0)
+                   FROM runs LEFT JOIN (
+                       SELECT run AS of, count(*) AS trials, sum(failed) AS failed, sum(bytes) AS bytes
+                       FROM trial_index GROUP BY run
+                   ) ON of = id
+                   ORDER BY started DESC, runs.rowid DESC";
         let read = |row: &rusqlite::Row<'_>| {
             let id: String = row.get(0)?;
             // One that a later version has written is listed all the same.
-            let run = serde_json::from_str::<Run>(&row.get::<_, String>(7)?).ok();
+            let run = serde_json::from_str::<Run>(&row.get::<_, String>(4)?).ok();
             let effort = run.as_ref().map(|run| run.plan.estimate());
             let (host, imported) =
                 run.as_ref().map(|run| (run.host.name.clone(), run.imported.clone())).unwrap_or_default();
             Ok(RunSummary {
                 host,
                 imported,
-                bytes: row.get::<_, i64>(8)?.unsigned_abs(),
+                points: run.as_ref().map_or(0, |run| run.plan.points.len() as u32),
+                bytes: row.get::<_, i64>(5)?.unsigned_abs(),
                 state: run.and_then(|run| self.state_of(&run)),
                 planned: effort.map(|effort| [effort.trials_min, effort.trials_max]),
                 id,
                 started: row.get(1)?,
                 study: row.get(2)?,
                 profile: row.get(3)?,
-                points: row.get(4)?,
-                trials: row.get(5)?,
-                failed: row.get(6)?,
+                trials: row.get(6)?,
+                failed: row.get(7)?,
             })
         };
         self.query(sql, [], read)
@@ -326,10 +338,66 @@ impl Store {
         if known.map_err(|error| self.sqlite(error))?.is_none() {
             return Err(self.unknown(run)?);
         }
-        let sql = "SELECT record FROM trials WHERE run = ?1 ORDER BY place, rowid";
-        let rows: Vec<String> = self.query(sql, [run], |row| row.get(0))?;
-        let read = |(index, json): (usize, &String)| self.parse(json, || format!("trial {index} of run `{run}`"));
-        rows.iter().enumerate().map(read).collect()
+        self.read_trials("SELECT trial FROM trial_index WHERE run = ?1 ORDER BY place, trial", run, [run])
+    }
+
+    /// The trials of one design point of a run (its full name), in the order they ran. With [`Store::points`] a run is read that does not fit
+    /// into memory.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] and errors of the file.
+    pub fn records_of(&self, run: &str, point: Option<usize>) -> Result<Vec<Record>> {
+        let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point IS ?2 ORDER BY place, trial";
+        self.read_trials(sql, run, params![run, point.map(|point| point as i64)])
+    }
+
+    /// The design points that a run (its full name) has trials of, in their order; `None` for damaged trials that do not say.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn points(&self, run: &str) -> Result<Vec<Option<usize>>> {
+        let sql = "SELECT DISTINCT point FROM trial_index WHERE run = ?1 ORDER BY point";
+        self.query(sql, [run], |row| Ok(row.get::<_, Option<i64>>(0)?.and_then(|point| usize::try_from(point).ok())))
+    }
+
+    fn read_trials(&self, sql: &str, run: &str, params: impl rusqlite::Params) -> Result<Vec<Record>> {
+        // Sorting the texts themselves would copy all of them.
+        let trials: Vec<i64> = self.query(sql, params, |row| row.get(0))?;
+        let sqlite = |error| self.sqlite(error);
+        let mut statement =
+            self.connection.prepare_cached("SELECT record FROM trials WHERE rowid = ?1").map_err(sqlite)?;
+        let mut records = Vec::with_capacity(trials.len());
+        for (index, trial) in trials.into_iter().enumerate() {
+            let mut rows = statement.query([trial]).map_err(sqlite)?;
+            // Removed since it was listed.
+            let Some(row) = rows.next().map_err(sqlite)? else { continue };
+            let json = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(sqlite)?;
+            records.push(self.parse(json, || format!("trial {index} of run `{run}`"))?);
+        }
+        Ok(records)
+    }
+
+    /// The digest that `maker` has made of a run (its full name) as it is now; `None`: another version of it has, or nobody.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn digest(&self, run: &str, maker: &str) -> Result<Option<String>> {
+        let sql = "SELECT digest FROM digests WHERE run = ?1 AND maker = ?2
+                   AND trials = (SELECT count(*) FROM trial_index WHERE trial_index.run = ?1)";
+        let found = self.connection.query_row(sql, [run, maker], |row| row.get(0)).optional();
+        found.map_err(|error| self.sqlite(error))
+    }
+
+    /// Stores a digest of the first `trials` trials of a run (its full name), so that [`Store::digest`] finds it until the run changes.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn put_digest(&self, run: &str, maker: &str, trials: u64, digest: &str) -> Result<()> {
+        let sql = "INSERT OR REPLACE INTO digests (run, maker, trials, digest) VALUES (?1, ?2, ?3, ?4)";
+        self.connection
+            .execute(sql, params![run, maker, trials as i64, digest])
+            .map(drop)
+            .map_err(|error| self.sqlite(error))
     }
 
     /// The stored names of runs of a study, the first to start first.
@@ -340,8 +408,9 @@ impl Store {
         self.query("SELECT id FROM runs WHERE study = ?1 ORDER BY started, rowid", [study], |row| row.get(0))
     }
 
-    /// Removes runs (their full names) with their trials, all or none, and rewrites the file without them (SQLite's VACUUM). That keeps others waiting for longer
-    /// than they would, so it is left to a later removal while a run goes on in this store.
+    /// Removes runs (their full names) with their trials, all or none, and gives their space back to the disk where that is quick: it costs as much as what was
+    /// removed, or as what is left. A file of an older layout can only be rewritten as a whole, which is left to [`Store::rewrite`] when it is large.
+    /// While a run goes on in this store, the space is kept for its trials.
     ///
     /// # Errors
     /// [`StoreError::UnknownRun`], [`StoreError::Owned`] and errors of the file.
@@ -349,27 +418,63 @@ impl Store {
         // Nobody may begin to work on one of them meanwhile.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
         let before_bytes = self.file_bytes();
-        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
-        let transaction = transaction.map_err(|error| self.sqlite(error))?;
+        let transaction = self.write()?;
         for run in runs {
-            let removed = transaction
-                .execute("DELETE FROM trials WHERE run = ?1", [run])
-                .and_then(|_| transaction.execute("DELETE FROM runs WHERE id = ?1", [run]));
+            let removed = ["digests WHERE run", "trial_index WHERE run", "trials WHERE run", "runs WHERE id"]
+                .into_iter()
+                .try_fold(0, |_, rows| transaction.execute(&format!("DELETE FROM {rows} = ?1"), [run]));
             if removed.map_err(|error| self.sqlite(error))? == 0 {
                 return Err(self.unknown(run)?);
             }
         }
         transaction.commit().map_err(|error| self.sqlite(error))?;
-        let others = self.query("SELECT id FROM runs", [], |row| row.get::<_, String>(0))?;
-        let not_rewritten = match others.iter().find(|run| self.is_owned(run)) {
-            Some(run) => Some(format!("run `{run}` is going on")),
-            // The log is what was rewritten; only when it is written back does the file become shorter. The runs are gone, whatever becomes of that.
-            None => {
-                let vacuum = self.connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);");
-                vacuum.err().map(|error| self.sqlite(error).to_string())
-            }
-        };
+        let not_rewritten = self.give_back(false)?;
         Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
+    }
+
+    /// Rewrites the file without unused space (SQLite's VACUUM), which takes as long as copying it twice.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    pub fn rewrite(&self) -> Result<Freed> {
+        let before_bytes = self.file_bytes();
+        let not_rewritten = self.give_back(true)?;
+        Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
+    }
+
+    /// Gives unused space back to the disk; why not, if it is kept.
+    fn give_back(&self, whole: bool) -> Result<Option<String>> {
+        let runs = self.query("SELECT id FROM runs", [], |row| row.get::<_, String>(0))?;
+        if let Some(run) = runs.iter().find(|run| self.is_owned(run)) {
+            return Ok(Some(format!("run `{run}` is going on")));
+        }
+        let pragma = |name: &str| -> Result<u64> {
+            let found = self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            Ok(found.map_err(|error| self.sqlite(error))?.unsigned_abs())
+        };
+        let (unused, pages) = (pragma("freelist_count")?, pragma("page_count")?);
+        let is_incremental = pragma("auto_vacuum")? == 2;
+        let rest_bytes = pages.saturating_sub(unused).saturating_mul(pragma("page_size")?);
+        let is_quick = if is_incremental { unused * 2 > pages } else { rest_bytes <= REWRITE_MAX };
+        let done = if whole || is_quick {
+            self.connection.execute_batch("VACUUM")
+        } else if is_incremental {
+            // A row for each page that it moves.
+            let pages = |mut statement: rusqlite::Statement<'_>| {
+                let mut pages = statement.query([])?;
+                while pages.next()?.is_some() {}
+                Ok(())
+            };
+            self.connection.prepare("PRAGMA incremental_vacuum").and_then(pages)
+        } else {
+            let rest_mib = rest_bytes >> 20;
+            return Ok(Some(format!(
+                "rewriting its other {rest_mib} MiB takes long, `quintain runs rm --rewrite` does it"
+            )));
+        };
+        // What was rewritten is in the log; only when it is written back does the file become shorter. The runs are gone, whatever becomes of that.
+        let done = done.and_then(|()| self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
+        Ok(done.err().map(|error| self.sqlite(error).to_string()))
     }
 
     /// Size of the file and of its log, bytes.
@@ -389,20 +494,24 @@ impl Store {
         }
         // What is read below is of one moment.
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.sqlite(error))?;
-        let sql =
-            "SELECT CASE WHEN json_extract(run, '$.imported') IS NULL THEN run ELSE json_remove(run, '$.imported') END
+        let sql = "SELECT CASE WHEN json_extract(run, '$.imported') IS NULL THEN run
+                               ELSE json_remove(run, '$.imported') END
                    FROM runs WHERE id = ?1";
         let json = transaction.query_row(sql, [run], |row| row.get::<_, String>(0)).optional();
         let Some(json) = json.map_err(|error| self.sqlite(error))? else { return Err(self.unknown(run)?) };
         let mut writer = run_file::Writer::new(out, quintain)?;
         writer.line(Line::Run(&json))?;
-        let sql = "SELECT record FROM trials WHERE run = ?1 ORDER BY place, rowid";
-        let mut statement = transaction.prepare(sql).map_err(|error| self.sqlite(error))?;
-        let mut rows = statement.query([run]).map_err(|error| self.sqlite(error))?;
-        while let Some(row) = rows.next().map_err(|error| self.sqlite(error))? {
+        let sql = "SELECT trial FROM trial_index WHERE run = ?1 ORDER BY place, trial";
+        let trials: Vec<i64> = self.query(sql, [run], |row| row.get(0))?;
+        let mut statement =
+            transaction.prepare("SELECT record FROM trials WHERE rowid = ?1").map_err(|error| self.sqlite(error))?;
+        for trial in trials {
+            let mut rows = statement.query([trial]).map_err(|error| self.sqlite(error))?;
+            let Some(row) = rows.next().map_err(|error| self.sqlite(error))? else { continue };
             let json = row.get_ref(0).and_then(|value| Ok(value.as_str()?));
             writer.line(Line::Trial(json.map_err(|error| self.sqlite(error))?))?;
         }
+        drop(statement);
         Ok(writer.end()?)
     }
 
@@ -418,12 +527,14 @@ impl Store {
         now: &str,
     ) -> Result<String> {
         let mut check = Check::default();
-        let content =
-            run_file::read(file().map_err(RunFileError::Io)?, |number, line| check.line(number, line).map(drop))?;
+        let mut keys = Vec::new();
+        let content = run_file::read(file().map_err(RunFileError::Io)?, |number, line| {
+            keys.extend(check.line(number, line)?.as_ref().map(TrialKey::of));
+            Ok(())
+        })?;
         let Some(run) = check.run() else { return Err(RunFileError::Incomplete { line: 1 }.into()) };
         let id = name.unwrap_or(&run.id).to_owned();
-        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
-        let transaction = transaction.map_err(|error| self.sqlite(error))?;
+        let transaction = self.write()?;
         let known = transaction.query_row("SELECT 1 FROM runs WHERE id = ?1", [&id], |_| Ok(())).optional();
         if known.map_err(|error| self.sqlite(error))?.is_some() {
             return Err(StoreError::RunExists { path: self.path.clone(), run: id });
@@ -433,15 +544,14 @@ impl Store {
             true => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3))",
             false => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3, '$.id', ?1))",
         };
-        let mut failed = None;
+        let (mut failed, mut keys) = (None, keys.into_iter());
         let again = run_file::read(file().map_err(RunFileError::Io)?, |_, line| {
             let entered = match line {
-                Line::Run(json) => transaction.execute(enter_run, [&id, json, now]),
-                Line::Trial(json) => transaction
-                    .prepare_cached("INSERT INTO trials (run, record) VALUES (?1, ?2)")
-                    .and_then(|mut statement| statement.execute([&id, json])),
+                Line::Run(json) => transaction.execute(enter_run, [&id, json, now]).map(drop),
+                // A file that has grown since it was checked fails its checksum below.
+                Line::Trial(json) => keys.next().map_or(Ok(()), |key| insert_trial(&transaction, &id, json, &key)),
             };
-            entered.map(drop).map_err(|error| {
+            entered.map_err(|error| {
                 failed = Some(self.sqlite(error));
                 RunFileError::Io(io::ErrorKind::Other.into())
             })
@@ -520,6 +630,34 @@ impl Store {
             source,
         })
     }
+}
+
+/// Largest rest of a store of an older layout that a removal rewrites in the foreground, bytes: a few seconds.
+const REWRITE_MAX: u64 = 512 << 20;
+
+/// What the index of trials says of one.
+struct TrialKey {
+    point: i64,
+    block: u32,
+    order: u32,
+    failed: bool,
+}
+
+impl TrialKey {
+    fn of(record: &Record) -> Self {
+        let failed = record.measurement().is_none();
+        Self { point: record.point as i64, block: record.block, order: record.order, failed }
+    }
+}
+
+fn insert_trial(transaction: &Transaction<'_>, run: &str, json: &str, key: &TrialKey) -> rusqlite::Result<()> {
+    transaction.prepare_cached("INSERT INTO trials (run, record) VALUES (?1, ?2)")?.execute([run, json])?;
+    let trial = transaction.last_insert_rowid();
+    let bytes = json.len() as i64;
+    transaction
+        .prepare_cached("INSERT INTO trial_index VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
+        .execute(params![trial, run, key.point, key.block, key.order, key.failed, bytes])
+        .map(drop)
 }
 
 /// A file as an SQLite URI with a parameter (sqlite.org/uri.html).

@@ -324,6 +324,59 @@ fn damage_in_the_middle_is_an_error_and_no_panic() {
     assert!(matches!(found, Err(StoreError::Damaged { .. })), "{found:?}");
 }
 
+/// A trial whose JSON lost a byte, and a run whose JSON did.
+#[test]
+fn damaged_json_hides_no_other_run() {
+    let place = place();
+    let (store, run, records) = filled(&place.path);
+    let other = named("other", "2026-11-22T00:00:00Z");
+    store.begin_run(&other).unwrap();
+    store.add_record("other", &records[0]).unwrap();
+    store.begin_run(&named("third", "2026-11-23T00:00:00Z")).unwrap();
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    let damage = "UPDATE trials SET record = substr(record, 2) WHERE place = 3;
+                  UPDATE runs SET run = substr(run, 2) WHERE id = 'third'";
+    connection.execute_batch(damage).unwrap();
+
+    let listed = store.runs().unwrap();
+    let found = |id: &str| listed.iter().find(|listed| listed.id == id).unwrap().clone();
+    assert_eq!((found(&run.id).trials, found(&run.id).failed, found("other").trials), (12, 1, 1));
+    assert_eq!((found("third").started.as_str(), found("third").state), ("", None));
+    assert_eq!(store.runs_of("volley").unwrap(), [run.id.as_str(), "other"]);
+    assert_eq!(store.records("other").unwrap(), records[..1]);
+    let text = error(store.records(&run.id), &place.path);
+    assert!(text.starts_with(&format!("cannot read trial 3 of run `{}` in `FILE`", run.id)), "{text}");
+    store.remove(&["third".to_owned()]).unwrap();
+    store.remove(std::slice::from_ref(&run.id)).unwrap();
+    assert_eq!(store.runs().unwrap().iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["other"]);
+}
+
+#[test]
+fn a_digest_is_of_one_maker_and_of_the_trials_that_there_are() {
+    let place = place();
+    let (store, run, records) = filled(&place.path);
+    let found = |maker: &str| store.digest(&run.id, maker).unwrap();
+    assert_eq!(found("1"), None);
+    store.put_digest(&run.id, "1", records.len() as u64, "{}").unwrap();
+    assert_eq!((found("1").as_deref(), found("2")), (Some("{}"), None));
+    store.add_record(&run.id, &Record { block: 100, ..records[0].clone() }).unwrap();
+    assert_eq!(found("1"), None, "a run that was resumed");
+    store.put_digest(&run.id, "1", records.len() as u64 + 1, "{}").unwrap();
+    store.update_run(&run).unwrap();
+    assert_eq!(found("1"), None, "a run that was changed");
+}
+
+#[test]
+fn the_trials_of_each_point_are_those_of_the_run() {
+    let place = place();
+    let (store, run, records) = filled(&place.path);
+    let points = store.points(&run.id).unwrap();
+    assert!(points.windows(2).all(|two| two[0] < two[1]), "{points:?}");
+    let mut read = points.iter().flat_map(|point| store.records_of(&run.id, *point).unwrap()).collect::<Vec<_>>();
+    read.sort_by_key(|record| record.order);
+    assert_eq!(read, records);
+}
+
 /// As quintains wrote runs that called a proxy a middle.
 #[test]
 fn a_run_in_the_words_of_before_reads() {

@@ -12,7 +12,8 @@ fn example() -> History {
         (run.id, run.started, run.commit) =
             (id.to_owned(), format!("2026-11-{day}T09:00:00Z"), Some(commit.to_owned()));
         edit(&mut run, &mut records);
-        analysis::history::entry(&run, &records, "latency_mean")
+        let digest = analysis::history::Digest::new(&analysis::analyze(&run, &records));
+        analysis::history::entry(&run, digest, "latency_mean")
     };
     let entries = vec![
         run("volley-a", 18, "aaaaaaaaaaaa", |_, _| ()),
