@@ -6,7 +6,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
-use crate::call::{Hop, Side};
+use crate::call::{Caller, Hop, Side};
 use crate::calls::Calls;
 use crate::config::{Config, Draft, Protocol, ProtocolKind, Providing, fits};
 use crate::dial::Dial;
@@ -147,6 +147,15 @@ fn check_known(
             "`allow` is empty: no connections to learned endpoints; `allow = [\"host:*\"]` permits them".to_owned(),
         );
     }
+    if config.tls.peers.is_none() {
+        for providing in config.providing.iter().filter(|of| of.adapters.is_some()) {
+            warnings.push(format!(
+                "`adapters` of `{}` has no proof of identity: any client that reaches it can have another party \
+                 blamed; `[tls.peers]` requires certificates",
+                providing.endpoint
+            ));
+        }
+    }
     for consuming in config.consuming.iter().filter(|of| of.labels.is_empty() && of.peer.is_some()) {
         warnings.push(format!(
             "no party vouches for `{}`, so `unknown` is blamed for it; name its adapter with `labels = [...]`",
@@ -222,6 +231,8 @@ fn start_with(
         connect: config.limits.connect,
         configured: configured(config),
         allow: config.allow.clone(),
+        admin: OnceLock::new(),
+        own: Arc::default(),
     };
     let app = Arc::new(App {
         watch: Watch::new(config, checked.services, store, reports, metrics),
@@ -301,6 +312,18 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
     let mut addresses = BTreeMap::new();
     let protocol = |service: &str| config.protocols.iter().find(|of| of.service == service);
     let told = |what: String| move |error| StartError::System { what, error };
+    // First, so that no other listener leads to the admin port before it is known.
+    for (name, at, purpose) in
+        [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
+    {
+        if let Some(at) = at {
+            let bound = open(app, at, purpose).await.map_err(told(format!("cannot listen for `{name}` at `{at}`")))?;
+            if name == "admin" {
+                let _ = app.dial.admin.set(bound);
+            }
+            addresses.insert(name.to_owned(), bound);
+        }
+    }
     for consuming in &config.consuming {
         let (Some(parsed), Some(of)) = (Endpoint::parse(&consuming.endpoint), protocol(&consuming.service)) else {
             continue;
@@ -318,14 +341,6 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
             let what = format!("{name} {}", providing.endpoint);
             let at = open(app, at, purpose).await.map_err(told(format!("cannot listen for `{what}` at `{at}`")))?;
             addresses.insert(what, at);
-        }
-    }
-    for (name, at, purpose) in
-        [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
-    {
-        if let Some(at) = at {
-            let bound = open(app, at, purpose).await.map_err(told(format!("cannot listen for `{name}` at `{at}`")))?;
-            addresses.insert(name.to_owned(), bound);
         }
     }
     Ok(addresses)
@@ -349,11 +364,17 @@ fn purpose(providing: &Providing, of: &Protocol, peers: bool) -> ListenerKind {
             endpoint: providing.endpoint.as_str().into(),
             forward,
             is_tls: false,
-            identity: None,
+            caller: Caller::Nobody,
         });
     }
     let authority = endpoint.map(|endpoint| endpoint.authority()).unwrap_or_default();
-    ListenerKind::Http(Target::Fixed { side, scheme, authority, forward: providing.forward.clone(), identity: None })
+    ListenerKind::Http(Target::Fixed {
+        side,
+        scheme,
+        authority,
+        forward: providing.forward.clone(),
+        caller: Caller::Nobody,
+    })
 }
 
 impl Running {

@@ -58,9 +58,11 @@ impl App {
         if failed.load(std::sync::atomic::Ordering::Relaxed).is_power_of_two()
             || failed.load(std::sync::atomic::Ordering::Relaxed) == 0
         {
-            self.watch
-                .reports
-                .note(format!("Cannot reach the adapter at {peer}: {error}. Its service is called without metadata"));
+            let what = match error.kind() {
+                io::ErrorKind::TimedOut => format!("The adapter at {peer} did not answer in time"),
+                _ => format!("Cannot reach the adapter at {peer}: {error}"),
+            };
+            self.watch.reports.note(format!("{what}. Its service is called without metadata"));
         }
         count(failed);
         if error.kind() == io::ErrorKind::TimedOut {
@@ -71,8 +73,8 @@ impl App {
         }
     }
 
-    /// No answer came in time. `peer`: the adapter that was asked. It may be the service behind it that is slow; the next calls ask that alone,
-    /// which does no harm then either.
+    /// Notes that no answer came in time. `peer`: the adapter that was called, which answers in time itself if its
+    /// service is slow.
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {

@@ -1,5 +1,6 @@
 //! One call on its way through: what the monitor is told of it, what goes beside its messages, what it cost.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +27,18 @@ pub(crate) enum Side {
     },
 }
 
+/// The adapter at the other end of a connection to this one's server side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// Nobody, on the client side.
+    #[default]
+    Nobody,
+    /// The owner of a certificate, by its first DNS name.
+    Certified(String),
+    /// Whoever connected from this address.
+    Unproved(SocketAddr),
+}
+
 /// A way through the adapter: who calls, what is called, where that is.
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
@@ -36,8 +49,7 @@ pub(crate) struct Hop {
     pub(crate) forward: String,
     /// Over TLS.
     pub(crate) is_tls: bool,
-    /// Who the caller is, by its certificate.
-    pub(crate) identity: Option<String>,
+    pub(crate) caller: Caller,
 }
 
 impl Hop {
@@ -162,12 +174,27 @@ impl<'a> InFlightCall<'a> {
     fn metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
         let known = known(&self.hop.endpoint, &self.service.name, "");
         let metadata = metadata::decode_request(block, known).ok();
-        // Whoever has a certificate speaks for the name in it and for no other.
-        let own = metadata.filter(|metadata| self.hop.identity.as_ref().is_none_or(|name| *name == metadata.sender));
-        if own.is_none() {
+        let believed = metadata.filter(|metadata| self.is_believed(metadata)).map(|metadata| match &self.hop.caller {
+            Caller::Certified(name) => bound(metadata, name),
+            Caller::Nobody | Caller::Unproved(_) => metadata,
+        });
+        if believed.is_none() {
             count(&self.app.watch.metrics.metadata_refused);
         }
-        own
+        believed
+    }
+
+    /// Whether a caller may be the sender that its metadata names, and all labels are valid.
+    fn is_believed(&self, metadata: &RequestMetadata) -> bool {
+        let sender = &metadata.sender;
+        let may_be = match &self.hop.caller {
+            Caller::Certified(name) => name == sender,
+            // The adapter of a party that calls itself comes from one of its own sockets.
+            Caller::Unproved(from) if *sender == self.app.watch.label => self.app.dial.is_own(from),
+            Caller::Nobody | Caller::Unproved(_) => sender != metadata::UNKNOWN && metadata::is_label(sender),
+        };
+        let entries = metadata.entries.iter().flat_map(|entry| &entry.labels);
+        may_be && metadata.invoked.iter().chain(entries).all(|label| metadata::is_label(label))
     }
 
     /// Whether the reply has to be read: a clause speaks of it.
@@ -187,8 +214,14 @@ impl<'a> InFlightCall<'a> {
                 // Nothing beside the reply of an adapter says that it introduces nothing.
                 let metadata = self.sent.is_some().then(|| block.unwrap_or_default()).and_then(|block| {
                     self.metadata_bytes += block.len();
-                    let decoded = metadata::decode_reply(block, known);
-                    decoded.map_err(|_| count(&watch.metrics.metadata_refused)).ok()
+                    let decoded = metadata::decode_reply(block, known).ok().filter(|metadata| {
+                        let labels = metadata.entries.iter().flat_map(|entry| &entry.labels);
+                        labels.into_iter().all(|label| metadata::is_label(label))
+                    });
+                    if decoded.is_none() {
+                        count(&watch.metrics.metadata_refused);
+                    }
+                    decoded
                 });
                 let event = Event::ReplyReceived(call, &ticket, reply.outcome(), metadata.as_ref());
                 let step = watch.step(event, self.number, reply.may_be_undecided);
@@ -273,4 +306,14 @@ impl<'a> InFlightCall<'a> {
             verdict: self.verdict,
         });
     }
+}
+
+/// What is left of metadata if its sender vouches for nobody but itself: `name`, which its certificate proves.
+fn bound(mut metadata: RequestMetadata, name: &str) -> RequestMetadata {
+    metadata.invoked.retain(|label| label == name);
+    // Without labels, the sender has forgotten who vouched.
+    for entry in metadata.entries.iter_mut().filter(|entry| !entry.labels.is_empty()) {
+        entry.labels = vec![name.to_owned()];
+    }
+    metadata
 }

@@ -183,6 +183,15 @@ pub struct Limits {
     pub drain: Duration,
 }
 
+impl Limits {
+    /// How long an answer may take. Another adapter has the same limit for its service, and its word that the service
+    /// is late needs time to arrive.
+    pub(crate) fn answer(&self, from_adapter: bool) -> Duration {
+        let grace = (self.request / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
+        if from_adapter { self.request + grace } else { self.request }
+    }
+}
+
 /// A certificate with its key, PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {

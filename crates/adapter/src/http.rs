@@ -21,13 +21,13 @@ use tokio::time::timeout;
 use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::app::App;
 use crate::body::{Body, Read};
-use crate::call::{Decision, Hop, InFlightCall, Side};
+use crate::call::{Caller, Decision, Hop, InFlightCall, Side};
 use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
-use crate::pool::{Conn, META};
+use crate::pool::{Conn, MADE_HERE, META};
 use crate::read::{HttpReply, HttpRequest, Op, RequestKind, Service};
 use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
@@ -36,7 +36,7 @@ use crate::stream::Stream;
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// To one authority, which the listener stands for.
-    Fixed { side: Side, scheme: Scheme, authority: String, forward: String, identity: Option<String> },
+    Fixed { side: Side, scheme: Scheme, authority: String, forward: String, caller: Caller },
     /// Wherever they say: a forward proxy.
     Any,
 }
@@ -123,17 +123,25 @@ async fn answer(app: &Arc<App>, target: &Target, kept: &Keeping, request: Reques
         let text = "this is a forward proxy: expected an absolute URL, `GET http://host/path`\n";
         return plain(StatusCode::BAD_REQUEST, text);
     };
+    // The other adapter must not take a response of this one for the service's.
+    let is_from_adapter = going.hop.side == Side::Server { peers: true } && request.headers().contains_key(META);
     match pass(app, &going, kept, request).await {
         Ok(response) => response,
-        Err(failed) => failed.response(),
+        Err(failed) => {
+            let mut response = failed.response();
+            if is_from_adapter {
+                response.headers_mut().insert(META, HeaderValue::from_static(MADE_HERE));
+            }
+            response
+        }
     }
 }
 
 fn going(app: &App, target: &Target, request: &Request<Incoming>) -> Option<Going> {
     let path = request.uri().path();
-    let (side, scheme, authority, forward, identity) = match target {
-        Target::Fixed { side, scheme, authority, forward, identity, .. } => {
-            (side.clone(), *scheme, authority.clone(), forward.clone(), identity.clone())
+    let (side, scheme, authority, forward, caller) = match target {
+        Target::Fixed { side, scheme, authority, forward, caller, .. } => {
+            (side.clone(), *scheme, authority.clone(), forward.clone(), caller.clone())
         }
         Target::Any => {
             let uri = request.uri();
@@ -141,14 +149,14 @@ fn going(app: &App, target: &Target, request: &Request<Incoming>) -> Option<Goin
                 return None;
             }
             let authority = format!("{}:{}", uri.host()?, uri.port_u16().unwrap_or(80));
-            (Side::Client, Scheme::Http, authority.clone(), authority, None)
+            (Side::Client, Scheme::Http, authority.clone(), authority, Caller::Nobody)
         }
     };
     let found = app.watch.routes.find(scheme, &authority, path);
     let is_listed = found.is_some();
     let (endpoint, behind) = found.unwrap_or_else(|| (authority.as_str().into(), path));
     let behind = if behind.is_empty() { "/".to_owned() } else { behind.to_owned() };
-    let hop = Hop { side, endpoint, forward, is_tls: scheme == Scheme::Https, identity };
+    let hop = Hop { side, endpoint, forward, is_tls: scheme == Scheme::Https, caller };
     Some(Going { hop, authority, behind, is_listed })
 }
 
@@ -414,7 +422,7 @@ async fn send(
     let mut request = Request::from_parts(origin_form(going, parts), body);
     loop {
         let is_adapter = held.whom == Whom::Peer;
-        let answered = timeout(app.limits.request, held.conn.sender.try_send_request(request)).await;
+        let answered = timeout(app.limits.answer(is_adapter), held.conn.sender.try_send_request(request)).await;
         match answered {
             Ok(Ok(response)) => {
                 *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
@@ -569,6 +577,12 @@ async fn checked(
     }
     let (mut parts, incoming) = response.into_parts();
     drop_hop_fields(&mut parts.headers, false);
+    if is_adapter && parts.headers.get(&META).is_some_and(|meta| meta == MADE_HERE) {
+        parts.headers.remove(&META);
+        passing.skipped(Skip::Peer);
+        passing.end(0);
+        return Ok(Response::from_parts(parts, Body::streaming(incoming)));
+    }
     let block = block_of(&mut parts.headers).filter(|_| is_adapter);
     let reads = passing.reads_reply() || passing.is_enhanced();
     let reads_body = passing.reads_reply();

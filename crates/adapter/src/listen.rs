@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use crate::app::App;
-use crate::call::{Hop, Side};
+use crate::call::{Caller, Hop, Side};
 use crate::config::ProtocolKind;
 use crate::dial::GREETING;
 use crate::endpoint::{Endpoint, Scheme};
@@ -80,8 +80,8 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
     stream.set_nodelay(true)?;
     match purpose {
         ListenerKind::Thrift(hop) if hop.side == (Side::Server { peers: true }) => {
-            let (stream, identity) = peer(app, stream).await?;
-            let hop = Hop { identity, ..hop };
+            let (stream, caller) = peer(app, stream).await?;
+            let hop = Hop { caller, ..hop };
             let (stream, greeted) = greeted(app, stream).await?;
             crate::thrift::serve(app, stream, &hop, greeted).await
         }
@@ -93,8 +93,8 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
             forward,
             ..
         }) => {
-            let (stream, identity) = peer(app, stream).await?;
-            http::serve(app, stream, Target::Fixed { side, scheme, authority, forward, identity }).await
+            let (stream, caller) = peer(app, stream).await?;
+            http::serve(app, stream, Target::Fixed { side, scheme, authority, forward, caller }).await
         }
         ListenerKind::Http(target) => {
             let is_tls = matches!(&target, Target::Fixed { scheme: Scheme::Https, .. });
@@ -110,8 +110,11 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
 }
 
 /// A connection of another adapter, and who that is where adapters have certificates.
-async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Option<String>)> {
-    let Some(acceptor) = &app.dial.tls.peers else { return Ok((Stream::new(stream), None)) };
+async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
+    let Some(acceptor) = &app.dial.tls.peers else {
+        let from = stream.peer_addr()?;
+        return Ok((Stream::new(stream), Caller::Unproved(from)));
+    };
     let shaken = app.shaken(acceptor.accept(stream)).await;
     let refuse = |text: &str| {
         count(&app.watch.metrics.metadata_refused);
@@ -121,7 +124,7 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Option<String
     let certificate = tls.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let identity = certificate.and_then(crate::tls::identity);
     let identity = identity.ok_or_else(|| refuse("a peer whose certificate has no name"))?;
-    Ok((Stream::new(tls), Some(identity)))
+    Ok((Stream::new(tls), Caller::Certified(identity)))
 }
 
 /// Whether a connection begins with the greeting of adapters, which is answered.
@@ -239,14 +242,14 @@ pub(crate) async fn listener_for(
             endpoint: endpoint.into(),
             forward: authority,
             is_tls,
-            identity: None,
+            caller: Caller::Nobody,
         }),
         _ => ListenerKind::Http(Target::Fixed {
             side: Side::Client,
             scheme: parsed.scheme,
             forward: authority.clone(),
             authority,
-            identity: None,
+            caller: Caller::Nobody,
         }),
     };
     tokio::spawn(accept(app.clone(), listener, purpose));

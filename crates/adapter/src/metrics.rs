@@ -28,6 +28,8 @@ pub(crate) enum Skip {
     Encrypted,
     /// The adapter itself failed.
     Failed,
+    /// The other adapter answered instead of its service.
+    Peer,
 }
 
 impl Skip {
@@ -41,12 +43,13 @@ impl Skip {
             "skipped:sample",
             "skipped:encrypted",
             "skipped:failed",
+            "skipped:peer",
         ][self as usize]
     }
 }
 
-const SKIPS: [Skip; 7] =
-    [Skip::Unlisted, Skip::Size, Skip::Slow, Skip::Unreadable, Skip::Sample, Skip::Encrypted, Skip::Failed];
+const SKIPS: [Skip; 8] =
+    [Skip::Unlisted, Skip::Size, Skip::Slow, Skip::Unreadable, Skip::Sample, Skip::Encrypted, Skip::Failed, Skip::Peer];
 
 /// Upper bounds of the histogram of own time, microseconds.
 const BOUNDS_US: [u64; 16] = [2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 250, 500, 1_000, 10_000, 100_000];

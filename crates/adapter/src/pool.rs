@@ -24,6 +24,9 @@ pub(crate) const META: HeaderName = HeaderName::from_static("whip");
 /// What [`META`] says in the first request of a connection between adapters, `OPTIONS *`, and in its answer: no metadata is this.
 pub(crate) const GREETING: &str = "whip-1";
 
+/// What [`META`] says in a response that an adapter made itself instead of its service: no metadata is this.
+pub(crate) const MADE_HERE: &str = "whip-made-here";
+
 /// A connection to a server.
 #[derive(Debug)]
 pub(crate) struct Conn {

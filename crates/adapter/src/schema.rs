@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use contract::{Field, Finding, Schema, Signature, Type};
 use wire::mistake::{Mistake, Mistakes};
+use wire::rest::Template;
 use wire::{soap, thrift};
 
 /// An IDL file or a WSDL.
@@ -133,12 +134,31 @@ pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Resul
         // What the others would have said nobody knows.
         false => contract::check_partly(&text, &schema),
     };
+    findings.extend(paths(&text, &loaded.checked));
     if !findings.is_empty() {
         loaded.checked.contract = None;
         loaded.checked.findings.extend(findings);
         loaded.checked.findings.sort_by_key(|finding| finding.span.start);
     }
     Ok(loaded)
+}
+
+/// Paths of operations over HTTP that are not templates.
+fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
+    let operations = checked.file.services.iter().flat_map(|service| &service.operations);
+    let paths = operations.filter(|operation| operation.method.is_some()).map(|operation| &operation.name);
+    let is_known = |path: &contract::syntax::Name| {
+        let known = |finding: &Finding| finding.rule == "path" && finding.span == path.span.range();
+        checked.findings.iter().any(known)
+    };
+    let mistakes = paths.filter(|path| !is_known(path)).flat_map(|path| {
+        let mistakes = Template::parse(&path.text).err().unwrap_or_default();
+        mistakes.into_iter().map(|mistake| {
+            let message = format!("`{}` is not a path: {}", path.text.escape_debug(), mistake.what);
+            Finding::mistake(text, path.span, "path", message)
+        })
+    });
+    mistakes.collect()
 }
 
 /// The types of a file; of one service alone, under another name, where that is asked.
@@ -263,5 +283,34 @@ fn soap_type(wsdl: &soap::Wsdl, ty: soap::Type, types: &mut BTreeMap<String, Vec
             }
             Type::Named(complex.name.clone())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_refuses_paths_that_no_adapter_could_match() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.contract");
+        for (operation, message) in [
+            ("GET \"users\"", "a path must start with `/`"),
+            ("GET \"/a?b=1\"", "must not contain `?`"),
+            ("GET \"http://x/y\"", "a path must start with `/`"),
+            ("GET \"/x/{a}/{a}\"", "duplicate name `a`"),
+            ("GET \"/x/{a}{b}\"", "a second name in one segment"),
+            ("GET \"/x/{a\"", "unbalanced braces"),
+            ("get \"/low\"", "method `get` is not in upper case"),
+        ] {
+            std::fs::write(&path, format!("contract 1\nservice Any {{ {operation}(); }}\n")).unwrap();
+            let checked = check_contract(&path, &[]).unwrap().checked;
+            let mistakes = checked.findings.iter().filter(|finding| finding.severity == contract::Severity::Mistake);
+            let mistakes = mistakes.map(|finding| finding.message.as_str()).collect::<Vec<_>>();
+            assert!(mistakes.len() == 1 && mistakes[0].contains(message), "{operation}: {mistakes:?}");
+            assert!(checked.contract.is_none(), "{operation}");
+        }
+        std::fs::write(&path, "contract 1\nservice Any { GET \"/x/{a}/b{c}\"(a); }\n").unwrap();
+        assert!(check_contract(&path, &[]).unwrap().checked.contract.is_some());
     }
 }

@@ -1,9 +1,11 @@
 //! Byte streams whatever they are made of, with a count of what passed.
 
+use std::collections::HashSet;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,11 +23,39 @@ pub(crate) struct Stream {
     bytes: Arc<AtomicU64>,
     /// What was read to see what it is, and is still to be read.
     again: Bytes,
+    /// Its entry among the sockets of the adapter itself, if it has one.
+    _own: Option<OwnSocket>,
+}
+
+/// Local addresses of connections that this adapter made to other adapters.
+pub(crate) type OwnSockets = Arc<Mutex<HashSet<SocketAddr>>>;
+
+/// One of them, for as long as its connection is open.
+pub(crate) struct OwnSocket {
+    address: SocketAddr,
+    all: OwnSockets,
+}
+
+impl OwnSocket {
+    pub(crate) fn new(address: SocketAddr, all: &OwnSockets) -> Self {
+        all.lock().unwrap_or_else(PoisonError::into_inner).insert(address);
+        Self { address, all: all.clone() }
+    }
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.address);
+    }
 }
 
 impl Stream {
     pub(crate) fn new(inner: impl Duplex + 'static) -> Self {
-        Self { inner: Box::new(inner), bytes: Arc::default(), again: Bytes::new() }
+        Self { inner: Box::new(inner), bytes: Arc::default(), again: Bytes::new(), _own: None }
+    }
+
+    pub(crate) fn of_own_socket(inner: impl Duplex + 'static, own: OwnSocket) -> Self {
+        Self { _own: Some(own), ..Self::new(inner) }
     }
 
     /// The count, to be read while the stream is elsewhere.

@@ -195,7 +195,7 @@ async fn calls(
                     passing.end(extra(&count_up, &mut seen, messages, up.is_adapter));
                     continue;
                 }
-                let got = timeout(app.limits.request, up.next()).await;
+                let got = timeout(app.limits.answer(up.is_adapter), up.next()).await;
                 passing.resume();
                 let got = match got {
                     Ok(got) => got?,
@@ -281,7 +281,7 @@ fn late(app: &App, hop: &Hop, up: &Messages) {
 
 /// A reply to what was not looked at.
 async fn unchecked_reply(app: &App, hop: &Hop, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
-    match timeout(app.limits.request, up.next()).await {
+    match timeout(app.limits.answer(up.is_adapter), up.next()).await {
         Ok(Ok(Received::Message { bytes, .. })) => down.send(None, &bytes).await.map(drop),
         Ok(Ok(Received::Large { length })) => up.pass(down, length).await,
         Ok(Ok(Received::End)) => Err(io::ErrorKind::UnexpectedEof.into()),

@@ -42,6 +42,14 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: Option<Known<'_>>,
     for (clause, number) in operations.flat_map(Operation::clauses_mut).zip(0..) {
         clause.number = number;
     }
+    let identifies =
+        services.iter().flat_map(|service| &service.operations).flat_map(|operation| &operation.identifies);
+    let with_index = identifies.filter(|identify| identify.index.is_some()).map(|identify| identify.service.at);
+    for at in with_index.collect::<Vec<_>>() {
+        if let Some(service) = services.get_mut(usize::from(at)) {
+            service.has_introduced_members = true;
+        }
+    }
     let hash = rapidhash::v3::rapidhash_v3(crate::print::file(file).as_bytes());
     let schemas = file.schemas.iter().map(|schema| schema.text.clone()).collect();
     Contract { services, schemas, hash, generation: 0 }
@@ -85,7 +93,7 @@ impl Whole<'_> {
             let shape = signature::shape(operation, known, self.known, found);
             operations.push(self.operation(&service.name.text, name, operation, &shape, found));
         }
-        Service { name: service.name.text.clone(), operations }
+        Service { name: service.name.text.clone(), operations, has_introduced_members: false }
     }
 
     fn operation(

@@ -26,6 +26,8 @@ pub struct OperationId {
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) operations: Vec<Operation>,
+    /// Whether a message introduces it with an index, which then says who vouches for which member.
+    pub(crate) has_introduced_members: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -92,6 +94,11 @@ impl Contract {
     /// The name of a service.
     pub fn service_name(&self, service: ServiceId) -> &str {
         &self.services[usize::from(service.at)].name
+    }
+
+    /// Whether a message introduces members of a service, each with its index.
+    pub(crate) fn has_introduced_members(&self, service: ServiceId) -> bool {
+        self.services[usize::from(service.at)].has_introduced_members
     }
 
     /// Every service, in the order of the text.

@@ -64,9 +64,10 @@ impl Lint<'_> {
             }
             if let Some(clause) = index.filter(|_| !indexed.contains(name.as_str())) {
                 let message = format!(
-                    "no message introduces a `{name}` with an index, so every member is vouched for by its caller"
+                    "no message introduces a `{name}` with an index, so its callers vouch for every member, unless a \
+                     configuration does"
                 );
-                self.note(
+                self.warn(
                     "index-nobody-identifies",
                     clause.span,
                     message,

@@ -78,6 +78,14 @@ pub struct Known<'a> {
     pub sender: &'a str,
 }
 
+/// Longest label, bytes.
+pub const LABEL_MAX_BYTES: usize = 255;
+
+/// Whether a text may be the label of a party, or [`UNKNOWN`].
+pub fn is_label(text: &str) -> bool {
+    (1..=LABEL_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
 /// What is wrong with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {

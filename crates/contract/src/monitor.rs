@@ -147,7 +147,7 @@ pub struct Monitor<S> {
     numbers: HashMap<Arc<str>, NameId>,
     own: NameId,
     endpoints: HashMap<NameId, Vec<Promise>>,
-    /// Who vouches for the default member by the configuration, by endpoint and service.
+    /// Labels that the configuration gives, by endpoint and service.
     configured: HashMap<(NameId, NameId), Vec<NameId>>,
     scratch: Scratch,
     counts: Counts,

@@ -455,3 +455,32 @@ fn forgotten_labels_do_not_reach_the_peer() {
     assert_eq!(seen.request.unwrap().invoked, Vec::<String>::new());
     assert_eq!(world.adapters.get_mut("t").unwrap().vouched("till:1", till, Some("0"), 0).unwrap(), ["shop"]);
 }
+
+#[test]
+fn configured_labels_cover_members_that_no_message_introduces() {
+    const MEMBERS: &str =
+        "contract 1\nservice Shop { order(user: text) -> int { index user  ensures right: result == 1 } }\n";
+    let mut world = World::of_text(MEMBERS);
+    world.adapter("client", "client");
+    world.configure("client", "shop:1", "Shop", &["shop"], None);
+    let reports = world.call(&ask("client", "shop:1", "order", json!(["ann"]), json!(2))).reports;
+    assert_eq!(reports.len(), 1);
+    assert_eq!(reports[0].blamed, ["shop"], "the shop's wrong amount is not its caller's");
+}
+
+#[test]
+fn a_member_that_messages_could_introduce_is_its_callers_until_one_does() {
+    const MEMBERS: &str = "contract 1\nservice Shop {\n open(user: text) -> text { reply identifies Shop at receiver index result }\n \
+        order(user: text) -> int { index user  ensures right: result == 1 }\n}\n";
+    let mut world = World::of_text(MEMBERS);
+    world.adapter("client", "client");
+    world.configure("client", "shop:1", "Shop", &["shop"], None);
+    let mut blamed = |user: &str| {
+        let reports = world.call(&ask("client", "shop:1", "order", json!([user]), json!(2))).reports;
+        reports.into_iter().flat_map(|report| report.blamed).collect::<Vec<_>>()
+    };
+    assert_eq!(blamed("guessed"), ["client"]);
+    world.call(&ask("client", "shop:1", "open", json!(["ann"]), json!("introduced")));
+    let reports = world.call(&ask("client", "shop:1", "order", json!(["introduced"]), json!(2))).reports;
+    assert_eq!(reports[0].blamed, ["shop"]);
+}

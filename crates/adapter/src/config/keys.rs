@@ -38,8 +38,9 @@ const ENDPOINT: Kind =
 const PATTERN: Kind = Form("`host:port`, `*.example.com:443` or `10.0.0.0/8:*`", |text| Pattern::parse(text).is_some());
 const IP: Kind = Form("an IP address", |text| text.parse::<IpAddr>().is_ok());
 const LABEL: Kind = Form("a label of 1 to 255 bytes other than `unknown`", |text| {
-    (1..=255).contains(&text.len()) && text != contract::metadata::UNKNOWN
+    contract::metadata::is_label(text) && text != contract::metadata::UNKNOWN
 });
+const VOUCHING: Kind = Form("a label of 1 to 255 bytes", contract::metadata::is_label);
 const FORMAT: Kind = Word("format", || words(FORMATS));
 const SIDE: Kind = Word("side", || words(SIDES));
 const TIME: Kind = LongDuration(1_000_000, 365 * 86_400_000_000_000);
@@ -136,7 +137,7 @@ static CONSUMING: Keys = Keys {
         key("endpoint", ENDPOINT, "\"adder:8001\"", Mistake, "the endpoint as the party knows it"),
         key("listen", ADDRESS, "\"127.0.0.1:9001\"", Means("any port"), "where the party is to connect instead"),
         key("peer", ADDRESS, "\"adder:38001\"", NONE, "where the adapter of that service takes other adapters"),
-        key("labels", List(&Text), "[\"adder\"]", Means("`unknown`"), "adapters that vouch for it and are blamed"),
+        key("labels", List(&VOUCHING), "[\"adder\"]", Means("`unknown`"), "adapters that vouch for it and are blamed"),
     ],
 };
 

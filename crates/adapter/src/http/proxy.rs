@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::body::Body;
-use crate::call::{Hop, Side};
+use crate::call::{Caller, Hop, Side};
 use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::endpoint::{Endpoint, Scheme};
@@ -73,6 +73,9 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     } else {
         match app.dial.connect(&endpoint, Whom::Plain).await {
             Ok(stream) => Some(stream),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return told(StatusCode::FORBIDDEN, format!("{error}\n"));
+            }
             Err(error) => return told(StatusCode::BAD_GATEWAY, format!("cannot reach `{endpoint}`: {error}\n")),
         }
     };
@@ -93,7 +96,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
                     endpoint: endpoint.as_str().into(),
                     forward: endpoint,
                     is_tls: false,
-                    identity: None,
+                    caller: Caller::Nobody,
                 };
                 crate::thrift::serve(&app, client, &hop, false).await
             }
@@ -116,7 +119,7 @@ fn within(
         scheme,
         authority: authority.clone(),
         forward: authority.clone(),
-        identity: None,
+        caller: Caller::Nobody,
     };
     let (plain, within_tls) = (target(Scheme::Http), target(Scheme::Https));
     Box::pin(async move {

@@ -3,6 +3,7 @@
 #[path = "../web/bytes.rs"]
 mod bytes;
 mod enforce;
+mod labels;
 mod peers;
 mod stores;
 #[path = "../calculator/world.rs"]

@@ -394,13 +394,14 @@ fn evernote_by_thrift_in_https() {
     note_store.ask("/", "NoteStore", "findNotes", find(-1, 1), notes(0, 0));
     let told = pair.server.told();
     assert!(told.contains("Failed precondition") && told.contains("Blaming: client (precondition failure)"), "{told}");
-    // The token's store and that of the share's key were introduced through the token, which is the client's own.
+    // The user store introduced the token's store, and that one the store of the share's key. The configuration vouches
+    // for every member of the user store, as no message introduces one.
     let entries = pair.client.running.as_ref().unwrap().entries();
     let learned =
         entries.iter().filter(|entry| entry.endpoint == notes_at && entry.index.is_some()).collect::<Vec<_>>();
     assert_eq!(learned.len(), 2, "{entries:?}");
     for entry in learned {
-        assert_eq!((entry.labels.as_slice(), entry.service.as_str()), (&["client".to_owned()][..], "NoteStore"));
+        assert_eq!((entry.labels.as_slice(), entry.service.as_str()), (&["server".to_owned()][..], "NoteStore"));
         assert!(entry.index.as_ref().is_some_and(|index| index.starts_with("[redacted")), "{entry:?}");
     }
 }

@@ -41,7 +41,13 @@ pub(super) fn shape(
     if operation.params.len() > PARAMS_MAX {
         found.mistake("size", operation.name.span, format!("more than {PARAMS_MAX} parameters"));
     }
-    if operation.method.is_some() {
+    if let Some(method) = &operation.method {
+        // Methods are case-sensitive (RFC 9110, section 9.1), and all that are registered are in upper case.
+        let upper = method.text.to_ascii_uppercase();
+        if method.text != upper {
+            let message = format!("method `{}` is not in upper case, so no request has it", method.text);
+            found.mistake_hint("method", method.span, message, format!("write `{upper}`"));
+        }
         return of_http(operation, known, found);
     }
     let signature = service.and_then(|service| {

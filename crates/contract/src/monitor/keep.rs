@@ -186,14 +186,22 @@ impl<S: Store> Monitor<S> {
             more_origins: false,
             is_orphan: false,
         });
-        let configured = self.configured.get(&(endpoint, service)).filter(|_| is_new && kept.index.is_none());
+        // If no message says who vouches for which member, the configuration vouches for all of them.
+        let is_covered = kept.index.is_none() || !contract.has_introduced_members(kept.service);
+        let configured = self.configured.get(&(endpoint, service)).filter(|_| is_new && is_covered);
         let mut changed = is_new || entry.peer != peer;
-        if let (Some(labels), Vouching::Used) = (configured, kept.vouching) {
-            // Its entry left the store.
+        if let Some(labels) = configured {
+            // It is a member that is not in the store, or its entry left.
             for label in labels {
                 entry.vouch(*label);
             }
             entry.came(Origin::Configured);
+            if kept.vouching == Vouching::Named && !kept.more.is_empty() {
+                for label in kept.more {
+                    entry.vouch(*label);
+                }
+                entry.came(kept.origin);
+            }
         } else if is_new && self.is_orphan(&key, kept) {
             entry.is_orphan = true;
             entry.vouch(0);
