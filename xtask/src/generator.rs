@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use serde_json::Value;
-use stats::gate::{self, FIRST_LOOK, PAIRS_MAX, Rule, Verdict};
+use stats::gate::{self, Asked, FIRST_LOOK, PAIRS_MAX, Rule, Side, Verdict};
 
 use crate::alone::{Alone, free_port};
 
@@ -26,7 +26,7 @@ Example, after `cp` of an older build to ./old:
 
 Exit codes: 0 not shown to cost more, 1 shown to cost more, or an error";
 
-struct Asked {
+struct Flags {
     sides: [String; 2],
     server: Vec<String>,
     pairs: u32,
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         return Ok(());
     }
     let asked = read(arguments)?;
-    let rule = Rule { higher_is_better: false, bound: asked.bound, error: 0.05, pairs_max: asked.pairs, within: None };
+    let rule = Rule { error: 0.05, pairs_max: asked.pairs, within: None };
     let mut rng = stats::Rng::new(1);
     let mut sides: [Vec<Option<f64>>; 2] = [Vec::new(), Vec::new()];
     loop {
@@ -57,16 +57,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             continue;
         }
         let [base, head] = &sides;
-        let Some(found) = gate::decide([base, base], [head, head], &rule, is_over) else { continue };
-        if found.ended.is_none() {
-            continue;
-        }
+        let question = gate::Question {
+            asked: Asked::Ratio(asked.bound),
+            higher_is_better: false,
+            base: Side::known(base),
+            candidate: Side::known(head),
+        };
+        let found = gate::examine(&[question], &rule, is_over).filter(|found| found.ended.is_some());
+        let Some(found) = found.and_then(|found| found.found[0]) else { continue };
         let mut ratios = base.iter().zip(head).filter_map(|(base, head)| Some((*head)? / (*base)?)).collect::<Vec<_>>();
         println!("ratio head/base of {pairs} pairs: {}", crate::planted::spread(&mut ratios));
-        if let Some(ratio) = found.ratio {
+        if let Some(ratio) = found.estimate {
             println!("typical ratio: {:.4} [{:.4}, {:.4}]", ratio.point, ratio.low, ratio.high);
         }
-        let (bound, p) = (asked.bound, found.p);
+        let (bound, p) = (asked.bound, found.p());
         match found.verdict {
             Verdict::Worse => {
                 return Err(format!("error: the head costs more than {bound} times the base (p = {p:.2e})"));
@@ -78,7 +82,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-fn read(arguments: &[String]) -> Result<Asked, String> {
+fn read(arguments: &[String]) -> Result<Flags, String> {
     let (mut base, mut head, mut server) = (None, None, None);
     let (mut pairs, mut bound, mut all) = (60, 1.03, false);
     let mut words = arguments.iter();
@@ -114,11 +118,11 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
             [quintain.as_str(), "serve", "pingpong", "-p", "{port}"].map(str::to_owned).to_vec()
         }
     };
-    Ok(Asked { sides: [base, head], server, pairs, bound, all })
+    Ok(Flags { sides: [base, head], server, pairs, bound, all })
 }
 
 /// One run: CPU time of the workers while they measured, for each request that was answered, us.
-fn cpu_per_request_us(asked: &Asked, side: usize) -> Result<f64, String> {
+fn cpu_per_request_us(asked: &Flags, side: usize) -> Result<f64, String> {
     let port = free_port()?;
     let at = |text: &str| text.replace("{port}", &port.to_string());
     let server = Alone::start(0, &asked.server.iter().map(|word| at(word)).collect::<Vec<_>>(), port)?;

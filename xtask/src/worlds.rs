@@ -205,7 +205,7 @@ pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
 const GATE_REPORTS: u32 = 500;
 
 /// A gate in pairs of trials in random order, up to its end.
-fn gate(machine: &mut Machine<'_>, ratio: f64, rule: &gate::Rule) -> gate::Decided {
+fn gate(machine: &mut Machine<'_>, ratio: f64, asked: gate::Asked, rule: &gate::Rule) -> gate::Verdict {
     let (mut base, mut head) = (Vec::new(), Vec::new());
     let looks = gate::looks(rule.pairs_max);
     loop {
@@ -217,16 +217,18 @@ fn gate(machine: &mut Machine<'_>, ratio: f64, rule: &gate::Rule) -> gate::Decid
         if !looks.iter().any(|(pairs, _)| *pairs as usize == base.len()) {
             continue;
         }
-        let found = gate::decide([&base, &base], [&head, &head], rule, false);
-        if let Some(found) = found.filter(|found| found.ended.is_some()) {
-            return found;
+        let (base, candidate) = (gate::Side::known(&base), gate::Side::known(&head));
+        let asked = gate::Question { asked, higher_is_better: false, base, candidate };
+        let found = gate::examine(&[asked], rule, false).filter(|found| found.ended.is_some());
+        if let Some(found) = found.and_then(|found| found.found[0]) {
+            return found.verdict;
         }
     }
 }
 
 /// Gates at their margin, and comparisons of a server with itself.
 fn gates(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
-    let margin = |pairs_max| gate::Rule { higher_is_better: false, bound: 1.05, error: ERROR, pairs_max, within: None };
+    let margin = |pairs_max| gate::Rule { error: ERROR, pairs_max, within: None };
     let mut row = |what: &str, share: f64, promise: f64| {
         rows.push(Row {
             what: what.to_owned(),
@@ -239,7 +241,7 @@ fn gates(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     for (pairs_max, name) in [(30, "30"), (120, "120")] {
         let mut not_worse = 0u32;
         let worse = count(reports, seed + 33, |rng| {
-            let found = gate(&mut Machine::new(world, rng), 1.05, &margin(pairs_max)).verdict;
+            let found = gate(&mut Machine::new(world, rng), 1.05, gate::Asked::Ratio(1.05), &margin(pairs_max));
             not_worse += u32::from(found == gate::Verdict::NotWorse);
             found == gate::Verdict::Worse
         });
@@ -247,9 +249,9 @@ fn gates(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
         let not_worse = f64::from(not_worse) / f64::from(reports);
         row(&format!("a gate of {name} pairs, at its margin of 5 %: false `passes`"), not_worse, ERROR);
     }
-    let any = gate::Rule { bound: 1.0, error: ERROR / 2.0, within: Some(0.02), ..margin(120) };
+    let any = gate::Rule { within: Some(0.02), ..margin(120) };
     let differs = count(reports, seed + 34, |rng| {
-        gate(&mut Machine::new(world, rng), 1.0, &any).verdict != gate::Verdict::Undecided
+        gate(&mut Machine::new(world, rng), 1.0, gate::Asked::Difference, &any) != gate::Verdict::Undecided
     });
     row("a server compared with itself, ended by ±2 % or 120 pairs: shown to differ", differs, ERROR);
 }

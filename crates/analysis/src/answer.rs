@@ -12,7 +12,7 @@ use crate::findings::{
 };
 use crate::label::label;
 use crate::number::relation;
-use crate::words::capitalised;
+use crate::words::{all_of, capitalised};
 use crate::{gate, number};
 
 /// At most so many places are named in a sentence.
@@ -260,15 +260,6 @@ fn some_of(items: &[String]) -> String {
         return items.join("; ");
     }
     format!("{}; and {rest} more", items[..NAMED].join("; "))
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn all_of(items: &[String], last: &str) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
-    }
 }
 
 /// One point, without anything to compare with.

@@ -1,20 +1,21 @@
 //! Is a candidate worse than its baseline? Pairs of trials that ran in the same blocks, by the rule of [`stats::gate`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use stats::gate::{self, Decided, Ended, Rule, Verdict};
-use study::gate::Gate;
+use stats::gate::{self, Asked, Decided, Ended, Examined, Question, Rule, SUSPICIOUS_P, Side, Verdict};
+use study::gate::{Bound, COMPARED, Condition, Gate};
 use study::metric::{Better, Metric};
 use study::plan::{Level, Plan};
 use study::record::Record;
 
-use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
-use crate::number::{count, is_unbounded, percent};
+use crate::findings::{Estimate, Findings, GateFinding, GateTest, GateVerdict, Row};
+use crate::number::{count, is_unbounded, percent, quantity};
 use crate::places::places;
 use crate::trial::{Trial, Values};
 use crate::value;
+use crate::words::all_of;
 
-/// What is looked at of any two servers, beside what is asked of them.
+/// The metrics of two stored runs side by side.
 pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
 
@@ -24,13 +25,14 @@ const COULD_SHOW: f64 = 1.5;
 /// More pairs than this nobody waits for.
 const MORE_MAX: f64 = 100_000.0;
 
-/// The trials of a run as gates see them.
+/// The trials of a run by design point and block.
+#[derive(Clone, Debug)]
 struct Trials {
-    /// Of each point the values by block; a failed trial has none.
+    /// The values of each point by block; a failed trial has none.
     by_point: Vec<BTreeMap<u32, Values>>,
     /// How many trials each point had, failed ones too.
     count: Vec<u32>,
-    /// Whether no more will come, for a reason that has nothing to do with what they say.
+    /// Whether no more will come, for a reason that does not depend on their values.
     is_over: bool,
 }
 
@@ -38,27 +40,30 @@ impl Trials {
     fn new(plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Self {
         let mut trials =
             Self { by_point: vec![BTreeMap::new(); plan.points.len()], count: vec![0; plan.points.len()], is_over };
-        for record in records {
-            trials.count[record.point] += 1;
-            if record.is_measured {
-                let values = record.values(value::level(&plan.trials));
-                trials.by_point[record.point].insert(record.block, values);
-            }
-        }
+        records.iter().for_each(|record| trials.add(plan, record));
         trials
     }
 
-    /// Values of a metric in the blocks that either point has, at least and at most.
-    fn sides(&self, points: [usize; 2], metric: &str) -> [[Vec<Option<f64>>; 2]; 2] {
-        let blocks = points.map(|point| self.by_point[point].keys());
-        let blocks = blocks.into_iter().flatten().copied().collect::<std::collections::BTreeSet<_>>();
+    fn add(&mut self, plan: &Plan, record: &Trial<'_>) {
+        self.count[record.point] += 1;
+        if record.is_measured {
+            let values = record.values(value::level(&plan.trials));
+            self.by_point[record.point].insert(record.block, values);
+        }
+    }
+
+    /// The values of a metric in the blocks that both points have.
+    fn sides(&self, points: [usize; 2], metric: &str) -> [Side; 2] {
+        let [base, candidate] = points.map(|point| &self.by_point[point]);
+        let blocks = base.keys().filter(|block| candidate.contains_key(block)).collect::<Vec<_>>();
         points.map(|point| {
             let at = |block: &u32, most: bool| {
                 let (values, at_least) = self.by_point[point].get(block)?;
                 let value = *values.get(metric)?;
                 Some(if most && at_least.contains(metric) { f64::INFINITY } else { value })
             };
-            [false, true].map(|most| blocks.iter().map(|block| at(block, most)).collect())
+            let side = |most: bool| blocks.iter().map(|block| at(block, most)).collect();
+            Side { least: side(false), most: side(true) }
         })
     }
 
@@ -68,24 +73,43 @@ impl Trials {
         points.iter().any(|&point| self.count[point] < blocks)
     }
 
-    fn mean(&self, point: usize, metric: &str) -> Option<f64> {
-        let values = self.by_point[point].values().filter_map(|(values, _)| values.get(metric).copied());
-        stats::interval::average(&values.collect::<Vec<_>>())
+    fn examine(&self, pair: &Pair, asked: &[Asking], rule: &Rule) -> Option<Examined> {
+        let questions = asked.iter().map(|asked| self.question(pair, *asked)).collect::<Vec<_>>();
+        gate::examine(&questions, rule, self.is_over || self.is_given_up(pair.points))
+    }
+
+    fn question(&self, pair: &Pair, asked: Asking) -> Question {
+        let [base, candidate] = self.sides(pair.points, asked.metric.name);
+        let higher_is_better = asked.metric.better == Better::Higher;
+        Question { asked: asked.question(), higher_is_better, base, candidate }
     }
 }
 
 /// A baseline and a candidate that differ in nothing else.
+#[derive(Clone, Debug)]
 struct Pair {
     label: String,
     candidate: Level,
     points: [usize; 2],
 }
 
-/// What is asked of a pair.
-#[derive(Clone, Copy)]
-struct Condition {
+/// A question about a pair; without a bound, whether the two differ.
+#[derive(Clone, Copy, Debug)]
+struct Asking {
     metric: &'static Metric,
-    bound: f64,
+    bound: Option<Bound>,
+}
+
+impl Asking {
+    fn question(&self) -> Asked {
+        match self.bound {
+            None => Asked::Difference,
+            Some(Bound::Factor(factor)) => Asked::Ratio(factor),
+            Some(Bound::Absolute(share)) if self.metric.is_error_share() => Asked::Share(share),
+            Some(Bound::Absolute(value)) => Asked::Value(value),
+            Some(Bound::Excess(share)) => Asked::Excess(share),
+        }
+    }
 }
 
 fn pairs(plan: &Plan, gate: &Gate) -> Vec<Pair> {
@@ -101,38 +125,41 @@ fn pairs(plan: &Plan, gate: &Gate) -> Vec<Pair> {
     places(plan, &gate.of).into_iter().flat_map(of_place).collect()
 }
 
-fn conditions(plan: &Plan, gate: &Gate) -> Vec<Condition> {
-    match &gate.fail_if {
+/// What is asked of each pair. Failed requests are always asked about: by the conditions, or else as an excess over the baseline.
+fn asked(plan: &Plan, gate: &Gate) -> Vec<Asking> {
+    let mut asked = match &gate.fail_if {
         Some(fail_if) => {
-            let condition = |asked: &study::gate::Condition| Condition { metric: asked.metric, bound: asked.bound };
-            fail_if.conditions().iter().map(condition).collect()
+            let of = |condition: &Condition| Asking { metric: condition.metric, bound: Some(condition.bound) };
+            fail_if.conditions().iter().map(of).collect()
         }
-        None => Metric::named(&plan.trials.metric).into_iter().map(|metric| Condition { metric, bound: 1.0 }).collect(),
+        None => {
+            let names = match gate.metrics.is_empty() {
+                true => std::slice::from_ref(&plan.trials.metric),
+                false => gate.metrics.as_slice(),
+            };
+            let metrics = names.iter().filter_map(|name| Metric::named(name));
+            metrics.map(|metric| Asking { metric, bound: None }).collect::<Vec<_>>()
+        }
+    };
+    let has_errors = |asked: &Asking| asked.metric.is_error_share() && asked.bound.is_some();
+    asked.retain(|asked| has_errors(asked) || !asked.metric.is_error_share());
+    if !asked.iter().any(has_errors) {
+        asked.extend(errors(gate));
     }
+    asked
 }
 
-/// Chance of a false verdict each way, of so many questions: a difference may be false both ways, a condition that holds is false one way.
-fn error(plan: &Plan, bound: f64, questions: usize) -> f64 {
-    let error = 1.0 - value::level(&plan.trials);
-    (if bound == 1.0 { error / 2.0 } else { error }) / questions.max(1) as f64
+fn errors(gate: &Gate) -> Option<Asking> {
+    Some(Asking { metric: Metric::named("error_share")?, bound: Some(Bound::Excess(gate.allow_errors)) })
 }
 
-fn rule(plan: &Plan, gate: &Gate, condition: Condition, questions: usize) -> Rule {
+/// The rule of one of so many pairs, which share the error.
+fn rule(plan: &Plan, gate: &Gate, pairs: usize) -> Rule {
     Rule {
-        higher_is_better: condition.metric.better == Better::Higher,
-        bound: condition.bound,
-        error: error(plan, condition.bound, questions),
+        error: (1.0 - value::level(&plan.trials)) / pairs.max(1) as f64,
         pairs_max: plan.trials.max.clamp(1, gate::PAIRS_MAX),
         within: plan.trials.comparison.filter(|_| gate.fail_if.is_none()),
     }
-}
-
-fn decide(trials: &Trials, pair: &Pair, condition: Condition, rule: &Rule) -> Option<Decided> {
-    let [base, candidate] = trials.sides(pair.points, condition.metric.name);
-    let is_over = trials.is_over || trials.is_given_up(pair.points);
-    let side = |[least, most]: &[Vec<Option<f64>>; 2]| -> [Vec<Option<f64>>; 2] { [least.clone(), most.clone()] };
-    let ([base_least, base_most], [least, most]) = (side(&base), side(&candidate));
-    gate::decide([&base_least, &base_most], [&least, &most], rule, is_over)
 }
 
 fn is_null(gate: &Gate, pair: &Pair) -> bool {
@@ -162,31 +189,24 @@ pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u3
         return None;
     }
     let trials = Trials::new(plan, records, is_over);
-    let conditions = conditions(plan, gate);
-    let questions = pairs.len() * conditions.len();
-    let decided = pairs.iter().flat_map(|pair| {
-        let decide = |condition: &Condition| {
-            let found = decide(&trials, pair, *condition, &rule(plan, gate, *condition, questions));
-            found.ok_or(trials.is_given_up(pair.points))
-        };
-        conditions.iter().map(decide).collect::<Vec<_>>()
-    });
-    let decided = decided.collect::<Vec<_>>();
-    let is_failed = |found: &Result<Decided, bool>| {
-        gate.fail_if.is_some() && found.as_ref().is_ok_and(|found| found.verdict == Verdict::Worse)
-    };
-    let is_open = |found: &Result<Decided, bool>| match found {
-        Ok(found) => found.ended.is_none(),
-        Err(is_given_up) => !is_given_up && !is_over,
-    };
+    let (asked, rule) = (asked(plan, gate), rule(plan, gate, pairs.len()));
+    let examined = pairs.iter().map(|pair| (pair, trials.examine(pair, &asked, &rule))).collect::<Vec<_>>();
     let so_far = count(u64::from(blocks), "block");
-    if decided.iter().any(is_failed) {
+    let is_worse = |found: &Option<Decided>| found.is_some_and(|found| found.verdict == Verdict::Worse);
+    let is_failed = |(_, found): &(&Pair, Option<Examined>)| {
+        found.as_ref().is_some_and(|examined| examined.ended.is_some() && examined.found.iter().any(is_worse))
+    };
+    if gate.fail_if.is_some() && examined.iter().any(is_failed) {
         return Some(format!("decided after {so_far}"));
     }
-    if decided.iter().any(is_open) {
+    let is_open = |(pair, found): &(&Pair, Option<Examined>)| match found {
+        Some(found) => found.ended.is_none(),
+        None => !trials.is_given_up(pair.points) && !is_over,
+    };
+    if examined.iter().any(is_open) {
         return None;
     }
-    let ends = decided.iter().filter_map(|found| found.as_ref().ok()?.ended).collect::<Vec<_>>();
+    let ends = examined.iter().filter_map(|(_, found)| found.as_ref()?.ended).collect::<Vec<_>>();
     Some(match () {
         () if ends.is_empty() => format!("no pairs after {so_far}"),
         () if ends.iter().all(|end| *end == Ended::Decided) => format!("decided after {so_far}"),
@@ -200,7 +220,7 @@ pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     let Some(gate) = &plan.gate else { return (0, gate::FIRST_LOOK) };
     let is_runnable = |pair: &Pair| pair.points.iter().all(|&point| plan.points[point].unrunnable.is_none());
     let pairs = pairs(plan, gate).into_iter().filter(|pair| !is_null(gate, pair) && is_runnable(pair)).count();
-    (pairs * conditions(plan, gate).len(), gate::FIRST_LOOK)
+    (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
 }
 
 /// What was found; `None`: the study has no gate. `is_over`: the run has ended, and not because somebody ended it.
@@ -208,49 +228,43 @@ pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_o
     let gate = plan.gate.as_ref()?;
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);
     let (null, pairs) = pairs(plan, gate).into_iter().partition::<Vec<_>, _>(|pair| is_null(gate, pair));
-    let conditions = conditions(plan, gate);
-    let questions = pairs.len() * conditions.len();
+    let asked = asked(plan, gate);
     let cost_ns = records.iter().map(|record| record.elapsed_ns).fold(0, u64::saturating_add);
     let blocks = trials.count.iter().copied().max().unwrap_or(0);
     let tester = Tester { findings, plan, gate, trials: &trials, block_ns: cost_ns.checked_div(u64::from(blocks)) };
-    let test = |pair: &Pair, condition: &Condition, questions| {
-        tester.test(pair, *condition, &rule(plan, gate, *condition, questions))
-    };
-    let of = |pairs: &[Pair], conditions: &[Condition], questions| -> Vec<GateTest> {
-        pairs
-            .iter()
-            .flat_map(|pair| conditions.iter().map(move |condition| (pair, condition)))
-            .map(|(pair, condition)| test(pair, condition, questions))
-            .collect()
-    };
-    let tests = of(&pairs, &conditions, questions);
-    let differs = conditions.iter().map(|condition| Condition { bound: 1.0, ..*condition }).collect::<Vec<_>>();
-    let also = MAIN_METRICS.into_iter().filter_map(Metric::named).filter(|metric| {
-        let is_asked = |condition: &Condition| condition.metric.name == metric.name && condition.bound == 1.0;
-        findings.metric_info(metric.name).is_some() && !conditions.iter().any(is_asked)
-    });
-    let also = also.map(|metric| Condition { metric, bound: 1.0 }).collect::<Vec<_>>();
-    let also = pairs
+    let (mut tests, mut also) = (Vec::new(), Vec::new());
+    for pair in &pairs {
+        let (found, beside) = tester.tests(pair, &asked, &rule(plan, gate, pairs.len()));
+        tests.extend(found);
+        also.extend(beside);
+    }
+    let metrics = asked.iter().map(|asked| asked.metric).collect::<Vec<_>>();
+    let differs = asked
         .iter()
-        .flat_map(|pair| also.iter().map(|condition| tester.also(pair, *condition, &tests)).collect::<Vec<_>>());
+        .enumerate()
+        .filter(|(at, asked)| !metrics[..*at].contains(&asked.metric) && !asked.metric.is_error_share())
+        .map(|(_, asked)| Asking { bound: None, ..*asked })
+        .collect::<Vec<_>>();
+    let of_null = |pair: &Pair| tester.tests(pair, &differs, &rule(plan, gate, 1)).0;
     let verdict = tests.iter().map(|test| test.verdict).max().unwrap_or(GateVerdict::NoVerdict);
     Some(GateFinding {
         factor: gate.of.clone(),
         base: gate.base.to_string(),
         fail_if: gate.fail_if.as_ref().map(ToString::to_string),
+        allow_errors: gate.allow_errors,
         undecided: gate.undecided,
         verdict,
-        also: also.collect(),
+        also,
         tests,
-        null: of(&null, &differs, 1),
-        null_scatter: null.first().and_then(|pair| scatter(&trials, pair, conditions.first()?.metric.name)),
+        null: null.iter().flat_map(of_null).collect(),
+        null_scatter: null.first().and_then(|pair| scatter(&trials, pair, asked.first()?.metric.name)),
         cost_ns,
     })
 }
 
 /// The median of how far the two values of a pair are apart, as a ratio less one.
 fn scatter(trials: &Trials, pair: &Pair, metric: &str) -> Option<f64> {
-    let [[base, _], [again, _]] = trials.sides(pair.points, metric);
+    let [base, again] = trials.sides(pair.points, metric).map(|side| side.least);
     let ratios = base.iter().zip(&again).filter_map(|(base, again)| Some(((*again)? / (*base)?).ln().abs()));
     let mut ratios = ratios.filter(|ratio| ratio.is_finite()).collect::<Vec<_>>();
     ratios.sort_unstable_by(f64::total_cmp);
@@ -271,55 +285,110 @@ impl Tester<'_> {
         self.findings.rows.iter().find(|row| row.point == point)
     }
 
-    fn test(&self, pair: &Pair, condition: Condition, rule: &Rule) -> GateTest {
-        self.told(pair, condition, decide(self.trials, pair, condition, rule))
-    }
-
-    /// By all pairs, at the level of the look that what is asked came to.
-    fn also(&self, pair: &Pair, condition: Condition, tests: &[GateTest]) -> GateTest {
-        let mine = |test: &&GateTest| test.label == pair.label && test.candidate == pair.candidate.to_string();
-        let asked = tests.iter().filter(mine).max_by_key(|test| test.pairs);
-        let share = asked.and_then(|test| Some(test.level? / error(self.plan, test.bound, tests.len())));
-        let rule = Rule { within: None, ..rule(self.plan, self.gate, condition, 1) };
-        let [base, candidate] = self.trials.sides(pair.points, condition.metric.name);
-        let look = share.filter(|_| asked.is_some_and(|test| !test.open)).and_then(|share| {
-            gate::look([&base[0], &base[1]], [&candidate[0], &candidate[1]], &rule, rule.error * share.min(1.0))
+    /// The answers to what was asked of a pair, and the other metrics that are always shown.
+    fn tests(&self, pair: &Pair, asked: &[Asking], rule: &Rule) -> (Vec<GateTest>, Vec<GateTest>) {
+        let examined = self.trials.examine(pair, asked, rule);
+        let found = |at: usize| examined.as_ref().and_then(|examined| examined.found[at]);
+        let is_open = examined.as_ref().is_some_and(|examined| examined.ended.is_none());
+        let mut tests = asked
+            .iter()
+            .enumerate()
+            .map(|(at, asked)| GateTest { open: is_open, ..self.told(pair, *asked, found(at)) })
+            .collect::<Vec<_>>();
+        let is_shown = |metric: &Metric| {
+            let has_ratio = |asked: &Asking| !matches!(asked.bound, Some(Bound::Absolute(_)));
+            asked.iter().any(|asked| asked.metric == metric && has_ratio(asked))
+        };
+        let beside = COMPARED
+            .into_iter()
+            .filter_map(Metric::named)
+            .filter(|metric| self.findings.metric_info(metric.name).is_some() && !is_shown(metric));
+        let also = beside.map(|metric| {
+            let asked = Asking { metric, bound: None };
+            let error = |examined: &Examined| (1.0 - value::level(&self.plan.trials)) * examined.share;
+            let look = examined
+                .as_ref()
+                .filter(|_| !is_open)
+                .and_then(|examined| gate::also(&self.trials.question(pair, asked), examined.pairs, error(examined)));
+            self.told(pair, asked, look)
         });
-        self.told(pair, condition, look)
+        let mut also = also.collect::<Vec<_>>();
+        self.without_failures(&mut tests, &mut also);
+        (tests, also)
     }
 
-    fn told(&self, pair: &Pair, condition: Condition, found: Option<Decided>) -> GateTest {
-        let reason = self.no_verdict(pair, found.as_ref());
+    /// Takes back what is claimed in favour of the side that fails more requests: what it did not do cost it nothing.
+    fn without_failures(&self, tests: &mut [GateTest], also: &mut [GateTest]) {
+        let Some(errors) = tests.iter().find(|test| is_error_share(&test.metric)) else { return };
+        let candidate_fails = errors.verdict == GateVerdict::Worse;
+        let base_fails = errors.difference.is_some_and(|difference| difference.high < 0.0);
+        let failing = match (candidate_fails, base_fails) {
+            (true, _) => errors.candidate.clone(),
+            (false, true) => self.gate.base.to_string(),
+            (false, false) => return,
+        };
+        for test in tests.iter_mut().chain(also).filter(|test| !is_error_share(&test.metric)) {
+            let is_claim = match (test.verdict, test.bound) {
+                (GateVerdict::NotWorse, Some(_)) => candidate_fails,
+                // A limit without a baseline is broken whatever the baseline does.
+                (GateVerdict::Worse, Some(bound)) => !candidate_fails && !matches!(bound, Bound::Absolute(_)),
+                (GateVerdict::Worse | GateVerdict::NotWorse, None) => true,
+                (GateVerdict::Undecided | GateVerdict::NoVerdict, _) => false,
+            };
+            if is_claim {
+                test.verdict = GateVerdict::NoVerdict;
+                test.reason = Some(format!("{failing} fails more requests"));
+            }
+        }
+    }
+
+    fn told(&self, pair: &Pair, asked: Asking, found: Option<Decided>) -> GateTest {
+        let reason = self.no_verdict(pair, asked.metric, found.as_ref());
+        let is_excess = matches!(asked.bound, Some(Bound::Excess(_)));
         let verdict = match (&reason, found.map(|found| found.verdict)) {
             (Some(_), _) => GateVerdict::NoVerdict,
             (None, Some(Verdict::Worse)) => GateVerdict::Worse,
             (None, Some(Verdict::NotWorse)) => GateVerdict::NotWorse,
+            // Nothing speaks for more errors than the baseline has.
+            (None, Some(_)) if is_excess && self.gate.fail_if.is_some() => match found {
+                Some(found) if found.p_worse > SUSPICIOUS_P => GateVerdict::NotWorse,
+                _ => GateVerdict::Undecided,
+            },
             (None, Some(Verdict::Undecided) | None) => GateVerdict::Undecided,
         };
-        let more_pairs =
-            found.as_ref().filter(|_| verdict == GateVerdict::Undecided).and_then(|found| more(found, condition.bound));
+        let more_pairs = found.as_ref().filter(|_| verdict == GateVerdict::Undecided);
+        let more_pairs = more_pairs.and_then(|found| more(found, asked.bound));
+        let estimate = found.and_then(|found| found.estimate).map(Into::into);
+        let of = |is: fn(Asked) -> bool| estimate.filter(|_| is(asked.question()));
+        let typical = |side: usize| found.map(|found| found.typical[side]);
+        let failed_by = match asked.metric.is_error_share() {
+            true => pair.points.map(|point| self.row(point).map_or(String::new(), failed_by)),
+            false => [String::new(), String::new()],
+        };
         GateTest {
             label: pair.label.clone(),
             candidate: pair.candidate.to_string(),
-            metric: condition.metric.name.to_owned(),
-            bound: condition.bound,
+            metric: asked.metric.name.to_owned(),
+            bound: asked.bound,
             verdict,
             reason,
-            open: found.is_some_and(|found| found.ended.is_none()),
+            open: false,
             pairs: found.map_or(0, |found| found.pairs as u64),
-            p: found.map(|found| found.p),
+            p: found.map(|found| found.p()),
             level: found.map(|found| found.level),
-            ratio: found.and_then(|found| found.ratio).map(Into::into),
-            mean_ratio: found.and_then(|found| found.mean).map(Into::into),
-            base_mean: self.trials.mean(pair.points[0], condition.metric.name),
-            candidate_mean: self.trials.mean(pair.points[1], condition.metric.name),
+            ratio: of(|asked| matches!(asked, Asked::Difference | Asked::Ratio(_))),
+            value: of(|asked| matches!(asked, Asked::Value(_) | Asked::Share(_))),
+            difference: of(|asked| matches!(asked, Asked::Excess(_))),
+            base_value: typical(0),
+            candidate_value: typical(1),
+            failed_by,
             more_pairs,
             more_ns: more_pairs.zip(self.block_ns).map(|(pairs, ns)| pairs.saturating_mul(ns)),
         }
     }
 
     /// Why pairs say nothing of the candidate.
-    fn no_verdict(&self, pair: &Pair, found: Option<&Decided>) -> Option<String> {
+    fn no_verdict(&self, pair: &Pair, metric: &Metric, found: Option<&Decided>) -> Option<String> {
         let names = [&self.gate.base, &pair.candidate];
         let rows = pair.points.into_iter().zip(names).filter_map(|(point, name)| Some((self.row(point)?, name)));
         let rows = rows.collect::<Vec<_>>();
@@ -327,7 +396,8 @@ impl Tester<'_> {
         if let Some((row, name)) = rows.iter().find(|(row, _)| row.n == 0) {
             return Some(format!("{name}: {}", row.state.reason().unwrap_or("no trial succeeded")));
         }
-        if let Some((row, name)) = rows.iter().find(|(row, _)| row.is_marked()) {
+        let is_vetoed = |row: &Row| row.is_marked() && !metric.is_error_share();
+        if let Some((row, name)) = rows.iter().find(|(row, _)| is_vetoed(row)) {
             let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
             return Some(format!("{name} is {marks}"));
         }
@@ -345,39 +415,80 @@ impl Tester<'_> {
     }
 }
 
-/// So many more pairs would likely decide: widths go with the root of the number of pairs, and the ratio lies as far from the bound as it does now.
-fn more(found: &Decided, bound: f64) -> Option<u64> {
-    let ratio = found.ratio?;
-    let half = (ratio.high.ln() - ratio.low.ln()) / 2.0;
-    let distance = (ratio.point.ln() - bound.ln()).abs();
+/// How requests of a row failed: the kind of most of them, with the status if it was one.
+pub(crate) fn failed_by(row: &Row) -> String {
+    let Some((kind, _)) = row.errors.iter().filter(|(_, count)| **count > 0).max_by_key(|(_, count)| **count) else {
+        return String::new();
+    };
+    let statuses = row.statuses.iter().filter(|(status, _)| !(200..300).contains(*status));
+    match statuses.max_by_key(|(_, count)| **count).filter(|_| kind == "status") {
+        Some((status, _)) => format!("status {status}"),
+        None => kind.clone(),
+    }
+}
+
+/// So many more pairs would likely decide: widths go with the root of the number of pairs, and the estimate lies as far from the bound as it does
+/// now.
+fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
+    let (estimate, bound) = match bound? {
+        Bound::Factor(bound) | Bound::Absolute(bound) => (found.estimate?, bound),
+        Bound::Excess(_) => return None,
+    };
+    let half = (estimate.high.ln() - estimate.low.ln()) / 2.0;
+    let distance = (estimate.point.ln() - bound.ln()).abs();
     let pairs = found.pairs as f64;
     let needed = pairs * (half / distance).powi(2);
     (needed.is_finite() && needed < MORE_MAX).then(|| (needed - pairs).max(1.0).ceil() as u64)
 }
 
+fn is_error_share(metric: &str) -> bool {
+    Metric::named(metric).is_some_and(Metric::is_error_share)
+}
+
 /// The sentences of an answer.
 pub fn sentences(found: &GateFinding) -> Vec<String> {
-    let mut texts = found.tests.iter().map(|test| sentence(found, test)).collect::<Vec<_>>();
-    texts.extend(found.null.iter().map(|test| null_sentence(found, test)));
+    let mut texts = Vec::new();
+    for tests in found.tests.chunk_by(|a, b| (&a.label, &a.candidate) == (&b.label, &b.candidate)) {
+        match found.fail_if.is_some() {
+            true => texts.extend(of_conditions(found, tests)),
+            false => texts.extend(of_differences(found, tests)),
+        }
+    }
+    texts.extend(null_sentences(found));
     texts
 }
 
-fn sentence(found: &GateFinding, test: &GateTest) -> String {
-    let at = if test.label.is_empty() { String::new() } else { format!(" at {}", test.label) };
-    let GateTest { candidate, .. } = test;
-    let base = &found.base;
-    let condition = Metric::named(&test.metric).filter(|_| found.fail_if.is_some());
-    let condition = condition.map(|metric| study::gate::Condition { metric, bound: test.bound }.to_string());
+fn at(test: &GateTest) -> String {
+    if test.label.is_empty() { String::new() } else { format!(" at {}", test.label) }
+}
+
+/// One sentence per condition. Errors come first if they fail the candidate; errors that nobody has are not mentioned.
+fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
+    let is_excess = |test: &&GateTest| matches!(test.bound, Some(Bound::Excess(_)));
+    let errors = tests.iter().find(is_excess);
+    let is_worse = |test: &&GateTest| test.verdict == GateVerdict::Worse;
+    let has_errors = |test: &&GateTest| test.candidate_value.is_some_and(|share| share > 0.0) && test.reason.is_none();
+    let first = errors.filter(is_worse).map(|test| test_sentence(found, test));
+    let rest = tests.iter().filter(|test| !is_excess(test)).map(|test| test_sentence(found, test));
+    let last = errors.filter(|test| !is_worse(test) && has_errors(test)).map(|test| test_sentence(found, test));
+    first.into_iter().chain(rest).chain(last).collect()
+}
+
+/// What one test came to.
+pub fn test_sentence(found: &GateFinding, test: &GateTest) -> String {
+    let (at, pairs) = (at(test), count(test.pairs, "pair"));
+    let (GateTest { candidate, .. }, base) = (test, &found.base);
+    let bound = test.bound.filter(|bound| !matches!(bound, Bound::Excess(_)));
+    let condition = Metric::named(&test.metric).zip(bound).map(|(metric, bound)| Condition { metric, bound });
     if let Some(reason) = &test.reason {
-        let on = condition.map_or(String::new(), |condition| format!(" by `{condition}`"));
-        return format!("No verdict on {candidate}{at}{on}: {reason}.");
+        let by = match condition {
+            Some(condition) => format!(" by `{condition}`"),
+            None if tests_several(found) => format!(" by {}", Metric::noun_of(&test.metric)),
+            None => String::new(),
+        };
+        return format!("No verdict on {candidate}{at}{by}: {reason}.");
     }
-    let noun = Metric::noun_of(&test.metric);
-    let pairs = count(test.pairs, "pair");
-    let relation = match &test.ratio {
-        Some(ratio) => format!("{noun} {} {base}", crate::number::relation(ratio)),
-        None => format!("{noun} not compared"),
-    };
+    let relation = relation(found, test);
     match (test.verdict, condition) {
         (GateVerdict::Worse, Some(condition)) => format!("{candidate} fails `{condition}`{at}: {relation} ({pairs})."),
         (GateVerdict::NotWorse, Some(condition)) => {
@@ -385,6 +496,12 @@ fn sentence(found: &GateFinding, test: &GateTest) -> String {
         }
         (_, Some(condition)) => {
             format!("Undecided whether {candidate} fails `{condition}`{at}: {relation} ({pairs}){}.", wanting(test))
+        }
+        (GateVerdict::Worse, None) if test.bound.is_some() && found.fail_if.is_some() => {
+            format!("{candidate} fails by its errors{at}: {relation} ({pairs}).")
+        }
+        (_, None) if test.bound.is_some() && found.fail_if.is_some() => {
+            format!("{candidate} is not shown to fail more requests than {base}{at}: {relation} ({pairs}).")
         }
         (GateVerdict::Worse, None) => format!("{candidate} is worse than {base}{at}: {relation} ({pairs})."),
         (GateVerdict::NotWorse, None) => format!("{candidate} is better than {base}{at}: {relation} ({pairs})."),
@@ -394,20 +511,142 @@ fn sentence(found: &GateFinding, test: &GateTest) -> String {
     }
 }
 
+/// Whether several metrics are asked about, so that a sentence must name its own.
+fn tests_several(found: &GateFinding) -> bool {
+    found.tests.iter().any(|test| Some(&test.metric) != found.tests.first().map(|first| &first.metric))
+}
+
+/// What was measured, in words: `median latency 8 % [7, 9] above base`.
+fn relation(found: &GateFinding, test: &GateTest) -> String {
+    let (noun, base) = (Metric::noun_of(&test.metric), &found.base);
+    if is_error_share(&test.metric) {
+        let share = |value: Option<f64>, by: &str| match value {
+            Some(share) if share > 0.0 => {
+                let by = if by.is_empty() { String::new() } else { format!(" ({by})") };
+                format!("{} of its requests failed{by}", percent(share))
+            }
+            _ => "none of its requests failed".to_owned(),
+        };
+        let [base_by, by] = &test.failed_by;
+        let base_share = test.base_value.filter(|share| *share > 0.0);
+        let of_base = match base_share {
+            Some(share) if base_by == by => format!("{} of those of {base}", percent(share)),
+            Some(share) => format!("{} of those of {base} ({base_by})", percent(share)),
+            None => format!("none of those of {base}"),
+        };
+        return format!("{}, {of_base}", share(test.candidate_value, by));
+    }
+    let unit = Metric::named(&test.metric).map_or("", |metric| metric.unit);
+    match (&test.ratio, &test.value) {
+        (Some(ratio), _) => format!("{noun} {} {base}", crate::number::relation(ratio)),
+        (_, Some(value)) => {
+            let [low, high] = [value.low, value.high].map(|end| quantity(end, unit));
+            format!("{noun} {} [{low}, {high}]", quantity(value.point, unit))
+        }
+        _ => format!("{noun} not compared"),
+    }
+}
+
+/// One answer on all metrics together.
+fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
+    let Some(first) = tests.first() else { return Vec::new() };
+    let (at, candidate, base) = (at(first), &first.candidate, &found.base);
+    let of = |verdict| tests.iter().filter(|test| test.verdict == verdict).collect::<Vec<_>>();
+    let (worse, better) = (of(GateVerdict::Worse), of(GateVerdict::NotWorse));
+    let open = of(GateVerdict::Undecided).into_iter().filter(|test| test.p.is_some()).collect::<Vec<_>>();
+    let relations = |tests: &[&GateTest]| {
+        // Failed requests come first.
+        let (errors, others) = tests.iter().partition::<Vec<&GateTest>, _>(|test| is_error_share(&test.metric));
+        errors.iter().chain(&others).map(|test| relation(found, test)).collect::<Vec<_>>().join(", ")
+    };
+    let nouns = |tests: &[&GateTest], last: &str| {
+        all_of(&tests.iter().map(|test| noun(test).to_owned()).collect::<Vec<_>>(), last)
+    };
+    let pairs = count(tests.iter().map(|test| test.pairs).max().unwrap_or(0), "pair");
+    let mut texts = Vec::new();
+    match (worse.as_slice(), better.as_slice()) {
+        ([], []) => {
+            let Some((first, rest)) = open.split_first() else { return no_verdicts(found, tests) };
+            let relation = relation(found, first);
+            texts.push(format!(
+                "No difference between {candidate} and {base} shown{at}: {relation} ({pairs}){}.",
+                wanting(first)
+            ));
+            if !rest.is_empty() {
+                texts.push(format!("Nor in {}.", nouns(rest, "or")));
+            }
+        }
+        (worse, []) => {
+            texts.push(format!("{candidate} is worse than {base}{at}: {} ({pairs}).", relations(worse)));
+        }
+        ([], better) => {
+            texts.push(format!("{candidate} is better than {base}{at}: {} ({pairs}).", relations(better)));
+        }
+        (worse, better) => texts.push(format!(
+            "{candidate} is both better and worse than {base}{at}: {}, but {} ({pairs}).",
+            relations(better),
+            relations(worse)
+        )),
+    }
+    // A server with errors is told by them alone.
+    if worse.iter().chain(&better).any(|test| is_error_share(&test.metric)) {
+        texts.push("No other metric is judged: requests that fail may cost less.".to_owned());
+        return texts;
+    }
+    if !worse.is_empty() || !better.is_empty() {
+        texts.extend((!open.is_empty()).then(|| format!("No difference shown in {}.", nouns(&open, "or"))));
+    }
+    let errors = open.iter().find(|test| is_error_share(&test.metric));
+    let errors = errors.filter(|test| test.candidate_value.is_some_and(|share| share > 0.0));
+    texts.extend(errors.map(|test| format!("Of {candidate}, {}.", relation(found, test))));
+    texts.extend(no_verdicts(found, tests));
+    texts
+}
+
+/// What has no verdict, one sentence per reason.
+fn no_verdicts(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
+    let mut reasons = Vec::<(&str, Vec<&GateTest>)>::new();
+    for test in tests {
+        let Some(reason) = test.reason.as_deref() else { continue };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, tests)) => tests.push(test),
+            None => reasons.push((reason, vec![test])),
+        }
+    }
+    let sentence = |(reason, of): (&str, Vec<&GateTest>)| {
+        let (at, candidate) = (at(of[0]), &of[0].candidate);
+        if of.len() == tests.len() || !tests_several(found) {
+            return format!("No verdict on {candidate}{at}: {reason}.");
+        }
+        let nouns = all_of(&of.iter().map(|test| noun(test).to_owned()).collect::<Vec<_>>(), "and");
+        format!("No verdict on {nouns} of {candidate}{at}: {reason}.")
+    };
+    reasons.into_iter().map(sentence).collect()
+}
+
+fn noun(test: &GateTest) -> &str {
+    if is_error_share(&test.metric) { "errors" } else { Metric::noun_of(&test.metric) }
+}
+
 /// What would have been decided, and what it would take.
 fn wanting(test: &GateTest) -> String {
     let mut text = String::new();
-    if let (Some(ratio), true) = (&test.ratio, test.bound == 1.0) {
-        let half_width = ((ratio.high.ln() - ratio.low.ln()) / 2.0).exp_m1();
-        if is_unbounded(half_width) {
-            return "; requests without a response leave it open how large it is".to_owned();
+    let metric = Metric::named(&test.metric);
+    match (&test.ratio, test.bound) {
+        (Some(ratio), None) => {
+            let half_width = ((ratio.high.ln() - ratio.low.ln()) / 2.0).exp_m1();
+            if is_unbounded(half_width) {
+                return "; requests without a response leave it open how large it is".to_owned();
+            }
+            return format!("; a difference of about {} would have been", percent(COULD_SHOW * half_width));
         }
-        return format!("; a difference of about {} would have been", percent(COULD_SHOW * half_width));
-    }
-    if let (Some(ratio), true) = (&test.ratio, test.bound != 1.0) {
-        let is_higher_better = Metric::named(&test.metric).is_some_and(|metric| metric.better == Better::Higher);
-        let bound = if is_higher_better { (ratio.low * 1000.0).floor() } else { (ratio.high * 1000.0).ceil() } / 1000.0;
-        text += &format!("; a limit of {bound} would have passed");
+        (Some(ratio), Some(Bound::Factor(_))) => {
+            let is_higher_better = metric.is_some_and(|metric| metric.better == Better::Higher);
+            let bound =
+                if is_higher_better { (ratio.low * 1000.0).floor() } else { (ratio.high * 1000.0).ceil() } / 1000.0;
+            text += &format!("; a limit of {bound} would have passed");
+        }
+        _ => {}
     }
     if let (Some(pairs), Some(ns)) = (test.more_pairs, test.more_ns) {
         text += &format!("; about {} more, {}, would likely decide", count(pairs, "pair"), duration(ns));
@@ -415,45 +654,51 @@ fn wanting(test: &GateTest) -> String {
     text
 }
 
-/// What pairs say so far, for somebody who watches.
+/// What the pairs so far say of what was asked first: by the same pairs and the same test as the answer.
 #[derive(Clone, Debug)]
 pub struct Live {
-    base: usize,
-    candidate: usize,
-    condition: (&'static Metric, f64),
-    values: [BTreeMap<u32, f64>; 2],
+    pair: Pair,
+    asked: Vec<Asking>,
+    rule: Rule,
+    trials: Trials,
 }
 
 impl Live {
-    /// Of the first candidate and what is asked first; `None`: the plan has no gate.
+    /// For the first candidate; `None`: the plan has no gate.
     pub fn new(plan: &Plan) -> Option<Self> {
         let gate = plan.gate.as_ref()?;
-        let pair = pairs(plan, gate).into_iter().find(|pair| !is_null(gate, pair))?;
-        let condition = conditions(plan, gate).into_iter().next()?;
-        let [base, candidate] = pair.points;
-        Some(Self { base, candidate, condition: (condition.metric, condition.bound), values: Default::default() })
+        let pairs = pairs(plan, gate).into_iter().filter(|pair| !is_null(gate, pair)).collect::<Vec<_>>();
+        let rule = rule(plan, gate, pairs.len());
+        let pair = pairs.into_iter().next()?;
+        Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })
     }
 
     /// Takes a record; returns a line after each pair, and whether that is a look, at which something may be decided.
     pub fn recorded(&mut self, plan: &Plan, record: &Record) -> Option<(String, bool)> {
-        let side = [self.base, self.candidate].iter().position(|point| *point == record.point)?;
-        let (metric, _) = self.condition;
-        let value = value::metric_value(record, metric.name, value::level(&plan.trials))?;
-        self.values[side].insert(record.block, value);
-        let other = self.values[1 - side].get(&record.block);
-        other?;
-        let [base, candidate] = &self.values;
-        let both = base.iter().filter_map(|(block, base)| Some((*base, *candidate.get(block)?)));
-        let pairs = stats::pairs::Pairs::new(both)?;
-        let so_far = count(pairs.len() as u64, "pair");
-        let is_look = gate::looks(plan.trials.max).iter().any(|(look, _)| *look as usize == pairs.len());
-        let text = match pairs.typical(value::level(&plan.trials)) {
-            Some(ratio) => {
-                let gate = plan.gate.as_ref()?;
-                format!("{so_far}: {} {} {}", metric.noun, crate::number::relation(&ratio.into()), gate.base)
-            }
-            None => so_far,
-        };
+        self.trials.add(plan, &Trial::from(record));
+        let has = |point: usize| self.trials.by_point[point].contains_key(&record.block);
+        if !self.pair.points.contains(&record.point) || !self.pair.points.iter().all(|&point| has(point)) {
+            return None;
+        }
+        let gate = plan.gate.as_ref()?;
+        let asked = self.asked.first()?;
+        let questions = self.asked.iter().map(|asked| self.trials.question(&self.pair, *asked)).collect::<Vec<_>>();
+        let examined = gate::examine(&questions, &self.rule, false)?;
+        let pairs = examined.pairs as u64;
+        let is_look = gate::looks(self.rule.pairs_max).iter().any(|(look, _)| u64::from(*look) == pairs);
+        let mut text = count(pairs, "pair");
+        if let Some(estimate) = examined.found[0].and_then(|found| found.estimate).map(Estimate::from) {
+            let noun = asked.metric.noun;
+            text += &match asked.question() {
+                Asked::Difference | Asked::Ratio(_) => {
+                    format!(": {noun} {} {}", crate::number::relation(&estimate), gate.base)
+                }
+                _ => format!(": {noun} {}", quantity(estimate.point, asked.metric.unit)),
+            };
+        }
+        let excess = self.asked.iter().zip(&examined.found).find(|(asked, _)| asked.metric.is_error_share());
+        let share = excess.and_then(|(_, found)| Some((*found)?.typical[1])).filter(|share| *share > 0.0);
+        text += &share.map_or(String::new(), |share| format!("; {} of requests failed", percent(share)));
         Some((text, is_look))
     }
 }
@@ -467,25 +712,35 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-fn null_sentence(found: &GateFinding, test: &GateTest) -> String {
+/// What the baseline held against itself shows: false alarms, or else that there is none.
+fn null_sentences(found: &GateFinding) -> Vec<String> {
     let base = &found.base;
     let scatter = found.null_scatter.map_or(String::new(), |scatter| {
         format!("; the two trials of a pair differ by {} in half of the pairs", percent(scatter))
     });
-    let noun = Metric::noun_of(&test.metric);
-    match (&test.ratio, test.verdict) {
-        (Some(ratio), GateVerdict::Worse | GateVerdict::NotWorse) => format!(
-            "A false alarm: {base} differs from itself, {noun} {} itself ({}){scatter}.",
-            crate::number::relation(ratio),
-            count(test.pairs, "pair"),
-        ),
-        (Some(ratio), GateVerdict::Undecided) => format!(
-            "As it should be, no difference shown between {base} and itself: {noun} {} itself ({}){scatter}.",
-            crate::number::relation(ratio),
-            count(test.pairs, "pair"),
-        ),
-        _ => format!("{base} was not held against itself: {}.", test.reason.as_deref().unwrap_or("too few pairs")),
-    }
+    let of = |tests: &[GateTest]| {
+        let shown = |test: &&GateTest| matches!(test.verdict, GateVerdict::Worse | GateVerdict::NotWorse);
+        let told = |test: &GateTest| {
+            let ratio = test.ratio.as_ref()?;
+            Some(format!("{} {} itself", Metric::noun_of(&test.metric), crate::number::relation(ratio)))
+        };
+        let first = tests.first()?;
+        let (at, pairs) = (at(first), count(first.pairs, "pair"));
+        let alarms = tests.iter().filter(shown).filter_map(told).collect::<Vec<_>>();
+        Some(match (alarms.is_empty(), told(first).filter(|_| first.reason.is_none())) {
+            (false, _) => {
+                format!("A false alarm: {base} differs from itself{at}, {} ({pairs}){scatter}.", alarms.join(", "))
+            }
+            (true, Some(first)) => format!(
+                "As it should be, no difference shown between {base} and itself{at}: {first} ({pairs}){scatter}."
+            ),
+            (true, None) => {
+                let reason = first.reason.as_deref().unwrap_or("too few pairs");
+                format!("{base} was not held against itself{at}: {reason}.")
+            }
+        })
+    };
+    found.null.chunk_by(|a, b| a.label == b.label).filter_map(of).collect()
 }
 
 #[cfg(test)]
@@ -502,6 +757,8 @@ mod tests {
             of: "server".into(),
             base: Level::Text("c-epoll".into()),
             fail_if: fail_if.map(|text| FailIf::parse(text).unwrap()),
+            metrics: vec!["latency_mean".into()],
+            allow_errors: 0.0,
             undecided: Undecided::Pass,
             null: None,
         });
@@ -520,28 +777,30 @@ mod tests {
     }
 
     fn test<'a>(found: &'a GateFinding, label: &str, candidate: &str) -> &'a GateTest {
-        let is = |test: &&GateTest| test.label == label && test.candidate == candidate;
+        let is = |test: &&GateTest| test.label == label && test.candidate == candidate && !is_error_share(&test.metric);
         found.tests.iter().find(is).unwrap_or_else(|| panic!("{label}, {candidate}: {found:#?}"))
     }
 
     #[test]
     fn candidates_are_held_against_their_baseline_at_each_place() {
         let (found, texts) = found(Some("latency_mean > 1.05"), |_, _| {});
-        assert_eq!((found.base.as_str(), found.tests.len()), ("c-epoll", 8), "two candidates, four places");
+        assert_eq!(
+            (found.base.as_str(), found.tests.len()),
+            ("c-epoll", 16),
+            "two candidates, four places, with errors"
+        );
         let go = test(&found, "cores 1, clients 80", "go");
-        assert_eq!((go.verdict, go.bound, go.open), (GateVerdict::Worse, 1.05, false), "{go:#?}");
-        // .05 over 8 questions, at the first look of 18 pairs at most.
-        assert!((go.level.unwrap() - 0.05 / 8.0 * 0.2).abs() < 1e-12, "{go:#?}");
+        assert_eq!((go.verdict, go.bound, go.open), (GateVerdict::Worse, Some(Bound::Factor(1.05)), false), "{go:#?}");
+        // .05 over 8 pairs without the part of the errors, at the first look of 18 pairs at most.
+        assert!((go.level.unwrap() - 0.8 * 0.05 / 8.0 * 0.2).abs() < 1e-12, "{go:#?}");
         assert!(go.ratio.unwrap().low > 1.05 && go.pairs == 10);
         assert!(
-            texts
-                .iter()
-                .any(|text| text.starts_with("go fails `latency_mean > 1.05` at cores 1, clients 80: mean latency ")),
+            texts.iter().any(|text| text.starts_with("go fails `mean > 1.05` at cores 1, clients 80: mean latency ")),
             "{texts:#?}"
         );
         assert_eq!(found.verdict, GateVerdict::Worse);
         assert!(
-            found.also.iter().all(|test| test.bound == 1.0)
+            found.also.iter().all(|test| test.bound.is_none())
                 && found.also.iter().any(|test| test.metric == "throughput")
         );
     }
@@ -550,10 +809,7 @@ mod tests {
     fn a_bound_far_away_is_passed_and_one_near_is_undecided() {
         let pass = found(Some("latency_mean > 3"), |_, _| {}).0;
         assert_eq!(test(&pass, "cores 1, clients 80", "go").verdict, GateVerdict::NotWorse);
-        let ratio = pass.also.iter().find(|test| {
-            test.metric == "latency_mean" && test.candidate == "go" && test.label == "cores 1, clients 80"
-        });
-        let bound = ratio.unwrap().ratio.unwrap().point;
+        let bound = test(&pass, "cores 1, clients 80", "go").ratio.unwrap().point;
         let (near, texts) = found(Some(&format!("latency_mean > {bound:.4}")), |_, _| {});
         assert_eq!(test(&near, "cores 1, clients 80", "go").verdict, GateVerdict::Undecided);
         let text = texts
@@ -564,7 +820,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_condition_any_difference_is_shown() {
+    fn any_difference_is_shown_without_a_condition() {
         let (found, texts) = found(None, |_, _| {});
         assert!(found.fail_if.is_none());
         assert!(
@@ -580,7 +836,7 @@ mod tests {
                 record.outcome = twin.unwrap().outcome.clone();
             }
         });
-        assert!(found.tests.iter().all(|test| test.candidate != "go") && found.null.len() == 4);
+        assert!(found.tests.iter().all(|test| test.candidate != "go") && found.null.len() == 4, "one per place");
         assert!(
             texts
                 .iter()
@@ -619,6 +875,7 @@ mod tests {
         let gate = analyze(&run, &records).gate.unwrap();
         // One place is generator-bound.
         let told = gate.tests.iter().filter(|test| test.verdict != GateVerdict::NoVerdict).collect::<Vec<_>>();
+        let told = told.into_iter().filter(|test| !is_error_share(&test.metric)).collect::<Vec<_>>();
         assert!(
             told.len() == 6 && told.iter().all(|test| test.verdict == GateVerdict::Undecided && test.open),
             "{told:#?}"
@@ -635,9 +892,137 @@ mod tests {
         );
     }
 
+    /// Every fifth, or hundredth, request of `go` at one place fails, and it is faster by that.
+    fn failing(share: f64) -> impl FnOnce(&mut Run, &mut Vec<Record>) {
+        move |run, records| {
+            run.plan.gate.as_mut().unwrap().metrics = COMPARED.map(str::to_owned).to_vec();
+            let base = records.iter().filter(|record| record.point == 1).cloned().collect::<Vec<_>>();
+            for record in records.iter_mut().filter(|record| record.point == 5) {
+                let twin = base.iter().find(|base| base.block == record.block).unwrap();
+                record.outcome = twin.outcome.clone();
+                let Outcome::Measured(measured) = &mut record.outcome else { panic!("a trial of point 1 failed") };
+                let failed = (measured.requests as f64 * share) as u64;
+                measured.errors.insert("status".into(), failed);
+                measured.statuses.insert(503, failed);
+                measured.duration_ns = (measured.duration_ns as f64 * 0.8) as u64;
+            }
+        }
+    }
+
+    const PLACE: &str = "cores 1, clients 80";
+
+    fn of_metric<'a>(found: &'a GateFinding, metric: &str) -> &'a GateTest {
+        let is = |test: &&GateTest| test.label == PLACE && test.candidate == "go" && test.metric == metric;
+        found.tests.iter().chain(&found.also).find(is).unwrap_or_else(|| panic!("{metric}: {found:#?}"))
+    }
+
+    #[test]
+    fn a_faster_candidate_that_fails_requests_does_not_pass() {
+        for share in [0.01, 0.2] {
+            let (found, texts) = found(Some("throughput < 0.97"), failing(share));
+            let errors = of_metric(&found, "error_share");
+            assert_eq!((errors.verdict, found.verdict), (GateVerdict::Worse, GateVerdict::Worse), "{errors:#?}");
+            assert_eq!(errors.failed_by, [String::new(), "status 503".to_owned()]);
+            let speed = of_metric(&found, "throughput");
+            assert_eq!(speed.verdict, GateVerdict::NoVerdict, "{speed:#?}");
+            assert_eq!(speed.reason.as_deref(), Some("go fails more requests"));
+            let percent = if share > 0.1 { "17 %" } else { "0.99 %" };
+            let expected = format!(
+                "go fails by its errors at {PLACE}: {percent} of its requests failed (status 503), none of those of c-epoll ("
+            );
+            assert!(texts.iter().any(|text| text.starts_with(&expected)), "{texts:#?}");
+        }
+        let (allowed, _) = found(Some("throughput < 0.97"), |run, records| {
+            failing(0.01)(run, records);
+            run.plan.gate.as_mut().unwrap().allow_errors = 0.05;
+        });
+        assert_eq!(of_metric(&allowed, "error_share").verdict, GateVerdict::NotWorse);
+        assert_eq!(of_metric(&allowed, "throughput").verdict, GateVerdict::NotWorse);
+    }
+
+    #[test]
+    fn a_faster_candidate_that_fails_requests_is_worse() {
+        let (found, texts) = found(None, failing(0.2));
+        assert_eq!(of_metric(&found, "error_share").verdict, GateVerdict::Worse);
+        assert_eq!(of_metric(&found, "throughput").verdict, GateVerdict::NoVerdict);
+        let first = format!("go is worse than c-epoll at {PLACE}: 17 % of its requests failed (status 503), none of");
+        assert!(texts.iter().any(|text| text.starts_with(&first)), "{texts:#?}");
+        assert!(!texts.iter().any(|text| text.contains("go is better")), "{texts:#?}");
+    }
+
+    #[test]
+    fn errors_of_the_baseline_are_not_held_against_the_candidate() {
+        let swap = |run: &mut Run, records: &mut Vec<Record>| {
+            failing(0.2)(run, records);
+            run.plan.gate.as_mut().unwrap().base = Level::Text("go".into());
+        };
+        let (found, texts) = found(Some("throughput < 0.97"), swap);
+        let of = |metric: &str| {
+            let is = |test: &&GateTest| test.label == PLACE && test.candidate == "c-epoll" && test.metric == metric;
+            found.tests.iter().find(is).unwrap()
+        };
+        assert_eq!(of("error_share").verdict, GateVerdict::NotWorse);
+        assert_eq!(of("throughput").verdict, GateVerdict::NoVerdict, "{texts:#?}");
+        assert_eq!(of("throughput").reason.as_deref(), Some("go fails more requests"));
+    }
+
+    #[test]
+    fn absolute_limits_hold_for_the_candidate() {
+        let base = found(Some("mean > 1.05"), |_, _| {}).0;
+        let ns = test(&base, PLACE, "go").candidate_value.unwrap();
+        let limits = |low: f64, high: f64| format!("mean > {}ns or p99 > {}ns", (ns * low) as u64, (ns * high) as u64);
+        let (found, texts) = found(Some(&limits(0.5, 1e3)), |_, _| {});
+        let (mean, p99) = (of_metric(&found, "latency_mean"), of_metric(&found, "latency_p99"));
+        assert_eq!((mean.verdict, p99.verdict), (GateVerdict::Worse, GateVerdict::NotWorse), "{mean:#?}");
+        assert!(mean.ratio.is_none() && mean.value.unwrap().low > ns * 0.5);
+        let first = texts.iter().find(|text| text.contains(PLACE) && text.starts_with("go fails `mean > ")).unwrap();
+        assert!(first.contains(": mean latency ") && !first.contains("c-epoll"), "{first}");
+    }
+
+    #[test]
+    fn a_trade_off_is_named_with_both_sides() {
+        let (found, texts) = found(None, |run, records| {
+            failing(0.0)(run, records);
+            for record in records.iter_mut().filter(|record| record.point == 5) {
+                record.subject.rss_max_bytes = record.subject.rss_max_bytes.map(|bytes| bytes * 2);
+                let Outcome::Measured(measured) = &mut record.outcome else { panic!("a trial failed") };
+                measured.errors.clear();
+            }
+            let base = records.iter().filter(|record| record.point == 1).cloned().collect::<Vec<_>>();
+            for (record, base) in records.iter_mut().filter(|record| record.point == 5).zip(&base) {
+                record.subject.rss_max_bytes = Some(3 * base.subject.rss_max_bytes.unwrap_or(1 << 20));
+            }
+        });
+        assert_eq!(of_metric(&found, "throughput").verdict, GateVerdict::NotWorse);
+        assert_eq!(of_metric(&found, "subject_rss").verdict, GateVerdict::Worse);
+        let text = texts.iter().find(|text| text.starts_with("go is both better and worse")).unwrap();
+        assert!(text.contains(": throughput 25.0 % ") && text.contains(", but peak server RSS ×3.0"), "{text}");
+    }
+
+    #[test]
+    fn the_line_of_progress_and_the_answer_have_the_same_numbers() {
+        let (mut run, mut records) = gated(None, |run, records| {
+            run.plan.gate.as_mut().unwrap().metrics = COMPARED.map(str::to_owned).to_vec();
+            records.retain(|record| [0, 4].contains(&record.point) && record.block < 11);
+        });
+        let mut at = 0..;
+        run.plan.points.retain(|_| [0, 4].contains(&at.next().unwrap_or(0)));
+        records.iter_mut().for_each(|record| record.point /= 4);
+        run.plan.trials.max = 10;
+        let mut live = Live::new(&run.plan).unwrap();
+        let lines = records.iter().filter_map(|record| live.recorded(&run.plan, record)).collect::<Vec<_>>();
+        let findings = analyze(&run, &records);
+        let gate = findings.gate.unwrap();
+        let first = &gate.tests[0];
+        let (line, is_look) = lines.last().unwrap();
+        assert!(*is_look && *line == format!("{} pairs: {}", first.pairs, relation(&gate, first)), "{line} {first:#?}");
+        let [base, head] = [first.base_value, first.candidate_value].map(Option::unwrap);
+        assert!((head / base / first.ratio.unwrap().point - 1.0).abs() < 1e-9);
+    }
+
     #[test]
     fn questions_are_counted_for_check() {
         let (run, _) = gated(Some("latency_mean > 1.05 or throughput < 0.97"), |_, _| {});
-        assert_eq!(needed(&run.plan), (16, 10));
+        assert_eq!(needed(&run.plan), (24, 10));
     }
 }

@@ -87,7 +87,8 @@ pub(crate) fn is_unbounded(ratio: f64) -> bool {
 /// Numbers with as many digits as two of the interval's half-width, down to `finest`: more says nothing.
 fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     let half = (numbers[2] - numbers[1]).abs() / 2.0;
-    let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 4.0) as usize } else { 1 };
+    // An interval that is narrow by rounding alone says nothing of digits.
+    let wanted = if half > 1e-9 * numbers[0].abs() { (-half.log10().floor()).clamp(0.0, 4.0) as usize } else { 1 };
     let decimals = wanted.max(if finest < 1.0 { 2 } else { 0 });
     numbers.map(|number| {
         let text = if is_unbounded(number) { "∞".to_owned() } else { format!("{number:.decimals$}") };

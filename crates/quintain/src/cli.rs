@@ -542,12 +542,15 @@ pub(crate) struct CompareArgs {
     /// Any other key of a study (`load.timeout=5s`, `subject.ready_timeout=30s`), or levels of its factors
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value, help_heading = LOAD_OF_PAIRS)]
     pub(crate) sets: Vec<(String, String)>,
-    /// Metric that is compared [default: latency_mean, or that of the study]
+    /// Compare this metric alone [default: median and p99 latency, throughput, CPU per request and memory, with one error]
     #[arg(long, value_name = "METRIC", conflicts_with = "fail_if", help_heading = DECISION)]
     pub(crate) metric: Option<String>,
-    /// Fail when the candidate is shown to be worse than this, as ratios to the baseline: `latency_p99 > 1.05 or throughput < 0.97`
+    /// Fail when the candidate is shown to be worse than this, relative to the baseline or in absolute terms: `p99 > 1.05 or throughput < -3% or p99 > 5ms`
     #[arg(long, value_name = "CONDITIONS", help_heading = DECISION)]
     pub(crate) fail_if: Option<String>,
+    /// Fraction of its requests that the candidate may fail beyond what the baseline fails; more makes it fail, or worse [default: 0]
+    #[arg(long, value_name = "SHARE", help_heading = DECISION)]
+    pub(crate) allow_errors: Option<String>,
     /// What to make of a candidate of which nothing was shown: exit with 0, 1, or 125
     #[arg(long, value_name = "OUTCOME", value_parser = one_of(words::UNDECIDED), default_value = "pass", help_heading = DECISION)]
     pub(crate) undecided: study::gate::Undecided,

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use lab::revision::short;
 use lab::worktree::{Repository, Worktrees};
 use store::{Owner, Store};
-use study::gate::{FailIf, Gate};
-use study::metric::METRICS;
+use study::gate::{COMPARED, FailIf, Gate};
 use study::plan::EffectsPlan;
 use study::protocol::Protocol;
 use study::record::BuildOutcome;
@@ -34,6 +33,7 @@ struct Decision {
     fail_if: Option<FailIf>,
     within: f64,
     metric: Option<&'static Metric>,
+    allow_errors: f64,
     pairs_max: u32,
     max_ns: u64,
 }
@@ -98,17 +98,21 @@ fn decision(args: &CompareArgs, mistakes: &mut Mistakes) -> Decision {
         FailIf::parse(text).map_err(wrong).ok()
     });
     let metric = args.metric.as_deref().and_then(|name| {
-        let found = Metric::named(name);
+        let found = Metric::find(name);
         if found.is_none() {
-            let names = METRICS.iter().map(|metric| metric.name);
-            mistakes
-                .add(format!("`--metric`: unknown metric `{name}`"), Some(config::nearest::suggestion(name, names)));
+            let hint = config::nearest::suggestion(name, Metric::names());
+            mistakes.add(format!("`--metric`: unknown metric `{name}`"), Some(hint));
         }
         found
     });
     let within = args.within.as_deref().map_or(Ok(WITHIN), |text| match units::fraction(text) {
         Ok(within) if (0.0001..=0.5).contains(&within) => Ok(within),
         Ok(_) => Err("expected 0.01% to 50%".to_owned()),
+        Err(error) => Err(error.to_string()),
+    });
+    let allow_errors = args.allow_errors.as_deref().map_or(Ok(0.0), |text| match units::fraction(text) {
+        Ok(share) if share <= 0.5 => Ok(share),
+        Ok(_) => Err("expected 0% to 50%".to_owned()),
         Err(error) => Err(error.to_string()),
     });
     let pairs_max = match units::count(&args.max_pairs).map(u32::try_from) {
@@ -125,6 +129,10 @@ fn decision(args: &CompareArgs, mistakes: &mut Mistakes) -> Decision {
     Decision {
         fail_if,
         metric,
+        allow_errors: allow_errors.unwrap_or_else(|error| {
+            or("--allow-errors", &error);
+            0.0
+        }),
         within: within.unwrap_or_else(|error| {
             or("--within", &error);
             WITHIN
@@ -215,6 +223,7 @@ fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], m
         ("of", text(FACTOR)),
         ("base", text(BASE)),
         ("fail_if", decision.fail_if.as_ref().and_then(|fail_if| text(&fail_if.to_string()))),
+        ("allow_errors", (decision.allow_errors > 0.0).then_some(Value::Float(decision.allow_errors))),
         ("undecided", text(args.undecided.word())),
     ]);
     let stop = table([
@@ -325,12 +334,23 @@ fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<
 
 /// The rule that a plan is decided by.
 fn apply(plan: &mut Plan, args: &CompareArgs, decision: &Decision, of: String, base: Level, null: Option<Level>) {
-    plan.gate = Some(Gate { of, base, fail_if: decision.fail_if.clone(), undecided: args.undecided, null });
+    let metrics = match (decision.metric, plan.gate.take()) {
+        (Some(metric), _) => vec![metric.name.to_owned()],
+        (None, Some(gate)) => gate.metrics,
+        (None, None) => {
+            // A metric that the study chose comes first.
+            let own = Some(plan.trials.metric.as_str()).filter(|own| *own != "latency_mean");
+            let others = COMPARED.into_iter().filter(|name| Some(*name) != own);
+            own.into_iter().chain(others).map(str::to_owned).collect()
+        }
+    };
+    let (fail_if, allow_errors) = (decision.fail_if.clone(), decision.allow_errors);
+    plan.gate = Some(Gate { of, base, fail_if, metrics, allow_errors, undecided: args.undecided, null });
     let rule = &mut plan.trials;
     (rule.relative, rule.comparison, rule.quick) = (None, Some(decision.within), false);
     (rule.min, rule.max, rule.max_ns) = (stats::gate::FIRST_LOOK, decision.pairs_max, Some(decision.max_ns));
-    if let Some(metric) = decision.metric {
-        rule.metric = metric.name.to_owned();
+    if let Some(metric) = plan.gate.as_ref().and_then(|gate| gate.metrics.first()) {
+        rule.metric.clone_from(metric);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use analysis::Findings;
 use analysis::findings::{GateTest, GateVerdict};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-use study::gate::Undecided;
+use study::gate::{Bound, Condition, Undecided};
 
 /// Why there is no XML.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +28,10 @@ pub enum JunitError {
 /// Findings without a gate, or a text that XML cannot hold.
 pub fn junit(findings: &Findings) -> Result<String, JunitError> {
     let found = findings.gate.as_ref().ok_or_else(|| JunitError::NoGate { run: findings.run.clone() })?;
-    let sentences = analysis::gate::sentences(found);
     let mut suite = TestSuite::new(findings.study.as_str());
     suite.set_time(Duration::from_nanos(found.cost_ns));
-    for (test, sentence) in found.tests.iter().zip(&sentences) {
+    for test in &found.tests {
+        let sentence = analysis::gate::test_sentence(found, test);
         let fails = found.fail_if.is_some();
         let mut status = match test.verdict {
             GateVerdict::Worse if fails => TestCaseStatus::non_success(NonSuccessKind::Failure),
@@ -53,6 +53,10 @@ pub fn junit(findings: &Findings) -> Result<String, JunitError> {
     Ok(report.to_string()?)
 }
 
+/// The condition, or the metric that is compared.
 fn name(test: &GateTest) -> String {
-    if test.label.is_empty() { test.metric.clone() } else { format!("{} at {}", test.metric, test.label) }
+    let bound = test.bound.filter(|bound| !matches!(bound, Bound::Excess(_)));
+    let condition = study::Metric::named(&test.metric).zip(bound);
+    let name = condition.map_or(test.metric.clone(), |(metric, bound)| Condition { metric, bound }.to_string());
+    if test.label.is_empty() { name } else { format!("{name} at {}", test.label) }
 }

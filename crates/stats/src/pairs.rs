@@ -44,7 +44,11 @@ impl Pairs {
 
     /// Wilcoxon's signed rank test of "the typical ratio B/A is `1 + margin`".
     pub fn test(&self, margin: f64) -> SignedRank {
-        let shift = margin.ln_1p();
+        self.against(margin.ln_1p())
+    }
+
+    /// Wilcoxon's signed rank test of "the typical difference is `shift`".
+    pub fn against(&self, shift: f64) -> SignedRank {
         SignedRank::new(&self.logs.iter().map(|log| log - shift).collect::<Vec<_>>())
     }
 
@@ -78,7 +82,12 @@ impl Pairs {
 
     /// The typical ratio B/A without an interval.
     pub fn typical_point(&self) -> f64 {
-        median(&self.walsh()).exp()
+        self.typical_log().exp()
+    }
+
+    /// The typical difference without an interval.
+    pub fn typical_log(&self) -> f64 {
+        median(&self.walsh())
     }
 
     /// The ratio of geometric means, with Student's t interval of the differences. `None` below two pairs.

@@ -117,7 +117,8 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine: Machine, report
     let effects = effects::read(&top);
     let slopes = slopes::read(&top);
     let answer = answer::read(&top, &factors);
-    let gate = gate::read(&top, &factors);
+    let metric = trials.as_ref().filter(|_| trials::names_metric(root)).map(|rule| rule.metric.as_str());
+    let gate = gate::read(&top, &factors, metric);
     let proxies = proxy::read(root, &factors, report);
     let design = effects.as_ref().map_or(Design::Full, |effects| effects.design);
     let points = points(root, &factors, design, subject, &proxies, &companions, load, machine, report);

@@ -1,13 +1,20 @@
-//! What a candidate must not be against its baseline: `latency_p99 > 1.05 or throughput < 0.97`.
+//! Limits that fail a candidate: `p99 > 1.05 or throughput < 0.97 or p99 > 5ms or errors > 0.1%`.
 //!
 //! ```text
 //! fail-if   = condition { "or" condition }
 //! condition = metric (">" | "<") bound
-//! bound     = ratio | ("+" | "-") percentage
+//! bound     = factor | "x" factor | ("+" | "-") percentage      relative to the baseline
+//!           | value with its unit                               absolute
 //! ```
 //!
-//! The bound is a ratio candidate/baseline: `> 1.05` is the same as `> +5%`. The sign points to where the metric is worse, so that a condition that could
-//! only punish an improvement is refused.
+//! | Written | Means |
+//! |---|---|
+//! | `p99 > 1.05`, `p99 > x1.05`, `p99 > +5%` | more than 1.05 times the baseline's |
+//! | `p99 > 5ms`, `rss > 64MiB`, `throughput < 10k/s` | more, or less, than this value |
+//! | `hit_ratio < 90%`, `errors > 0.1%`, `errors > 0` | of shares, a percentage is a value |
+//!
+//! `errors` is the share of failed requests. It has no ratio, because a baseline usually has none, so each bound of it is a value. The
+//! sign points to the worse side, so a condition that could only punish an improvement is refused.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -18,14 +25,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
-use crate::metric::{Better, METRICS, Metric};
-use crate::objective::full_name;
+use crate::metric::{Better, Metric};
+use crate::objective::{memory_text, share_text, time_text};
 
 /// Longest text of conditions, bytes.
 const TEXT_MAX_BYTES: usize = 256;
 
-/// Ratios that a bound may be.
-const BOUNDS: RangeInclusive<f64> = 0.01..=100.0;
+/// Metrics that a comparison without conditions answers on, the one that decides when it ends first. Failed requests are always asked
+/// about as well. docs/METHOD.md has how these were chosen.
+pub const COMPARED: [&str; 5] = ["latency_p50", "throughput", "subject_cpu_per_request", "latency_p99", "subject_rss"];
+
+/// Factors that a bound may be.
+const FACTORS: RangeInclusive<f64> = 0.01..=100.0;
 
 /// A baseline, and what its candidates must not be: the study is run until that is known, or its pairs are over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,13 +45,23 @@ pub struct Gate {
     pub of: String,
     /// Its level that is the baseline; each other one is a candidate.
     pub base: Level,
-    /// What fails a candidate; `None`: nothing does, and the question is whether they differ in the metric of [`crate::plan::TrialRule`].
+    /// What fails a candidate; `None`: nothing does, and the question is whether they differ in [`Gate::metrics`].
     pub fail_if: Option<FailIf>,
+    /// The metrics that are asked about without conditions; empty in old stores: the one of [`crate::plan::TrialRule`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
+    /// The share of its requests that a candidate may fail beyond those that its baseline fails.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub allow_errors: f64,
     /// What is made of a candidate of which nothing was shown.
     pub undecided: Undecided,
     /// A level that is the baseline once more, to see what this machine shows of a difference that is not there; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<Level>,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// What is made of a candidate of which neither was shown: that it fails, or that it does not.
@@ -75,13 +96,25 @@ pub struct FailIf {
     conditions: Vec<Condition>,
 }
 
-/// A ratio candidate/baseline beyond which a metric is worse than is allowed.
+/// A limit of one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
     /// The metric.
     pub metric: &'static Metric,
-    /// The ratio.
-    pub bound: f64,
+    /// Its limit.
+    pub bound: Bound,
+}
+
+/// What a candidate's metric is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// This many times the baseline's.
+    Factor(f64),
+    /// This value, in the unit of the metric.
+    Absolute(f64),
+    /// The baseline's plus this share: failed requests.
+    Excess(f64),
 }
 
 /// A mistake in the text of conditions.
@@ -100,7 +133,7 @@ impl FailIfError {
     }
 }
 
-const EXAMPLE: &str = "write `latency_p99 > 1.05 or throughput < 0.97`";
+const EXAMPLE: &str = "write `p99 > 1.05 or throughput < 0.97`, or with a unit `p99 > 5ms`";
 
 impl FailIf {
     /// The conditions, in the order they were written; one at least.
@@ -121,8 +154,8 @@ impl FailIf {
         let (mut conditions, mut errors) = (Vec::<Condition>::new(), Vec::new());
         for part in words.split(|word| word.eq_ignore_ascii_case("or")) {
             match condition(&part.join(" ")) {
-                Ok(condition) if conditions.iter().any(|known| known.metric == condition.metric) => {
-                    let message = format!("`{}` has two bounds", condition.metric.name);
+                Ok(condition) if conditions.iter().any(|known| known.is_same_kind(&condition)) => {
+                    let message = format!("`{}` has two bounds of one kind", condition.metric.short());
                     errors.push(FailIfError::new(message, "keep the stricter one".to_owned()));
                 }
                 Ok(condition) => conditions.push(condition),
@@ -147,40 +180,111 @@ fn condition(text: &str) -> Result<Condition, FailIfError> {
     };
     let (name, rest) = text.split_at(at);
     let (name, sign, bound) = (name.trim(), &rest[..1], rest[1..].trim());
-    let metric = Metric::named(full_name(name).unwrap_or(name)).ok_or_else(|| {
-        let names = || METRICS.iter().map(|metric| metric.name);
-        let hint = did_you_mean(name, names()).unwrap_or_else(|| suggestion(name, names()));
+    let metric = Metric::find(name).ok_or_else(|| {
+        let hint = did_you_mean(name, Metric::names()).unwrap_or_else(|| suggestion(name, Metric::names()));
         FailIfError::new(format!("unknown metric `{}`", shown(name)), hint)
     })?;
-    let (worse, better, direction, example) = match metric.better {
-        Better::Lower => (">", "<", "lower", "1.05"),
-        Better::Higher => ("<", ">", "higher", "0.95"),
+    let (worse, better, direction) = match metric.better {
+        Better::Lower => (">", "<", "lower"),
+        Better::Higher => ("<", ">", "higher"),
     };
-    let written = || format!("write `{} {worse} {example}`", metric.name);
+    let written = || format!("write `{} {worse} {}`", metric.short(), examples(metric));
     if sign == better {
         let message =
-            format!("`{}` is better when {direction}: `{}` would fail an improvement", metric.name, shown(text));
+            format!("`{}` is better when {direction}: `{}` would fail an improvement", metric.short(), shown(text));
         return Err(FailIfError::new(message, written()));
     }
-    let wrong = || FailIfError::new(format!("`{}` is not a ratio", shown(bound)), written());
-    let bound = match bound.strip_prefix(['+', '-']) {
-        Some(share) if bound.ends_with('%') => {
-            let share = units::fraction(share).map_err(|_| wrong())?;
-            if bound.starts_with('-') { 1.0 - share } else { 1.0 + share }
-        }
-        _ => bound.parse::<f64>().map_err(|_| wrong())?,
+    let bound = read_bound(metric, bound).map_err(|message| FailIfError::new(message, written()))?;
+    let is_improvement = match bound {
+        Bound::Factor(factor) if metric.better == Better::Lower => factor < 1.0,
+        Bound::Factor(factor) => factor > 1.0,
+        Bound::Absolute(_) | Bound::Excess(_) => false,
     };
-    if !BOUNDS.contains(&bound) {
-        let message =
-            format!("the bound of `{}` is {bound}, expected {} to {}", metric.name, BOUNDS.start(), BOUNDS.end());
-        return Err(FailIfError::new(message, written()));
-    }
-    let is_improvement = if metric.better == Better::Lower { bound < 1.0 } else { bound > 1.0 };
     if is_improvement {
         let message = format!("`{}` would fail a candidate that is as good as its baseline", shown(text));
         return Err(FailIfError::new(message, written()));
     }
     Ok(Condition { metric, bound })
+}
+
+/// Bounds that could be meant, for a hint.
+fn examples(metric: &Metric) -> String {
+    let factor = if metric.better == Better::Lower { "1.05" } else { "0.95" };
+    let percent = if metric.better == Better::Lower { "+5%" } else { "-5%" };
+    let value = match metric.unit {
+        _ if metric.is_error_share() => return "0.1%` (a share of all requests) or `errors > 0".to_owned(),
+        "ns" => "5ms",
+        "bytes" => "64MiB",
+        "bytes/s" => "10MiB/s",
+        "1/s" => "10k/s",
+        _ if metric.is_share() => "90%",
+        _ => return format!("{factor}` or `{percent}` (relative to the baseline"),
+    };
+    format!("{factor}` or `{percent}` (relative to the baseline), or a value such as `{value}")
+}
+
+fn read_bound(metric: &Metric, text: &str) -> Result<Bound, String> {
+    let name = metric.short();
+    if metric.is_error_share() {
+        let share = units::fraction(text).map_err(|wrong| format!("the bound of `{name}`: {wrong}"))?;
+        return if share < 1.0 { Ok(Bound::Absolute(share)) } else { Err(format!("the bound of `{name}` is 100 %")) };
+    }
+    let relative = match text.strip_prefix(['+', '-']) {
+        Some(share) if text.ends_with('%') => {
+            let share = units::fraction(share).map_err(|wrong| format!("the bound of `{name}`: {wrong}"))?;
+            Some(if text.starts_with('-') { 1.0 - share } else { 1.0 + share })
+        }
+        _ => text.strip_prefix(['x', '×']).unwrap_or(text).trim_start().parse::<f64>().ok(),
+    };
+    if let Some(factor) = relative {
+        return match FACTORS.contains(&factor) {
+            true => Ok(Bound::Factor(factor)),
+            false => Err(format!(
+                "the bound of `{name}` is {factor} times the baseline, expected {} to {}",
+                FACTORS.start(),
+                FACTORS.end()
+            )),
+        };
+    }
+    if text.ends_with('%') && !metric.is_share() {
+        return Err(format!("`{}` may be relative or absolute", shown(text)));
+    }
+    let value = match metric.unit {
+        "ns" => units::duration_ns(text).map(|ns| ns as f64),
+        "bytes" => units::bytes(text).map(|bytes| bytes as f64),
+        "bytes/s" => units::bytes(text.strip_suffix("/s").unwrap_or(text)).map(|bytes| bytes as f64),
+        "1/s" => units::rate_per_s(text),
+        _ if metric.is_share() => units::fraction(text),
+        _ => return Err(format!("the bound of `{name}` is `{}`, expected a factor", shown(text))),
+    };
+    match value.map_err(|wrong| format!("the bound of `{name}`: {wrong}"))? {
+        value if value > 0.0 => Ok(Bound::Absolute(value)),
+        _ => Err(format!("the bound of `{name}` must be above 0")),
+    }
+}
+
+impl Condition {
+    fn is_same_kind(&self, other: &Self) -> bool {
+        self.metric == other.metric && std::mem::discriminant(&self.bound) == std::mem::discriminant(&other.bound)
+    }
+}
+
+impl Bound {
+    /// The bound as it is written in a condition of this metric: `1.05`, `5ms`, `0.1%`.
+    pub fn text(self, metric: &Metric) -> String {
+        let value = match self {
+            Bound::Factor(factor) => return factor.to_string(),
+            Bound::Absolute(value) => value,
+            Bound::Excess(share) => return format!("+{}", share_text(share)),
+        };
+        match metric.unit {
+            "ns" => time_text(value as u64),
+            "bytes" => memory_text(value as u64),
+            "bytes/s" => format!("{}/s", memory_text(value as u64)),
+            "1/s" => format!("{value}/s"),
+            _ => share_text(value),
+        }
+    }
 }
 
 fn shown(text: &str) -> String {
@@ -190,7 +294,7 @@ fn shown(text: &str) -> String {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.metric.better == Better::Lower { '>' } else { '<' };
-        write!(f, "{} {sign} {}", self.metric.name, self.bound)
+        write!(f, "{} {sign} {}", self.metric.short(), self.bound.text(self.metric))
     }
 }
 
@@ -220,12 +324,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_read_and_print() {
+    fn conditions_print_as_they_are_read() {
         for (text, printed) in [
-            ("latency_p99 > 1.05 or throughput < 0.97", "latency_p99 > 1.05 or throughput < 0.97"),
-            ("p99>+5%", "latency_p99 > 1.05"),
-            ("throughput < -3%  OR\tsubject_rss > 2", "throughput < 0.97 or subject_rss > 2"),
-            ("subject_cpu_per_request > 1", "subject_cpu_per_request > 1"),
+            ("latency_p99 > 1.05 or throughput < 0.97", "p99 > 1.05 or throughput < 0.97"),
+            ("p99>+5%", "p99 > 1.05"),
+            ("p99 > x1.05", "p99 > 1.05"),
+            ("throughput < -3%  OR\tsubject_rss > 2", "throughput < 0.97 or rss > 2"),
+            ("subject_cpu_per_request > 1", "cpu > 1"),
+            ("latency_p99 > 5ms or p99 > 1.05", "p99 > 5ms or p99 > 1.05"),
+            ("errors > 0", "errors > 0%"),
+            ("error_share > 0.1%", "errors > 0.1%"),
+            ("error_share > 0.01", "errors > 1%"),
+            ("hit_ratio < 90%", "hit_ratio < 90%"),
+            ("hit_ratio < 0.97", "hit_ratio < 0.97"),
+            (
+                "rss > 64 MiB or throughput < 10k/s or transfer < 10MiB/s",
+                "rss > 64MiB or throughput < 10000/s or transfer < 10MiB/s",
+            ),
         ] {
             let read = FailIf::parse(text).unwrap();
             assert_eq!(read.to_string(), printed);
@@ -234,25 +349,40 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_all_at_once() {
+    fn no_improvement_is_a_bound_of_its_own() {
+        let one = FailIf::parse("p99 > 1").unwrap();
+        assert_eq!(one.conditions()[0].bound, Bound::Factor(1.0));
+        assert_eq!(FailIf::parse("errors > 0").unwrap().conditions()[0].bound, Bound::Absolute(0.0));
+    }
+
+    #[test]
+    fn names_all_mistakes_at_once() {
         let said = |text: &str| {
             let errors = FailIf::parse(text).unwrap_err().into_iter();
             errors.map(|error| format!("{} ({})", error.message, error.hint.unwrap_or_default())).collect::<Vec<_>>()
         };
+        let latency = "1.05` or `+5%` (relative to the baseline), or a value such as `5ms`";
         assert_eq!(
             said("latncy_p99 > 1.05 or throughput > 1.1 or p50 > 0.9 or p90 > fast or"),
             [
-                "unknown metric `latncy_p99` (did you mean `latency_p99`?)",
-                "`throughput` is better when higher: `throughput > 1.1` would fail an improvement (write `throughput < 0.95`)",
-                "`p50 > 0.9` would fail a candidate that is as good as its baseline (write `latency_p50 > 1.05`)",
-                "`fast` is not a ratio (write `latency_p90 > 1.05`)",
-                "missing condition (write `latency_p99 > 1.05 or throughput < 0.97`)",
+                "unknown metric `latncy_p99` (did you mean `latency_p99`?)".to_owned(),
+                "`throughput` is better when higher: `throughput > 1.1` would fail an improvement (write `throughput < 0.95` or `-5%` (relative to the baseline), or a value such as `10k/s`)"
+                    .to_owned(),
+                format!("`p50 > 0.9` would fail a candidate that is as good as its baseline (write `p50 > {latency})"),
+                format!("the bound of `p90`: `fast` is not a number (write `p90 > {latency})"),
+                format!("missing condition ({EXAMPLE})"),
             ]
         );
-        assert_eq!(said("p99 > 1.1 or latency_p99 > 1.2"), ["`latency_p99` has two bounds (keep the stricter one)"]);
+        assert_eq!(
+            said("p99 > 1.1 or latency_p99 > 1.2"),
+            ["`p99` has two bounds of one kind (keep the stricter one)"]
+        );
         assert_eq!(said("p99 > 1.1 and p50 > 1.1").len(), 1);
-        assert!(said("p99 > 1e9")[0].starts_with("the bound of `latency_p99` is 1000000000, expected 0.01 to 100"));
+        assert!(said("p99 > 1e9")[0].starts_with("the bound of `p99` is 1000000000 times the baseline, expected 0.01"));
         assert!(said("p99 > NaN")[0].contains("expected 0.01 to 100"));
+        assert!(said("p99 > 5%")[0].starts_with("`5%` may be relative or absolute (write `p99 > 1.05` or `+5%`"));
+        assert!(said("errors > x2")[0].contains("write `errors > 0.1%` (a share of all requests) or `errors > 0`"));
+        assert!(said("p99 > 0ms")[0].starts_with("the bound of `p99` must be above 0"));
         assert!(said(&"x".repeat(300))[0].contains("limited to 256 bytes"));
         assert_eq!(said("throughput")[0].split(" (").next(), Some("`throughput` has no bound"));
     }

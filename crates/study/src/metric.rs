@@ -244,6 +244,32 @@ pub const METRICS: &[Metric] = &[
     ),
 ];
 
+/// Short names that flags and conditions take beside the full ones. `errors` is the share, which compares loads of any length.
+pub const SHORT_NAMES: [(&str, &str); 10] = [
+    ("mean", "latency_mean"),
+    ("p50", "latency_p50"),
+    ("p90", "latency_p90"),
+    ("p95", "latency_p95"),
+    ("p99", "latency_p99"),
+    ("p99.9", "latency_p999"),
+    ("p999", "latency_p999"),
+    ("errors", "error_share"),
+    ("cpu", "subject_cpu_per_request"),
+    ("rss", "subject_rss"),
+];
+
+/// Metrics that are fractions between 0 and 1, so that a percentage is a value of them.
+const SHARES: [&str; 8] = [
+    "error_share",
+    "hit_ratio",
+    "byte_hit_ratio",
+    "miss_compulsory",
+    "miss_capacity",
+    "miss_invalidation",
+    "miss_expiry",
+    "miss_refused",
+];
+
 /// What may be looked at over the requests of a trial: name, unit, and what it is in words.
 pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
     ("latency", "ns", "latency, by window"),
@@ -270,6 +296,33 @@ impl Metric {
         METRICS.iter().find(|metric| metric.name == name)
     }
 
+    /// The metric of that full or short name, in any case.
+    pub fn find(name: &str) -> Option<&'static Metric> {
+        let name = name.to_ascii_lowercase();
+        let full = SHORT_NAMES.iter().find(|(short, _)| *short == name).map_or(name.as_str(), |(_, full)| full);
+        Metric::named(full)
+    }
+
+    /// Every name that [`Metric::find`] knows, short ones first.
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        SHORT_NAMES.iter().map(|(short, _)| *short).chain(METRICS.iter().map(|metric| metric.name))
+    }
+
+    /// Its short name; the full one if there is none.
+    pub fn short(&self) -> &'static str {
+        SHORT_NAMES.iter().find(|(_, full)| *full == self.name).map_or(self.name, |(short, _)| short)
+    }
+
+    /// Whether it is a fraction between 0 and 1.
+    pub fn is_share(&self) -> bool {
+        SHARES.contains(&self.name)
+    }
+
+    /// Whether it is the share of failed requests, of which a baseline has usually none.
+    pub fn is_error_share(&self) -> bool {
+        self.name == "error_share"
+    }
+
     /// What the metric of that name is called within a sentence; the name itself where there is no such metric.
     pub fn noun_of(name: &str) -> &str {
         Metric::named(name).map_or(name, |metric| metric.noun)
@@ -278,5 +331,21 @@ impl Metric {
     /// What stands above the column of the metric of that name; the name itself where there is no such metric.
     pub fn heading_of(name: &str) -> &str {
         Metric::named(name).map_or(name, |metric| metric.heading)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_are_those_of_metrics() {
+        for (short, full) in SHORT_NAMES {
+            assert_eq!(Metric::find(short).map(|metric| metric.name), Some(full));
+        }
+        assert!(SHARES.iter().all(|name| Metric::named(name).is_some_and(|metric| metric.unit == "1")));
+        assert_eq!(Metric::find("P99").map(Metric::short), Some("p99"));
+        assert_eq!(Metric::find("hit_ratio").map(Metric::short), Some("hit_ratio"));
+        assert_eq!(Metric::find("p98"), None);
     }
 }

@@ -250,12 +250,6 @@ fn shown(text: &str) -> String {
     text.escape_debug().to_string()
 }
 
-/// The full name of a metric that objectives know by a short one: `latency_p99` of `p99`.
-pub(crate) fn full_name(short: &str) -> Option<&'static str> {
-    let wanted = if short == "p999" { "p99.9" } else { short };
-    KNOWN.iter().find(|(_, known, _)| *known == wanted).map(|(full, ..)| *full)
-}
-
 fn known(full: &str) -> Option<(&'static str, &'static str, Quantity)> {
     KNOWN.iter().find(|(name, ..)| *name == full).copied()
 }
@@ -287,7 +281,7 @@ impl Quantity {
 }
 
 /// Exact, in the largest unit that leaves something before the point.
-fn time_text(ns: u64) -> String {
+pub(crate) fn time_text(ns: u64) -> String {
     let units = [("s", 9usize), ("ms", 6), ("us", 3)];
     for (unit, digits) in units {
         let size = 10u64.pow(digits as u32);
@@ -301,14 +295,14 @@ fn time_text(ns: u64) -> String {
     format!("{ns}ns")
 }
 
-fn memory_text(bytes: u64) -> String {
+pub(crate) fn memory_text(bytes: u64) -> String {
     let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("GB", 1_000_000_000), ("MB", 1_000_000)];
     let whole = units.into_iter().find(|(_, size)| bytes > 0 && bytes.is_multiple_of(*size));
     whole.map_or_else(|| format!("{bytes}B"), |(unit, size)| format!("{}{unit}", bytes / size))
 }
 
 /// In percent where that is exact.
-fn share_text(share: f64) -> String {
+pub(crate) fn share_text(share: f64) -> String {
     let percent = format!("{}%", (share * 1e12).round() / 1e10);
     if units::fraction(&percent) == Ok(share) { percent } else { format!("{share}") }
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use study::gate::Undecided;
+use study::gate::{Bound, Undecided};
 
 use super::Estimate;
 
@@ -15,13 +15,16 @@ pub struct GateFinding {
     pub base: String,
     /// What fails a candidate; `None`: nothing does, and what is asked is whether they differ.
     pub fail_if: Option<String>,
+    /// The share of its requests that a candidate may fail beyond those that the baseline fails.
+    #[serde(default)]
+    pub allow_errors: f64,
     /// What is made of a candidate of which neither was shown.
     pub undecided: Undecided,
     /// All together: the worst of what was asked of the candidates.
     pub verdict: GateVerdict,
-    /// What was asked of each candidate, at each combination of the other factors.
+    /// What was asked of each candidate, at each combination of the other factors, all with one error. Failed requests are among it.
     pub tests: Vec<GateTest>,
-    /// What was also looked at, by the same pairs, each metric with the error of a single question: of many, one in twenty shows something that is not so.
+    /// Metrics beside those that were asked for, by the same pairs, each with its own error: of twenty, one differs by chance.
     pub also: Vec<GateTest>,
     /// The baseline held against itself (`--null`): what is shown here is a false alarm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,8 +59,8 @@ pub struct GateTest {
     pub candidate: String,
     /// The metric.
     pub metric: String,
-    /// The ratio candidate/baseline beyond which the candidate is worse; 1: any difference counts.
-    pub bound: f64,
+    /// What the candidate is held against; `None`: any difference counts.
+    pub bound: Option<Bound>,
     /// What was shown.
     pub verdict: GateVerdict,
     /// Why there is no verdict; `None`: there is, or there may be one yet.
@@ -70,16 +73,29 @@ pub struct GateTest {
     pub p: Option<f64>,
     /// The level that it was held against at this look.
     pub level: Option<f64>,
-    /// The typical ratio candidate/baseline (Hodges & Lehmann) with the interval that belongs to the look.
+    /// The typical ratio candidate/baseline (Hodges & Lehmann), with the interval of the test: it excludes 1, or the bound, if that is
+    /// shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
-    /// The ratio of geometric means with Student's t interval of the pairs.
-    pub mean_ratio: Option<Estimate>,
-    /// Mean of the baseline's trials, in the unit of the metric.
-    pub base_mean: Option<f64>,
-    /// Mean of the candidate's.
-    pub candidate_mean: Option<f64>,
+    /// The candidate's typical value with the interval of the test, for absolute bounds, in the unit of the metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Estimate>,
+    /// The candidate's share less the baseline's with the interval of the test, for failed requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Estimate>,
+    /// Typical value of the baseline in these pairs, in the unit of the metric; of failed requests the mean share.
+    pub base_value: Option<f64>,
+    /// Typical value of the candidate. It is the baseline's times the ratio.
+    pub candidate_value: Option<f64>,
+    /// How requests of baseline and candidate failed, the most frequent kind, such as `status 503`; empty if none did.
+    #[serde(default, skip_serializing_if = "no_failures")]
+    pub failed_by: [String; 2],
     /// So many more pairs would likely decide; `None`: it is decided, or nobody can tell.
     pub more_pairs: Option<u64>,
     /// The time they would take, ns.
     pub more_ns: Option<u64>,
+}
+
+fn no_failures(failed_by: &[String; 2]) -> bool {
+    failed_by.iter().all(String::is_empty)
 }

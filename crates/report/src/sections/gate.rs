@@ -1,10 +1,11 @@
 //! Candidates against their baseline.
 
 use analysis::effects::change;
-use analysis::findings::{EffectScale, Estimate, Findings, GateFinding, GateTest, GateVerdict};
+use analysis::findings::{EffectScale, Findings, GateFinding, GateTest, GateVerdict};
 use analysis::gate::duration;
 use analysis::number::{count, p_value, percent, quantity};
 use study::Metric;
+use study::gate::Bound;
 
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
 
@@ -18,9 +19,9 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 }
 
 const READING: &str = "Pair by pair: the typical ratio (Hodges and Lehmann) with the interval of Wilcoxon's signed-rank test at the level of \
-                       the look at which the run ended, next to the ratio of geometric means with Student's t interval. Levels of all \
-                       looks and of all that is asked add up to the error of the report; what is also looked at has an error of its own \
-                       for each metric.";
+                       the look at which the run ended. Values of the two sides are those of the same pairs, apart by that ratio; of \
+                       errors they are the mean share. All looks and everything asked share one error; a metric that is also looked \
+                       at has its own.";
 
 fn table(f: &Findings, found: &GateFinding) -> Table {
     let tests = || found.tests.iter().chain(&found.null).chain(&found.also);
@@ -33,28 +34,27 @@ fn table(f: &Findings, found: &GateFinding) -> Table {
     heads.extend([
         Head::number(found.base.as_str()).room(Room::Drop),
         Head::number(one).room(Room::Drop),
-        Head::number("typical change").hint("typical ratio of the pairs, less one"),
-        Head::number("change of the mean").hint("ratio of geometric means, less one").room(Room::Drop),
+        Head::number("change").hint("typical ratio of the pairs, less one"),
         Head::number("pairs").room(Room::Drop),
         Head::number("p").hint("one-sided").room(Room::Long),
         Head::text("verdict"),
     ]);
     let row = |(test, kind): (&GateTest, Kind)| {
-        let noun = Metric::noun_of(&test.metric).to_owned();
+        let noun = if is_errors(test) { "errors" } else { Metric::noun_of(&test.metric) };
         let unit = f.metric_info(&test.metric).map_or("", |info| &info.unit);
-        let mean = |value: Option<f64>| value.map_or("–".to_owned(), |value| quantity(value, unit));
-        let ratio = |ratio: &Option<Estimate>| {
-            ratio.as_ref().map_or("–".to_owned(), |ratio| change(EffectScale::Ratio, ratio, "1"))
+        let value = |value: Option<f64>| match value {
+            None => "–".to_owned(),
+            Some(share) if is_errors(test) => percent(share),
+            Some(value) => quantity(value, unit),
         };
         let mut cells = vec![Cell::new(noun)];
         cells.extend(placed.then(|| Cell::new(test.label.as_str())));
         cells.extend(several.then(|| Cell::new(test.candidate.as_str())));
         let (text, tone) = verdict(found, test, kind);
         cells.extend([
-            Cell::new(mean(test.base_mean)),
-            Cell::new(mean(test.candidate_mean)),
-            Cell::new(ratio(&test.ratio)),
-            Cell::new(ratio(&test.mean_ratio)),
+            Cell::new(value(test.base_value)),
+            Cell::new(value(test.candidate_value)),
+            Cell::new(changed(test, unit)),
             Cell::new(test.pairs.to_string()),
             Cell::new(test.p.map_or("–".to_owned(), p_value)),
             Cell::new(text).tone(tone),
@@ -78,20 +78,46 @@ enum Kind {
     Null,
 }
 
+fn is_errors(test: &GateTest) -> bool {
+    Metric::named(&test.metric).is_some_and(Metric::is_error_share)
+}
+
+/// The change; of absolute limits the interval of the candidate's value.
+fn changed(test: &GateTest, unit: &str) -> String {
+    let points = |share: f64| format!("{:+.2}", share * 100.0);
+    match (&test.ratio, &test.value, &test.difference) {
+        (Some(ratio), ..) => change(EffectScale::Ratio, ratio, "1"),
+        (_, Some(value), _) if is_errors(test) => format!("[{}, {}]", percent(value.low), percent(value.high)),
+        (_, Some(value), _) => format!("[{}, {}]", quantity(value.low, unit), quantity(value.high, unit)),
+        // Nothing failed.
+        (.., Some(difference)) if difference.low == 0.0 && difference.high == 0.0 => "–".to_owned(),
+        (.., Some(difference)) => {
+            let [point, low, high] = [difference.point, difference.low, difference.high].map(points);
+            format!("{point} points [{low}, {high}]")
+        }
+        _ => "–".to_owned(),
+    }
+}
+
 fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> (String, Tone) {
-    let limit = (kind == Kind::Asked && found.fail_if.is_some()).then(|| percent((test.bound - 1.0).abs()));
+    let metric = Metric::named(&test.metric);
+    let limit = test.bound.zip(metric).filter(|_| found.fail_if.is_some()).map(|(bound, metric)| match bound {
+        Bound::Factor(factor) => (format!("worse by more than {}", percent((factor - 1.0).abs())), bound),
+        Bound::Absolute(_) => (format!("beyond {}", bound.text(metric)), bound),
+        Bound::Excess(0.0) => ("more errors".to_owned(), bound),
+        Bound::Excess(_) => (format!("more than {}", bound.text(metric)), bound),
+    });
     let (text, tone) = match (test.verdict, kind, limit) {
         (GateVerdict::NoVerdict, ..) => ("none".to_owned(), Tone::Muted),
         (GateVerdict::Undecided, _, None) if test.p.is_none() => ("not compared".to_owned(), Tone::Muted),
         (GateVerdict::Undecided, _, None) => ("no difference shown".to_owned(), Tone::Plain),
-        (GateVerdict::Undecided, _, Some(limit)) => (format!("undecided by {limit}"), Tone::Warning),
-        (GateVerdict::Worse, Kind::Null, _) | (GateVerdict::NotWorse, Kind::Null, _) => {
-            ("a false alarm".to_owned(), Tone::Warning)
-        }
+        (GateVerdict::Undecided, _, Some((limit, _))) => (format!("undecided: {limit}?"), Tone::Warning),
+        (GateVerdict::Worse | GateVerdict::NotWorse, Kind::Null, _) => ("a false alarm".to_owned(), Tone::Warning),
         (GateVerdict::Worse, _, None) => ("worse".to_owned(), Tone::Bad),
-        (GateVerdict::Worse, _, Some(limit)) => (format!("fails: worse by more than {limit}"), Tone::Bad),
+        (GateVerdict::Worse, _, Some((limit, _))) => (format!("fails: {limit}"), Tone::Bad),
         (GateVerdict::NotWorse, _, None) => ("better".to_owned(), Tone::Good),
-        (GateVerdict::NotWorse, _, Some(limit)) => (format!("passes: not worse by {limit}"), Tone::Good),
+        (GateVerdict::NotWorse, _, Some((_, Bound::Excess(_)))) => ("passes".to_owned(), Tone::Good),
+        (GateVerdict::NotWorse, _, Some((limit, _))) => (format!("passes: not {limit}"), Tone::Good),
     };
     match kind {
         Kind::Also => (format!("{text} (also looked at)"), tone),

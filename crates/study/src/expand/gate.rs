@@ -1,12 +1,14 @@
 //! `[gate]`: a baseline and what its candidates must not be.
 
 use super::factors::Factor;
-use crate::gate::{FailIf, Gate};
+use crate::gate::{COMPARED, FailIf, Gate};
 use crate::keys::words::UNDECIDED;
 use crate::section::Section;
 
 /// What the table says; `None` only where a mistake was reported.
-pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Gate>> {
+///
+/// `metric`: the one that `trials.stop` names.
+pub(crate) fn read(top: &Section, factors: &[Factor], metric: Option<&str>) -> Option<Option<Gate>> {
     if !top.has("gate") {
         return Some(None);
     }
@@ -14,6 +16,7 @@ pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Gate>> {
     gate.check_keys();
     let fail_if = if gate.has("fail_if") { fail_if(&gate).map(Some) } else { Some(None) };
     let undecided = gate.choice("undecided", UNDECIDED);
+    let allow_errors = gate.fraction("allow_errors");
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
     let is_word = |factor: &&Factor| factor.levels.iter().any(|(level, _)| level.as_f64().is_none());
     let several = |factor: &&Factor| factor.levels.len() > 1;
@@ -41,7 +44,12 @@ pub(crate) fn read(top: &Section, factors: &[Factor]) -> Option<Option<Gate>> {
         top.mistake("gate", message, None);
         return None;
     }
-    Some(Some(Gate { of: of.name.clone(), base, fail_if: fail_if?, undecided: undecided?, null: None }))
+    let metrics = match metric {
+        Some(metric) => vec![metric.to_owned()],
+        None => COMPARED.map(str::to_owned).to_vec(),
+    };
+    let (fail_if, undecided, allow_errors) = (fail_if?, undecided?, allow_errors?);
+    Some(Some(Gate { of: of.name.clone(), base, fail_if, metrics, allow_errors, undecided, null: None }))
 }
 
 fn fail_if(gate: &Section) -> Option<FailIf> {

@@ -1,8 +1,9 @@
 //! `[trials]`: when there are enough.
 
 use config::Report;
-use config::node::Table;
+use config::node::{Table, Value};
 
+use crate::gate::COMPARED;
 use crate::metric::METRICS;
 use crate::plan::TrialRule;
 use crate::source::Profile;
@@ -18,10 +19,19 @@ const GATE_COMPARISON: f64 = 0.02;
 const GATE_MIN: u32 = 10;
 const GATE_MAX: u32 = 60;
 
+/// Whether the study names its metric in `trials.stop`.
+pub(crate) fn names_metric(root: &Table) -> bool {
+    let inner = |table: &Table, key: &str| match &table.get(key)?.node.value {
+        Value::Table(table) => Some(table.clone()),
+        _ => None,
+    };
+    inner(root, "trials").and_then(|trials| inner(&trials, "stop")).is_some_and(|stop| stop.get("metric").is_some())
+}
+
 /// The rule; `None` only where a mistake was reported.
 pub(crate) fn read(root: &Table, profile: Profile, report: &Report) -> Option<TrialRule> {
     let quick = profile == Profile::Quick;
-    let metric = "latency_mean".to_owned();
+    let metric = if root.get("gate").is_some() { COMPARED[0] } else { "latency_mean" }.to_owned();
     let (comparison, min, max) = match root.get("gate") {
         _ if quick => (None, QUICK, QUICK),
         Some(_) => (Some(GATE_COMPARISON), GATE_MIN, GATE_MAX),

@@ -770,7 +770,13 @@ static TRIALS_STOP: Keys = Keys {
         ),
         key("relative", RELATIVE, "0.03", NONE, "instead: stop when values are known to within this fraction"),
         key("level", LEVEL, "0.99", Is("0.95"), "confidence level of all intervals"),
-        key("metric", METRIC, "\"throughput\"", Is("\"latency_mean\""), "main metric of the study"),
+        key(
+            "metric",
+            METRIC,
+            "\"throughput\"",
+            Means("`\"latency_mean\"`; with `[gate]`, `\"latency_p50\"`"),
+            "main metric of the study",
+        ),
         key("min", Count(1, 10_000), "18", Means("12"), "minimum number of blocks"),
         key("max", Count(1, 10_000), "60", Means("30"), "maximum number of blocks"),
         key("max_time", STUDY_TIME, "\"20m\"", Means("no limit"), "time limit for all blocks"),
@@ -798,9 +804,18 @@ static GATE: Keys = Keys {
         key(
             "fail_if",
             Text,
-            "\"latency_p99 > 1.05 or throughput < 0.97\"",
-            Means("nothing fails: shows whether they differ"),
-            "ratios to the baseline that fail a candidate, of which each is shown at a share of the error; `+5%` is the same as `1.05`",
+            "\"p99 > 1.05 or throughput < 0.97 or p99 > 5ms\"",
+            Means(
+                "nothing fails: shows whether they differ in median and p99 latency, throughput, CPU time and memory, or in `trials.stop.metric`",
+            ),
+            "limits that fail a candidate; `1.05` and `+5%` are relative to the baseline, `5ms` and, of shares, `0.1%` are values",
+        ),
+        key(
+            "allow_errors",
+            Fraction(0.0, 0.5),
+            "\"0.1%\"",
+            Is("0.0"),
+            "the share of requests that a candidate may fail beyond what its baseline fails; more fails it",
         ),
         key(
             "undecided",
