@@ -200,6 +200,9 @@ impl<'a> Analysis<'a> {
             capacities,
         };
         (findings.cpu_profiles, findings.profile_differences) = cpu_profile::cpu_profiles(run, &findings.rows);
+        for (row, how) in comparisons::failing(&findings, plan) {
+            findings.rows[row].more_errors = Some(how);
+        }
         (findings.comparisons, findings.trends) = comparisons::comparisons(&findings, plan);
         let is_over = matches!(run.state, None | Some(RunState::Complete | RunState::OutOfTime));
         findings.gate = gate::gate(&findings, plan, &of_trials, is_over);

@@ -183,12 +183,14 @@ fn others(findings: &Findings) -> impl Iterator<Item = String> {
         let trials = number::count(row.n as u64, "trial");
         format!("{} (hung in {} of {trials})", row.label, row.hung())
     });
+    let failing = findings.rows.iter().filter_map(|row| Some(format!("{} ({})", row.label, row.more_errors.as_ref()?)));
     let without = findings.rows.iter().filter(|row| row.n == 0);
     let without = without.map(|row| format!("{} ({})", row.label, row.state.word()));
     let lists = [
         listed("Not ranked: ", marked.collect()),
         listed("Not ranked because the server stopped responding: ", hung.collect()),
         at_least(findings),
+        listed("Not ranked because more of its requests failed: ", failing.collect()),
         listed("Not measured: ", without.collect()),
     ];
     lists.into_iter().flatten()

@@ -4,11 +4,14 @@
 //! of time says nothing of a difference.
 
 use stats::claims::{self, Between, Claims, Pair, Rule};
+use stats::pairs::Pairs;
 use study::plan::{AskedKind, FigureKind, Plan};
 use study::proxy::THROUGH;
 use study::record::IdlePolicy;
 
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend};
+use crate::gate::failed_by;
+use crate::number::percent;
 use crate::places::places;
 use crate::value;
 
@@ -95,7 +98,49 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
     let trials = row.trials.iter().filter(|trial| trial.values.contains_key(metric));
     let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
     let known = row.metrics.get(metric).is_some_and(|found| found.mean.is_some());
-    !row.is_marked() && row.search.is_none() && known && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
+    !row.is_marked()
+        && row.more_errors.is_none()
+        && row.search.is_none()
+        && known
+        && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
+}
+
+/// The rows that fail more requests than another contender of their place, and how: they are not ranked, because what a server does not do
+/// costs it nothing.
+///
+/// Signed rank test of the differences of shares by block, one-sided. A contender is left out by mistake in at most `error` of reports.
+pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
+    let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
+    let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };
+    let places = places(plan, factor);
+    let share = |row: &Row, block: u32| {
+        row.trials.iter().find(|trial| trial.block == block)?.values.get("error_share").copied()
+    };
+    let has_more = |row: &Row, other: &Row, error: f64| {
+        let blocks = row.trials.iter().map(|trial| trial.block);
+        let differences =
+            blocks.filter_map(|block| Some(share(row, block)? - share(other, block)?)).collect::<Vec<_>>();
+        let has_any = differences.iter().any(|difference| *difference > 0.0);
+        has_any && Pairs::from_logs(differences).against(0.0).p_larger <= error
+    };
+    let mut found = Vec::new();
+    for (place, idle) in
+        places.iter().flat_map(|place| idle_policies(findings).into_iter().map(move |idle| (place, idle)))
+    {
+        let rows = || {
+            let rows = findings.rows.iter().enumerate();
+            rows.filter(|(_, row)| place.points.contains(&row.point) && row.idle == Some(idle) && row.n > 0)
+        };
+        let error = (1.0 - findings.level) / (rows().count().max(2) - 1) as f64 / places.len() as f64;
+        for (index, row) in rows().filter(|(_, row)| row.errors_total() > 0) {
+            if rows().any(|(other, best)| other != index && has_more(row, best, error)) {
+                let shares = row.trials.iter().filter_map(|trial| trial.values.get("error_share").copied());
+                let mean = stats::interval::average(&shares.collect::<Vec<_>>()).unwrap_or(0.0);
+                found.push((index, format!("{} failed, {}", percent(mean), failed_by(row))));
+            }
+        }
+    }
+    found
 }
 
 struct Of<'a> {
@@ -259,6 +304,32 @@ mod tests {
         let place = &findings.comparisons[0].places[0];
         let pair = place.pairs.iter().find(|pair| (pair.a, pair.b) == (0, 8)).unwrap();
         assert_eq!((pair.blocks, pair.p, pair.shown, place.leads), (12, 1.0, false, false), "{pair:?}");
+    }
+
+    #[test]
+    fn a_contender_that_fails_requests_does_not_lead() {
+        for (share, blocks) in [(0.5, 18), (0.01, 18), (0.5, 1)] {
+            let (run, mut records) = example::compared();
+            // The first server is the fastest.
+            for record in records.iter_mut().filter(|record| record.point < 4 && record.block < blocks) {
+                let study::record::Outcome::Measured(measured) = &mut record.outcome else { continue };
+                let failed = (measured.requests as f64 * share) as u64;
+                measured.errors.insert("status".into(), failed);
+                measured.statuses.insert(503, failed);
+            }
+            let findings = analyze(&run, &records);
+            let row = &findings.rows[0];
+            let first = &findings.comparisons[0].places[0];
+            let text = findings.answer.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join("\n");
+            if blocks == 1 {
+                assert!(row.more_errors.is_none() && first.best == Some(0), "one trial with errors decides nothing");
+                continue;
+            }
+            assert!(row.more_errors.is_some() && !first.rows.contains(&0), "{first:?}");
+            assert!(!text.contains("c-epoll has the lowest"), "{text}");
+            assert!(text.contains("Not ranked because more of its requests failed: c-epoll, "), "{text}");
+            assert!(text.contains("failed, status 503)"), "{text}");
+        }
     }
 
     #[test]

@@ -432,6 +432,9 @@ pub struct Row {
     /// Whether its trials had reached a steady state when measuring began; `None`: too few trials or windows to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
+    /// Why it is not ranked although it was measured: it fails more of its requests than another contender of its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_errors: Option<String>,
     /// What the reader should know; `(3 of 8 trials)` where it does not hold for all.
     pub warnings: Vec<Warning>,
 }

@@ -66,6 +66,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         requests: measurements().fold(0, |sum, measurement| sum.saturating_add(measurement.requests)),
         trials,
         steady: None,
+        more_errors: None,
         warnings: Vec::new(),
     };
     row.warnings = warnings(&row, records, &run.nodes);

@@ -40,8 +40,12 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// The metrics of the first table: what the stop rule looks at is always one, right after throughput.
+/// The metrics of the first table: what the stop rule looks at is always one, right after throughput. None beside the table of a
+/// comparison, which has them by pairs: two estimates of one change would contradict each other.
 fn first_metrics(f: &Findings) -> Vec<&str> {
+    if f.gate.is_some() {
+        return Vec::new();
+    }
     let mut metrics = FIRST.to_vec();
     if !metrics.contains(&f.metric.as_str()) {
         metrics.insert(1, &f.metric);
@@ -92,7 +96,10 @@ fn legend(f: &Findings) -> String {
         true => "half-width of a quick run (no stated confidence)".to_owned(),
         false => format!("half-width of the {} confidence interval", number::percent(f.level)),
     };
-    let mut legend = format!("Mean over n trials ± {half}, each trial with a fresh server");
+    let mut legend = match f.gate.is_some() {
+        true => "Each of the n trials has a fresh server".to_owned(),
+        false => format!("Mean over n trials ± {half}, each trial with a fresh server"),
+    };
     for words in marks_legend(f) {
         legend += &format!("; {words}");
     }
