@@ -9,8 +9,8 @@ use study::plan::{AskedKind, FigureKind, Plan};
 use study::proxy::THROUGH;
 use study::record::IdlePolicy;
 
+use crate::failed_requests::FailedRequests;
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend};
-use crate::gate::failed_by;
 use crate::number::percent;
 use crate::places::places;
 use crate::value;
@@ -136,7 +136,8 @@ pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> 
             if rows().any(|(other, best)| other != index && has_more(row, best, error)) {
                 let shares = row.trials.iter().filter_map(|trial| trial.values.get("error_share").copied());
                 let mean = stats::interval::average(&shares.collect::<Vec<_>>()).unwrap_or(0.0);
-                found.push((index, format!("{} failed, {}", percent(mean), failed_by(row))));
+                let how = FailedRequests::from(row).most_frequent().unwrap_or_default();
+                found.push((index, format!("{} failed, {how}", percent(mean))));
             }
         }
     }

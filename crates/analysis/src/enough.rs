@@ -238,7 +238,15 @@ mod tests {
         assert_eq!(enough(&run.plan, 0, &records), None, "a study goes on");
         let [of, base] = ["server", "c-epoll"].map(str::to_owned);
         let base = study::Level::Text(base);
-        run.plan.gate = Some(study::gate::Gate { of, base, fail_if: None, undecided: Default::default(), null: None });
+        run.plan.gate = Some(study::gate::Gate {
+            of,
+            base,
+            fail_if: None,
+            metrics: Vec::new(),
+            allow_errors: 0.0,
+            undecided: Default::default(),
+            null: None,
+        });
         assert_eq!(enough(&run.plan, 0, &records).as_deref(), Some("its first trial failed: exit 1"));
         assert_eq!(enough(&run.plan, 1, &records), None);
         failed(&mut records, FailureKind::Hung);

@@ -79,6 +79,14 @@ impl<'a> FailedRequests<'a> {
         failed.next().filter(|_| failed.next().is_none()).map(|(status, _)| status)
     }
 
+    /// How most of them failed, such as `status 503` or `timeout`; `None` without failures.
+    pub fn most_frequent(&self) -> Option<String> {
+        let (kind, count) = self.errors.iter().filter(|(_, count)| **count > 0).max_by_key(|(_, count)| **count)?;
+        let statuses = self.failed_statuses(*count).filter(|_| kind == "status");
+        let status = statuses.and_then(|statuses| statuses.max_by_key(|(_, count)| *count));
+        Some(status.map_or_else(|| kind.clone(), |(status, _)| format!("status {status}")))
+    }
+
     /// Kinds of errors with their counts. A kind that stands alone is explained instead of counted.
     fn kinds(&self) -> Vec<String> {
         let kinds = self.errors.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>();

@@ -8,6 +8,7 @@ use study::metric::{Better, Metric};
 use study::plan::{Level, Plan};
 use study::record::Record;
 
+use crate::failed_requests::FailedRequests;
 use crate::findings::{Estimate, Findings, GateFinding, GateTest, GateVerdict, Row};
 use crate::number::{count, is_unbounded, percent, quantity};
 use crate::places::places;
@@ -362,7 +363,7 @@ impl Tester<'_> {
         let of = |is: fn(Asked) -> bool| estimate.filter(|_| is(asked.question()));
         let typical = |side: usize| found.map(|found| found.typical[side]);
         let failed_by = match asked.metric.is_error_share() {
-            true => pair.points.map(|point| self.row(point).map_or(String::new(), failed_by)),
+            true => pair.points.map(|point| self.row(point).and_then(most_frequent).unwrap_or_default()),
             false => [String::new(), String::new()],
         };
         GateTest {
@@ -415,16 +416,8 @@ impl Tester<'_> {
     }
 }
 
-/// How requests of a row failed: the kind of most of them, with the status if it was one.
-pub(crate) fn failed_by(row: &Row) -> String {
-    let Some((kind, _)) = row.errors.iter().filter(|(_, count)| **count > 0).max_by_key(|(_, count)| **count) else {
-        return String::new();
-    };
-    let statuses = row.statuses.iter().filter(|(status, _)| !(200..300).contains(*status));
-    match statuses.max_by_key(|(_, count)| **count).filter(|_| kind == "status") {
-        Some((status, _)) => format!("status {status}"),
-        None => kind.clone(),
-    }
+fn most_frequent(row: &Row) -> Option<String> {
+    FailedRequests::from(row).most_frequent()
 }
 
 /// So many more pairs would likely decide: widths go with the root of the number of pairs, and the estimate lies as far from the bound as it does
