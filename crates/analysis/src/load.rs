@@ -45,19 +45,24 @@ pub struct LoadReport {
     pub pipeline: u32,
     /// How long a connection was used.
     pub connection: Connection,
-    /// Completed and valid, while measured.
+    /// Completed and valid within the timeout, while measured.
     pub requests: u64,
     /// Completed and valid in the warm-up; in no other figure here.
     pub warmup_requests: u64,
-    /// Sent and not answered when measuring ended; in no other figure here.
+    /// Sent and not answered when measuring ended.
     pub unfinished: u64,
+    /// Written from the start of the load to its end, what the server was asked: `warmup_requests`, `requests`, the errors of both that are
+    /// of written requests, `asked_again` and `left_in_flight`.
+    pub sent: u64,
     /// Sent once more on another connection, because the one before had ended behind an answer to an earlier one; no errors.
     pub asked_again: u64,
+    /// In flight when the load ended and in no other count here; the server may have seen them or not.
+    pub left_in_flight: u64,
     /// What went wrong while measured, by kind.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind that has more to say, in words.
     pub error_examples: BTreeMap<String, String>,
-    /// HTTP status of the answers that are among `requests` or `errors`, and of no others; empty for other protocols.
+    /// HTTP status of the responses that are among `requests`, `errors` or `late_answers`; empty for other protocols.
     pub statuses: BTreeMap<u16, u64>,
     /// Length of what was measured, s.
     pub duration_s: f64,
@@ -87,7 +92,7 @@ pub struct LoadReport {
     /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on. They are of the
     /// seconds of this load: another stretch of this machine, or another start of the server, may differ.
     pub intervals: BTreeMap<String, IntervalOrNote>,
-    /// Answers that came after their timeout.
+    /// Responses that came after the timeout: errors of kind `timeout` whose latency is in the quantiles.
     pub late_answers: u64,
     /// Intended sends that were never written.
     pub unsent: u64,
@@ -209,7 +214,9 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
         requests: measurement.requests,
         warmup_requests: measurement.warmup_requests,
         unfinished: measurement.unfinished,
+        sent: measurement.sent,
         asked_again: measurement.asked_again,
+        left_in_flight: measurement.left_in_flight,
         errors: measurement.errors.clone(),
         error_examples: measurement.error_examples.clone(),
         statuses: measurement.statuses.clone(),

@@ -242,12 +242,11 @@ pub fn errors_total(measurement: &Measurement) -> u64 {
 }
 
 /// The share of requests that failed their user: those that went wrong, timeouts among them, and those that were never sent and had waited
-/// longer than the timeout; of all that had an end. A late answer is one request, though it is counted as a timeout and as an answer.
+/// longer than the timeout; of all that had an end.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = errors_total(measurement).saturating_add(overdue);
-    let answered = measurement.requests.saturating_sub(measurement.late_answers);
-    let all = answered.saturating_add(failed);
+    let all = measurement.requests.saturating_add(failed);
     (all > 0).then(|| failed as f64 / all as f64)
 }
 

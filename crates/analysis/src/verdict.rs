@@ -132,7 +132,8 @@ pub fn errors_warning(measurement: &Measurement) -> Option<String> {
 /// The warning of a load that nobody has answered. Errors of other kinds than lateness have a warning of their own.
 pub fn silence_warning(measurement: &Measurement) -> Option<String> {
     let late = |kind: &String| matches!(kind.as_str(), "timeout" | "connect-timeout");
-    let silent = measurement.requests == 0 && measurement.unfinished > 0 && measurement.errors.keys().all(late);
+    let answered = measurement.requests > 0 || measurement.late_answers > 0;
+    let silent = !answered && measurement.unfinished > 0 && measurement.errors.keys().all(late);
     let seconds = measurement.duration_ns as f64 / 1e9;
     let asked = count(measurement.unfinished, "request");
     silent.then(|| format!("no response in the {seconds:.3} s measured: {asked} still waiting at the end"))

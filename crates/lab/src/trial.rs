@@ -331,7 +331,7 @@ fn answered(measurement: Measurement) -> Result<Measurement, End> {
         true => what.to_owned(),
         false => format!("{what}: {}{example}", seen.join(", ")),
     };
-    if errors.keys().all(|kind| late(kind)) {
+    if errors.keys().all(|kind| late(kind)) && measurement.late_answers == 0 {
         Err(failed(FailureKind::Hung, text("no response during the measurement")))
     } else {
         Err(failed(FailureKind::Answers, text("no valid response during the measurement")))

@@ -81,7 +81,9 @@ pub(crate) fn merge(
         late_answers: sum(|worker| worker.recorder.late_answers),
         reconnects: sum(|worker| worker.recorder.reconnects),
         in_backoff_mean: backoff_integral as f64 / ((ended.until - ended.from) as f64).max(1.0),
+        sent: sum(|worker| worker.recorder.sent),
         asked_again: sum(|worker| worker.recorder.asked_again),
+        left_in_flight: sum(|worker| worker.recorder.left_in_flight),
         offered_per_s: match spec.arrivals {
             Arrivals::Recorded => Some(sum(|worker| worker.due) as f64 / (ended.duration_ns as f64 / 1e9).max(1e-9)),
             arrivals => arrivals.offered_per_s(),
@@ -214,13 +216,14 @@ fn windows(done: &[Done], count: usize) -> Vec<Window> {
     let mut latency = Histogram::with_precision(Histogram::WINDOW_PRECISION);
     (0..count)
         .map(|index| {
-            let mut errors = 0;
+            let (mut requests, mut errors) = (0, 0);
             latency.reset();
             for slice in done.iter().filter_map(|worker| worker.recorder.slices.get(index)) {
                 errors += slice.errors;
+                requests += slice.valid;
                 latency.merge(&Histogram::from_parts(&slice.latency).expect("the parts come from a histogram"));
             }
-            Window { requests: latency.len(), errors, latency: record::Histogram::from(&latency) }
+            Window { requests, errors, latency: record::Histogram::from(&latency) }
         })
         .collect()
 }

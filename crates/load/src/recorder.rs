@@ -79,7 +79,9 @@ pub(crate) type Faults = [u64; Fault::COUNT];
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) errors: u64,
-    pub(crate) answers: u64,
+    /// Valid answers, and all that have a latency.
+    pub(crate) valid: u64,
+    pub(crate) timed: u64,
     pub(crate) latency: Parts,
 }
 
@@ -194,6 +196,8 @@ pub(crate) struct Recorder {
     window_end: Nanos,
     window: Histogram,
     window_errors: u64,
+    /// Answers of the window that were late: errors, with a latency.
+    window_late: u64,
     pub(crate) slices: Vec<Slice>,
     pub(crate) requests: u64,
     pub(crate) warmup_requests: u64,
@@ -205,8 +209,12 @@ pub(crate) struct Recorder {
     pub(crate) statuses: Vec<(u16, u64)>,
     pub(crate) late_answers: u64,
     pub(crate) reconnects: u64,
-    /// Requests that were asked again, because their connection ended before their turn.
+    /// Requests written since the start, but for those that answers caused.
+    pub(crate) sent: u64,
+    /// Those of them that were asked again, because their connection ended before their turn.
     pub(crate) asked_again: u64,
+    /// Those of them that were in flight at the end and are counted nowhere else.
+    pub(crate) left_in_flight: u64,
     /// When the last request failed.
     pub(crate) last_failed: Nanos,
     pub(crate) sent_bytes: u64,
@@ -238,6 +246,7 @@ impl Recorder {
             window_end: Nanos::MAX,
             window: Histogram::with_precision(Histogram::WINDOW_PRECISION),
             window_errors: 0,
+            window_late: 0,
             slices: Vec::new(),
             requests: 0,
             warmup_requests: 0,
@@ -247,7 +256,9 @@ impl Recorder {
             statuses: Vec::new(),
             late_answers: 0,
             reconnects: 0,
+            sent: 0,
             asked_again: 0,
+            left_in_flight: 0,
             last_failed: 0,
             sent_bytes: 0,
             received_bytes: 0,
@@ -276,9 +287,9 @@ impl Recorder {
         }
     }
 
-    /// One valid answer while measured.
+    /// One right answer while measured. A late one is no valid request: it was counted as a timeout, and has a latency.
     #[inline]
-    pub(crate) fn answer(&mut self, answered: Answered) {
+    pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) {
         let Answered { intended, free_since, sent_at, at } = answered;
         if at >= self.window_end {
             self.roll(at);
@@ -296,7 +307,9 @@ impl Recorder {
         }
         self.service.record(service_ns);
         self.window.record(latency_ns);
-        self.requests += 1;
+        self.requests += u64::from(!is_late);
+        self.late_answers += u64::from(is_late);
+        self.window_late += u64::from(is_late);
         self.last_answer = at;
     }
 
@@ -313,6 +326,12 @@ impl Recorder {
         }
         self.faults[fault as usize] += 1;
         self.window_errors += 1;
+    }
+
+    /// A request that was counted as a timeout has ended otherwise than by a right answer.
+    pub(crate) fn heard(&mut self, at: Nanos) {
+        self.last_error = at;
+        self.last_failed = at;
     }
 
     /// Keeps the words for the first error of its kind; counts nothing.
@@ -374,7 +393,8 @@ impl Recorder {
         let mut latency = self.window.to_parts();
         latency.counts.shrink_to_fit();
         let errors = std::mem::take(&mut self.window_errors);
-        self.slices.push(Slice { errors, answers: self.window.len(), latency });
+        let late = std::mem::take(&mut self.window_late);
+        self.slices.push(Slice { errors, valid: self.window.len() - late, timed: self.window.len(), latency });
         self.window.reset();
     }
 }
@@ -391,12 +411,12 @@ mod tests {
     fn windows_have_no_gap_and_the_last_is_cut_short() {
         let mut recorder = Recorder::new(100, false, false, false);
         recorder.begin(1_000);
-        recorder.answer(answered(1_000, 1_099));
-        recorder.answer(answered(1_050, 1_100));
-        recorder.answer(answered(1_100, 1_350));
+        recorder.answer(answered(1_000, 1_099), false);
+        recorder.answer(answered(1_050, 1_100), false);
+        recorder.answer(answered(1_100, 1_350), false);
         recorder.fault(Fault::Reset, 1_360);
         recorder.finish(1_420);
-        let seen = recorder.slices.iter().map(|slice| (slice.answers, slice.errors)).collect::<Vec<_>>();
+        let seen = recorder.slices.iter().map(|slice| (slice.valid, slice.errors)).collect::<Vec<_>>();
         assert_eq!(seen, [(1, 0), (1, 0), (0, 0), (1, 1), (0, 0)]);
         assert_eq!((recorder.requests, recorder.faults[Fault::Reset as usize]), (3, 1));
     }
@@ -432,7 +452,7 @@ mod tests {
         for ((intended, free_since, sent_at, at), (response, connection, thread)) in table {
             let mut recorder = Recorder::new(1_000, true, false, false);
             recorder.begin(0);
-            recorder.answer(Answered { intended, free_since, sent_at, at });
+            recorder.answer(Answered { intended, free_since, sent_at, at }, false);
             let open = recorder.open_loop.unwrap();
             let seen =
                 [&open.response, &open.lag_connection, &open.lag_thread].map(|histogram| histogram.max().unwrap());

@@ -88,7 +88,7 @@ pub enum TlsError {
         reason: String,
     },
     /// The session has failed before.
-    #[error("the TLS session has failed")]
+    #[error("the TLS session has failed or is closed")]
     Failed,
 }
 
@@ -284,6 +284,15 @@ impl Session {
             if self.connection.write_tls(out).is_err() {
                 return; // A vector takes everything.
             }
+        }
+    }
+
+    /// Appends to `out` the alert that ends this side of the stream (`close_notify`), unless the session has failed. The session is
+    /// then of no more use.
+    pub(crate) fn close(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.failed, true) {
+            self.connection.send_close_notify();
+            self.take(out);
         }
     }
 

@@ -245,7 +245,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                 State::Open if client.in_flight > 0 && client.unasked.is_none() => {}
                 State::Open if client.in_flight > 0 => return self.spoiled(id, at),
                 State::Open | State::Thinking if self.protocol.unasked(&mut client.stream, bytes) => break,
-                State::Draining | State::Closing => return,
+                State::Closing => return,
                 _ => {
                     client.unasked.get_or_insert_with(|| begins(bytes).into());
                     break;
@@ -259,11 +259,11 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                     answers += 1;
                     self.answered(id, flight, fault, status, seen, at);
                     if last {
-                        return self.drain(id, at);
+                        return self.end_after_last(id, at);
                     }
                     if self.connections.per_request {
                         self.connections.client(id).at_once = true;
-                        return self.give_up(id, None, at); // The subject would keep it.
+                        return self.close_in_order(id, None, at); // The subject would keep it.
                     }
                 }
                 Parsed::Broken(fault) => return self.broken(id, fault, at),
@@ -286,6 +286,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         at: Nanos,
     ) {
         self.connections.answered(id, at, &self.tally.observer);
+        self.think_from(id, at);
         if let Some(fault) = fault {
             return self.tally.wrong(&self.protocol, fault, status, &flight, at);
         }
@@ -303,12 +304,13 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         self.out.clear();
         for nth in 0..count {
             let (client, flight) = self.connections.flight(id, nth);
+            self.tally.recorder.asked_again += u64::from(!self.protocol.is_caused(flight.expected));
+            self.tally.recorder.sent += u64::from(!self.protocol.is_caused(flight.expected));
             let expected = self.protocol.again(&mut client.stream, flight.expected, now, &mut self.out);
             let intended = if self.budget.timetable.is_some() { flight.intended } else { now };
             let flight = Flight { expected, intended, free_since: now, sent_at: now, ..*flight };
             self.connections.push(id, flight, now, &self.tally.observer); // Where it was.
         }
-        self.tally.recorder.asked_again += self.tally.measured(count as usize);
         self.send_out(id);
         count
     }
@@ -332,11 +334,22 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             return;
         }
         if self.budget.think_ns > 0 && caused == 0 {
-            return self.connections.think(id, now + self.budget.think_ns);
+            let due = *self.connections.client(id).due_at.get_or_insert(now + self.budget.think_ns);
+            if due > now {
+                return self.connections.think(id, due);
+            }
         }
         let count = caused + self.budget.take(room, &mut self.protocol, &self.tally.observer);
         if count > 0 {
             self.ask(id, count, now, now, now);
+        }
+    }
+
+    /// A request of a client has ended, well or not: with think time its next one is due that long after.
+    #[inline]
+    fn think_from(&mut self, id: u32, at: Nanos) {
+        if self.budget.think_ns > 0 {
+            self.connections.client(id).due_at = Some(at + self.budget.think_ns);
         }
     }
 
@@ -353,6 +366,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         for _ in 0..count {
             let stream = &mut self.connections.client(id).stream;
             let expected = self.protocol.request(stream, now, &mut self.rng, &mut self.out);
+            self.tally.recorder.sent += u64::from(!self.protocol.is_caused(expected));
             self.connections.push(id, Flight { expected, ..flight }, now, &self.tally.observer);
         }
         self.connections.client(id).state = State::Open;

@@ -82,6 +82,11 @@ pub enum Close {
     /// Send what is left, then close. The kernel answers with a reset where the peer has sent bytes that nobody took.
     /// A peer that never reads holds the connection; a second close with [`Close::Reset`] ends that.
     Graceful,
+    /// As [`Close::Graceful`], and a reset follows the end of the stream. Linux keeps the port of whoever closes a TCP
+    /// connection first in `TIME_WAIT` for a minute; the reset frees it, so a client can open connection after
+    /// connection. The peer reads the end of the stream before the reset. For a few last bytes only: what the kernel
+    /// cannot send at once is lost.
+    GracefulThenReset,
     /// Drop what is left and send a reset (`SO_LINGER` 0): no `TIME_WAIT` is left behind. A Unix socket knows resets only
     /// where bytes are lost, and looks closed in order otherwise.
     Reset,

@@ -408,15 +408,22 @@ impl Driver for Epoll {
     fn close(&mut self, conn: Conn, how: Close) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         let Some(socket) = connection.socket.as_ref() else { return };
-        match how {
-            Close::Graceful if connection.phase == Phase::Closing => return,
-            Close::Graceful if !connection.outgoing.is_empty() => {
+        if how != Close::Graceful {
+            socket::reset_on_close(socket.as_fd());
+        }
+        if how != Close::Reset {
+            if connection.phase == Phase::Closing {
+                return;
+            }
+            connection.end_sent |= how == Close::GracefulThenReset;
+            if !connection.outgoing.is_empty() {
                 connection.phase = Phase::Closing; // A connect under way goes on first.
                 connection.watch(&self.epoll, conn, &self.config);
                 return;
             }
-            Close::Graceful => {}
-            Close::Reset => socket::reset_on_close(socket.as_fd()),
+            if how == Close::GracefulThenReset {
+                let _ = rustix::net::shutdown(socket, Shutdown::Write); // Fails on a connection that is gone.
+            }
         }
         connection.socket = None;
         self.ended.push_back((conn, CloseReason::Local));

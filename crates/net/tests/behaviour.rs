@@ -31,6 +31,7 @@ suite!(
     both_ends_in_order_close_by_themselves,
     a_reset_is_seen_as_one,
     a_reset_after_the_end_of_the_stream_is_seen,
+    a_reset_behind_the_end_of_the_stream_hides_neither_bytes_nor_end,
     refused,
     closing_twice_is_told_once,
     closing_while_connecting,
@@ -134,6 +135,25 @@ fn a_reset_is_seen_as_one<O: Opener>(open: &O) {
     assert_eq!(pair.driver.send(pair.server, b"x"), Err(SendError::Closed));
 }
 
+fn a_reset_behind_the_end_of_the_stream_hides_neither_bytes_nor_end<O: Opener>(open: &O) {
+    let mut pair = Pair::new(open, &CONFIG);
+    pair.driver.send(pair.client, b"bye").unwrap();
+    pair.driver.close(pair.client, Close::GracefulThenReset);
+    assert_eq!(pair.driver.send(pair.client, b"x"), Err(SendError::Closed));
+    let (mut said, mut ended, mut closed) = (Vec::new(), false, false);
+    until(&mut pair.driver, |driver, event| {
+        match event {
+            Event::Data(conn, data) if conn == pair.server => said.extend_from_slice(driver.bytes(data)),
+            Event::EndOfStream(conn) if conn == pair.server => ended = true,
+            Event::Closed(conn, CloseReason::Local) if conn == pair.client => closed = true,
+            Event::Closed(conn, _) if conn == pair.server => {}
+            other => panic!("{other:?}"),
+        }
+        ended && closed
+    });
+    assert_eq!(said, b"bye");
+}
+
 fn a_reset_after_the_end_of_the_stream_is_seen<O: Opener>(open: &O) {
     let mut pair = Pair::new(open, &CONFIG);
     pair.driver.end_stream(pair.client);
@@ -157,7 +177,7 @@ fn refused<O: Opener>(open: &O) {
 }
 
 fn closing_twice_is_told_once<O: Opener>(open: &O) {
-    for how in [Close::Graceful, Close::Reset] {
+    for how in [Close::Graceful, Close::GracefulThenReset, Close::Reset] {
         let mut pair = Pair::new(open, &CONFIG);
         pair.driver.close(pair.client, how);
         pair.driver.close(pair.client, how);
@@ -173,7 +193,7 @@ fn closing_twice_is_told_once<O: Opener>(open: &O) {
 }
 
 fn closing_while_connecting<O: Opener>(open: &O) {
-    for how in [Close::Graceful, Close::Reset] {
+    for how in [Close::Graceful, Close::GracefulThenReset, Close::Reset] {
         let mut driver = open.open(&CONFIG);
         let (_, at) = driver.listen(&open.address(), 8, false).unwrap();
         let conn = driver.connect(&at).unwrap();

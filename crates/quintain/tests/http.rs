@@ -313,6 +313,52 @@ fn https_checks_the_certificate() {
 }
 
 #[test]
+fn the_client_closes_in_order_after_connection_close() {
+    let last = Does::AnswerAndWait(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest");
+    let (_, config) = certificate(&["127.0.0.1"]);
+    let (plain, tls) = (Scripted::start(last), Scripted::tls(config, last));
+    for (url, server) in [(plain.url("/"), &plain), (format!("https://{}/", tls.address), &tls)] {
+        for backend in ["epoll", "io_uring"] {
+            let before = server.closed();
+            // Each of these servers would wait for a minute.
+            let flags = ["-k", "-c", "2", "-n", "40", "--backend", backend, "--json"];
+            let flags = if url.starts_with("https") { &flags[..] } else { &flags[1..] };
+            let json = load(&url, flags).expect(0).json();
+            assert_eq!((&json["requests"], &json["errors"]), (&json!(40), &json!({})), "{url} {backend}: {json}");
+            eventually("closed connections", || (server.closed() - before >= 40).then_some(()));
+        }
+    }
+}
+
+#[test]
+fn think_time_outlasts_the_idle_timeout_of_a_server() {
+    let server = Server::start(&["http", "--idle-timeout", "100ms"]);
+    let url = format!("http://127.0.0.1:{}/", server.port);
+    let json = load(&url, &["-c", "2", "--think", "400ms", "-d", "2s", "--json"]).expect(0).json();
+    // Due every 0.4 s and a little more.
+    assert!((6.0..=8.0).contains(&number(&json["requests"])), "{json}");
+    assert_eq!(json["errors"], json!({}));
+    assert!(number(&json["reconnects"]) >= 6.0, "{json}");
+}
+
+#[test]
+fn a_server_counts_what_the_load_says_it_has_sent() {
+    for flags in [&["-c", "20", "-d", "300ms"][..], &["-c", "4", "--pipeline", "8", "-d", "300ms"], &["-n", "500"]] {
+        let folder = Folder::new();
+        let log = folder.path().join("times.json");
+        let server = Server::start(&["http", "--log", log.to_str().unwrap()]);
+        let url = format!("http://127.0.0.1:{}/delay?mean=1ms", server.port);
+        let json = folder.quintain(&[&["load", &url, "-q", "--warmup", "100ms", "--json"], flags].concat());
+        let json = json.expect(0).json();
+        server.end();
+        let log: Value = serde_json::from_slice(&std::fs::read(&log).unwrap()).unwrap();
+        let [sent, left, served] = [&json["sent"], &json["left_in_flight"], &log["requests"]].map(number);
+        assert!((sent - left..=sent).contains(&served), "{flags:?}: {served} served: {json}");
+        assert_eq!(sent, left + number(&json["warmup_requests"]) + number(&json["requests"]), "{flags:?}: {json}");
+    }
+}
+
+#[test]
 fn what_was_measured_until_an_interruption_is_shown() {
     let server = Scripted::start(Does::Answer(OK));
     let folder = Folder::new();

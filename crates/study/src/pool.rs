@@ -82,7 +82,9 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
         all.late_answers += part.late_answers;
         all.reconnects += part.reconnects;
         all.in_backoff_mean += part.in_backoff_mean;
+        all.sent += part.sent;
         all.asked_again += part.asked_again;
+        all.left_in_flight += part.left_in_flight;
         all.unsent += part.unsent;
         all.unfinished += part.unfinished;
         all.in_flight_mean += part.in_flight_mean;

@@ -793,7 +793,7 @@ pub struct Measurement {
     pub warmup_ns: u64,
     /// Requests of the warm-up.
     pub warmup_requests: u64,
-    /// Completed and valid, while measured.
+    /// Completed and valid within the timeout, while measured.
     pub requests: u64,
     /// Errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `closed-between` (the connection had
     /// brought answers, and nothing of this one), `connect-timeout`, `os`, `truncated`, and of HTTP `status`, `body`, `framing`,
@@ -802,13 +802,14 @@ pub struct Measurement {
     /// The first error of each kind with details, in words.
     #[serde(default)]
     pub error_examples: BTreeMap<String, String>,
-    /// HTTP status of the answers that are among [`Measurement::requests`] or [`Measurement::errors`], and of no others: those of the
-    /// warm-up and after the end are in neither.
+    /// HTTP status of the responses that are among [`Measurement::requests`], [`Measurement::errors`] or
+    /// [`Measurement::late_answers`]; those of the warm-up and after the end are not.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
     /// The same before measuring started.
     pub warmup_errors: BTreeMap<String, u64>,
-    /// Responses that arrived after their timeout was counted; their latency is in the histogram.
+    /// Responses that arrived after the timeout. Each is an error of kind `timeout` and not among the requests; its latency is in the
+    /// histogram.
     pub late_answers: u64,
     /// Connections reopened after the server closed them.
     pub reconnects: u64,
@@ -816,17 +817,24 @@ pub struct Measurement {
     /// nobody's answer.
     #[serde(default)]
     pub in_backoff_mean: f64,
-    /// Requests that were sent once more while measured, on the next connection: they had been sent behind one whose answer was the last
-    /// of its connection, so that none was owed to them, or behind one whose answer could not be read. No errors.
+    /// Requests written from the start of the load to its end, fills of a cache left out: what the server was asked. They are
+    /// [`Measurement::warmup_requests`], [`Measurement::requests`], the errors of both spans that are of written requests,
+    /// [`Measurement::asked_again`] and [`Measurement::left_in_flight`]. 0: an older record.
+    #[serde(default)]
+    pub sent: u64,
+    /// Requests that were sent once more, on the next connection: they had been sent behind one whose answer was the last of its
+    /// connection, so that none was owed to them, or behind one whose answer could not be read. No errors.
     #[serde(default)]
     pub asked_again: u64,
+    /// Requests that were in flight when the load ended and are in no other count. The server may have seen them or not.
+    #[serde(default)]
+    pub left_in_flight: u64,
     /// Offered rate; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
     /// Intended sends that were never written: no free connection until the end.
     pub unsent: u64,
-    /// Requests that were written and not answered when measuring ended, and whose answer would have counted. What the subject was asked from
-    /// the start of the load is [`Measurement::warmup_requests`], [`Measurement::requests`], these, [`Measurement::asked_again`], and the errors
-    /// of both spans that are of requests.
+    /// Requests that were written and not answered when measuring ended, and whose answer would have counted. Those that had waited longer than
+    /// the timeout are among the errors too.
     pub unfinished: u64,
     /// How long the unanswered requests had waited when measuring ended; `None`: an older record.
     #[serde(default, skip_serializing_if = "Option::is_none")]

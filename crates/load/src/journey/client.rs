@@ -208,6 +208,7 @@ impl<'a> Client<'a> {
         let mut connection = self.connections.remove(&key).expect("just opened or kept open");
         let (sent_before, received_before) = (connection.sent_bytes, connection.received_bytes);
         let sent_at = net::thread::monotonic_ns();
+        self.recorder.sent += 1;
         let outcome = self.exchange(&mut connection, step, sent_at, is_over);
         let at = net::thread::monotonic_ns();
         let service_ns = at.saturating_sub(sent_at);
@@ -222,6 +223,7 @@ impl<'a> Client<'a> {
         }
         let outcome = match outcome {
             Ok(Some(_)) if is_over(&mut self.recorder) => {
+                self.recorder.left_in_flight += 1;
                 self.made.unanswered = order.is_measured.then_some(sent_at);
                 self.connections.insert(key, connection);
                 return Ok(false); // What comes after the end counts nowhere.
@@ -240,6 +242,7 @@ impl<'a> Client<'a> {
                 judged
             }
             Ok(None) => {
+                self.recorder.left_in_flight += 1;
                 self.made.unanswered = order.is_measured.then_some(sent_at);
                 // The load is over, but not every connection may close yet.
                 self.connections.insert(key, connection);
@@ -267,7 +270,7 @@ impl<'a> Client<'a> {
             let operation = &mut self.made.operations[step.operation];
             operation.requests += 1;
             operation.service.record(service_ns);
-            self.recorder.answer(Answered { intended: sent_at, free_since: sent_at, sent_at, at });
+            self.recorder.answer(Answered { intended: sent_at, free_since: sent_at, sent_at, at }, false);
         } else {
             self.recorder.warmup_requests += 1;
         }

@@ -192,6 +192,16 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(session) = &mut self.tls {
+            self.wire.clear();
+            session.close(&mut self.wire);
+            let _ = self.stream.write_all(&self.wire); // A connection that is gone needs no farewell.
+        }
+    }
+}
+
 fn lost(error: &std::io::Error) -> (Fault, String) {
     let fault = match error.kind() {
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => Fault::Reset,

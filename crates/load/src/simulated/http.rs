@@ -17,7 +17,7 @@ fn get(target: &str, weight: u32) -> HttpRequest {
     HttpRequest { weight, method: "GET".to_owned(), target: target.to_owned(), headers, body: Vec::new() }
 }
 
-fn http() -> LoadSpec {
+pub(super) fn http() -> LoadSpec {
     let target = Target::Http {
         address: "a:80".to_owned(),
         requests: vec![get("/", 1)],
@@ -27,7 +27,7 @@ fn http() -> LoadSpec {
     LoadSpec { target, ..spec() }
 }
 
-fn measure_on(network: Network, spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
+pub(super) fn measure_on(network: Network, spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
     let Target::Http { requests, expect, .. } = &spec.target else { unreachable!("all of these load HTTP") };
     let protocol = Http::new(requests, expect, spec.connection).unwrap();
     outcome_of(spec, protocol, network, serve).unwrap()
@@ -37,7 +37,7 @@ fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measu
     measure_on(Network::PERFECT, spec, serve)
 }
 
-const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
+pub(super) const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
 
 /// A server that answers request `n` of a connection as `script` says, after [`MS`] and in order.
 struct Server<F> {
@@ -46,7 +46,7 @@ struct Server<F> {
     number: u64,
 }
 
-fn server(script: impl FnMut(u64, &str, &mut Actions) + 'static) -> Answer {
+pub(super) fn server(script: impl FnMut(u64, &str, &mut Actions) + 'static) -> Answer {
     Server { script, seen: Vec::new(), number: 0 }.into()
 }
 
@@ -225,10 +225,10 @@ fn a_connection_that_is_announced_to_end_costs_no_error() {
     near(measurement.requests as f64, 4e9 / (1.01e6 + ROUND_TRIP as f64 * 0.2), 0.02);
 }
 
-const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest";
+pub(super) const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest";
 
 /// Ends a connection after its answer `last_number`, which `last` is, and answers nothing behind it. Counts what it answers.
-fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Cell<u64>>) -> Answer {
+pub(super) fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Cell<u64>>) -> Answer {
     let answered = answered.clone();
     server(move |number, _, to| {
         if number > last_number {

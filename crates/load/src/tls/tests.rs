@@ -445,6 +445,24 @@ fn the_end_is_told_from_a_cut() {
 }
 
 #[test]
+fn close_sends_close_notify() {
+    let authority = Authority::new();
+    let connector = trusting(&authority.root_pem, "localhost");
+    let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
+    let mut pair = Pair::new(&connector, &server);
+    pair.converse().unwrap();
+    let mut wire = Vec::new();
+    pair.client.close(&mut wire);
+    pair.server.read_tls(&mut wire.as_slice()).unwrap();
+    assert!(pair.server.process_new_packets().unwrap().peer_has_closed());
+    // Once closed or failed it says no more.
+    assert!(matches!(pair.client.read(b"\x00\x00\x00\x00\x00", &mut pair.plain), Err(TlsError::Failed)));
+    wire.clear();
+    pair.client.close(&mut wire);
+    assert_eq!(wire, b"");
+}
+
+#[test]
 fn other_protocols_are_recognised() {
     let connector = trusting(&Authority::new().root_pem, "localhost");
     let said = |bytes: &[u8]| connector.start().read(bytes, &mut Vec::new()).unwrap_err().to_string();

@@ -27,8 +27,6 @@ pub(super) enum State {
     Open,
     /// Connected, thinking; a timer ends it.
     Thinking,
-    /// Nothing more is asked on this connection; the subject is about to end it.
-    Draining,
     /// We closed; the driver has not let go yet.
     Closing,
 }
@@ -52,6 +50,8 @@ pub(super) struct Client<S> {
     backing_off: bool,
     /// When the one of its timers fires that still means something.
     wakes_at: Nanos,
+    /// With think time: when its next request is due, whatever becomes of its connection until then. `None`: its first.
+    pub(super) due_at: Option<Nanos>,
     /// The connection has ended as it should: the next one is asked for at once.
     pub(super) at_once: bool,
     /// Its connection has brought an answer.
@@ -65,6 +65,11 @@ pub(super) struct Client<S> {
 }
 
 impl<S> Client<S> {
+    /// Whether its requests in flight are written; one with a connection of its own waits for that first.
+    pub(super) fn is_written(&self) -> bool {
+        matches!(self.state, State::Open | State::Closing)
+    }
+
     /// Where among its `depth` flights the one is that has `nth` older ones before it, fewer than `depth`.
     #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
@@ -160,6 +165,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
             backoff_ns: BACKOFF_NS.0,
             backing_off: false,
             wakes_at: 0,
+            due_at: None,
             at_once: false,
             served: false,
             again: 0,
@@ -264,10 +270,15 @@ impl<S, E: Copy + Default> Connections<S, E> {
         while self.client(id).in_flight > 0 && self.flight(id, 0).1.timed_out {
             self.pop(id, at, observer);
         }
-        let count = std::mem::take(&mut self.client(id).in_flight);
-        for _ in 0..count {
-            *self.in_flight.count_at(at, observer) -= 1;
-        }
+        let count = self.client(id).in_flight;
+        // They count as in flight from the write that is answered, as their latency does.
+        let since = |flight: &Flight<E>| flight.sent_at.max(observer.from).min(at);
+        let until = at.min(observer.until);
+        let in_vain =
+            self.flights(id, count).map(|flight| u128::from(until.saturating_sub(since(flight)))).sum::<u128>();
+        *self.in_flight.count_at(at, observer) -= u64::from(count);
+        self.in_flight.sum = self.in_flight.sum.saturating_sub(in_vain);
+        self.client(id).in_flight = 0;
         self.client(id).again = count;
         self.owe(id, caused);
     }
@@ -365,9 +376,18 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.wake(id, wakes_at);
     }
 
+    /// Whether a client that has just lost its connection needs none before its next request is due; a timer then opens one.
+    pub(super) fn thinks_on(&mut self, id: u32, at: Nanos) -> bool {
+        let client = self.client(id);
+        let Some(due) = client.due_at.filter(|due| *due > at && client.owed == 0) else { return false };
+        self.wake(id, due);
+        true
+    }
+
     fn wake(&mut self, id: u32, at: Nanos) {
-        self.client(id).wakes_at = at;
-        self.timers.push(Reverse((at, id)));
+        if std::mem::replace(&mut self.client(id).wakes_at, at) != at {
+            self.timers.push(Reverse((at, id)));
+        }
     }
 
     /// When the next timer fires, or the next tick comes.

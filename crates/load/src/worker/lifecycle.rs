@@ -9,9 +9,6 @@ use super::{Source, Worker};
 use crate::protocol::{Parsed, Protocol};
 use crate::recorder::Fault;
 
-/// A subject that has said that it ends a connection does so within this, or it is reset, ns.
-const DRAIN_NS: Nanos = 50_000_000;
-
 impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn connect(&mut self, id: u32, at: Nanos) {
         match self.driver.connect(&self.task.address) {
@@ -95,11 +92,12 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         if self.connections.client(id).in_flight == 0 {
             self.connections.client(id).at_once = true;
-            return self.give_up(id, None, at); // It has shown that the subject can be reached.
+            return self.close_in_order(id, None, at); // It has shown that the subject can be reached.
         }
         self.out.clear();
         let (client, flight) = self.connections.flight(id, 0);
         flight.expected = self.protocol.request(&mut client.stream, at, &mut self.rng, &mut self.out);
+        self.tally.recorder.sent += 1;
         self.send_out(id);
     }
 
@@ -114,12 +112,15 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     /// The subject sends no more on this connection.
     fn ended(&mut self, id: u32, at: Nanos, in_order: bool) {
         let (client, flight) = self.connections.flight(id, 0);
+        if client.state == State::Closing {
+            return;
+        }
         if client.state == State::Open && client.in_flight > 0 {
             let flight = *flight;
             match self.protocol.end(&mut client.stream, flight.expected) {
                 Parsed::Answer { fault, status, seen, .. } if in_order => {
                     self.answered(id, flight, fault, status, seen, at);
-                    self.drain(id, at);
+                    return self.end_after_last(id, at);
                 }
                 Parsed::Answer { .. } => {
                     let why = || Some("the TLS stream ended without its closing alert".to_owned());
@@ -141,18 +142,18 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             self.tally.observer.problem(Fault::Tls, "closed before the TLS handshake was done".to_owned());
             return self.refused(id, Fault::Closed, at);
         }
+        if in_order && self.connections.client(id).in_flight == 0 {
+            return self.close_in_order(id, Some(Fault::Closed), at);
+        }
         self.give_up(id, Some(Fault::Closed), at);
     }
 
-    /// Nothing more is asked on this connection: the subject has said that it ends it, or was asked to. What was sent behind its last
-    /// answer is owed none (RFC 9112, 9.6).
-    pub(super) fn drain(&mut self, id: u32, at: Nanos) {
+    /// An answer was the last of its connection. What was sent behind it is owed none, and the client must close (RFC 9112,
+    /// 9.6); a server may wait for that.
+    pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.put_off(id, at);
-        self.connections.forget_room(id);
-        let client = self.connections.client(id);
-        client.state = State::Draining;
-        client.since = at;
-        client.at_once = true;
+        self.connections.client(id).at_once = true;
+        self.close_in_order(id, None, at);
     }
 
     /// What is in flight on this connection is owed no answer any more: it is asked again on the next one.
@@ -194,13 +195,27 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.give_up(id, Some(fault), at);
     }
 
-    /// Closes the connection of a client; requests in flight on it have failed by `fault`.
+    /// Resets the connection of a client; requests in flight on it have failed by `fault`.
     pub(super) fn give_up(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
+        self.close(id, fault, Close::Reset, at);
+    }
+
+    /// Closes the connection of a client so that the subject sees an end in order, of TLS too (RFC 8446, 6.1).
+    pub(super) fn close_in_order(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
+        let client = self.connections.client(id);
+        if let (Some(session), Some(conn)) = (&mut client.tls, client.conn) {
+            self.cipher.clear();
+            session.close(&mut self.cipher);
+            self.tally.recorder.sent_bytes += self.tally.measured(self.cipher.len());
+            let _ = self.driver.send(conn, &self.cipher); // As in `send_out`.
+        }
+        self.close(id, fault, Close::GracefulThenReset, at);
+    }
+
+    fn close(&mut self, id: u32, fault: Option<Fault>, how: Close, at: Nanos) {
         let client = self.connections.client(id);
         let Some(conn) = client.conn else { return };
         let was = std::mem::replace(&mut client.state, State::Closing);
-        // The subject has ended its side, after its last answer: an end in order, and no haste to reset.
-        let how = if was == State::Draining { Close::Graceful } else { Close::Reset };
         self.lose(id, was, fault, at);
         self.driver.close(conn, how);
     }
@@ -224,6 +239,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     fn lost_request(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         let flight = *self.connections.flight(id, 0).1;
         self.budget.give_back(id);
+        self.think_from(id, at);
         self.connections.pop(id, at, &self.tally.observer);
         if let Some(fault) = fault
             && !flight.timed_out
@@ -254,16 +270,20 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         self.lose(id, was, Some(fault), at);
         self.connections.settle(id);
+        let per_request = self.connections.per_request;
+        if !per_request && self.connections.thinks_on(id, at) {
+            return;
+        }
         if !at_once {
             return self.connections.back_off(id, at, &self.tally.observer);
         }
-        if self.connections.per_request {
+        if per_request {
             return self.go_on(id, at, 1);
         }
         self.connections.queue(id);
     }
 
-    /// Counts requests and connects that have waited too long, and ends what a subject does not end itself.
+    /// Counts requests and connects that have waited too long, and gives up connects that have.
     pub(super) fn scan(&mut self, now: Nanos) {
         let timeout_ns = self.task.spec.timeout_ns;
         for id in 0..self.task.clients {
@@ -285,12 +305,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 State::Connecting | State::Handshaking if waited > timeout_ns => {
                     self.tally.observer.problem(Fault::ConnectTimeout, "timed out".to_owned());
                     self.refused(id, Fault::ConnectTimeout, now);
-                }
-                State::Draining if waited > DRAIN_NS => {
-                    client.state = State::Closing;
-                    if let Some(conn) = client.conn {
-                        self.driver.close(conn, Close::Reset);
-                    }
                 }
                 _ => {}
             }

@@ -19,6 +19,14 @@ enum Span {
     Beyond,
 }
 
+/// A request that was in flight at the end and ended after it.
+#[derive(Clone, Copy, Debug)]
+struct Beyond {
+    intended: Nanos,
+    sent_at: Nanos,
+    timed_out: bool,
+}
+
 /// The recorder of a worker, and what decides where in it a request counts.
 pub(super) struct Tally<'a> {
     pub(super) observer: Observer<'a>,
@@ -26,9 +34,9 @@ pub(super) struct Tally<'a> {
     timeout_ns: Nanos,
     /// The number of measured requests is given; what is counted as measured is what was asked while measuring.
     is_counted: bool,
-    /// Requests that ended after the end: when they were intended and written.
-    beyond: Vec<(Nanos, Nanos)>,
-    /// Errors by which no request ended: timeouts, failed connects.
+    /// Requests that ended after the end.
+    beyond: Vec<Beyond>,
+    /// Errors by which no request ended: timeouts of requests that are still in flight, failed connects.
     pub(super) in_vain: u64,
 }
 
@@ -78,36 +86,38 @@ impl<'a> Tally<'a> {
         let span = self.span(is_measured, at);
         let service_ns = at.saturating_sub(sent_at);
         let caused = seen.class.is_caused();
+        let is_late = timed_out || service_ns > self.timeout_ns;
         match span {
-            Span::Warmup => self.recorder.warmup_requests += u64::from(!caused),
+            Span::Warmup => self.recorder.warmup_requests += u64::from(!caused && !is_late),
             Span::Measured if caused => self.recorder.last_answer = at,
             Span::Measured => {
-                self.recorder.answer(Answered { intended, free_since, sent_at, at });
+                self.recorder.answer(Answered { intended, free_since, sent_at, at }, is_late);
                 if status != 0 {
                     self.recorder.status(status);
                 }
             }
             Span::Beyond if caused => {}
-            Span::Beyond => self.beyond.push((intended, sent_at)),
+            Span::Beyond => self.beyond.push(Beyond { intended, sent_at, timed_out }),
         }
         if span != Span::Beyond
             && let Some(cache) = &mut self.recorder.cache
         {
             cache.answer(seen, service_ns, at, span == Span::Measured);
         }
-        if timed_out || service_ns > self.timeout_ns {
-            self.late(protocol, flight, at);
+        if is_late {
+            self.late(protocol, flight, span, at);
         }
         service_ns
     }
 
+    /// A late answer is one error, of the kind `timeout`: it was counted when the request had waited too long, or is now.
     #[cold]
-    fn late<P: Protocol>(&mut self, protocol: &P, flight: &Flight<P::Expected>, at: Nanos) {
-        let span = self.span(flight.is_measured, at);
-        if !flight.timed_out && span != Span::Beyond {
+    fn late<P: Protocol>(&mut self, protocol: &P, flight: &Flight<P::Expected>, span: Span, at: Nanos) {
+        if flight.timed_out {
+            self.in_vain = self.in_vain.saturating_sub(1);
+        } else if span != Span::Beyond {
             self.fail(protocol, Fault::Timeout, flight, at);
         }
-        self.recorder.late_answers += u64::from(span == Span::Measured);
     }
 
     /// An answer that can be read, and is not the right one.
@@ -120,9 +130,21 @@ impl<'a> Tally<'a> {
         flight: &Flight<P::Expected>,
         at: Nanos,
     ) {
-        let is_counted = status != 0 && self.span(flight.is_measured, at) == Span::Measured;
+        let span = self.span(flight.is_measured, at);
         self.recorder.example(fault, || protocol.explain());
-        if is_counted {
+        if flight.timed_out {
+            // Its error is the timeout.
+            match span {
+                Span::Warmup => {}
+                Span::Measured => self.recorder.heard(at),
+                Span::Beyond => {
+                    let Flight { intended, sent_at, timed_out, .. } = *flight;
+                    self.beyond.push(Beyond { intended, sent_at, timed_out });
+                }
+            }
+            return self.late(protocol, flight, span, at);
+        }
+        if status != 0 && span == Span::Measured {
             self.recorder.status(status);
         }
         self.fail(protocol, fault, flight, at);
@@ -138,7 +160,10 @@ impl<'a> Tally<'a> {
                 self.recorder.last_failed = at;
             }
             Span::Beyond if protocol.is_caused(flight.expected) => {}
-            Span::Beyond => self.beyond.push((flight.intended, flight.sent_at)),
+            Span::Beyond => {
+                let Flight { intended, sent_at, .. } = *flight;
+                self.beyond.push(Beyond { intended, sent_at, timed_out: false });
+            }
         }
     }
 
@@ -160,26 +185,41 @@ impl<'a> Tally<'a> {
         end: Nanos,
     ) -> Waits {
         let mut waits = Waits::new(end, self.timeout_ns);
+        let is_overdue = |sent_at: Nanos| end.saturating_sub(sent_at) > self.timeout_ns;
         for (client, id) in connections.clients.iter().zip(0..) {
             for (nth, flight) in connections.flights(id, client.in_flight).enumerate() {
-                if !flight.timed_out && end.saturating_sub(flight.sent_at) > self.timeout_ns {
+                let mut is_counted = flight.timed_out;
+                if !is_counted && is_overdue(flight.sent_at) {
                     self.recorder.fault(Fault::Timeout, end.saturating_sub(1));
+                    is_counted = true;
                 }
                 if nth == 0 {
                     waits.connection(flight.sent_at);
                 }
+                if protocol.is_caused(flight.expected) {
+                    continue;
+                }
+                self.recorder.left_in_flight += u64::from(!is_counted && client.is_written());
                 // Of a number of requests, those that were asked while measuring are meant.
-                let is_due = !self.is_counted || flight.is_measured;
-                if is_due && !protocol.is_caused(flight.expected) {
+                if !self.is_counted || flight.is_measured {
                     waits.request(flight.intended, flight.sent_at);
                 }
             }
-            if keeps_time {
-                let again = connections.flights(id, client.again).filter(|flight| !protocol.is_caused(flight.expected));
-                again.for_each(|flight| waits.unsent(flight.intended));
+            for flight in connections.flights(id, client.again).filter(|flight| !protocol.is_caused(flight.expected)) {
+                self.recorder.left_in_flight += 1;
+                if keeps_time {
+                    waits.unsent(flight.intended);
+                }
             }
         }
-        self.beyond.iter().for_each(|&(intended, sent_at)| waits.request(intended, sent_at));
+        for Beyond { intended, sent_at, timed_out } in self.beyond.drain(..) {
+            if !timed_out && is_overdue(sent_at) {
+                self.recorder.fault(Fault::Timeout, end.saturating_sub(1));
+            } else if !timed_out {
+                self.recorder.left_in_flight += 1;
+            }
+            waits.request(intended, sent_at);
+        }
         waits
     }
 }

@@ -245,10 +245,13 @@ impl Driver for Sim {
         let (link, side, phase) = (connection.link, connection.side, connection.phase);
         let Some(end) = self.links[link].as_mut().map(|link| &mut link.ends[side]) else { return };
         match (how, phase) {
-            (_, Phase::Finished) | (Close::Graceful, Phase::Closing) => {}
-            (Close::Graceful, _) if !end.outgoing.is_empty() => connection.phase = Phase::Closing,
-            (Close::Graceful, Phase::Open) => self.leave(conn),
-            (Close::Graceful, _) => self.finish(conn, CloseReason::Local), // A connect is given up.
+            (_, Phase::Finished) | (Close::Graceful | Close::GracefulThenReset, Phase::Closing) => {}
+            (Close::Graceful | Close::GracefulThenReset, _) if !end.outgoing.is_empty() => {
+                connection.phase = Phase::Closing;
+            }
+            (Close::Graceful | Close::GracefulThenReset, Phase::Open) => self.leave(conn),
+            // A connect is given up.
+            (Close::Graceful | Close::GracefulThenReset, _) => self.finish(conn, CloseReason::Local),
             (Close::Reset, _) => {
                 end.outgoing.clear();
                 if end.stands {

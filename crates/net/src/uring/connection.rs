@@ -124,6 +124,18 @@ impl Connection {
         }
     }
 
+    /// Ends the stream if the caller wants that and all is sent.
+    pub(super) fn shut_if_due(&mut self) {
+        if self.end_sent
+            && !self.shut
+            && let Some(socket) = &self.socket
+        {
+            // It fails only on a connection that is gone, whose end is on the way.
+            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
+            self.shut = true;
+        }
+    }
+
     /// Whether so much is to be sent that nothing is read meanwhile.
     #[inline]
     pub(super) fn is_slow(&self, config: &Config) -> bool {

@@ -187,13 +187,7 @@ impl Uring {
         if connection.phase != Phase::Open || !connection.end_sent || !connection.outgoing.is_empty() {
             return;
         }
-        if !connection.shut
-            && let Some(socket) = &connection.socket
-        {
-            // It fails only on a connection that is gone, whose end is on the way.
-            let _ = rustix::net::shutdown(socket, Shutdown::Write);
-            connection.shut = true;
-        }
+        connection.shut_if_due();
         if connection.end_received {
             self.finish(conn, CloseReason::Local);
         }
@@ -330,6 +324,7 @@ impl Uring {
         }
         let Some(connection) = self.connections.get_mut(conn) else { return };
         if connection.phase == Phase::Closing && connection.outgoing.is_empty() {
+            connection.shut_if_due();
             self.finish(conn, CloseReason::Local);
         } else if connection.end_sent {
             self.end_stream_if_due(conn);
@@ -525,22 +520,25 @@ impl Driver for Uring {
         if self.failed || matches!(connection.phase, Phase::Finished(_)) {
             return;
         }
-        match how {
-            Close::Graceful if connection.phase == Phase::Closing => {}
-            Close::Graceful if !connection.outgoing.is_empty() => {
+        if how != Close::Graceful
+            && let Some(socket) = &connection.socket
+        {
+            socket::reset_on_close(socket.as_fd());
+        }
+        if how != Close::Reset {
+            if connection.phase == Phase::Closing {
+                return;
+            }
+            connection.end_sent |= how == Close::GracefulThenReset;
+            if !connection.outgoing.is_empty() {
                 // A connect under way goes on first.
                 connection.blocked |= connection.phase == Phase::Connecting;
                 connection.phase = Phase::Closing;
-                self.change(conn);
+                return self.change(conn);
             }
-            Close::Graceful => self.finish(conn, CloseReason::Local),
-            Close::Reset => {
-                if let Some(socket) = &connection.socket {
-                    socket::reset_on_close(socket.as_fd());
-                }
-                self.finish(conn, CloseReason::Local);
-            }
+            connection.shut_if_due();
         }
+        self.finish(conn, CloseReason::Local);
     }
 
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {

@@ -22,6 +22,8 @@ pub enum Does {
     Answer(&'static [u8]),
     /// Answers it and closes.
     AnswerAndClose(&'static [u8]),
+    /// Answers it and waits until the client closes.
+    AnswerAndWait(&'static [u8]),
     /// Answers with what was asked: the head and the body, in the body.
     Echo,
     /// Reads, and says nothing.
@@ -41,6 +43,8 @@ pub struct Scripted {
 struct Seen {
     requests: AtomicU64,
     connections: AtomicU64,
+    /// Connections that the client ended in order, with `close_notify` over TLS.
+    closed: AtomicU64,
     ended: AtomicBool,
     first: Mutex<Vec<u8>>,
     /// By method and path.
@@ -114,6 +118,11 @@ impl Scripted {
         self.seen.connections.load(Ordering::Relaxed)
     }
 
+    /// Connections that the client ended in order.
+    pub fn closed(&self) -> u64 {
+        self.seen.closed.load(Ordering::Relaxed)
+    }
+
     /// Requests that came with this method and path.
     pub fn requests_of(&self, line: &str) -> u64 {
         self.seen.lines.lock().unwrap().get(line).copied().unwrap_or(0)
@@ -150,6 +159,12 @@ fn serve(mut stream: impl Read + Write, does: Does, seen: &Seen) {
                 Does::Answer(answer) => answers.extend_from_slice(answer),
                 Does::AnswerAndClose(answer) => {
                     let _ = stream.write_all(answer).and_then(|()| stream.flush());
+                    return;
+                }
+                Does::AnswerAndWait(answer) => {
+                    let _ = stream.write_all(answer).and_then(|()| stream.flush());
+                    let is_closed = matches!(stream.read(&mut buffer), Ok(0));
+                    seen.closed.fetch_add(u64::from(is_closed), Ordering::Relaxed);
                     return;
                 }
                 Does::Echo => {

@@ -1,0 +1,73 @@
+//! Clients that think, while servers close idle connections.
+
+use net::Nanos;
+use net::sim::{Actions, Answer, Network, Peer};
+use study::Measurement;
+use study::spec::{Arrivals, Connection, LoadSpec, Stop, Warmup};
+
+use super::http::{GOOD, LAST, http, measure_on};
+use super::{MS, S, errors, near};
+
+const THINK: Nanos = 200 * MS;
+
+/// Answers at once with `answer` and ends the connection once it was idle for `idle_ns`.
+struct Idle {
+    answer: &'static [u8],
+    idle_ns: Nanos,
+    asked: u64,
+    wakes: u64,
+}
+
+impl Peer for Idle {
+    fn on_connect(&mut self, _: Nanos, to: &mut Actions) {
+        to.wake(self.idle_ns);
+    }
+
+    fn on_data(&mut self, _: &[u8], _: Nanos, to: &mut Actions) {
+        self.asked += 1;
+        to.send(0, self.answer);
+        to.wake(self.idle_ns);
+    }
+
+    fn on_wake(&mut self, _: Nanos, to: &mut Actions) {
+        self.wakes += 1;
+        if self.wakes > self.asked {
+            to.end_of_stream(0);
+        }
+    }
+}
+
+fn measure(spec: &LoadSpec, answer: &'static [u8], idle_ns: Nanos) -> Measurement {
+    let serve = move |_| -> Answer { Idle { answer, idle_ns, asked: 0, wakes: 0 }.into() };
+    measure_on(Network::PERFECT, spec, serve)
+}
+
+fn thinking() -> LoadSpec {
+    let stop = Stop::Duration { duration_ns: 10 * S };
+    LoadSpec { arrivals: Arrivals::Closed { think_ns: THINK }, stop, warmup: Warmup::DurationNs(S), ..http() }
+}
+
+#[test]
+fn think_time_goes_on_while_the_connection_is_closed() {
+    // A server that closes idle connections within the think time, at half of it, and never: the rate is the same.
+    for idle_ns in [MS, THINK / 2, 100 * S] {
+        let measurement = measure(&thinking(), GOOD, idle_ns);
+        assert_eq!(errors(&measurement), [], "{idle_ns}");
+        near(measurement.requests as f64, 4.0 * 10.0 * S as f64 / THINK as f64, 0.03);
+        assert_eq!(measurement.in_backoff_mean, 0.0);
+        if idle_ns < THINK {
+            // It is opened when the request is due, and not before.
+            near(measurement.reconnects as f64, measurement.requests as f64, 0.03);
+        }
+    }
+}
+
+#[test]
+fn think_time_begins_at_the_answer_whoever_closes() {
+    for connection in [Connection::KeepAlive, Connection::PerRequest] {
+        let spec = LoadSpec { connection, ..thinking() };
+        let measurement = measure(&spec, LAST, 100 * S);
+        assert_eq!(errors(&measurement), []);
+        near(measurement.requests as f64, 4.0 * 10.0 * S as f64 / THINK as f64, 0.03);
+    }
+}
