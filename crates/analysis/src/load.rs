@@ -319,13 +319,16 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
         }
         Err(declined) => IntervalOrNote::Note { note: declined.to_string() },
     };
-    let windows = value::whole_windows(measurement);
-    let window_s = measurement.window_ns as f64 / 1e9;
-    let rates = windows.iter().map(|window| window.requests as f64 / window_s).collect::<Vec<_>>();
-    let sums = windows.iter().map(|window| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
+    // The same windows as the estimates: all of them.
+    let windows = value::timed_windows(measurement).unwrap_or_else(|| {
+        let window_s = measurement.window_ns as f64 / 1e9;
+        value::whole_windows(measurement).iter().map(|window| (window, window_s)).collect()
+    });
+    let counts = windows.iter().map(|(window, seconds)| (window.requests as f64, *seconds)).collect::<Vec<_>>();
+    let sums = windows.iter().map(|(window, _)| (window.latency.sum, window.latency.count as f64)).collect::<Vec<_>>();
     let mut intervals = BTreeMap::new();
     let batches = |found: &stats::batch::Batches| found.batches as u64;
-    intervals.insert("rate_per_s".to_owned(), or_note(stats::batch::mean(&rates, LOAD_LEVEL), batches));
+    intervals.insert("rate_per_s".to_owned(), or_note(stats::batch::ratio(&counts, LOAD_LEVEL), batches));
     // Windows know answers alone: where requests without one change a number, they cannot say how sure it is.
     let or_moved = |bound: Option<Bound>, answered: Option<f64>, found: IntervalOrNote| match bound {
         Some(bound) if latency::is_moved(&bound, answered) => {
@@ -338,7 +341,7 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     let answered = Some(stored.sum / stored.count as f64).filter(|_| stored.count > 0);
     let mean = or_note(stats::batch::ratio(&sums, LOAD_LEVEL), batches);
     intervals.insert("latency_ns_mean".to_owned(), or_moved(latency::mean(measurement), answered, mean));
-    let histograms = windows.iter().map(|window| histogram::read(&window.latency)).collect::<Option<Vec<_>>>();
+    let histograms = windows.iter().map(|(window, _)| histogram::read(&window.latency)).collect::<Option<Vec<_>>>();
     if let (Some(windows), Some(latency)) = (histograms, latency) {
         let (whole, estimate) = (latency.answered(), latency.estimate());
         for (name, q) in LOAD_QUANTILES {
@@ -352,7 +355,26 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
 
 #[cfg(test)]
 mod tests {
+    use study::record::{Outcome, Window};
+
     use super::*;
+    use crate::example;
+
+    /// Windows of equal rates behind a slow first one, and a last one that was cut short.
+    #[test]
+    fn the_interval_of_the_rate_is_about_the_rate() {
+        let mut record = example::volley().1.into_iter().find(|record| record.measurement().is_some()).unwrap();
+        let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+        let window = |requests| Window { requests, errors: 0, latency: Histogram::default() };
+        measurement.window_ns = 100_000_000;
+        measurement.windows = [vec![window(0)], vec![window(25); 38], vec![window(13)]].concat();
+        measurement.duration_ns = 3_950_000_000;
+        measurement.requests = 38 * 25 + 13;
+        let report = load(measurement, &[], "");
+        let IntervalOrNote::Interval(found) = &report.intervals["rate_per_s"] else { panic!("{:?}", report.intervals) };
+        assert!((found.point - report.rate_per_s).abs() < 1e-9, "{found:?} beside {}", report.rate_per_s);
+        assert!(found.low < report.rate_per_s - 1.0 && report.rate_per_s + 1.0 < found.high, "{found:?}");
+    }
 
     #[test]
     fn a_deviation_is_that_of_the_sample() {

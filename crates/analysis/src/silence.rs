@@ -25,7 +25,8 @@ const SELDOM: f64 = 20.0;
 /// All connections that were asked were silent, for far longer than any answer had taken and for a tenth of the trial or more. Where
 /// the generator waited for a processor for most of that, nobody can tell. `starved_ns`: how long the subject did.
 pub fn hung(measurement: &Measurement, starved_ns: u64) -> Option<u64> {
-    let silent_ns = silent_ns(measurement)?;
+    let censored = measurement.censored.as_deref()?;
+    let silent_ns = Some(censored.silent_ns).filter(|ns| *ns as f64 > hung_from_ns(measurement))?;
     let generator_ns = measurement.workers.iter().filter_map(|worker| worker.run_queue_ns).max().unwrap_or(0);
     let has_cause = generator_ns.max(starved_ns) as f64 > CAUSE_SHARE * silent_ns as f64;
     let is_long = silent_ns as f64 >= HUNG_SHARE * measurement.duration_ns as f64;
@@ -37,15 +38,28 @@ pub(crate) fn hung_trial(record: &Record) -> Option<u64> {
     hung(record.measurement()?, starved_ns(record))
 }
 
-/// How long all connections had been silent at the end, where that is far longer than an answer takes.
-fn silent_ns(measurement: &Measurement) -> Option<u64> {
-    let censored = measurement.censored.as_deref()?;
-    (censored.silent_ns as f64 > longest_ns(measurement)).then_some(censored.silent_ns)
+/// Shortest silence of a hung trial, ns: it is longer than a slow answer.
+fn hung_from_ns(measurement: &Measurement) -> f64 {
+    (FAR_BEYOND * measurement.service.max.unwrap_or(0) as f64).max(SHORTEST_NS)
 }
 
-/// What waits longer than this waits for something else than a slow answer, ns.
-fn longest_ns(measurement: &Measurement) -> f64 {
-    (FAR_BEYOND * measurement.service.max.unwrap_or(0) as f64).max(SHORTEST_NS)
+/// Shortest wait that is called a silence of one connection, ns. One slow answer must not hide it, so the usual ones decide.
+fn silent_from_ns(measurement: &Measurement) -> f64 {
+    let p95 = histogram::read(&measurement.service).and_then(|service| service.quantile(0.95));
+    (FAR_BEYOND * p95.unwrap_or(0.0)).max(SHORTEST_NS)
+}
+
+/// Shortest time without any answer that is called a pause, ns.
+fn pause_from_ns(measurement: &Measurement) -> f64 {
+    let gap_ns = measurement.duration_ns as f64 / measurement.requests.max(1) as f64;
+    silent_from_ns(measurement).max(SELDOM * gap_ns)
+}
+
+/// How long all connections had been silent at the end, where that is a pause.
+fn silent_at_end(measurement: &Measurement) -> Option<u64> {
+    let silent_ns = measurement.censored.as_deref()?.silent_ns;
+    let from_ns = hung_from_ns(measurement).min(pause_from_ns(measurement));
+    (silent_ns as f64 > from_ns).then_some(silent_ns)
 }
 
 /// What was silent, in words.
@@ -57,7 +71,7 @@ pub fn words(measurement: &Measurement, silent_ns: u64) -> String {
 
 /// What the reader should know of silences, one sentence each.
 pub fn warnings(measurement: &Measurement, starved_ns: u64) -> Vec<(WarningKind, String)> {
-    let silent = silent_ns(measurement).map(|silent_ns| {
+    let silent = silent_at_end(measurement).map(|silent_ns| {
         let hung = if hung(measurement, starved_ns).is_some() { "hung: " } else { "" };
         format!("{hung}{}", words(measurement, silent_ns))
     });
@@ -72,9 +86,10 @@ pub fn warnings(measurement: &Measurement, starved_ns: u64) -> Vec<(WarningKind,
 
 /// Connections that were silent at the end while others were answered.
 fn connections(measurement: &Measurement) -> Option<String> {
-    let longest_ns = longest_ns(measurement);
+    // Longer than any answer took, too.
+    let from_ns = silent_from_ns(measurement).max(measurement.service.max.unwrap_or(0) as f64);
     let waiting = histogram::read(&measurement.censored.as_deref()?.connections)?;
-    let mut silent = waiting.iter_buckets().filter(|(low, ..)| *low as f64 > longest_ns).peekable();
+    let mut silent = waiting.iter_buckets().filter(|(low, ..)| *low as f64 > from_ns).peekable();
     let shortest_ns = silent.peek()?.0;
     let number = silent.map(|(.., count)| count).sum::<u64>();
     let (shown, least) = match number {
@@ -104,9 +119,7 @@ fn pause(measurement: &Measurement) -> Option<String> {
     let service = histogram::read(&measurement.service)?;
     // Whoever waited for the end of it waited as long: else nobody was waiting, as between the requests of a slow timetable.
     let was_awaited = service.max()? as f64 >= paused_ns;
-    let usual_ns = FAR_BEYOND * service.quantile(0.95)?;
-    let interval_ns = SELDOM * measurement.duration_ns as f64 / measurement.requests.max(1) as f64;
-    (was_awaited && paused_ns >= SHORTEST_NS && paused_ns > usual_ns && paused_ns > interval_ns).then(|| {
+    (was_awaited && paused_ns >= pause_from_ns(measurement)).then(|| {
         let from_ns = (end as u64 - run) * window_ns;
         format!(
             "no response for at least {}, starting {} into the measurement",
@@ -179,10 +192,10 @@ mod tests {
         check("an old store", &record(|_| ()), false, &[]);
         check("a collector of garbage at the end", &record(|m| leave(m, &[90 * MS; 40], &[], 90 * MS)), false, &[]);
         let slow = |m: &mut Measurement| {
-            m.service.max = Some(30 * MS);
+            m.service = waited(&[30 * MS; 1_000]);
             leave(m, &[140 * MS; 40], &[], 140 * MS);
         };
-        check("not far beyond the longest answer", &record(slow), false, &[]);
+        check("not far beyond the usual answer", &record(slow), false, &[]);
     }
 
     #[test]
@@ -201,6 +214,29 @@ mod tests {
         };
         check("by a generator without a processor", &record(starved), false, &[words]);
         assert_eq!(hung(all.measurement().unwrap(), 170 * MS), None, "a subject without a processor");
+    }
+
+    #[test]
+    fn one_slow_answer_hides_no_silence() {
+        // 500 ms of 10 s, after an answer that took 120 ms, or 300.
+        for slowest in [120 * MS, 300 * MS] {
+            let mut service = stats::Histogram::new();
+            (0..10_000).for_each(|_| service.record(MS));
+            service.record(slowest);
+            let answered = |m: &mut Measurement| {
+                (m.service, m.requests, m.duration_ns) = (Histogram::from(&service), 10_001, 10_000 * MS);
+            };
+            let all = record(|m| {
+                answered(m);
+                leave(m, &[500 * MS; 40], &[], 500 * MS);
+            });
+            check("all", &all, false, &["no response for the last 500 ms, while 40 of 40 connections waited"]);
+            let one = record(|m| {
+                answered(m);
+                leave(m, &[vec![500 * MS], vec![MS; 39]].concat(), &[], MS);
+            });
+            check("one", &one, false, &["1 of 40 connections got no response for the last 500 ms"]);
+        }
     }
 
     #[test]

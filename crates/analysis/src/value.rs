@@ -262,6 +262,17 @@ pub(crate) fn whole_windows(measurement: &Measurement) -> &[Window] {
     &windows[..windows.len().min(usize::try_from(whole).unwrap_or(usize::MAX))]
 }
 
+/// All windows with their lengths, s: the last one may have been cut short. `None` where these are not known, as between the
+/// rounds of volley's rule.
+pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f64)>> {
+    let window_ns = measurement.window_ns;
+    let rest = u64::try_from(measurement.windows.len()).ok()?.checked_sub(1)?.checked_mul(window_ns)?;
+    let last_ns = measurement.duration_ns.checked_sub(rest).filter(|ns| (1..=window_ns).contains(ns))?;
+    let last = measurement.windows.len() - 1;
+    let length_s = |index| if index == last { last_ns as f64 / 1e9 } else { window_ns as f64 / 1e9 };
+    Some(measurement.windows.iter().enumerate().map(|(index, window)| (window, length_s(index))).collect())
+}
+
 /// A metric by window; `None` for one that windows do not have, or where a window lacks it.
 pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
     let windows = whole_windows(measurement).iter();
@@ -447,5 +458,20 @@ mod tests {
         assert_eq!(whole_windows(record.measurement().unwrap()).len(), 49);
         let record = edited(|measurement| measurement.window_ns = 0);
         assert!(whole_windows(record.measurement().unwrap()).is_empty());
+        assert_eq!(timed_windows(record.measurement().unwrap()), None);
+    }
+
+    #[test]
+    fn all_windows_together_are_as_long_as_the_measurement() {
+        for shorter_ns in [0, 1, 4_999_999] {
+            let record = edited(|measurement| measurement.duration_ns -= shorter_ns);
+            let measurement = record.measurement().unwrap();
+            let windows = timed_windows(measurement).unwrap();
+            let seconds = windows.iter().map(|(_, seconds)| seconds).sum::<f64>();
+            assert!((seconds - measurement.duration_ns as f64 / 1e9).abs() < 1e-9);
+            assert_eq!(windows.iter().map(|(window, _)| window.requests).sum::<u64>(), measurement.requests);
+        }
+        let pauses = edited(|measurement| measurement.duration_ns /= 2);
+        assert_eq!(timed_windows(pauses.measurement().unwrap()), None);
     }
 }

@@ -14,6 +14,7 @@ mod client;
 mod connection;
 mod dial;
 mod engine;
+mod escape;
 mod program;
 mod reply;
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //!    initial monotone sequence of autocovariances (Geyer 1992), corrected for the mean's being estimated.
 //! 2. If the series is worth fewer than [`FEWEST_EFFECTIVE`] independent windows, with an allowance for how
 //!    uncertain τ itself is, the answer is [`Declined`].
-//! 3. Batches are at least 2.5 τ long, and at most [`MOST_BATCHES`].
+//! 3. Batches are at least 2.5 τ long, and at most [`MOST_BATCHES`]. Every window is in one, so lengths may differ by 1.
 //! 4. The von Neumann ratio test (5 %, one-sided) must accept the batch means; until it does, batches are made half as long again.
 //!    Below [`FEWEST_BATCHES`] batches: [`Declined`].
 //! 5. Student's t with k - 1 degrees of freedom on the batch means, their variance corrected for the correlation
@@ -43,7 +43,7 @@ pub struct Batches {
     pub estimate: Estimate,
     /// Batches.
     pub batches: usize,
-    /// Windows in a batch.
+    /// Windows in a batch at least, and at most one more.
     pub batch_len: usize,
     /// How many independent windows the series is worth.
     pub effective: f64,
@@ -132,22 +132,23 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
     }
     let shortest = if tau > 1.3 { (LENGTHS * tau).ceil() as usize } else { 1 };
     let mut batch_len = shortest.max(windows.div_ceil(MOST_BATCHES));
-    let means = loop {
+    let (means, lengths) = loop {
         let batches = windows / batch_len;
         if batches < FEWEST_BATCHES {
             return Err(Declined::Drifting { windows });
         }
-        let means = batch_means(series, batch_len, batches);
+        let (means, lengths) = batch_means(series, batches);
         if !neighbours_alike(&means) {
-            break means;
+            break (means, lengths);
         }
         batch_len = (batch_len * 3).div_ceil(2);
     };
     let batches = means.len();
     let short = shortfall(tau, batch_len);
     let unsure = 1.0 + doubt * (1.0 - 1.0 / tau);
-    // Divided by the batches that the whole series would make, the rest that made none included.
-    let variance = interval::variance(&means).expect("at least ten batches") * batch_len as f64 / n / short * unsure;
+    // Weighted by length: the mean of a batch varies in inverse proportion to it.
+    let squares = means.iter().zip(&lengths).map(|(mean, length)| length * (mean - point).powi(2)).sum::<f64>();
+    let variance = squares / (batches - 1) as f64 / n / short * unsure;
     let half_width = interval::t_two_sided(level, (batches - 1) as f64) * variance.sqrt();
     let estimate = Estimate { point, low: point - half_width, high: point + half_width, level, n: batches as u64 };
     Ok(Batches { estimate, batches, batch_len, effective: n / tau })
@@ -208,10 +209,11 @@ pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) ->
     Ok(Batches { estimate, ..share })
 }
 
-/// Means of the last `count` batches of `length` values: what does not fit is left out at the front, where a transient would be.
-fn batch_means(series: &[f64], length: usize, count: usize) -> Vec<f64> {
-    let from = series.len() - length * count;
-    series[from..].chunks_exact(length).map(|batch| batch.iter().sum::<f64>() / length as f64).collect()
+/// Means and lengths of `count` batches that are as long as each other and hold the whole series.
+fn batch_means(series: &[f64], count: usize) -> (Vec<f64>, Vec<f64>) {
+    let bound = |nth: usize| nth * series.len() / count;
+    let batches = (0..count).map(|nth| &series[bound(nth)..bound(nth + 1)]);
+    batches.map(|batch| (batch.iter().sum::<f64>() / batch.len() as f64, batch.len() as f64)).unzip()
 }
 
 /// Von Neumann's ratio test: whether neighbouring values are significantly alike. With the ratio η of mean square
@@ -302,6 +304,39 @@ mod tests {
         assert!(words(&(0..100).map(f64::from).collect::<Vec<_>>()).contains("autocorrelated windows"));
         assert!(words(&ar1(&mut Rng::new(9), 100, 0.95)).contains("autocorrelated windows"));
         assert_eq!(words(&[f64::NAN; 50]), "not enough data for an interval: a window has no finite value");
+    }
+
+    #[test]
+    fn no_window_is_left_out() {
+        // Wherever the one window stands that differs, the interval has a width and holds the mean.
+        let mut intervals = 0;
+        for windows in [37, 39, 50, 99, 101, 199] {
+            for odd in [0, windows / 2, windows - 1] {
+                let mut series = vec![250.0; windows];
+                series[odd] = 150.0;
+                let Ok(found) = mean(&series, 0.95) else { continue };
+                intervals += 1;
+                let half_width = found.estimate.half_width();
+                assert!((found.estimate.point - (250.0 - 100.0 / windows as f64)).abs() < 1e-9);
+                assert!(half_width > 100.0 / windows as f64, "{windows} {odd}: {half_width}");
+            }
+        }
+        assert!(intervals >= 9, "{intervals}");
+    }
+
+    // With batches of 2 and 3 windows the variance of the mean is unbiased, as with equal ones.
+    #[test]
+    fn batches_of_unequal_length_know_the_variance() {
+        let (mut rng, rounds) = (Rng::new(12), 4_000);
+        let squares = (0..rounds).map(|_| {
+            let series = (0..39).map(|_| rng.normal()).collect::<Vec<_>>();
+            let (means, lengths) = batch_means(&series, 17);
+            assert_eq!((lengths.iter().sum::<f64>(), lengths[0]), (39.0, 2.0));
+            let mean = series.iter().sum::<f64>() / 39.0;
+            means.iter().zip(&lengths).map(|(batch, length)| length * (batch - mean).powi(2)).sum::<f64>() / 16.0
+        });
+        let variance = squares.sum::<f64>() / f64::from(rounds);
+        assert!((variance - 1.0).abs() < 0.03, "{variance}");
     }
 
     #[test]

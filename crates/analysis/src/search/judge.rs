@@ -89,7 +89,7 @@ pub(crate) fn judge(
 
 /// The value of a condition's metric; `None` where the answers are too few, or nobody looked.
 fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
-    let windows = value::whole_windows(measurement);
+    let windows = measurement.windows.as_slice();
     let found = |found: Result<batch::Batches, batch::Declined>| {
         found.ok().map(|found| (found.estimate.low.max(0.0), found.estimate.high))
     };

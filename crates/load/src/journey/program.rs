@@ -11,6 +11,7 @@ use wire::soap::{self, Wsdl};
 use wire::thrift::{self, Framing, Header, MessageKind, Protocol};
 use wire::value::Value;
 
+use super::escape::Syntax;
 use super::reply;
 use super::values::{Given, Names, Template, Values};
 use crate::recorder::Fault;
@@ -259,15 +260,20 @@ fn read(
     let mut mistakes = Vec::new();
     let mut told = |error: String| mistakes.push(error);
     let schema_of = |name: &str| journey.schemas.iter().position(|schema| schema.name == name);
-    let url = names.template(&step.url).map_err(&mut told).ok();
-    let headers = step
-        .headers
-        .iter()
-        .filter_map(|(name, text)| Some((name.clone(), names.template(text).map_err(&mut told).ok()?)));
+    let url = names.template(&step.url).map_err(&mut told).ok().map(|url| url.within(Syntax::Url));
+    let headers = step.headers.iter().filter_map(|(name, text)| {
+        Some((name.clone(), names.template(text).map_err(&mut told).ok()?.within(Syntax::Header)))
+    });
     let headers = headers.collect();
+    let media_type = step.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let media_type = media_type.map(|(_, text)| text.as_str());
     let (method, body) = match &step.call {
         Call::Rest { method, body, status } => {
-            let body = body.as_ref().and_then(|body| names.template(body).map_err(&mut told).ok());
+            let template = |body: &String| {
+                let template = names.template(body).map_err(&mut told).ok()?;
+                Some(template.within(Syntax::of_body(media_type, body)))
+            };
+            let body = body.as_ref().and_then(template);
             (method.clone(), Some(Body::Rest { body, status: status.clone() }))
         }
         Call::Thrift { schema, method, arguments } => {

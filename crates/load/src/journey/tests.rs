@@ -289,6 +289,45 @@ fn whoever_stands_beside_says_where_to_dial() {
     });
 }
 
+/// A server's text is a value wherever a later request names it.
+#[test]
+fn what_a_reply_says_cannot_break_out_of_its_place() {
+    let text = r#"
+name = "hostile"
+targets = { api = "" }
+[[step]]
+name = "first"
+url = "{api}/first"
+take = { id = "body.id" }
+[[step]]
+name = "second"
+url = "{api}/items/{id}?q={id}"
+method = "POST"
+body = '{"id": "{id}", "n": {number}}'
+headers = { Content-Type = "application/json", X-Tag = 'a="{id}"' }
+expect = { "body.id" = "{id}" }
+"#;
+    let answer = |request: &MockRequest<'_>| {
+        if request.target == "/first" {
+            return (200u16, r#"{"id": "a\", \"admin\": \"/é?&"}"#.to_owned());
+        }
+        let path =
+            "/items/a%22%2C%20%22admin%22%3A%20%22%2F%C3%A9%3F%26?q=a%22%2C%20%22admin%22%3A%20%22%2F%C3%A9%3F%26";
+        let status = if request.target == path { 200 } else { 404 };
+        (status, String::from_utf8_lossy(request.body).into_owned())
+    };
+    served(
+        1,
+        &[],
+        None,
+        move |_| vec![Arc::new(Answers(answer)) as Arc<dyn Service>],
+        |bound| {
+            let measurement = load(target(of_text(text), &[("api", format!("http://{}", bound[0]))]), 1, 20);
+            assert_eq!((measurement.requests, measurement.errors_total()), (20, 0), "{:?}", measurement.error_examples);
+        },
+    );
+}
+
 #[test]
 fn wrong_replies_are_errors_of_their_kind() {
     let text = r#"

@@ -4,15 +4,32 @@ use stats::Rng;
 use study::journey::{Argument, template};
 use wire::value::Value;
 
+use super::escape::{self, Escape, Surroundings, Syntax};
+
 /// A template whose names are looked up.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(pub(crate) Vec<Piece>);
 
+impl Template {
+    /// The template with each name escaped as its place in a text of this syntax demands.
+    pub(crate) fn within(mut self, syntax: Syntax) -> Template {
+        let mut surroundings = Surroundings::new(syntax);
+        for piece in &mut self.0 {
+            match piece {
+                Piece::Text(text) => surroundings.pass(text),
+                Piece::Slot(_, escape) => *escape = surroundings.escape(),
+                Piece::Number(_) | Piece::Random(_) => {}
+            }
+        }
+        self
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
     Text(String),
-    /// A place among the values of the journey.
-    Slot(usize),
+    /// A place among the values of the journey, and what surrounds it.
+    Slot(usize, Escape),
     Number(u64),
     Random(u32),
 }
@@ -46,7 +63,7 @@ impl Names {
                 template::Part::Random { length } => Piece::Random(length),
                 template::Part::Name(name) => {
                     let slot = self.0.iter().position(|known| *known == name);
-                    Piece::Slot(slot.ok_or_else(|| format!("undefined name `{name}`"))?)
+                    Piece::Slot(slot.ok_or_else(|| format!("undefined name `{name}`"))?, Escape::None)
                 }
             })
         };
@@ -59,7 +76,7 @@ impl Names {
             Argument::Integer(integer) => Given::Fixed(Value::Integer(*integer)),
             Argument::Number(number) => Given::Fixed(Value::Double(*number)),
             Argument::Text(text) => match self.template(text)?.0.as_slice() {
-                [Piece::Slot(slot)] => Given::Slot(*slot),
+                [Piece::Slot(slot, _)] => Given::Slot(*slot),
                 [Piece::Text(text)] => Given::Fixed(Value::Text(text.clone())),
                 pieces => Given::Text(Template(pieces.to_vec())),
             },
@@ -94,7 +111,10 @@ impl Values {
         for piece in &template.0 {
             match piece {
                 Piece::Text(piece) => text.push_str(piece),
-                Piece::Slot(slot) => text.push_str(&words(&self.slots[*slot])),
+                Piece::Slot(slot, escape) => match (&self.slots[*slot], escape) {
+                    (Value::Null, Escape::JsonValue) => text.push_str("null"),
+                    (value, escape) => escape::push(&mut text, &words(value), *escape),
+                },
                 Piece::Number(times) => text.push_str(&(self.number.wrapping_mul(*times)).to_string()),
                 Piece::Random(length) => text
                     .extend((0..*length).map(|_| char::from(LETTERS[self.rng.below(LETTERS.len() as u64) as usize]))),
@@ -131,6 +151,8 @@ fn words(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wire::json::Json;
+
     use super::*;
 
     #[test]
@@ -160,5 +182,71 @@ mod tests {
         assert_eq!(values.value(&given("{game}")), Value::Integer(7));
         assert_eq!(values.value(&given("game {game}")), Value::from("game 7"));
         assert!(names.template("{other}").is_err());
+    }
+
+    fn written(template: &str, syntax: Syntax, value: impl Into<Value>) -> String {
+        let mut names = Names::default();
+        names.add("x");
+        let template = names.template(template).unwrap().within(syntax);
+        let mut values = Values::new(1, 1, 0);
+        values.slots[0] = value.into();
+        values.text(&template)
+    }
+
+    #[test]
+    fn values_stay_values_in_json() {
+        let hostile = "a\", \"admin\": true, \"b\": \"\\\n\u{1}ü";
+        for template in ["{\"user\": \"{x}\"}", "{\"user\": {x}}", "{\"say \\\"\": [\"{x}\"]}"] {
+            let body = written(template, Syntax::Json, hostile);
+            let json = Json::parse(body.as_bytes(), &wire::json::Limits::DEFAULT).unwrap_or_else(|error| {
+                panic!("{body}: {error:?}");
+            });
+            let text = format!("{:?}", json.view().to_value());
+            assert!(!text.contains("admin\","), "{text}");
+        }
+        assert_eq!(written("[\"{x}\"]", Syntax::Json, "a\"\\\n"), r#"["a\"\\\u000a"]"#);
+        // Outside of quotes a value has its own type.
+        for (value, expected) in [("12", "[12]"), ("true", "[true]"), ("1, 2", "[\"1, 2\"]"), ("", "[\"\"]")] {
+            assert_eq!(written("[{x}]", Syntax::Json, value), expected);
+        }
+        assert_eq!(written("[{x}]", Syntax::Json, Value::Integer(-7)), "[-7]");
+        assert_eq!(written("[{x}]", Syntax::Json, Value::Null), "[null]");
+    }
+
+    #[test]
+    fn values_stay_one_segment_or_parameter_of_a_url() {
+        let url = |template: &str, value: &str| written(template, Syntax::Url, value);
+        assert_eq!(url("http://h:1/a/{x}/b", "../c?d=e&f #ü"), "http://h:1/a/..%2Fc%3Fd%3De%26f%20%23%C3%BC/b");
+        assert_eq!(url("http://h:1?q={x}", "a b"), "http://h:1?q=a%20b");
+        assert_eq!(url("http://h/?{x}=1", "a=b-._~"), "http://h/?a%3Db-._~=1");
+        // The beginning of a URL is written as it is: a service, or what a reply said of where to go.
+        assert_eq!(url("{x}/notes", "https://h:9/store"), "https://h:9/store/notes");
+        assert_eq!(url("{x}", "https://h:9/store?id=1"), "https://h:9/store?id=1");
+        assert_eq!(url("http://{x}/notes", "[::1]:80"), "http://[::1]:80/notes");
+        assert_eq!(url("{x}/{x}", "a:b"), "a:b/a%3Ab");
+    }
+
+    #[test]
+    fn values_stay_values_in_forms_xml_and_headers() {
+        assert_eq!(written("a={x}&b=1", Syntax::Form, "1&c=2 +"), "a=1%26c%3D2%20%2B&b=1");
+        assert_eq!(written("<a b='{x}'/>", Syntax::Xml, "'/><c>\"&"), "<a b='&apos;/&gt;&lt;c&gt;&quot;&amp;'/>");
+        assert_eq!(written("t=\"{x}\", u={x}", Syntax::Header, "a\"\\"), "t=\"a\\\"\\\\\", u=a\"\\");
+        assert_eq!(written("{x}", Syntax::Other, "a\"<&"), "a\"<&");
+    }
+
+    #[test]
+    fn a_body_has_the_syntax_of_its_media_type_or_of_its_beginning() {
+        for (media_type, body, expected) in [
+            (Some("application/json; charset=utf-8"), "x", Syntax::Json),
+            (Some("application/problem+json"), "x", Syntax::Json),
+            (Some("Application/X-WWW-Form-Urlencoded"), "{", Syntax::Form),
+            (Some("application/soap+xml"), "", Syntax::Xml),
+            (Some("text/plain"), "{}", Syntax::Other),
+            (None, " {\"a\": 1}", Syntax::Json),
+            (None, "<a/>", Syntax::Xml),
+            (None, "a=1", Syntax::Other),
+        ] {
+            assert_eq!(Syntax::of_body(media_type, body), expected, "{media_type:?} {body}");
+        }
     }
 }

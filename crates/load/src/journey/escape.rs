@@ -1,0 +1,175 @@
+//! How a value is written where a template names it, so that it stays one value there.
+
+use wire::json::Json;
+
+/// What surrounds a name in a template.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Escape {
+    /// Nothing that a value could break out of.
+    #[default]
+    None,
+    /// The quotes of a JSON string.
+    JsonString,
+    /// JSON outside of quotes.
+    JsonValue,
+    /// A path or query, or a form.
+    Percent,
+    /// The quotes of a string in a header field.
+    Quoted,
+    Xml,
+}
+
+/// What the text of a template is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Url,
+    Header,
+    Json,
+    Form,
+    Xml,
+    Other,
+}
+
+impl Syntax {
+    /// The syntax of a body, by its media type or, without one, by how it begins.
+    pub(crate) fn of_body(media_type: Option<&str>, begins: &str) -> Syntax {
+        match media_type.map(str::to_ascii_lowercase) {
+            Some(media_type) if media_type.contains("json") => Syntax::Json,
+            Some(media_type) if media_type.contains("x-www-form-urlencoded") => Syntax::Form,
+            Some(media_type) if media_type.contains("xml") => Syntax::Xml,
+            Some(_) => Syntax::Other,
+            None => match begins.trim_start().bytes().next() {
+                Some(b'{' | b'[') => Syntax::Json,
+                Some(b'<') => Syntax::Xml,
+                _ => Syntax::Other,
+            },
+        }
+    }
+}
+
+/// Reads the text around the names of a template and tells what a name at this point needs.
+pub(crate) struct Surroundings {
+    syntax: Syntax,
+    quotes: Quotes,
+    url: UrlPart,
+}
+
+impl Surroundings {
+    pub(crate) fn new(syntax: Syntax) -> Self {
+        Self { syntax, quotes: Quotes::default(), url: UrlPart::Begin }
+    }
+
+    pub(crate) fn pass(&mut self, text: &str) {
+        text.chars().for_each(|char| self.quotes.pass(char));
+        self.url.pass(text);
+    }
+
+    pub(crate) fn escape(&self) -> Escape {
+        match (self.syntax, self.quotes.are_open) {
+            (Syntax::Url, _) if self.url == UrlPart::Path => Escape::Percent,
+            (Syntax::Url | Syntax::Other, _) | (Syntax::Header, false) => Escape::None,
+            (Syntax::Header, true) => Escape::Quoted,
+            (Syntax::Json, true) => Escape::JsonString,
+            (Syntax::Json, false) => Escape::JsonValue,
+            (Syntax::Form, _) => Escape::Percent,
+            (Syntax::Xml, _) => Escape::Xml,
+        }
+    }
+}
+
+/// Whether a string is open that double quotes enclose.
+#[derive(Default)]
+struct Quotes {
+    are_open: bool,
+    after_backslash: bool,
+}
+
+impl Quotes {
+    fn pass(&mut self, char: char) {
+        match char {
+            _ if self.after_backslash => self.after_backslash = false,
+            '\\' if self.are_open => self.after_backslash = true,
+            '"' => self.are_open = !self.are_open,
+            _ => {}
+        }
+    }
+}
+
+/// How far a URL has been read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UrlPart {
+    /// At its first piece, or behind names alone, which hold the beginning of a URL.
+    Begin,
+    Authority,
+    /// In path, query or fragment.
+    Path,
+}
+
+impl UrlPart {
+    fn pass(&mut self, text: &str) {
+        if *self == UrlPart::Path {
+            return;
+        }
+        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        *self = if rest.contains(['/', '?', '#']) { UrlPart::Path } else { UrlPart::Authority };
+    }
+}
+
+/// Appends a text, escaped.
+pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {
+    match escape {
+        Escape::None => out.push_str(text),
+        Escape::JsonString => text.chars().for_each(|char| push_json(out, char)),
+        Escape::JsonValue if is_json_scalar(text) => out.push_str(text),
+        Escape::JsonValue => {
+            out.push('"');
+            text.chars().for_each(|char| push_json(out, char));
+            out.push('"');
+        }
+        // RFC 3986, 2.3: what is not unreserved. Forms read `%20` as they read `+`.
+        Escape::Percent => {
+            for byte in text.bytes() {
+                match byte {
+                    b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+                    _ => out.push_str(&format!("%{byte:02X}")),
+                }
+            }
+        }
+        // RFC 9110, 5.6.4.
+        Escape::Quoted => {
+            for char in text.chars() {
+                if matches!(char, '"' | '\\') {
+                    out.push('\\');
+                }
+                out.push(char);
+            }
+        }
+        Escape::Xml => {
+            for char in text.chars() {
+                match char {
+                    '&' => out.push_str("&amp;"),
+                    '<' => out.push_str("&lt;"),
+                    '>' => out.push_str("&gt;"),
+                    '"' => out.push_str("&quot;"),
+                    '\'' => out.push_str("&apos;"),
+                    char => out.push(char),
+                }
+            }
+        }
+    }
+}
+
+/// RFC 8259, 7.
+fn push_json(out: &mut String, char: char) {
+    match char {
+        '"' | '\\' => out.extend(['\\', char]),
+        '\u{0}'..='\u{1f}' => out.push_str(&format!("\\u{:04x}", char as u32)),
+        char => out.push(char),
+    }
+}
+
+/// Whether a text is a number, `true`, `false` or `null` of JSON.
+fn is_json_scalar(text: &str) -> bool {
+    let begins = text.starts_with(|char: char| char == '-' || char.is_ascii_digit() || matches!(char, 't' | 'f' | 'n'));
+    begins && !text.ends_with(char::is_whitespace) && Json::parse(text.as_bytes(), &wire::json::Limits::DEFAULT).is_ok()
+}
