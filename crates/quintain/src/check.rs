@@ -38,7 +38,11 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
     let _ = writeln!(text, "load           {}", analysis::asked(plan));
     let _ = writeln!(text, "answers        {}", plan.asked());
     let _ = writeln!(text, "stop           {}", stop_text(plan));
-    let _ = writeln!(text, "comparisons    {}\n", claims_text(plan));
+    let _ = writeln!(text, "comparisons    {}", claims_text(plan));
+    if let Some(page) = page_text(plan) {
+        let _ = writeln!(text, "page           {page}");
+    }
+    text.push('\n');
     let mut rows = vec![plan.factors.clone()];
     rows.extend(plan.points.iter().map(|point| {
         let level = |factor| point.factors.get(factor).map(ToString::to_string).unwrap_or_default();
@@ -67,6 +71,17 @@ fn stop_text(plan: &Plan) -> String {
         (Some(target), _) | (None, Some(target)) => within("", target),
         (None, None) => format!("{} blocks", rule.min),
     }
+}
+
+/// What a page of so many design points will lack; `None`: nothing.
+fn page_text(plan: &Plan) -> Option<String> {
+    let (points, limit) = (plan.points.len(), report::PAGE_LIMIT / 1_000_000);
+    (points > report::PAGE_POINTS).then(|| {
+        format!(
+            "of {points} design points: figures or rows beyond {limit} MB will be left out, and named; \
+             `quintain report RUN --figures DIR` and `--format csv` have everything"
+        )
+    })
 }
 
 /// From how many blocks on differences can be shown, given all that is compared.

@@ -58,8 +58,7 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
     let history = analysis::history(&study, metric, entries, &wanted);
     refuse_nothing(&history, &meant, &wanted)?;
     if let Some(page) = &args.html {
-        let text = report::history_html(&history)
-            .map_err(|error| Problem::new(Exit::Machine, error).hint("`--since` and `--point` make it smaller"))?;
+        let text = report::history_html(&history).map_err(|error| Problem::new(Exit::Machine, error))?;
         output::file(page, text)?;
         output::message(&format!("wrote {}", page.display()));
     }

@@ -28,7 +28,7 @@ pub fn history_terminal(history: &History, style: &Style) -> String {
 /// The same as one page, with lines over runs.
 ///
 /// # Errors
-/// [`HtmlError::TooLarge`].
+/// [`HtmlError::Template`].
 pub fn history_html(history: &History) -> Result<String, HtmlError> {
     page(&document(history, false), |detail| figure::history(history, POINTS, detail))
 }

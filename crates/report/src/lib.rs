@@ -36,7 +36,7 @@ pub use junit::{JunitError, junit};
 pub use load::{load_json, load_terminal};
 pub use paint::Style;
 pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
-pub use render::html::{HtmlError, PAGE_LIMIT, figure_svgs, html};
+pub use render::html::{HtmlError, PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};
 pub use side_by_side::side_by_side_terminal;
 
 /// For a person at a terminal: the question, the answer, the tables, what to beware of, the machine.

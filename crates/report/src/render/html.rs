@@ -13,20 +13,18 @@ use crate::document::Document;
 use crate::figure::{self, Detail, Drawing};
 use crate::sections;
 
-/// A page may not be larger, bytes: it is sent by mail and opened on telephones.
+/// A page leaves out figures, then rows, to stay below this, bytes: it is sent by mail and opened on telephones.
 pub const PAGE_LIMIT: usize = 1_000_000;
+
+/// Design points up to which a page shows everything: one of 200 points of 30 trials, in the least detail, had 1.3 MB.
+pub const PAGE_POINTS: usize = 150;
+
+/// Rows of tables and lines of lists that are tried, one after the other, when a page without figures is too large.
+const ROWS: [usize; 4] = [300, 100, 30, 10];
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
-    /// It is too large with the least that it can show.
-    #[error("the page of {what} would have {bytes} bytes; the limit is {PAGE_LIMIT}")]
-    TooLarge {
-        /// `run volley-20261120-210500`.
-        what: String,
-        /// Its size.
-        bytes: usize,
-    },
     /// The template could not be filled in.
     #[error("the page of {what} could not be written")]
     Template {
@@ -45,10 +43,11 @@ pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, 
 
 /// The report as one page: no other file, no network, whole without script, below [`PAGE_LIMIT`].
 ///
-/// A study with very many design points gets fewer words at its markers and coarser curves, never fewer rows.
+/// A study with very many design points gets fewer words at its markers and coarser curves, then fewer figures, then fewer rows; the page names what
+/// is left out. The other renderers have no limit.
 ///
 /// # Errors
-/// [`HtmlError::TooLarge`] where even that is not enough; the other renderers have no limit.
+/// [`HtmlError::Template`].
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
     page(&sections::document(findings), |detail| figure::figures(findings, detail))
 }
@@ -56,16 +55,41 @@ pub fn html(findings: &Findings) -> Result<String, HtmlError> {
 /// A document as a page, with its figures in the most detail that there is room for.
 pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing>) -> Result<String, HtmlError> {
     let failed = |source| HtmlError::Template { what: document.what.clone(), source };
-    let mut bytes = 0;
+    let render = |figures: Vec<FigureHtml>, left_out: &[String], hints: bool, rows: usize| {
+        let figures = FiguresHtml { figures, left_out: left_out.join("; ") }.render().map_err(failed)?;
+        Page::new(document, &figures, hints, rows).render().map_err(failed)
+    };
     for detail in Detail::ALL {
-        let figures = FiguresHtml { figures: figures(&drawings(detail)) }.render().map_err(failed)?;
-        let page = Page::new(document, &figures, detail.tips).render().map_err(failed)?;
+        let page = render(figures(&drawings(detail)), &[], detail.tips, usize::MAX)?;
         if page.len() < PAGE_LIMIT {
             return Ok(page);
         }
-        bytes = page.len();
     }
-    Err(HtmlError::TooLarge { what: document.what.clone(), bytes })
+    let least = Detail::ALL[Detail::ALL.len() - 1];
+    let titles = drawings(least).iter().map(|drawing| drawing.title.clone()).collect::<Vec<_>>();
+    let mut page = String::new();
+    for rows in [usize::MAX].into_iter().chain(ROWS) {
+        page = render(Vec::new(), &titles, false, rows)?;
+        let mut room = PAGE_LIMIT.saturating_sub(page.len());
+        if room == 0 {
+            continue;
+        }
+        // As many figures as there is room for, in their order.
+        let (mut shown, mut left_out) = (Vec::new(), Vec::new());
+        for figure in figures(&drawings(least)) {
+            let title = figure.title.clone();
+            let alone = FiguresHtml { figures: vec![figure], left_out: String::new() };
+            let bytes = alone.render().map_err(failed)?.len();
+            if bytes < room {
+                room -= bytes;
+                shown.extend(alone.figures);
+            } else {
+                left_out.push(title);
+            }
+        }
+        return render(shown, &left_out, false, rows);
+    }
+    Ok(page)
 }
 
 /// What the template of the page is given.
@@ -83,7 +107,8 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn new(document: &'a Document, figures: &str, hints: bool) -> Page<'a> {
+    /// With so many rows of each table and list at most.
+    fn new(document: &'a Document, figures: &str, hints: bool, rows: usize) -> Page<'a> {
         let sections = &document.sections;
         let heading = |anchor: &str| {
             sections.iter().find(|section| section.anchor == anchor).map(|section| section.heading.as_str())
@@ -98,7 +123,7 @@ impl<'a> Page<'a> {
                 .iter()
                 .map(|section| (section.anchor, format!("{}{}", section.heading, count(section.count))))
                 .collect(),
-            sections: sections.iter().map(|section| blocks::section(section, figures, hints)).collect(),
+            sections: sections.iter().map(|section| blocks::section(section, figures, hints, rows)).collect(),
         }
     }
 }
@@ -108,6 +133,8 @@ impl<'a> Page<'a> {
 #[template(path = "figures.html")]
 struct FiguresHtml {
     figures: Vec<FigureHtml>,
+    /// Titles of figures that there was no room for.
+    left_out: String,
 }
 
 struct FigureHtml {

@@ -5,14 +5,15 @@ use std::fmt::Write;
 use crate::document::{Block, Cell, Room, Section, Table, Tone};
 use crate::svg::escape;
 
-/// A section with its heading. `figures` is what stands for all figures; hints are what is said where something is pointed at.
-pub(super) fn section(section: &Section, figures: &str, hints: bool) -> String {
+/// A section with its heading. `figures` is what stands for all figures; hints are what is said where something is pointed at. Tables and lists have so many
+/// `rows` at most, and say how many they lack.
+pub(super) fn section(section: &Section, figures: &str, hints: bool, rows: usize) -> String {
     let mut html = String::from("<h2");
     attribute(&mut html, "id", section.anchor);
     html.push('>');
     escape(&mut html, &section.heading);
     html.push_str("</h2>\n");
-    let writer = Writer { figures, hints };
+    let writer = Writer { figures, hints, rows };
     section.blocks.iter().for_each(|(_, block)| writer.block(&mut html, block));
     html
 }
@@ -20,6 +21,7 @@ pub(super) fn section(section: &Section, figures: &str, hints: bool) -> String {
 struct Writer<'a> {
     figures: &'a str,
     hints: bool,
+    rows: usize,
 }
 
 impl Writer<'_> {
@@ -30,7 +32,7 @@ impl Writer<'_> {
             Block::Note(text) => element(html, "p", "cap", text),
             Block::List(items) => {
                 html.push_str("<ul class=\"warn\">");
-                for item in items {
+                for item in items.iter().take(self.rows) {
                     html.push_str("<li>");
                     if item.details.is_empty() {
                         escape(html, &item.text);
@@ -38,11 +40,13 @@ impl Writer<'_> {
                         html.push_str("<details><summary>");
                         escape(html, &item.text);
                         html.push_str("</summary><ul>");
-                        item.details.iter().for_each(|detail| element(html, "li", "", detail));
+                        item.details.iter().take(self.rows).for_each(|detail| element(html, "li", "", detail));
+                        left_out(html, "li", item.details.len(), self.rows);
                         html.push_str("</ul></details>");
                     }
                     html.push_str("</li>\n");
                 }
+                left_out(html, "li", items.len(), self.rows);
                 html.push_str("</ul>\n");
             }
             Block::Pairs(pairs) => {
@@ -57,7 +61,8 @@ impl Writer<'_> {
                 if !found.title.is_empty() {
                     element(html, "h3", "", &found.title);
                 }
-                table(html, found, self.hints);
+                table(html, found, self.hints, self.rows);
+                left_out(html, "p", found.rows.len(), self.rows);
             }
             Block::Code(text) => element(html, "pre", "", text),
             Block::Fold(title, blocks) => {
@@ -79,8 +84,17 @@ fn element(html: &mut String, name: &str, class: &str, text: &str) {
     let _ = writeln!(html, "</{name}>");
 }
 
+/// How many rows of all a page lacks, if any.
+fn left_out(html: &mut String, name: &str, all: usize, shown: usize) {
+    if let Some(more @ 1..) = all.checked_sub(shown) {
+        let text =
+            format!("{more} more, left out of this page for its size; `quintain report RUN --format md` has them.");
+        element(html, name, "cap", &text);
+    }
+}
+
 /// A table that scrolls by itself where the page is narrow.
-fn table(html: &mut String, table: &Table, hints: bool) {
+fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
     html.push_str("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
     for head in &table.heads {
         html.push_str("<th");
@@ -90,7 +104,7 @@ fn table(html: &mut String, table: &Table, hints: bool) {
         escape(html, &head.text);
     }
     html.push_str("</thead><tbody>");
-    for row in &table.rows {
+    for row in table.rows.iter().take(rows) {
         // HTML lets a parser end cells and rows; a table of 500 rows is a third smaller for it.
         html.push_str("<tr>");
         for (cell, head) in row.iter().zip(&table.heads) {
@@ -147,7 +161,7 @@ mod tests {
         let rows = vec![vec![Cell::new("<1>").hint("\"x\" & 'y'"), tagged]];
         let heads = vec![Head::number("a<"), Head::text("b").hint("\"")];
         let mut html = String::new();
-        table(&mut html, &Table { heads, rows, ..Table::default() }, true);
+        table(&mut html, &Table { heads, rows, ..Table::default() }, true, usize::MAX);
         insta::assert_snapshot!(html, @r#"<div class="scroll" tabindex="0"><table><thead><tr><th class="n">a&lt;<th title="&quot;">b</thead><tbody><tr><td class="n" title="&quot;x&quot; &amp; &#39;y&#39;">&lt;1&gt;<td class="v">go <span class="tag bad">&lt;b&gt;</span></tbody></table></div>"#);
     }
 }

@@ -209,6 +209,29 @@ fn made(servers: usize, cores: i64, clients: i64, draw: &mut dyn FnMut() -> f64)
     f
 }
 
+#[test]
+fn a_page_of_any_study_is_written_and_names_what_it_lacks() {
+    let mut rng = Rng::new(3);
+    let mut f = made(40, 5, 4, &mut || 1e3 + 1e3 * rng.unit_f64());
+    let template = f.rows[0].trials[0].clone();
+    for row in &mut f.rows {
+        row.trials = (0..30)
+            .map(|block| TrialFinding { block, order: block * 800 + row.point as u32, ..template.clone() })
+            .collect();
+    }
+    let page = html(&f).unwrap();
+    assert_sound(&page);
+    assert!(page.contains("Left out of this page for its size: "), "some figure");
+    assert!(page.contains("server-0, cores 1, clients 1"), "the first rows");
+
+    let detail = |row: usize| format!("{row}: {}", "a long remark ".repeat(200));
+    let details = (0..1_000).map(detail).collect();
+    f.warnings = vec![Warning { details, ..Warning::new(study::WarningKind::Other, "remarks", 0) }];
+    let page = html(&f).unwrap();
+    assert_sound(&page);
+    assert!(page.contains(" more, left out of this page for its size; "), "some rows");
+}
+
 /// Everything on the page that a browser would fetch, run or choke on, and every number that is none.
 fn assert_sound(page: &str) {
     assert!(page.len() < PAGE_LIMIT, "{} bytes", page.len());
