@@ -1,6 +1,6 @@
 //! Is a candidate worse than its baseline? Pairs of trials that ran in the same blocks, by the rule of [`stats::gate`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use stats::gate::{self, Asked, Decided, Ended, Examined, Question, Rule, SUSPICIOUS_P, Side, Verdict};
 use study::gate::{Bound, COMPARED, Condition, Gate};
