@@ -1,6 +1,7 @@
 //! Chores of this repository.
 
 mod alone;
+mod blame;
 mod built;
 mod cache_diff;
 mod churn;
@@ -26,6 +27,7 @@ Usage: cargo xtask <VERB> [ARGUMENTS]
 
 Verbs:
   tidy      check architecture, documents, terms and sources
+  blame     plant faults in trials and check who is blamed; `cargo xtask blame --help` says more
   cache-diff compare the cache server with memcached and redis-server; `cargo xtask cache-diff --help` says more
   churn     check that the memory of the cache server stays within its cap; `cargo xtask churn --help` says more
   claims    hold what the four sources state against the runs of a store; `cargo xtask claims --help` says more
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     };
     let done = match verb.as_str() {
         "tidy" => tidy::run(rest),
+        "blame" => blame::run(rest),
         "cache-diff" => cache_diff::run(rest),
         "churn" => churn::run(rest),
         "claims" => claims::run(rest),

@@ -172,14 +172,19 @@ fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }
 
+/// Bytes on the wire, of payload that came in so many pieces: a frame has 66 B of Ethernet, IP and TCP headers around up to 1,448 B.
+fn on_wire(payload: f64, pieces: f64) -> f64 {
+    payload + 66.0 * pieces.max(payload / 1_448.0)
+}
+
 /// `2.23 of 2.27 MiB/s`.
 fn of_rate(part: f64, whole: f64) -> String {
     let (divisor, unit) = crate::number::scale("bytes/s", whole);
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
 }
 
-/// Why the load of all was limited by links, where it was though none differs: those of the generators, or the server's, of which is known what
-/// its interface says or, where that says nothing, what one generator was able to receive from it alone.
+/// Why the load of all was limited by links although none differs: those of the generators, or the server's. Of the latter is known what all generators
+/// received together before the trials, otherwise what its interface reports, otherwise what one generator received alone.
 fn full(record: &Record, nodes: &[Node]) -> Option<String> {
     if bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
@@ -190,6 +195,20 @@ fn full(record: &Record, nodes: &[Node]) -> Option<String> {
     let all = able.iter().sum::<f64>();
     if all > 0.0 && moved > FULL * all {
         return Some(format!("the generators' links were full: {}", of_rate(moved, all)));
+    }
+    // A nominal speed proves nothing: virtual interfaces report 10 Gbit/s.
+    if let Some(together) = links.iter().map(|link| link.receive_together_bytes_per_s).sum::<Option<f64>>() {
+        let pieces = |part: &Measurement| part.requests as f64 * 1e9 / (part.duration_ns as f64).max(1.0);
+        let pieces = record.agents.iter().map(|agent| pieces(&agent.measurement)).sum::<f64>();
+        let (moved, able) = (on_wire(moved, pieces), on_wire(together, 0.0));
+        // More than that shows that the paths were not what limited the probe.
+        let is_full = (FULL * able..AS_WIDE * able).contains(&moved);
+        return is_full.then(|| {
+            format!(
+                "the path to the server was full: {} that all generators received together before the trials",
+                of_rate(moved, able)
+            )
+        });
     }
     let subject = nodes.iter().find(|node| node.role == Role::Subject)?;
     let speed = subject.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
@@ -672,7 +691,7 @@ mod tests {
         let mut nodes = example::cluster().0.nodes;
         nodes.truncate(1 + links.len());
         for (node, &(receive_bytes_per_s, round_trip_ns_p50)) in nodes[1..].iter_mut().zip(links) {
-            node.link = Some(Link { receive_bytes_per_s, round_trip_ns_p50 });
+            node.link = Some(Link { receive_bytes_per_s, round_trip_ns_p50, receive_together_bytes_per_s: None });
         }
         nodes
     }
@@ -865,6 +884,41 @@ mod tests {
         let mut busy = record.clone();
         busy.subject.user_ns = busy.subject.measured_ns;
         assert_eq!(judge(&busy, &one).0, Limit::Subject);
+    }
+
+    /// 50 Mbit/s at the server's interface, which reports 10 Gbit/s; each generator alone receives as much as all together.
+    #[test]
+    fn a_throttled_link_of_the_server_is_the_limit_in_both_loops() {
+        let able = 6.0e6;
+        let mut known = nodes(&[(able, 40_000.0); 3]);
+        known[0].interface = Some(Interface { speed_mbit_per_s: Some(10_000), ..Interface::default() });
+        for node in &mut known[1..] {
+            node.link.as_mut().unwrap().receive_together_bytes_per_s = Some(able / 3.0);
+        }
+        // 10 kB each: 5.7 MB/s.
+        let slow = around(42_000_000.0);
+        let closed = trial(&[1, 2, 3].map(|seed| part(570, &slow, seed)));
+        let opened = trial(&[1, 2, 3].map(|seed| open(570, &slow, 900_000_000, seed)));
+        let text = "the path to the server was full: 5.68 of 5.98 MiB/s that all generators received together before the trials";
+        for (name, record, before) in [("closed", closed, Limit::Latency), ("open", opened, Limit::Subject)] {
+            assert_eq!(merged(&record).0, before, "{name}");
+            assert_eq!(judge(&record, &known), says(Limit::Network, text), "{name}");
+            let mut wide = known.clone();
+            for node in &mut wide[1..] {
+                node.link.as_mut().unwrap().receive_together_bytes_per_s = Some(1e8);
+            }
+            assert_eq!(judge(&record, &wide).0, before, "{name}: the path carries far more");
+            for node in &mut wide[1..] {
+                node.link.as_mut().unwrap().receive_together_bytes_per_s = Some(1e6);
+            }
+            assert_eq!(judge(&record, &wide).0, before, "{name}: the probe was slow for another reason");
+        }
+        // Small responses fill a link with headers.
+        let mut small = trial(&[1, 2, 3].map(|seed| part(80_000, &around(300_000.0), seed)));
+        for agent in &mut small.agents {
+            agent.measurement.received_bytes = 80_000 * 4;
+        }
+        assert_eq!(judge(&small, &known).0, Limit::Network, "320 kB/s of payload, 5.3 MB/s of headers");
     }
 
     #[test]

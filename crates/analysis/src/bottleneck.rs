@@ -3,9 +3,9 @@
 use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
 
 use crate::latency::Latency;
-use crate::number::{count, percent};
+use crate::number::{count, percent, quantity};
 use crate::value::errors_total;
-use crate::waiting::starved_ns;
+use crate::waiting::Waits;
 use crate::{histogram, silence};
 
 /// A worker that was ready but not run for more than this share of the time did not have its processor to itself.
@@ -14,6 +14,10 @@ pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
 const BACKOFF_SHARE: f64 = 0.01;
 /// A worker or subject above this share of its processors is busy.
 pub const BUSY: f64 = 0.8;
+/// A generator of which one worker waited for a CPU for more than this share of the time limits the load.
+const KEPT_SHARE: f64 = 0.3;
+/// A generator that was held up for this long, ns, and for this share of the trial, limits the load.
+const STALLED: (f64, f64) = (100e6, 0.01);
 /// Lag of the generator's thread over latency, both p99, that is still harmless.
 const LAG_SHARE: f64 = 0.1;
 /// An offered load is met within this ...
@@ -25,14 +29,14 @@ const NEAR_PEAK: f64 = 0.9;
 
 /// Who was the limit of a load whose subject nobody watched (`quintain load`): the generator, neither, or the other side.
 pub fn judge_load(measurement: &Measurement) -> Verdict {
-    limit(measurement, None, None, 0)
+    limit(measurement, None, None, Waits::default())
 }
 
 /// Who was the limit of the part of one generator, of several that share a load.
 pub(crate) fn of_agent(part: &Measurement, record: &Record) -> Verdict {
     // Nobody watched the server of a load without a study.
     let subject = (record.subject.measured_ns > 0).then(|| subject_busy(&record.subject));
-    limit(part, subject, None, starved_ns(record))
+    limit(part, subject, None, Waits::of(record))
 }
 
 /// Whether a generator had no CPU time to spare, or was late in sending.
@@ -65,6 +69,22 @@ pub(crate) fn waiting(worker: &Worker) -> f64 {
     worker.run_queue_ns.unwrap_or(0) as f64 / (worker.wall_ns as f64).max(1.0)
 }
 
+/// How long the generator was held up, if that was long enough to matter.
+pub(crate) fn stalled(measurement: &Measurement) -> Option<String> {
+    let stalled_ns = measurement.workers.iter().map(|worker| worker.stalled_ns).max()? as f64;
+    let measured_ns = measurement.duration_ns as f64;
+    (stalled_ns >= STALLED.0 && stalled_ns >= STALLED.1 * measured_ns).then(|| {
+        let (stalled, measured) = (quantity(stalled_ns, "ns"), quantity(measured_ns, "ns"));
+        format!("the generator did not run for {stalled} of {measured}")
+    })
+}
+
+/// How long a worker waited for a CPU, if that was long enough to limit the load.
+fn kept(measurement: &Measurement) -> Option<String> {
+    let share = generator_waiting(measurement);
+    (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))
+}
+
 /// Share of the time that a worker ran or was ready to: near 1 it had no time to spare, whoever had its processor.
 fn generator_wanting(measurement: &Measurement) -> Option<f64> {
     let ran = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
@@ -81,15 +101,16 @@ pub(crate) fn limit(
     measurement: &Measurement,
     subject: Option<Option<f64>>,
     calibration: Option<&Calibration>,
-    starved_ns: u64,
+    waits: Waits,
 ) -> Verdict {
     let busy = subject.flatten();
     let generator = generator_busy(measurement);
     let mut verdict = match measurement.offered_per_s {
         // Whoever is asked and says nothing is what is waited for, however busy anybody was before.
-        _ if let Some(silent_ns) = silence::hung(measurement, starved_ns) => {
+        _ if let Some(silent_ns) = silence::hung(measurement, waits) => {
             verdict(Limit::Subject, silence::words(measurement, silent_ns))
         }
+        _ if let Some(held_up) = stalled(measurement) => verdict(Limit::Generator, held_up),
         Some(offered) => open(measurement, offered, busy),
         None => closed(measurement, subject.is_some(), busy, calibration),
     };
@@ -142,7 +163,10 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
         return verdict(Limit::Subject, format!("{missed}, its CPUs were busy"));
     }
     if let Some(clients) = mostly_backing_off(measurement) {
-        return verdict(Limit::Subject, format!("{missed}, it lost connections: {clients}"));
+        return verdict(Limit::Subject, format!("{missed}, {clients}"));
+    }
+    if let Some(kept) = kept(measurement) {
+        return verdict(Limit::Generator, format!("{missed}, {kept}"));
     }
     if p99(&measurement.lag_connection) > p99(&measurement.lag_thread) {
         return verdict(Limit::Subject, format!("{missed}, no connection was free: it was slow to respond"));
@@ -183,6 +207,9 @@ fn closed(
         };
         return verdict(Limit::Generator, beside.to_owned());
     }
+    if let Some(kept) = kept(measurement) {
+        return verdict(Limit::Generator, kept);
+    }
     let rate = measurement.rate_per_s();
     let near = calibration.filter(|calibration| rate > NEAR_PEAK * calibration.rate_max_per_s);
     // What a null server could not do bounds no generator.
@@ -193,11 +220,16 @@ fn closed(
         return verdict(Limit::Generator, reason);
     }
     if let Some(clients) = mostly_backing_off(measurement) {
-        return verdict(Limit::Subject, format!("it lost connections: {clients}"));
+        return verdict(Limit::Subject, clients);
     }
-    let clients = match backing_off(measurement) {
-        Some(_) => on_average(f64::from(measurement.clients) - measurement.in_backoff_mean, measurement),
-        None => count(u64::from(measurement.clients), "client"),
+    let all = f64::from(measurement.clients);
+    let thinking = thinking(measurement);
+    if thinking > all / 2.0 {
+        return verdict(Limit::Neither, format!("{} were in their think time", on_average(thinking, measurement)));
+    }
+    let clients = match backing_off(measurement).is_some() || thinking > 0.0 {
+        true => on_average(all - measurement.in_backoff_mean - thinking, measurement),
+        false => count(u64::from(measurement.clients), "client"),
     };
     // Without a look at the subject's processors only the simplest case is sure: not even one client for each worker.
     if watched || measurement.clients <= measurement.threads {
@@ -217,14 +249,29 @@ fn on_average(mean: f64, measurement: &Measurement) -> String {
     format!("on average {} of {}", mean.trim_end_matches(".0"), count(u64::from(measurement.clients), "client"))
 }
 
+/// Clients in their think time, mean over the measured time: by Little's law, and no more than those that neither waited nor paused.
+fn thinking(measurement: &Measurement) -> f64 {
+    let ended = measurement.requests as f64 + errors_total(measurement) as f64;
+    let by_rate = ended * measurement.think_ns as f64 / (measurement.duration_ns as f64).max(1.0);
+    let waiting = measurement.in_flight_mean / f64::from(measurement.pipeline.max(1));
+    let free = f64::from(measurement.clients) - waiting - measurement.in_backoff_mean;
+    by_rate.min(free).max(0.0)
+}
+
 /// Clients in back-off, in words, where there were any to speak of.
 pub(crate) fn backing_off(measurement: &Measurement) -> Option<String> {
     let mean = measurement.in_backoff_mean;
+    let pause = match measurement.journey {
+        Some(_) => "paused after a journey that failed",
+        None => "were in the generator's back-off after lost connections",
+    };
     (mean > BACKOFF_SHARE * f64::from(measurement.clients))
-        .then(|| format!("{} were in the generator's back-off after lost connections", on_average(mean, measurement)))
+        .then(|| format!("{} {pause}", on_average(mean, measurement)))
 }
 
-/// The same where most were.
+/// The verdict's reason if most clients were in back-off.
 fn mostly_backing_off(measurement: &Measurement) -> Option<String> {
-    backing_off(measurement).filter(|_| measurement.in_backoff_mean > f64::from(measurement.clients) / 2.0)
+    let clients = backing_off(measurement)?;
+    let why = if measurement.journey.is_some() { "its responses failed journeys" } else { "it lost connections" };
+    (measurement.in_backoff_mean > f64::from(measurement.clients) / 2.0).then(|| format!("{why}: {clients}"))
 }

@@ -217,7 +217,11 @@ fn node(name: &str, at: u32) -> Node {
         doctor: doctor(),
         build: "5a11".to_owned(),
         interface: Some(Interface { name: "eth0".to_owned(), mtu_bytes: Some(1_500), ..Interface::default() }),
-        link: (at > 0).then_some(Link { receive_bytes_per_s: LINK_PER_S, round_trip_ns_p50 }),
+        link: (at > 0).then_some(Link {
+            receive_bytes_per_s: LINK_PER_S,
+            round_trip_ns_p50,
+            receive_together_bytes_per_s: None,
+        }),
     }
 }
 
@@ -603,6 +607,7 @@ impl Trial<'_> {
             late_answers: 0,
             reconnects: 0,
             in_backoff_mean: 0.0,
+            think_ns: 0,
             sent: 0,
             asked_again: 0,
             left_in_flight: 0,

@@ -197,7 +197,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
     if path_unknown && agents.is_empty() && verdict.limited_by == Limit::Subject {
         verdict.reasons.push("the path to the server was not measured".to_owned());
     }
-    let of_all = verdict::measurement_warnings(measurement, 0);
+    let of_all = verdict::measurement_warnings(measurement, crate::waiting::Waits::default());
     let latency = Latency::of(measurement);
     let duration_s = measurement.duration_ns as f64 / 1e9;
     let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
@@ -299,7 +299,7 @@ fn censored(measurement: &Measurement) -> CensoredReport {
         in_flight_waited_ns: longest(|censored| &censored.in_flight),
         unsent: measurement.unsent,
         unsent_waited_ns: longest(|censored| &censored.unsent),
-        hung: silence::hung(measurement, 0).is_some(),
+        hung: silence::hung(measurement, crate::waiting::Waits::default()).is_some(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::findings::{Findings, Row};
 use crate::histogram;
 use crate::number::{count, quantity};
 use crate::value::whole_windows;
-use crate::waiting::starved_ns;
+use crate::waiting::Waits;
 
 /// Nothing shorter than this is called a silence, ns: a scheduler, a collector of garbage or a host may take as long.
 const SHORTEST_NS: f64 = 100e6;
@@ -15,27 +15,30 @@ const SHORTEST_NS: f64 = 100e6;
 const FAR_BEYOND: f64 = 5.0;
 /// A trial is hung where all were silent for at least this share of it at its end.
 const HUNG_SHARE: f64 = 0.1;
-/// Whoever waited for a processor for this share of a silence may be its cause.
+/// The generator, or waits of the server over the whole trial, may be the cause of a silence if they waited for a CPU for this share of it.
 const CAUSE_SHARE: f64 = 0.8;
+/// A server that waited for a CPU when measuring ended, and had done so for this share of a silence, is its cause by no fault of its own.
+const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// A pause is no pause of the subject's where answers come as seldom as this many times as often.
 const SELDOM: f64 = 20.0;
 
 /// How long no answer had come when the trial ended, where it hung: ns.
 ///
-/// All connections that were asked were silent, for far longer than any answer had taken and for a tenth of the trial or more. Where
-/// the generator waited for a processor for most of that, nobody can tell. `starved_ns`: how long the subject did.
-pub fn hung(measurement: &Measurement, starved_ns: u64) -> Option<u64> {
+/// All connections that were asked were silent, for far longer than any answer had taken and for a tenth of the trial or more. If generator or server
+/// waited for a CPU for most of that, nobody can tell. `waits`: how long the server did.
+pub(crate) fn hung(measurement: &Measurement, waits: Waits) -> Option<u64> {
     let censored = measurement.censored.as_deref()?;
     let silent_ns = Some(censored.silent_ns).filter(|ns| *ns as f64 > hung_from_ns(measurement))?;
     let generator_ns = measurement.workers.iter().filter_map(|worker| worker.run_queue_ns).max().unwrap_or(0);
-    let has_cause = generator_ns.max(starved_ns) as f64 > CAUSE_SHARE * silent_ns as f64;
+    let has_cause = generator_ns.max(waits.whole_ns) as f64 > CAUSE_SHARE * silent_ns as f64
+        || waits.at_end_ns as f64 > CAUSE_SHARE_AT_END * silent_ns as f64;
     let is_long = silent_ns as f64 >= HUNG_SHARE * measurement.duration_ns as f64;
     (is_long && !has_cause).then_some(silent_ns)
 }
 
 /// The same of a trial.
 pub(crate) fn hung_trial(record: &Record) -> Option<u64> {
-    hung(record.measurement()?, starved_ns(record))
+    hung(record.measurement()?, Waits::of(record))
 }
 
 /// Shortest silence of a hung trial, ns: it is longer than a slow answer.
@@ -70,9 +73,9 @@ pub fn words(measurement: &Measurement, silent_ns: u64) -> String {
 }
 
 /// What the reader should know of silences, one sentence each.
-pub fn warnings(measurement: &Measurement, starved_ns: u64) -> Vec<(WarningKind, String)> {
+pub(crate) fn warnings(measurement: &Measurement, waits: Waits) -> Vec<(WarningKind, String)> {
     let silent = silent_at_end(measurement).map(|silent_ns| {
-        let hung = if hung(measurement, starved_ns).is_some() { "hung: " } else { "" };
+        let hung = if hung(measurement, waits).is_some() { "hung: " } else { "" };
         format!("{hung}{}", words(measurement, silent_ns))
     });
     let alone = if silent.is_none() { connections(measurement) } else { None };
@@ -181,8 +184,8 @@ mod tests {
 
     fn check(name: &str, record: &Record, is_hung: bool, expected: &[&str]) {
         let measurement = record.measurement().unwrap();
-        assert_eq!(hung(measurement, 0).is_some(), is_hung, "{name}");
-        let texts = warnings(measurement, 0).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(hung(measurement, Waits::default()).is_some(), is_hung, "{name}");
+        let texts = warnings(measurement, Waits::default()).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
         assert_eq!(texts, expected, "{name}");
     }
 
@@ -213,7 +216,10 @@ mod tests {
             leave(m, &[200 * MS; 40], &[], 200 * MS);
         };
         check("by a generator without a processor", &record(starved), false, &[words]);
-        assert_eq!(hung(all.measurement().unwrap(), 170 * MS), None, "a subject without a processor");
+        let with = |whole_ns: u64, at_end_ns: u64| hung(all.measurement().unwrap(), Waits { whole_ns, at_end_ns });
+        assert_eq!(with(170 * MS, 0), None, "a server that had waited for a CPU for as long");
+        assert_eq!(with(0, 110 * MS), None, "a server that waited for a CPU at the end");
+        assert_eq!(with(90 * MS, 40 * MS), Some(200 * MS), "waits that explain less than half of it");
     }
 
     #[test]
@@ -245,7 +251,7 @@ mod tests {
         let one = record(|m| leave(m, &waits(&[812 * MS]), &[], MS));
         check("one", &one, false, &["1 of 40 connections got no response for the last 812 ms"]);
         let three = record(|m| leave(m, &waits(&[812 * MS, 900 * MS, 850 * MS]), &[], MS));
-        let [(_, found)] = warnings(three.measurement().unwrap(), 0).try_into().unwrap();
+        let [(_, found)] = warnings(three.measurement().unwrap(), Waits::default()).try_into().unwrap();
         assert!(found.starts_with("3 of 40 connections got no response for at least the last 81"), "{found}");
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Rules, in this order (docs/METHOD.md says why):
 //! 1. Subject and generator on one processor, or a subject that waited because another process had its processors: `shared`.
-//! 2. A subject that fell silent on all connections is the limit.
+//! 2. A subject that fell silent on all connections is the limit; else a generator that was held up is.
 //! 3. Open loop: the generator's own lag beyond a tenth of the latency at p99 is its fault; an offered load that was met
 //!    is `neither`; one that was missed is the subject's doing where it was saturated, gave errors or left no
 //!    connection free, else the generator's.
@@ -17,12 +17,12 @@ use study::{Warning, WarningKind};
 
 use crate::agents;
 pub use crate::bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
-use crate::bottleneck::{RUN_QUEUE_SHARE, backing_off, kinds, limit, verdict, waiting};
+use crate::bottleneck::{RUN_QUEUE_SHARE, backing_off, kinds, limit, stalled, verdict, waiting};
 use crate::failed_requests::FailedRequests;
 use crate::number::{count, percent, quantity};
 use crate::silence;
 use crate::value::errors_total;
-use crate::waiting::{starved_ns, subject_waiting, waited};
+use crate::waiting::{Waits, subject_waiting};
 
 /// A busier generator than this has nothing left.
 const EXHAUSTED: f64 = 0.95;
@@ -54,8 +54,8 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
             && calibration.threads == measurement.threads
             && record.agents.is_empty()
     });
-    let starved_ns = starved_ns(record);
-    let mut warnings = measurement_warnings(measurement, starved_ns);
+    let waits = Waits::of(record);
+    let mut warnings = measurement_warnings(measurement, waits);
     warnings.extend(network_warnings(record));
     warnings.extend(waiting_warnings(record));
     warnings.extend(agents::warnings(record));
@@ -71,10 +71,12 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     }
     let verdict = if record.cpus_shared {
         verdict(Limit::Shared, "server and generator shared CPUs".to_owned())
-    } else if let Some(share) = starved(record) {
+    } else if silence::hung(measurement, waits).is_none()
+        && let Some(share) = starved(record)
+    {
         verdict(Limit::Shared, format!("another process had the server's CPU {} of the time", percent(share)))
     } else {
-        limit(measurement, Some(subject), calibration, starved_ns)
+        limit(measurement, Some(subject), calibration, waits)
     };
     (Some(agents::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
@@ -89,7 +91,7 @@ fn waiting_warnings(record: &Record) -> Vec<Warning> {
     let subject = ("the server".to_owned(), &record.subject);
     let proxies = record.proxies.iter().map(|proxy| (format!("the proxy {}", proxy.name), &proxy.used));
     let waiting = std::iter::once(subject).chain(proxies).filter_map(|(who, used)| {
-        let share = waited(used).filter(|share| *share > RUN_QUEUE_SHARE)?;
+        let share = used.waiting_share().filter(|share| *share > RUN_QUEUE_SHARE)?;
         let text = format!("{who} waited for its CPU {} of the time: another process had it", percent(share));
         Some(WarningKind::SubjectWaited.says(text))
     });
@@ -140,7 +142,7 @@ pub fn silence_warning(measurement: &Measurement) -> Option<String> {
 }
 
 /// Warnings that the measurement alone gives cause for.
-pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -> Vec<Warning> {
+pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |kind: WarningKind, text: String| warnings.push(kind.says(text));
     if let Some(note) = &measurement.backend_note {
@@ -148,7 +150,7 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -
     }
     match silence_warning(measurement) {
         Some(text) => warn(WarningKind::Silent, text),
-        None => silence::warnings(measurement, starved_ns).into_iter().for_each(|(kind, text)| warn(kind, text)),
+        None => silence::warnings(measurement, waits).into_iter().for_each(|(kind, text)| warn(kind, text)),
     }
     if let Some(text) = errors_warning(measurement) {
         warn(WarningKind::Errors, text);
@@ -193,6 +195,9 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, starved_ns: u64) -
             let text = format!("worker {index} of the generator was ready but not running {share} of the time");
             warn(WarningKind::GeneratorWaited, text);
         }
+    }
+    if let Some(text) = stalled(measurement) {
+        warn(WarningKind::GeneratorWaited, text);
     }
     warnings
 }
@@ -464,6 +469,111 @@ mod tests {
         let open = edited(open(0.3, 0.8, 100_000, 1_000, 50_000), |record| of(record).in_backoff_mean = 25.0);
         let reason = format!("only 80 % of the offered load was answered, it lost connections: {most}");
         check("open loop", &open, Limit::Subject, &reason);
+    }
+
+    #[test]
+    fn clients_in_their_think_time_wait_for_nobody() {
+        // 50 clients with 2 s of think time: 24.8 requests per second, 0.4 in flight.
+        let thinking = |in_flight_mean: f64, think_ns: u64| {
+            edited(closed(0.01, 0.01), |record| {
+                let measurement = of(record);
+                (measurement.clients, measurement.in_flight_mean, measurement.think_ns) =
+                    (50, in_flight_mean, think_ns);
+                (measurement.requests, measurement.duration_ns) = (248, 10_000_000_000);
+            })
+        };
+        check(
+            "most",
+            &thinking(0.4, 2_000_000_000),
+            Limit::Neither,
+            "on average 50 of 50 clients were in their think time",
+        );
+        let alone = judge_load(thinking(0.4, 2_000_000_000).measurement().unwrap());
+        assert_eq!(alone.limited_by, Limit::Neither, "a load whose server nobody watched");
+        check(
+            "some",
+            &thinking(40.0, 400_000_000),
+            Limit::Latency,
+            "nothing was saturated: on average 40 of 50 clients waited for responses",
+        );
+        check("none", &thinking(50.0, 0), Limit::Latency, "nothing was saturated: 50 clients waited for responses");
+    }
+
+    #[test]
+    fn a_journey_whose_expectation_fails_loses_no_connections() {
+        let paused = edited(closed(0.2, 0.2), |record| {
+            of(record).in_backoff_mean = 25.0;
+            of(record).journey = Some(Box::default());
+        });
+        let pause = "on average 25 of 40 clients paused after a journey that failed";
+        check("journey", &paused, Limit::Subject, &format!("its responses failed journeys: {pause}"));
+        assert_eq!(judge(&paused, None, &[]).1, [WarningKind::BackOff.says(pause)]);
+    }
+
+    #[test]
+    fn a_generator_that_was_held_up_is_the_limit() {
+        let stalled = |ns: u64, duration_ns: u64| {
+            edited(closed(0.4, 0.3), |record| {
+                of(record).workers[0].stalled_ns = ns;
+                of(record).duration_ns = duration_ns;
+            })
+        };
+        let said = "the generator did not run for 300 ms of 1.000 s";
+        check("stopped", &stalled(300_000_000, 1_000_000_000), Limit::Generator, said);
+        let busy = edited(stalled(300_000_000, 1_000_000_000), |record| {
+            record.subject.system_ns = record.subject.measured_ns;
+        });
+        check("beside a busy server", &busy, Limit::Generator, said);
+        let warnings = judge(&stalled(300_000_000, 1_000_000_000), None, &[]).1;
+        assert!(warnings.contains(&WarningKind::GeneratorWaited.says(said)), "{warnings:?}");
+        for (name, ns, duration_ns) in
+            [("short", 90_000_000, 1_000_000_000), ("once in a minute", 300_000_000, 60_000_000_000)]
+        {
+            assert_eq!(judge(&stalled(ns, duration_ns), None, &[]).0.unwrap().limited_by, Limit::Latency, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_generator_that_waited_for_a_cpu_half_of_the_time_is_the_limit() {
+        let kept = |mut record: Record| {
+            of(&mut record).workers[0].run_queue_ns = Some(DURATION_NS * 48 / 100);
+            record
+        };
+        let reason = "one worker of the generator waited for a CPU 48 % of the time";
+        check("closed", &kept(closed(0.4, 0.2)), Limit::Generator, reason);
+        assert_eq!(judge_load(kept(closed(0.4, 0.2)).measurement().unwrap()).limited_by, Limit::Generator);
+        let missed = format!("only 80 % of the offered load was answered, {reason}");
+        check("open", &kept(open(0.3, 0.8, 100_000, 1_000, 50_000)), Limit::Generator, &missed);
+        check("busy server", &kept(closed(0.98, 0.2)), Limit::Subject, "its CPUs were busy");
+    }
+
+    /// All 40 connections silent for the last 200 of 250 ms.
+    #[test]
+    fn a_server_that_waited_for_its_cpu_at_the_end_is_not_hung() {
+        let silent = |edit: fn(&mut Record)| {
+            edited(beside(0.05, 0.9), |record| {
+                example::leave(of(record), &[200 * example::MS; 40], &[], 200 * example::MS);
+                edit(record);
+            })
+        };
+        let limit = |record: &Record| judge(record, None, &[]).0.unwrap().limited_by;
+        let waits = silent(|record| {
+            record.subject.waited_at_end_ns = Some(180 * example::MS);
+            record.subject.run_queue_ns = Some(record.subject.measured_ns * 7 / 10);
+        });
+        assert_eq!((limit(&waits), silence::hung_trial(&waits)), (Limit::Shared, None));
+        let proxy = silent(|record| {
+            let used = SubjectUse { waited_at_end_ns: Some(180 * example::MS), ..SubjectUse::default() };
+            record.proxies = vec![ProxyUse { name: "m".to_owned(), used, ..ProxyUse::default() }];
+        });
+        assert_eq!(silence::hung_trial(&proxy), None, "the proxy waited");
+        let hung = silent(|record| record.subject.waited_at_end_ns = Some(0));
+        assert_eq!((limit(&hung), silence::hung_trial(&hung)), (Limit::Subject, Some(200 * example::MS)));
+        let starved_before = silent(|record| {
+            record.subject.waited_at_end_ns = Some(0);
+            record.subject.run_queue_ns = Some(record.subject.measured_ns * 3 / 10);
+        });
+        assert_eq!(limit(&starved_before), Limit::Subject, "it hung all the same");
     }
 
     #[test]

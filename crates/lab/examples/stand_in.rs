@@ -154,6 +154,7 @@ fn measurement(spec: &LoadSpec, requests: u64, wrong: u64) -> Measurement {
         late_answers: 0,
         reconnects: 0,
         in_backoff_mean: 0.0,
+        think_ns: 0,
         sent: 0,
         asked_again: 0,
         left_in_flight: 0,

@@ -145,7 +145,7 @@ impl Cluster {
     /// Measures the path of each generator's machine to the server's, one after the other: first how fast it is, then how far.
     fn measure_links(&mut self, reach: &Reach<'_>) -> Result<(), ClusterError> {
         let measured = paths::measure(self, reach.interrupted);
-        let paths = measured.map_err(|end| match end {
+        let paths = measured.map_err(|end| match self.explain(end) {
             End::Interrupted => ClusterError::Interrupted,
             End::Lost(text) => ClusterError::Machines(vec![text]),
             End::Failed(failure) => ClusterError::Machines(vec![failure.message]),
@@ -154,6 +154,13 @@ impl Cluster {
             member.path = Some(path);
         }
         Ok(())
+    }
+
+    /// Names the machine that fell silent first. mpirun ends all nodes when it has lost one, and then a healthy one is missed first.
+    pub(crate) fn explain(&self, end: End) -> End {
+        let End::Lost(text) = end else { return end };
+        let nodes = self.members().map(|(_, member)| (member.link.name.as_str(), member.link.silent()));
+        End::Lost(silent_first(nodes, text))
     }
 
     fn members(&self) -> impl Iterator<Item = (Role, &Member)> {
@@ -375,6 +382,16 @@ impl Generators {
     }
 }
 
+/// The message of a lost machine; one that has been silent for longer than nodes ever are comes first.
+fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: String) -> String {
+    match nodes.max_by_key(|(_, silent)| *silent) {
+        Some((name, silent)) if silent > BEAT * 2 && !text.starts_with(&format!("lost {name}:")) => {
+            format!("lost {name}: no word for {:.1} s; then {text}", silent.as_secs_f64())
+        }
+        _ => text,
+    }
+}
+
 /// Nodes end when they are told to; those that cannot be told end when their channel does.
 impl Drop for Member {
     fn drop(&mut self) {
@@ -465,4 +482,22 @@ fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
     // Without the thread nodes end after a while, and say why.
     let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(beat);
     sender
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_machine_is_named_before_those_that_were_ended_with_it() {
+        let said = |silent_ms: u64| {
+            let nodes = [("l1 (10.0.0.2)", 300), ("l2 (10.0.0.3)", silent_ms), ("l3 (10.0.0.4)", 0)];
+            let nodes = nodes.map(|(name, ms)| (name, Duration::from_millis(ms)));
+            silent_first(nodes.into_iter(), "lost l1 (10.0.0.2): its connection ended".to_owned())
+        };
+        assert_eq!(said(4_200), "lost l2 (10.0.0.3): no word for 4.2 s; then lost l1 (10.0.0.2): its connection ended");
+        assert_eq!(said(900), "lost l1 (10.0.0.2): its connection ended", "nodes speak once a second");
+        let alone = [("l1", Duration::from_secs(5))].into_iter();
+        assert_eq!(silent_first(alone, "lost l1: no word for 5.0 s".to_owned()), "lost l1: no word for 5.0 s");
+    }
 }

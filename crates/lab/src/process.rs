@@ -59,6 +59,9 @@ pub(crate) trait Charge: fmt::Debug {
     fn remove(&self, killed: bool) -> bool;
 }
 
+/// The names of scratch directories begin so.
+pub(crate) const SCRATCH: &str = "quintain-scratch-";
+
 /// A child to start.
 pub(crate) struct Launch<'a> {
     /// Its processors.
@@ -95,11 +98,26 @@ impl Supervisor {
         self.watchdog.tell("")
     }
 
+    /// As an accident would.
+    #[cfg(test)]
+    pub(crate) fn kill_watchdog(&self) {
+        let mut watchdog = self.watchdog.process.borrow_mut();
+        watchdog.kill().unwrap();
+        watchdog.wait().unwrap();
+    }
+
     /// A name for a container, which no other has.
     pub(crate) fn container_name(&self) -> String {
         let number = self.containers.replace(self.containers.get() + 1);
         let (_, mark) = self.mark.split_once('=').unwrap_or_default();
         format!("quintain-{mark}{number}")
+    }
+
+    /// Makes a directory for files of children. If the lab dies, the watchdog removes it.
+    pub(crate) fn scratch(&self) -> io::Result<tempfile::TempDir> {
+        let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir()?;
+        self.watchdog.tell(&format!("scratch {}", folder.path().display()))?;
+        Ok(folder)
     }
 
     /// Starts a child. Its end is the end of the [`Child`], dropped at the latest.
@@ -151,9 +169,28 @@ struct Watchdog {
 impl Watchdog {
     fn tell(&self, line: &str) -> io::Result<()> {
         match self.pipe.borrow_mut().as_mut() {
-            Some(pipe) => pipe.write_all(format!("{line}\n").as_bytes()),
+            Some(pipe) => pipe.write_all(format!("{line}\n").as_bytes()).map_err(|error| self.gone(error)),
             None => Ok(()),
         }
+    }
+}
+
+impl Watchdog {
+    /// Says how the watchdog ended, if that is why it cannot be told anything.
+    fn gone(&self, error: io::Error) -> io::Error {
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            return error;
+        }
+        // Its end of the pipe closes a moment before its parent can know.
+        let ended = (0..20).find_map(|_| {
+            let ended = self.process.borrow_mut().try_wait().ok().flatten();
+            if ended.is_none() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            ended
+        });
+        let how = ended.map_or_else(String::new, |status| format!(" ({status})"));
+        io::Error::new(error.kind(), format!("it ended{how}, and without it nothing is started; start again"))
     }
 }
 

@@ -13,7 +13,7 @@ use study::record::{Sample, SubjectUse};
 
 use crate::cgroup::{Cgroup, Usage};
 use crate::clock;
-use crate::threads::{Counts, Threads, field};
+use crate::threads::{Counts, Threads, Waits, field};
 
 /// Between two samples.
 const EVERY: Duration = Duration::from_millis(100);
@@ -21,6 +21,9 @@ const EVERY: Duration = Duration::from_millis(100);
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
 /// Who belongs to the subject is known for so long, at the two ends of measuring.
 const FRESH: Duration = Duration::from_millis(50);
+/// A wait for a CPU that lasts longer than this after measuring is not followed to its end. By default the kernel lets real-time tasks have a CPU for
+/// 0.95 s at most (sched(7)).
+const FOLLOWED: Duration = Duration::from_secs(1);
 /// A costly look is not repeated before so many times its own CPU time has gone by.
 const COST_SHARE: u32 = 200;
 
@@ -63,6 +66,8 @@ pub(crate) struct Reading {
     user_ns: u64,
     system_ns: u64,
     threads: Counts,
+    /// Waits for a CPU that `threads` does not have yet.
+    waits: Waits,
     processes: usize,
     rss_max_bytes: u64,
     /// What its control group counts, if it runs in a container.
@@ -206,6 +211,11 @@ impl Sampler {
         reading
     }
 
+    /// Adds to a reading the waits for a CPU that had not ended then. Until a thread gets its CPU the kernel does not tell how long it has waited.
+    pub(crate) fn add_waits(&self, reading: &mut Reading) {
+        reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
+    }
+
     /// Writes what was seen into `used`; `measured`: the readings at both ends of measuring, `span`: when requests were counted.
     pub(crate) fn finish(
         self,
@@ -218,8 +228,10 @@ impl Sampler {
             used.others_ns = end.busy_ns.zip(begin.busy_ns).map(|(end_ns, begin_ns)| {
                 end_ns.saturating_sub(begin_ns).saturating_sub(own_ns(end.cpu_since(&begin)))
             });
-            used.run_queue_ns =
-                (end.threads.run_ns > 0).then(|| end.threads.wait_ns.saturating_sub(begin.threads.wait_ns));
+            let is_known = end.threads.run_ns > 0;
+            let waited_ns = end.threads.wait_ns + end.waits.total_ns;
+            used.run_queue_ns = is_known.then(|| waited_ns.saturating_sub(begin.threads.wait_ns));
+            used.waited_at_end_ns = is_known.then_some(end.waits.longest_ns);
             let at = |reading: &Reading| self.started + Duration::from_nanos(reading.at_ns);
             used.measured_share = span.and_then(|span| share_within((at(&begin), at(&end)), span));
             (used.user_ns, used.system_ns) = end.cpu_since(&begin);

@@ -139,6 +139,9 @@ impl Server<'_> {
                     not_ready(format!("nothing listened on {address} within {timeout:?}{}", elsewhere()))
                 }
             };
+            // The first process of a container does not hear SIGTERM unless it handles it, which is no fault of a server.
+            let inside = contained.and_then(|contained| (contained.pid)());
+            inside.iter().for_each(|pid| child.contains(*pid));
             let stopped = child.stop(Duration::from_nanos(self.stop_timeout_ns));
             if let (End::Failed(failure), Some(text)) = (&mut end, stopped.ignored_sigterm()) {
                 failure.message += &format!("; {text}");

@@ -224,7 +224,10 @@ impl<'a> Subject<'a> {
 
     fn take_end(&mut self) {
         if self.readings.end.is_none() {
-            self.readings.end = Some(self.moment());
+            let mut end = self.moment();
+            self.sampler.add_waits(&mut end.subject);
+            self.proxies.iter().zip(&mut end.proxies).for_each(|(proxy, reading)| proxy.sampler.add_waits(reading));
+            self.readings.end = Some(end);
             self.samplers(Sampler::tick_in_full);
         }
     }

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::clock;
 
 /// The number after `name` at the beginning of a line.
 pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
@@ -35,36 +38,62 @@ impl Counts {
         }
     }
 
-    fn of(thread: &Path) -> Option<Self> {
+    /// Those of a thread, and whether it is ready: on a CPU or waiting for one.
+    fn of(thread: &Path) -> Option<(Self, bool)> {
         let status = fs::read_to_string(thread.join("status")).ok()?;
+        let is_ready =
+            status.lines().any(|line| line.strip_prefix("State:").is_some_and(|state| state.trim().starts_with('R')));
         let schedstat = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
         // Source: Documentation/scheduler/sched-stats.rst of Linux, "/proc/<pid>/schedstat".
         let mut times = schedstat.split_ascii_whitespace().map_while(|word| word.parse().ok());
-        Some(Self {
+        let counts = Self {
             voluntary: field(&status, "voluntary_ctxt_switches:")?,
             involuntary: field(&status, "nonvoluntary_ctxt_switches:")?,
             run_ns: times.next().unwrap_or(0),
             wait_ns: times.next().unwrap_or(0),
-        })
+        };
+        Some((counts, is_ready))
     }
+}
+
+/// A thread at the latest look.
+#[derive(Debug)]
+struct Thread {
+    counts: Counts,
+    /// Its folder, and since which look it has been ready with these counts; `None`: it was not ready.
+    ready: Option<(PathBuf, Instant)>,
+}
+
+/// Waits for a CPU that the kernel had not counted at the latest look: it counts one when it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Sum over threads, ns.
+    pub(crate) total_ns: u64,
+    /// The longest one, or what one thread has waited since the look before, ns.
+    pub(crate) longest_ns: u64,
 }
 
 /// The threads of a group of processes.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    alive: BTreeMap<u32, Counts>,
+    alive: BTreeMap<u32, Thread>,
     ended: Counts,
+    /// The longest that one thread waited between the latest two looks, as far as that was counted, ns.
+    recent_ns: u64,
 }
 
 impl Threads {
     /// Looks at every thread of these processes under `proc`.
     pub(crate) fn look(&mut self, proc: &Path, processes: &[u32]) {
-        let mut now = BTreeMap::new();
+        let (mut now, at) = (BTreeMap::new(), clock::now());
         for pid in processes {
             let Ok(threads) = fs::read_dir(proc.join(pid.to_string()).join("task")) else { continue };
             for thread in threads.flatten() {
                 let number = thread.file_name().to_str().and_then(|name| name.parse().ok());
-                now.extend(number.zip(Counts::of(&thread.path())));
+                let seen = number.zip(Counts::of(&thread.path()));
+                now.extend(seen.map(|(number, (counts, is_ready))| {
+                    (number, Thread { counts, ready: is_ready.then(|| (thread.path(), at)) })
+                }));
             }
         }
         self.see(now);
@@ -72,20 +101,57 @@ impl Threads {
 
     /// What all have counted, those that have ended too.
     pub(crate) fn total(&self) -> Counts {
-        self.alive.values().fold(self.ended, |sum, counts| sum.plus(*counts))
+        self.alive.values().fold(self.ended, |sum, thread| sum.plus(thread.counts))
     }
 
-    fn see(&mut self, now: BTreeMap<u32, Counts>) {
-        for (thread, before) in std::mem::replace(&mut self.alive, now) {
+    /// The waits that had not ended at the latest look, which was at `at`. Waits for their ends, `limit` at most.
+    pub(crate) fn waits(&self, at: Instant, limit: Duration) -> Waits {
+        const STEP: Duration = Duration::from_millis(5);
+        let mut waits = Waits { total_ns: 0, longest_ns: self.recent_ns };
+        let mut add = |ns: u64| {
+            waits.total_ns += ns;
+            waits.longest_ns = waits.longest_ns.max(ns);
+        };
+        let ready = |thread: &Thread| thread.ready.clone().map(|(path, since)| (thread.counts, path, since));
+        let mut left = self.alive.values().filter_map(ready).collect::<Vec<_>>();
+        loop {
+            let now = clock::now();
+            left.retain(|(before, path, _)| {
+                let Some((counts, is_ready)) = Counts::of(path) else { return false };
+                let waited_ns = counts.wait_ns.saturating_sub(before.wait_ns);
+                add(waited_ns.saturating_sub(clock::nanos(now - at)));
+                // The kernel counts the time of a thread that runs at every tick.
+                waited_ns == 0 && counts.run_ns == before.run_ns && is_ready
+            });
+            if left.is_empty() || now >= at + limit {
+                break;
+            }
+            std::thread::sleep(STEP);
+        }
+        left.iter().for_each(|(.., since)| add(clock::nanos(at.saturating_duration_since(*since))));
+        waits
+    }
+
+    fn see(&mut self, now: BTreeMap<u32, Thread>) {
+        self.recent_ns = 0;
+        for (number, before) in std::mem::replace(&mut self.alive, now) {
+            let counts = before.counts;
             // A smaller count under the same number is another thread.
-            let same = |now: &Counts| {
-                now.voluntary >= before.voluntary
-                    && now.involuntary >= before.involuntary
-                    && now.run_ns >= before.run_ns
-                    && now.wait_ns >= before.wait_ns
+            let same = |now: &&mut Thread| {
+                now.counts.voluntary >= counts.voluntary
+                    && now.counts.involuntary >= counts.involuntary
+                    && now.counts.run_ns >= counts.run_ns
+                    && now.counts.wait_ns >= counts.wait_ns
             };
-            if !self.alive.get(&thread).is_some_and(same) {
-                self.ended = self.ended.plus(before);
+            let Some(now) = self.alive.get_mut(&number).filter(same) else {
+                self.ended = self.ended.plus(counts);
+                continue;
+            };
+            self.recent_ns = self.recent_ns.max(now.counts.wait_ns - counts.wait_ns);
+            if let Some(((_, since), (_, before))) = now.ready.as_mut().zip(before.ready)
+                && now.counts == counts
+            {
+                *since = before;
             }
         }
     }
@@ -99,7 +165,8 @@ mod tests {
         let mut threads = Threads::default();
         for look in looks {
             let counts = |n: u64| Counts { voluntary: n, involuntary: 2 * n, run_ns: 3 * n, wait_ns: 4 * n };
-            threads.see(look.iter().map(|(thread, n)| (*thread, counts(*n))).collect());
+            let seen = |(number, n): &(u32, u64)| (*number, Thread { counts: counts(*n), ready: None });
+            threads.see(look.iter().map(seen).collect());
         }
         assert_eq!(
             threads.total(),
@@ -120,6 +187,59 @@ mod tests {
     fn a_number_given_again_is_another_thread() {
         check(&[&[(71, 100)], &[(71, 2)], &[(71, 1)], &[(71, 4)]], 106);
     }
+    /// Writes the files of thread 71 and looks at it.
+    fn look(threads: &mut Threads, proc: &Path, state: &str, schedstat: &str) {
+        let task = proc.join("70/task/71");
+        fs::create_dir_all(&task).unwrap();
+        let status = format!("State:\t{state}\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t3\n");
+        fs::write(task.join("status"), status).unwrap();
+        fs::write(task.join("schedstat"), schedstat).unwrap();
+        threads.look(proc, &[70]);
+    }
+
+    #[test]
+    fn a_wait_that_has_not_ended_counts() {
+        const MS: Duration = Duration::from_millis(1);
+        let folder = tempfile::tempdir().unwrap();
+        let proc = folder.path();
+        let mut threads = Threads::default();
+        look(&mut threads, proc, "S (sleeping)", "1000000 2000000 1");
+        look(&mut threads, proc, "R (running)", "1000000 2000000 1");
+        let first = clock::now();
+        std::thread::sleep(20 * MS);
+        look(&mut threads, proc, "R (running)", "1000000 2000000 1");
+        let at = clock::now();
+        let lasting = threads.waits(at, 10 * MS);
+        let expected = clock::nanos(at - first);
+        assert!(lasting.longest_ns >= expected && lasting.longest_ns < expected + 50_000_000, "{lasting:?}");
+        assert_eq!(lasting.total_ns, lasting.longest_ns);
+
+        // It gets a CPU after the look: the kernel then counts the whole wait.
+        fs::write(proc.join("70/task/71/schedstat"), "1500000 902000000 2").unwrap();
+        let ended = threads.waits(at, 10 * MS);
+        assert!((1..=900_000_000).contains(&ended.total_ns), "{ended:?}");
+        let mut running = Threads::default();
+        look(&mut running, proc, "R (running)", "1000000 2000000 1");
+        fs::write(proc.join("70/task/71/schedstat"), "5000000 2000000 1").unwrap();
+        assert_eq!(running.waits(clock::now(), 10 * MS), Waits::default(), "it was on a CPU");
+    }
+
+    #[test]
+    fn threads_that_sleep_or_are_stopped_wait_for_no_cpu() {
+        let folder = tempfile::tempdir().unwrap();
+        for state in ["S (sleeping)", "D (disk sleep)", "T (stopped)"] {
+            let mut threads = Threads::default();
+            look(&mut threads, folder.path(), state, "1000000 2000000 1");
+            look(&mut threads, folder.path(), state, "1000000 2000000 1");
+            assert_eq!(threads.waits(clock::now(), Duration::ZERO), Waits::default(), "{state}");
+        }
+        let mut threads = Threads::default();
+        look(&mut threads, folder.path(), "S (sleeping)", "1000000 2000000 1");
+        look(&mut threads, folder.path(), "S (sleeping)", "1000000 302000000 2");
+        let waits = threads.waits(clock::now(), Duration::ZERO);
+        assert_eq!(waits, Waits { total_ns: 0, longest_ns: 300_000_000 }, "a wait that ended just before");
+    }
+
     #[test]
     fn of_this_process() {
         let mut threads = Threads::default();

@@ -30,6 +30,10 @@ use crate::{clock, generator, load, subject, target};
 const SPIN_NS: u64 = 100_000;
 /// The longest wait before we look whether to end.
 const LOOK: Duration = Duration::from_millis(50);
+/// Where the generator did not run, or the server waited for a CPU, for more than this share of a trial without a response, the server is not blamed.
+const EXCUSE: f64 = 0.5;
+/// A generator tells of its progress five times a second; one that is silent for longer than this is not running.
+const PROGRESS: Duration = Duration::from_secs(2);
 /// What has its measurement may take so long to exit.
 const EXIT: Duration = Duration::from_secs(2);
 
@@ -83,7 +87,7 @@ impl Trial<'_> {
         record.outcome = match self.measure(&mut record, say) {
             Ok(measurement) => Outcome::Measured(measurement),
             Err(End::Failed(failure)) => Outcome::Failed(failure),
-            Err(end) => return Err(end),
+            Err(end) => return Err(self.explain(end)),
         };
         record.probes.after = self.probe(&record)?;
         record.elapsed_ns = clock::nanos(clock::now() - begun);
@@ -93,6 +97,13 @@ impl Trial<'_> {
     /// The machines that it is carried out on; `None`: this one.
     fn cluster(&self) -> Option<&Cluster> {
         self.options.cluster.as_deref()
+    }
+
+    fn explain(&self, end: End) -> End {
+        match self.cluster() {
+            None => end,
+            Some(cluster) => cluster.explain(end),
+        }
     }
 
     fn point(&self) -> &Point {
@@ -160,7 +171,7 @@ impl Trial<'_> {
         }
         let (measurement, agents) = result?;
         record.agents = agents;
-        answered(measurement)
+        answered(measurement, &record.subject)
     }
 
     /// Loads the subject behind `ports` until there is a measurement, or something has gone wrong.
@@ -279,16 +290,19 @@ fn settle_others(record: &mut Record) {
 /// Whether answers still come: tells a subject that hangs from a generator that does.
 struct Watch {
     live: Option<study::seam::Progress>,
+    /// When it last told of its progress, and when that had more responses than before.
+    heard: Instant,
     changed: Instant,
     timeout: Duration,
 }
 
 impl Watch {
     fn new(timeout: Duration) -> Self {
-        Self { live: None, changed: clock::now(), timeout }
+        Self { live: None, heard: clock::now(), changed: clock::now(), timeout }
     }
 
     fn see(&mut self, live: study::seam::Progress) {
+        self.heard = clock::now();
         if self.live.as_ref().is_none_or(|before| before.requests != live.requests) {
             self.changed = clock::now();
         }
@@ -299,7 +313,7 @@ impl Watch {
     fn overdue(&self, patience: Duration) -> End {
         let silent = clock::now() - self.changed;
         match &self.live {
-            Some(live) if silent > self.timeout => failed(
+            Some(live) if silent > self.timeout && clock::now() - self.heard <= PROGRESS => failed(
                 FailureKind::Hung,
                 format!(
                     "no response for {} s, after {} requests; gave up after {patience:?}",
@@ -314,11 +328,15 @@ impl Watch {
     }
 }
 
-/// A measurement without a single right answer is none.
-fn answered(measurement: Measurement) -> Result<Measurement, End> {
+/// Fails a trial without a valid response. The server is at fault only if both it and the generator ran.
+fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measurement, End> {
     if measurement.requests > 0 {
         return Ok(measurement);
     }
+    let share = |ns: u64| ns as f64 / (measurement.duration_ns as f64).max(1.0);
+    let stalled = share(measurement.workers.iter().map(|worker| worker.stalled_ns).max().unwrap_or(0));
+    let at_end = share(subject.waited_at_end_ns.unwrap_or(0)).min(1.0);
+    let starved = subject.waiting_share().unwrap_or(0.0).max(at_end);
     let late = |kind: &str| matches!(kind, "timeout" | "connect-timeout");
     let mut errors: BTreeMap<&str, u64> = BTreeMap::new();
     for (kind, count) in measurement.errors.iter().chain(&measurement.warmup_errors).filter(|(_, count)| **count > 0) {
@@ -331,10 +349,26 @@ fn answered(measurement: Measurement) -> Result<Measurement, End> {
         true => what.to_owned(),
         false => format!("{what}: {}{example}", seen.join(", ")),
     };
-    if errors.keys().all(|kind| late(kind)) && measurement.late_answers == 0 {
-        Err(failed(FailureKind::Hung, text("no response during the measurement")))
-    } else {
-        Err(failed(FailureKind::Answers, text("no valid response during the measurement")))
+    let is_silent = errors.keys().all(|kind| late(kind)) && measurement.late_answers == 0;
+    let (kind, what) = blame(stalled, starved, is_silent);
+    Err(failed(kind, text(&what)))
+}
+
+/// Whose fault it is that no response was valid, by the share of the time that the generator did not run, the share that the server waited for a CPU, and
+/// whether all errors were timeouts.
+fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    match is_silent {
+        _ if stalled > EXCUSE => {
+            let why = format!("no valid response, but the generator did not run {} of the time", percent(stalled));
+            (FailureKind::Generator, why)
+        }
+        true if starved > EXCUSE => {
+            let why = format!("no response, but the server waited for its CPU {} of the time", percent(starved));
+            (FailureKind::Starved, why)
+        }
+        true => (FailureKind::Hung, "no response during the measurement".to_owned()),
+        false => (FailureKind::Answers, "no valid response during the measurement".to_owned()),
     }
 }
 
@@ -372,4 +406,43 @@ fn load_spec(load: &LoadPlan, share: &Share, ports: Ports, seed: u64, directory:
         part: None,
         gate: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_without_a_response_is_blamed_on_the_party_that_did_not_run() {
+        for (stalled, starved, is_silent, kind) in [
+            (0.0, 0.0, true, FailureKind::Hung),
+            (0.3, 0.3, true, FailureKind::Hung),
+            (0.0, 0.0, false, FailureKind::Answers),
+            (0.0, 0.9, true, FailureKind::Starved),
+            (0.0, 0.9, false, FailureKind::Answers),
+            (0.8, 0.0, true, FailureKind::Generator),
+            (0.8, 0.9, false, FailureKind::Generator),
+        ] {
+            let found = blame(stalled, starved, is_silent);
+            assert_eq!(found.0, kind, "{stalled} {starved} {is_silent}: {}", found.1);
+        }
+    }
+
+    #[test]
+    fn a_generator_that_says_nothing_is_not_a_hung_server() {
+        let overdue = |silent: Duration, quiet: Duration| {
+            let mut watch = Watch::new(Duration::from_secs(1));
+            watch.see(study::seam::Progress::default());
+            let before = |time: Duration| clock::now().checked_sub(time).unwrap();
+            (watch.changed, watch.heard) = (before(silent), before(quiet));
+            match watch.overdue(Duration::from_secs(9)) {
+                End::Failed(failure) => failure.kind,
+                end => panic!("{end:?}"),
+            }
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!(overdue(seconds(5), seconds(0)), FailureKind::Hung);
+        assert_eq!(overdue(seconds(5), seconds(5)), FailureKind::Generator, "it was stopped");
+        assert_eq!(overdue(seconds(0), seconds(0)), FailureKind::Generator, "it goes on for too long");
+    }
 }

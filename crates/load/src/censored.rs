@@ -16,13 +16,30 @@ pub(crate) struct Waits {
     /// How long those had waited that were to be sent and were not; `None`: none. They may be millions.
     unsent: Option<Box<Histogram>>,
     unsent_overdue: u64,
+    /// When the worker was held up while measuring, from and until, the earliest first.
+    stalls: Vec<(Nanos, Nanos)>,
 }
 
 impl Waits {
     /// None, at the end of measuring.
     pub(crate) fn new(until: Nanos, timeout_ns: Nanos) -> Self {
         let (in_flight, connections) = (Vec::new(), Vec::new());
-        Self { until, timeout_ns, in_flight, connections, unsent: None, unsent_overdue: 0 }
+        Self { until, timeout_ns, in_flight, connections, unsent: None, unsent_overdue: 0, stalls: Vec::new() }
+    }
+
+    /// The worker was held up at these times.
+    pub(crate) fn stalled(&mut self, stalls: &Stalls, from: Nanos) {
+        let within = stalls.0.iter().map(|&(begin, end)| (begin.max(from), end.min(self.until)));
+        self.stalls.extend(within.filter(|(begin, end)| begin < end));
+    }
+
+    /// How long the worker was held up, ns.
+    pub(crate) fn stalled_ns(&self) -> Nanos {
+        self.stalled_since(0)
+    }
+
+    fn stalled_since(&self, since: Nanos) -> Nanos {
+        self.stalls.iter().map(|&(begin, end)| end.saturating_sub(begin.max(since))).sum()
     }
 
     /// A request that had no answer by the end. What came into being only after it does not count.
@@ -49,6 +66,25 @@ impl Waits {
     }
 }
 
+/// Times at which a worker was held up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stalls(Vec<(Nanos, Nanos)>);
+
+impl Stalls {
+    /// A shorter delay may be a slow turn or a scheduler's slice, ns.
+    const SHORTEST_NS: Nanos = 50_000_000;
+    /// More than this many have no room, which only a load of hours can have.
+    const MOST: usize = 10_000;
+
+    /// A worker that had to be awake at `wake` is at `now`.
+    #[inline]
+    pub(crate) fn woke(&mut self, wake: Nanos, now: Nanos) {
+        if now.saturating_sub(wake) >= Self::SHORTEST_NS && self.0.len() < Self::MOST {
+            self.0.push((wake, now));
+        }
+    }
+}
+
 /// Those of all workers. `heard_at`: when the subject was last heard of, [`None`] where it never was.
 pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, heard_at: Option<Nanos>) -> Censored {
     let [mut in_flight, mut connections, mut unsent] = [(); 3].map(|()| Histogram::new());
@@ -60,7 +96,8 @@ pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, heard_at: Opt
         waits.unsent.iter().for_each(|part| unsent.merge(part));
         found.unsent_overdue += waits.unsent_overdue;
         let written = waits.connections.iter().copied().filter(|sent_at| heard_at.is_none_or(|at| *sent_at >= at));
-        let silent_ns = written.min().map_or(0, |since| until.saturating_sub(since));
+        // A worker that does not run hears no answer.
+        let silent_ns = written.min().map_or(0, |since| until.saturating_sub(since + waits.stalled_since(since)));
         found.silent_ns = found.silent_ns.max(silent_ns);
     }
     found.in_flight = record::Histogram::from(&in_flight);
@@ -85,6 +122,20 @@ mod tests {
         check(&[100, 300], Some(300), 700);
         check(&[100, 300], None, 900);
         check(&[], Some(300), 0);
+    }
+
+    #[test]
+    fn silence_ends_where_the_worker_was_held_up() {
+        const MS: Nanos = 1_000_000;
+        let mut stalls = Stalls::default();
+        for (wake, now) in [(10, 59), (50, 250), (700, 1_300)] {
+            stalls.woke(wake * MS, now * MS);
+        }
+        let mut waits = Waits::new(1_000 * MS, 50 * MS);
+        waits.stalled(&stalls, 100 * MS);
+        assert_eq!(waits.stalled_ns(), (150 + 300) * MS, "what lies outside of the measured time does not count");
+        waits.connection(600 * MS);
+        assert_eq!(merged([&waits].into_iter(), Some(500 * MS)).silent_ns, 100 * MS);
     }
 
     #[test]

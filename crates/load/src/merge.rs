@@ -56,6 +56,7 @@ pub(crate) fn merge(
         run_queue_ns: worker.usage.run_queue_ns,
         wall_ns: worker.wall_ns,
         turns: worker.turns,
+        stalled_ns: worker.waits.stalled_ns(),
     });
     let heard_at = done.iter().filter_map(|worker| worker.recorder.heard_at()).max();
     let censored = censored::merged(done.iter().map(|worker| &worker.waits), heard_at);
@@ -81,6 +82,10 @@ pub(crate) fn merge(
         late_answers: sum(|worker| worker.recorder.late_answers),
         reconnects: sum(|worker| worker.recorder.reconnects),
         in_backoff_mean: backoff_integral as f64 / ((ended.until - ended.from) as f64).max(1.0),
+        think_ns: match spec.arrivals {
+            Arrivals::Closed { think_ns } => think_ns,
+            _ => 0,
+        },
         sent: sum(|worker| worker.recorder.sent),
         asked_again: sum(|worker| worker.recorder.asked_again),
         left_in_flight: sum(|worker| worker.recorder.left_in_flight),

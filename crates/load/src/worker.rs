@@ -15,7 +15,7 @@ use study::spec::LoadSpec;
 use self::budget::Budget;
 use self::connections::{Connections, Flight, State};
 use self::tally::Tally;
-use crate::censored::Waits;
+use crate::censored::{Stalls, Waits};
 use crate::coordinator::Control;
 use crate::observer::Usage;
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
@@ -88,6 +88,7 @@ struct Worker<'a, D, P: Protocol> {
     turns: u64,
     turns_before: u64,
     spin_ns: Nanos,
+    stalls: Stalls,
 }
 
 /// Runs a worker to its end. `usage` reads what this thread has used; `on_turn` is called once a turn with the time
@@ -108,6 +109,7 @@ pub(crate) fn run<D: Driver, P: Protocol>(
         worker.driver.turn(Some(wake))?;
         worker.turns += 1;
         let before = std::mem::replace(&mut now, worker.driver.now());
+        worker.stalls.woke(wake, now);
         on_turn(now);
         if worker.observe(now, &usage) {
             return Ok(worker.done(now, usage()));
@@ -145,6 +147,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             turns: 0,
             turns_before: 0,
             spin_ns: 0,
+            stalls: Stalls::default(),
             driver,
             protocol,
             task,
@@ -448,10 +451,11 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     }
 
     fn done(self, now: Nanos, usage: Usage) -> Done {
-        let Self { mut connections, budget, mut tally, mut protocol, .. } = self;
+        let Self { mut connections, budget, mut tally, mut protocol, stalls, .. } = self;
         let end = tally.observer.until.min(now);
         let mut waits = tally.unanswered(&protocol, &connections, budget.timetable.is_some(), end);
         let due = budget.finish(end, self.task.control.limited, &mut waits, &mut protocol);
+        waits.stalled(&stalls, tally.observer.from);
         tally.recorder.finish(end);
         Done {
             usage: tally.observer.used(usage),

@@ -226,7 +226,8 @@ fn agent_words(agent: &AgentFinding) -> String {
     )
 }
 
-/// Little's law: what rate and latency say of the requests in flight, beside what there could be and what was counted.
+/// Requests in flight: what was counted, of what there could be, and what rate and latency say. The latter may be more than there could be, as requests
+/// that began before measuring bring their whole latency.
 fn in_flight_words(report: &LoadReport) -> String {
     let most = match (report.offered_per_s, report.pipeline) {
         (Some(_), _) => String::new(),
@@ -235,8 +236,8 @@ fn in_flight_words(report: &LoadReport) -> String {
     };
     let but = if report.errors.is_empty() { "" } else { "; failed requests have no latency" };
     format!(
-        "{:.1}{most} by rate x mean latency, {:.1} counted{but}",
-        report.in_flight_by_latency, report.in_flight_mean
+        "{:.1}{most} counted, {:.1} by rate x mean latency{but}",
+        report.in_flight_mean, report.in_flight_by_latency
     )
 }
 
@@ -537,7 +538,7 @@ mod tests {
           limited by   server: 40 clients waited for responses while the generator had CPU to spare; the
                        generator's busiest worker was 71 % busy
           generator    io_uring, CPU 177.5 ms
-          in flight    0.0 of 40 clients by rate x mean latency, 40.0 counted; failed requests have no
+          in flight    40.0 of 40 clients counted, 0.0 by rate x mean latency; failed requests have no
                        latency
           ended        250 ms measured
         ");
@@ -589,7 +590,7 @@ mod tests {
         limited by   server: 40 clients waited for responses while the generator had CPU to spare; the
                      generator's busiest worker was 71 % busy
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
-        in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
+        in flight    40.0 of 40 clients counted, 40.0 by rate x mean latency
         ended        250 ms measured
         intervals    95 %, for these 250 ms only: another period or another start of the server may
                      differ; 1 interval declined: not enough data for an interval: even 10 batches of 50
@@ -629,7 +630,7 @@ mod tests {
         limited by   server: 40 clients waited for responses while the generator had CPU to spare; the
                      generator's busiest worker was 71 % busy
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
-        in flight    40.0 of 40 clients by rate x mean latency, 40.0 counted
+        in flight    40.0 of 40 clients counted, 40.0 by rate x mean latency
         ended        250 ms measured
         intervals    95 %, for these 250 ms only: another period or another start of the server may
                      differ; 1 interval declined: not enough data for an interval: even 10 batches of 50
@@ -675,7 +676,7 @@ mod tests {
         limited by   server: 40 clients waited for responses while the generator had CPU to spare; the
                      generator's busiest worker was 71 % busy
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
-        in flight    40.0 of 40 clients x 16 by rate x mean latency, 640.0 counted; failed requests have
+        in flight    640.0 of 40 clients x 16 counted, 40.0 by rate x mean latency; failed requests have
                      no latency
         ended        250 ms measured
         intervals    95 %, for these 250 ms only: another period or another start of the server may
@@ -750,8 +751,8 @@ mod tests {
                      spare CPU is unknown; the generator's busiest
                      worker was 100 % busy
         generator    io_uring, CPU 250 ms, 13.86 µs per request
-        in flight    666.5 of 40 clients by rate x mean latency,
-                     40.0 counted; failed requests have no latency
+        in flight    40.0 of 40 clients counted, 666.5 by rate x
+                     mean latency; failed requests have no latency
         ended        250 ms measured
         intervals    not enough data for an interval: 3 windows,
                      20 needed; measure longer
@@ -790,7 +791,7 @@ mod tests {
         limited by   server: no response for the last 200 ms, while 40 of 40 connections waited; the
                      generator's busiest worker was 71 % busy
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
-        in flight    40.0 by rate x mean latency, 72.0 counted
+        in flight    72.0 counted, 40.0 by rate x mean latency
         ended        250 ms measured
         intervals    95 %, for these 250 ms only: another period or another start of the server may
                      differ; 6 intervals declined: not enough data for an interval: requests still waiting

@@ -133,6 +133,10 @@ pub struct Link {
     pub receive_bytes_per_s: f64,
     /// Median time of a small request with nothing else on the path, ns.
     pub round_trip_ns_p50: f64,
+    /// Payload that this machine received while those of all generators received at the same time, bytes per second. `None` if a CPU may have been
+    /// the limit instead of the paths, and in older stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_together_bytes_per_s: Option<f64>,
 }
 
 /// State of a run.
@@ -533,6 +537,8 @@ pub enum FailureKind {
     Answers,
     /// It did not respond in time, or at all.
     Hung,
+    /// No response came because other processes had the server's CPUs.
+    Starved,
     /// The generator failed, or was killed.
     Generator,
     /// A proxy could not be started, or exited under load.
@@ -617,6 +623,10 @@ pub struct SubjectUse {
     /// generator shares these CPUs, or spinners keep them awake; and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<u64>,
+    /// Longest time that one of its threads had been ready without running when measuring ended: a wait that still lasted, or the waits that
+    /// ended within the last 100 ms, ns. `None` if the kernel does not tell, and in older stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_at_end_ns: Option<u64>,
     /// Peak RSS (`VmHWM`), bytes.
     pub rss_max_bytes: Option<u64>,
     /// Proportional set, the largest sample, bytes.
@@ -638,6 +648,19 @@ pub struct SubjectUse {
     /// The container that it ran in; `None`: it was a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<Box<ContainerUse>>,
+}
+
+impl SubjectUse {
+    /// Share of the measured time that it waited for a CPU because other processes had it: the smaller of what its threads waited, which may be for
+    /// each other, and what others had of its CPUs. `None` if either is unknown.
+    pub fn waiting_share(&self) -> Option<f64> {
+        // Ticks, usually of 10 ms, are cut off at both ends of measuring.
+        const OTHERS_DOUBT_NS: u64 = 20_000_000;
+        let doubt_ns = OTHERS_DOUBT_NS * self.cpus.len() as u64;
+        let others_ns = self.others_ns.map(|ns| if ns > doubt_ns { ns } else { 0 })?;
+        let waited_ns = self.run_queue_ns?.min(others_ns);
+        (self.measured_ns > 0).then(|| (waited_ns as f64 / self.measured_ns as f64).min(1.0))
+    }
 }
 
 /// A container that a server ran in.
@@ -817,6 +840,9 @@ pub struct Measurement {
     /// nobody's answer.
     #[serde(default)]
     pub in_backoff_mean: f64,
+    /// Think time of a closed loop, ns. 0 in older stores.
+    #[serde(default)]
+    pub think_ns: u64,
     /// Requests written from the start of the load to its end, fills of a cache left out: what the server was asked. They are
     /// [`Measurement::warmup_requests`], [`Measurement::requests`], the errors of both spans that are of written requests,
     /// [`Measurement::asked_again`] and [`Measurement::left_in_flight`]. 0: an older record.
@@ -1191,4 +1217,8 @@ pub struct Worker {
     pub wall_ns: u64,
     /// Turns of its loop.
     pub turns: u64,
+    /// Time that it was held up while measured: it woke at least 50 ms after the moment for which it had set its timer, because the generator was
+    /// stopped or had no CPU, ns. 0 in older stores.
+    #[serde(default)]
+    pub stalled_ns: u64,
 }

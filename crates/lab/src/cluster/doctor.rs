@@ -167,7 +167,11 @@ mod tests {
                 doctor: Vec::new(),
                 build: String::new(),
                 interface: Some(Interface { name: "eth0".to_owned(), mtu_bytes: Some(1500), ..Interface::default() }),
-                link: Some(Link { receive_bytes_per_s: 1.2e9, round_trip_ns_p50: 40_000.0 }),
+                link: Some(Link {
+                    receive_bytes_per_s: 1.2e9,
+                    round_trip_ns_p50: 40_000.0,
+                    receive_together_bytes_per_s: None,
+                }),
             },
             boot_id: name.to_owned(),
             clock_error_ns: 20_000,

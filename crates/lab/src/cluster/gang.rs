@@ -30,10 +30,10 @@ const SETTINGS: &[(&str, &str)] = &[
         "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3",
     ),
     ("OMPI_MCA_orte_keep_fqdn_hostnames", "1"),
-    // Else a machine that is cut off is noticed after minutes.
+    // Else a machine that is cut off is noticed after minutes. Not before the lab does, whose message names the machine.
     ("OMPI_MCA_oob_tcp_keepalive_time", "2"),
     ("OMPI_MCA_oob_tcp_keepalive_intvl", "1"),
-    ("OMPI_MCA_oob_tcp_keepalive_probes", "3"),
+    ("OMPI_MCA_oob_tcp_keepalive_probes", "5"),
 ];
 /// A lab that is root has asked for nodes that are.
 const AS_ROOT: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
@@ -117,7 +117,7 @@ pub(super) fn start(
             contexts(machines, &nodes)
         }
     };
-    let scratch = tempfile::Builder::new().prefix("quintain-").tempdir();
+    let scratch = supervisor.scratch();
     let scratch = scratch.map_err(|error| format!("cannot make a directory for `{}`: {error}", command[0]))?;
     environment.insert("TMPDIR".to_owned(), scratch.path().display().to_string());
     let expected = machines.iter().map(|(_, address)| Some(*address)).collect();

@@ -139,6 +139,11 @@ impl Link {
         Ok(())
     }
 
+    /// For how long nothing has come from it.
+    pub(crate) fn silent(&self) -> Duration {
+        if self.is_readable(Duration::ZERO) { Duration::ZERO } else { clock::now() - self.heard.get() }
+    }
+
     fn is_readable(&self, timeout: Duration) -> bool {
         wait_readable(&[self.handle()], timeout)[0]
     }

@@ -6,68 +6,129 @@ use std::time::Duration;
 
 use study::node::Serve;
 use study::plan::{LoadPlan, Point, SubjectPlan};
-use study::record::Link;
+use study::record::{FailureKind, Link, Measurement};
 use study::spec::{
     Arrivals, Backend, Connection, Expect, HttpRequest, LoadSpec, Protocol, SPEC_VERSION, Stop, Target, Warmup,
 };
 
-use crate::cluster::{Cluster, sides};
+use crate::cluster::{Cluster, Member, sides};
 use crate::end::{End, failed};
-use crate::load::{Load, broken};
+use crate::load::{Engine, Load};
 use crate::subject::Side;
 
 /// How long each of the two measurements of a path takes, ns.
 const DURATION_NS: u64 = 200_000_000;
 /// And so long, ns, where nothing came in that time: a path round the world, or a machine that others keep busy.
 const LONG_NS: u64 = 3_000_000_000;
+/// Length of the transfer to all generators at once, ns.
+const TOGETHER_NS: u64 = 400_000_000;
 /// A transfer is that of bodies of so many bytes.
 const BODY_BYTES: u32 = 1 << 20;
 /// Connections that carry bodies: enough that their number is not what limits them.
 const STREAMS: u32 = 4;
+/// The paths were not what limited a transfer if a CPU of the server or of a generator was busier than this.
+const BUSY: f64 = 0.7;
 /// A machine that has not measured its path after so long does not.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The path of each generator's machine, in their order.
 pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Result<Vec<Link>, End> {
-    let cpus = cluster.subject.cpus.iter().map(|cpu| cpu.index).collect();
-    let serve =
-        Serve { point: point(), address: cluster.address(), cpus, proxy_cpus: Vec::new(), companion_cpus: Vec::new() };
+    let serve = Serve {
+        point: point(),
+        address: cluster.address(),
+        cpus: cpus(&cluster.subject),
+        proxy_cpus: Vec::new(),
+        companion_cpus: Vec::new(),
+    };
     let mut side = cluster.subject(&serve, interrupted);
     let standing = side.start()?;
     let address = SocketAddr::new(cluster.address(), standing.port);
-    let paths = cluster.generators.members.iter().map(|member| {
-        let cpus = member.cpus.iter().map(|cpu| cpu.index).collect::<Vec<_>>();
+    let bulk = format!("/bytes/{BODY_BYTES}");
+    let finish =
+        |load: Load<'_>| super::finish(load, PATIENCE, &mut |_| {}, interrupted).map(|(measurement, _)| measurement);
+    let members = &cluster.generators.members;
+    let paths = members.iter().map(|member| {
         let load = |path: &str, clients| {
             let load = |duration_ns| {
-                let spec = spec(address, path, clients, &cpus, duration_ns);
-                let generator = sides::Generator::start(&member.name, &member.link, &spec, interrupted)?;
-                let load = Load::new(vec![(Box::new(generator), None)], Duration::ZERO);
-                super::finish(load, PATIENCE, &mut |_| {}, interrupted).map(|(measurement, _)| measurement)
+                let spec = spec(address, path, clients, &cpus(member), duration_ns);
+                start(member, &spec, interrupted).and_then(finish)
             };
             let measured = load(DURATION_NS)?;
             if measured.requests > 0 { Ok(measured) } else { load(LONG_NS) }
         };
         let near = load("/bytes/0", 1)?;
-        let bulk = load(&format!("/bytes/{BODY_BYTES}"), STREAMS)?;
+        let bulk = load(&bulk, STREAMS)?;
         let round_trip = stats::Histogram::try_from(&near.service).ok().and_then(|histogram| histogram.quantile(0.5));
-        let seconds = bulk.duration_ns as f64 / 1e9;
         Ok(Link {
-            // Bodies on their way when the time was over have come in part.
-            receive_bytes_per_s: bulk.received_bytes as f64 / seconds,
+            receive_bytes_per_s: received_per_s(&bulk),
             round_trip_ns_p50: round_trip
-                .ok_or_else(|| broken(format!("{}: no answer from {address}", member.name)))?,
+                .ok_or_else(|| failed(FailureKind::Answers, format!("{}: no response from {address}", member.name)))?,
+            receive_together_bytes_per_s: None,
         })
     });
-    let paths = paths.collect::<Result<Vec<_>, End>>().map_err(|end| match end {
-        End::Failed(failure) => {
-            failed(failure.kind, format!("{}: is {address} open to it, or is there a firewall?", failure.message))
-        }
+    let measured = paths.collect::<Result<Vec<_>, End>>().and_then(|paths| {
+        let clients = STREAMS * u32::try_from(members.len()).unwrap_or(u32::MAX);
+        let whole = spec(address, &bulk, clients, &[], TOGETHER_NS);
+        let load = cluster.generators.load(Some(1), &whole, interrupted)?;
+        let (_, together) = super::finish(load, PATIENCE, &mut |_| {}, interrupted)?;
+        Ok((paths, together))
+    });
+    let measured = measured.map_err(|end| match end {
+        End::Failed(failure) => failed(failure.kind, question(failure.kind, failure.message, address)),
         end => end,
     });
-    if !matches!(paths, Err(End::Interrupted | End::Lost(_))) {
-        side.stop(paths.is_err())?;
+    if matches!(measured, Err(End::Interrupted | End::Lost(_))) {
+        return measured.map(|(paths, _)| paths);
     }
-    paths
+    let stopped = side.stop(measured.is_err())?;
+    let (mut paths, together) = measured?;
+    let samples = stopped.subject.samples.iter().map(|sample| (sample.at_ns, sample.cpu_ns)).collect::<Vec<_>>();
+    if busiest(&samples) < BUSY && together.iter().all(|agent| worker_busy(&agent.measurement) < BUSY) {
+        for (path, agent) in paths.iter_mut().zip(&together) {
+            path.receive_together_bytes_per_s = Some(received_per_s(&agent.measurement));
+        }
+    }
+    Ok(paths)
+}
+
+fn cpus(member: &Member) -> Vec<u32> {
+    member.cpus.iter().map(|cpu| cpu.index).collect()
+}
+
+/// Starts a generator on its machine, by itself.
+fn start<'a>(member: &'a Member, spec: &LoadSpec, interrupted: &'a dyn Fn() -> bool) -> Result<Load<'a>, End> {
+    let generator = sides::Generator::start(&member.name, &member.link, spec, interrupted)?;
+    let engine: Box<dyn Engine + 'a> = Box::new(generator);
+    Ok(Load::new(vec![(engine, None)], Duration::ZERO))
+}
+
+/// Bodies on their way when the time was over have come in part.
+fn received_per_s(measurement: &Measurement) -> f64 {
+    measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
+}
+
+/// Why a path could not be measured; a server that gave no response may be behind a firewall.
+fn question(kind: FailureKind, message: String, address: SocketAddr) -> String {
+    match kind {
+        FailureKind::Answers => format!("{message}: is {address} open to it, or is there a firewall?"),
+        _ => format!("the path to the server was not measured: {message}"),
+    }
+}
+
+fn worker_busy(measurement: &Measurement) -> f64 {
+    let wanted = |worker: &study::record::Worker| worker.cpu_ns + worker.run_queue_ns.unwrap_or(0);
+    let share = |worker: &study::record::Worker| wanted(worker) as f64 / (worker.wall_ns as f64).max(1.0);
+    measurement.workers.iter().map(share).fold(0.0, f64::max)
+}
+
+/// CPUs that the server used during the last transfer, by samples of time and CPU time, both ns.
+fn busiest(samples: &[(u64, u64)]) -> f64 {
+    let Some(&(until, _)) = samples.last() else { return f64::INFINITY };
+    let from = until.saturating_sub(TOGETHER_NS);
+    let share = |pair: &[(u64, u64)]| {
+        (pair[1].1.saturating_sub(pair[0].1)) as f64 / (pair[1].0.saturating_sub(pair[0].0) as f64).max(1.0)
+    };
+    samples.windows(2).filter(|pair| pair[1].0 > from).map(share).fold(0.0, f64::max)
 }
 
 fn point() -> Point {
@@ -147,5 +208,28 @@ fn spec(address: SocketAddr, path: &str, clients: u32, cpus: &[u32], duration_ns
         seed: 1,
         part: None,
         gate: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_did_not_respond_raises_the_question_of_a_firewall() {
+        let address = "10.0.0.1:8080".parse().unwrap();
+        let said = |kind| question(kind, "l1: no response".to_owned(), address);
+        assert_eq!(said(FailureKind::Answers), "l1: no response: is 10.0.0.1:8080 open to it, or is there a firewall?");
+        let killed = question(FailureKind::Generator, "l1: the generator failed: signal 9".to_owned(), address);
+        assert_eq!(killed, "the path to the server was not measured: l1: the generator failed: signal 9");
+    }
+
+    #[test]
+    fn the_busiest_moment_of_the_last_transfer_counts() {
+        const MS: u64 = 1_000_000;
+        let samples = [(0, 0), (100, 100), (200, 110), (400, 112), (500, 162), (700, 166)];
+        let samples = samples.map(|(at, cpu)| (at * MS, cpu * MS));
+        assert!((busiest(&samples) - 0.5).abs() < 1e-9);
+        assert_eq!(busiest(&[]), f64::INFINITY, "an unknown use proves nothing");
     }
 }

@@ -194,3 +194,13 @@ fn who_hears_sigterm() {
     assert!(status(10, "NSpid:\t10\t11\nSigCgt:\t0000000000000000\n"), "not the first");
     assert!(hears_sigterm(proc.path(), 99));
 }
+
+#[test]
+fn a_watchdog_that_was_killed_is_said_to_have_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let supervisor = Supervisor::start(&stand_in(folder.path(), "quintain")).unwrap();
+    supervisor.check().unwrap();
+    supervisor.kill_watchdog();
+    let error = supervisor.check().unwrap_err().to_string();
+    assert_eq!(error, "it ended (signal: 9 (SIGKILL)), and without it nothing is started; start again");
+}

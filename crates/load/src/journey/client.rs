@@ -8,10 +8,11 @@ use stats::Histogram;
 use study::record::CallTime;
 use study::spec::Identities;
 
-use super::connection::{Connection, Piece};
+use super::connection::{Connection, Piece, SLICE};
 use super::dial::{self, Dial, Endpoint, Place};
 use super::program::{Program, Step};
 use super::values::Values;
+use crate::censored::Stalls;
 use crate::recorder::{Answered, Fault, Recorder};
 use crate::tls::Connector;
 
@@ -44,6 +45,8 @@ pub(crate) struct ClientResults {
     pub(crate) flight_integral: u128,
     /// When the call was written that had no reply by the end.
     pub(crate) unanswered: Option<Nanos>,
+    /// When it was held up while it waited for a reply.
+    pub(crate) stalls: Stalls,
 }
 
 /// How a journey ended.
@@ -288,7 +291,10 @@ impl<'a> Client<'a> {
         self.body.clear();
         connection.send(&self.request)?;
         loop {
-            match connection.receive(step.asked, &mut self.body, BODY_BYTES_MAX)? {
+            let wake = net::thread::monotonic_ns() + SLICE.as_nanos() as u64;
+            let piece = connection.receive(step.asked, &mut self.body, BODY_BYTES_MAX);
+            self.made.stalls.woke(wake, net::thread::monotonic_ns());
+            match piece? {
                 Piece::Done(response) => return Ok(Some(response)),
                 Piece::More => {
                     let now = net::thread::monotonic_ns();

@@ -204,6 +204,7 @@ fn workers(spec: &LoadSpec, done: &[Done]) -> Vec<record::Worker> {
             run_queue_ns: if of().count() == 1 { of().find_map(|done| done.usage.run_queue_ns) } else { None },
             wall_ns: of().map(|done| done.wall_ns).max().unwrap_or(0),
             turns: sum(|done| done.turns),
+            stalled_ns: of().map(|done| done.waits.stalled_ns()).max().unwrap_or(0),
         }
     };
     (0..groups).map(worker).collect()
@@ -301,6 +302,7 @@ fn work(
     let used = watch.observer.used(usage());
     let ClientResults { flight_integral, unanswered, .. } = client.made;
     let mut waits = Waits::new(end, spec.timeout_ns);
+    waits.stalled(&client.made.stalls, watch.observer.from);
     if let Some(sent_at) = unanswered {
         waits.request(sent_at, sent_at);
         waits.connection(sent_at);

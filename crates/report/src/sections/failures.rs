@@ -61,6 +61,7 @@ fn word(kind: FailureKind) -> &'static str {
         FailureKind::Exited => "exited under load",
         FailureKind::Answers => "no valid response",
         FailureKind::Hung => "hung",
+        FailureKind::Starved => "had no CPU",
         FailureKind::Generator => "generator failed",
         FailureKind::Proxy => "proxy failed",
         FailureKind::Companion => "companion failed",

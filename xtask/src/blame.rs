@@ -1,0 +1,223 @@
+//! Are trials blamed on the right party? Trials with a planted fault: the server has no CPU, the generator is stopped, the server is stopped.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const HELP: &str = "\
+Plants a fault in trials of `quintain run` and counts how many are named for what it is. Needs `chrt` and the right to use real-time priorities.
+
+Usage: cargo xtask blame [--trials N] [--fault FAULT] [--quintain FILE]
+
+  --trials N       trials per fault [default: 16]
+  --fault FAULT    one fault only: `starved` (a real-time process takes the server's CPU in bursts until the end), `taken` (a process with
+                   nice -20 takes it for the whole trial), `stopped` (SIGSTOP to the generator for 300 ms), `hung` (SIGSTOP to the server),
+                   `none`
+  --quintain FILE  the program [default: the build beside this one]";
+
+/// Length of a trial.
+const TRIAL: Duration = Duration::from_millis(1_000);
+/// The program must have started server and generator within this.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Trials per fault of which one may be wrong: 15 of 16.
+const MOST_WRONG: f64 = 1.0 / 16.0;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    Starved,
+    Taken,
+    Stopped,
+    Hung,
+    None,
+}
+
+const FAULTS: [(&str, Fault, &str); 5] = [
+    ("starved", Fault::Starved, "shared"),
+    ("taken", Fault::Taken, "shared"),
+    ("stopped", Fault::Stopped, "generator"),
+    ("hung", Fault::Hung, "hung"),
+    ("none", Fault::None, "another"),
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let (mut trials, mut only, mut quintain) = (16, None, None);
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("error: `{word}` needs a value\n\n{HELP}"));
+        match word.as_str() {
+            "--help" => {
+                println!("{HELP}");
+                return Ok(());
+            }
+            "--trials" => trials = value()?.parse::<u32>().map_err(|error| format!("error: `--trials`: {error}"))?,
+            "--fault" => only = Some(value()?.clone()),
+            "--quintain" => quintain = Some(PathBuf::from(value()?)),
+            unknown => return Err(format!("error: unknown argument `{unknown}`\n\n{HELP}")),
+        }
+    }
+    let faults = FAULTS.iter().filter(|(name, ..)| only.as_ref().is_none_or(|only| only == name)).collect::<Vec<_>>();
+    if faults.is_empty() {
+        return Err(format!("error: unknown fault `{}`\n\n{HELP}", only.unwrap_or_default()));
+    }
+    let quintain = quintain.map_or_else(crate::built::quintain, Ok)?;
+    let folder = std::env::temp_dir().join(format!("blame-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("error: {}: {error}", folder.display()))?;
+    let wrong = with(&quintain, &folder, &faults, trials);
+    let _ = std::fs::remove_dir_all(&folder);
+    match wrong?.as_slice() {
+        [] => Ok(()),
+        wrong => Err(format!("error: not named for what they are: {}", wrong.join(", "))),
+    }
+}
+
+/// Plants the faults; gives those of which too many trials were named for something else.
+fn with<'a>(
+    quintain: &Path,
+    folder: &Path,
+    faults: &[&(&'a str, Fault, &str)],
+    trials: u32,
+) -> Result<Vec<&'a str>, String> {
+    let mut wrong = Vec::new();
+    for (name, fault, expected) in faults {
+        let mut right = 0;
+        for at in 0..trials {
+            let (found, why) = trial(quintain, folder, *fault, at)?;
+            right += u32::from(found == *expected);
+            println!("{name} {at}: {found}: {why}");
+        }
+        println!("{name}: {right} of {trials} named `{expected}`");
+        if f64::from(trials - right) > f64::from(trials) * MOST_WRONG {
+            wrong.push(*name);
+        }
+    }
+    Ok(wrong)
+}
+
+/// Runs one trial with the fault; gives whom it is blamed on and why.
+fn trial(quintain: &Path, folder: &Path, fault: Fault, at: u32) -> Result<(&'static str, String), String> {
+    let io = |error: std::io::Error| format!("error: {error}");
+    let study = folder.join("blame.toml");
+    let text = format!(
+        "question = \"Who is to blame?\"\n[subject]\ncommand = \"quintain serve pingpong --host {{address}} -p {{port}}\"\n\
+         [load]\nprotocol = \"pingpong\"\nclients = 8\nwarmup = \"200ms\"\nstop = \"{}ms\"\n\
+         [trials]\nstop = {{ min = 1, max = 1 }}\n",
+        TRIAL.as_millis()
+    );
+    std::fs::write(&study, text).map_err(io)?;
+    let store = folder.join(format!("{at}.db"));
+    let mut command = Command::new(quintain);
+    command.args(["run", "--json", "--seed", &(at + 1).to_string(), "--store"]).arg(&store);
+    command.arg("--html").arg(folder.join("blame.html")).arg(&study);
+    let mut program = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(io)?;
+    let planted = plant(&mut program, fault, at);
+    let output = program.wait_with_output().map_err(io)?;
+    let _ = std::fs::remove_file(&store);
+    planted.map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let said = || format!("error: no answer: {}", String::from_utf8_lossy(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).map_err(|_| said())?;
+    verdict(&found).ok_or_else(said)
+}
+
+/// Whom the only trial of a run is blamed on.
+fn verdict(found: &Value) -> Option<(&'static str, String)> {
+    let row = &found["findings"]["rows"][0];
+    let trial = &row["trials"][0];
+    let is_hung = trial["marks"].as_array()?.iter().any(|mark| mark == "hung");
+    let failure = row["failures"][0]["kind"].as_str();
+    let limit = trial["limited_by"].as_str();
+    let party = match (is_hung, failure.or(limit)?) {
+        (true, _) | (_, "hung") => "hung",
+        (_, "shared" | "starved") => "shared",
+        (_, "generator") => "generator",
+        _ => "another",
+    };
+    let why = trial["failed"].as_str().map_or_else(|| limit.unwrap_or_default().to_owned(), str::to_owned);
+    Some((party, why))
+}
+
+/// Plants the fault once the generator of `program` runs.
+fn plant(program: &mut Child, fault: Fault, at: u32) -> Result<(), String> {
+    let deadline = Instant::now() + PATIENCE;
+    let lab = program.id();
+    let (server, generator) = loop {
+        let children = children(lab);
+        let find = |words: &[&str]| {
+            children.iter().find(|(_, line)| words.iter().all(|word| line.contains(*word))).map(|(pid, _)| *pid)
+        };
+        if let (Some(server), Some(generator)) = (find(&["serve", "pingpong"]), find(&["load", "--spec"])) {
+            break (server, generator);
+        }
+        if Instant::now() > deadline || program.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return Err("error: server and generator did not run together".to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let status = std::fs::read_to_string(format!("/proc/{server}/status")).unwrap_or_default();
+    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let cpus = cpus.ok_or("error: the server ended too early")?.trim().to_owned();
+    // 200 ms of warm-up; each trial has its fault at another moment.
+    let into = Duration::from_millis(u64::from(at * 37 % 150));
+    let middle = Duration::from_millis(200) + TRIAL * 2 / 5 + into;
+    match fault {
+        Fault::None => Ok(()),
+        Fault::Hung => {
+            std::thread::sleep(middle);
+            signal("STOP", server)
+        }
+        Fault::Stopped => {
+            // From before the end until after it in every second trial.
+            std::thread::sleep(if at.is_multiple_of(2) { middle } else { TRIAL + into });
+            signal("STOP", generator)?;
+            std::thread::sleep(Duration::from_millis(300));
+            signal("CONT", generator)
+        }
+        Fault::Starved => {
+            std::thread::sleep(middle);
+            let (burst, pause) = (Duration::from_millis(350), Duration::from_millis(30));
+            for _ in 0..3 {
+                take(&cpus, &["chrt", "-f", "50"], burst)?;
+                std::thread::sleep(pause);
+            }
+            Ok(())
+        }
+        Fault::Taken => take(&cpus, &["nice", "-n", "-20"], TRIAL + Duration::from_millis(400)),
+    }
+}
+
+/// Runs a busy loop on these CPUs, as `how` says.
+fn take(cpus: &str, how: &[&str], time: Duration) -> Result<(), String> {
+    let mut command = Command::new(how[0]);
+    command.args(&how[1..]).args(["taskset", "-c", cpus, "sh", "-c", "while :; do :; done"]);
+    let mut busy = command.spawn().map_err(|error| format!("error: `{}`: {error}", how[0]))?;
+    std::thread::sleep(time);
+    let _ = busy.kill();
+    let ended = busy.wait().map_err(|error| format!("error: {error}"))?;
+    match ended.code() {
+        None => Ok(()),
+        Some(_) => Err(format!("error: `{}` was refused", how.join(" "))),
+    }
+}
+
+fn signal(name: &str, pid: u32) -> Result<(), String> {
+    let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    if status.is_ok_and(|status| status.success()) {
+        Ok(())
+    } else {
+        Err(format!("error: cannot signal process {pid}"))
+    }
+}
+
+/// The child processes of a process, with their command lines.
+fn children(parent: u32) -> Vec<(u32, String)> {
+    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let lists = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    let lists = lists.collect::<Vec<_>>().join(" ");
+    let pids = lists.split_whitespace().filter_map(|pid| pid.parse().ok());
+    let line = |pid: u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        (pid, String::from_utf8_lossy(&line).replace('\0', " "))
+    };
+    pids.map(line).collect()
+}
