@@ -1,6 +1,8 @@
 //! How often is `quintain compare` wrong, and how often are those who decide by three runs of wrk? Real processes on this machine, whose difference is known:
 //! two builds of `xtask/planted/server.c`.
 
+mod bisect;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,6 +20,8 @@ Usage: cargo xtask planted [--work BASE,HEAD] [--comparisons N] [--busy] [--quin
   --work BASE,HEAD  steps of arithmetic for each request [default: 4000,4000: no difference]
   --comparisons N   so many [default: 10]
   --busy            beside every second comparison, a process that uses a CPU in bursts
+  --bisect N        instead: so many times `git bisect run` over six commits, the fourth of which makes the server do
+                    15 % more work, by CPU time per request, while a compiler runs beside it
   --boards N        instead: so many comparisons as boards and CI scripts make them, three runs of wrk for each build, base first
   --seconds N       length of each run of wrk [default: 5]
   --quintain FILE   the program [default: the build beside this one]
@@ -26,6 +30,7 @@ Usage: cargo xtask planted [--work BASE,HEAD] [--comparisons N] [--busy] [--quin
 struct Asked {
     work: [u32; 2],
     comparisons: u32,
+    bisect: u32,
     boards: u32,
     seconds: u32,
     busy: bool,
@@ -50,6 +55,7 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
     let mut asked = Asked {
         work: [4000, 4000],
         comparisons: 10,
+        bisect: 0,
         boards: 0,
         seconds: 5,
         busy: false,
@@ -68,6 +74,7 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
                 asked.work = [number(&base.to_owned())?, number(&head.to_owned())?];
             }
             "--comparisons" => asked.comparisons = number(value()?)?,
+            "--bisect" => asked.bisect = number(value()?)?,
             "--boards" => asked.boards = number(value()?)?,
             "--seconds" => asked.seconds = number(value()?)?,
             "--busy" => asked.busy = true,
@@ -80,6 +87,10 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
 }
 
 fn with(asked: &Asked, folder: &Path) -> Result<(), String> {
+    if asked.bisect > 0 {
+        let quintain = asked.quintain.clone().map_or_else(crate::built::quintain, Ok)?;
+        return bisect::bisect(&quintain, folder, asked.bisect, &asked.flags);
+    }
     let mut servers = Vec::new();
     for work in asked.work {
         let program = folder.join(format!("server-{work}"));

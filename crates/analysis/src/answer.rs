@@ -36,9 +36,10 @@ pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     }
     let mut sentences = said.0;
     sentences.extend(others(findings).map(|text| from(Source::Rows, text)));
-    // Where most numbers are about something else, that is the answer.
-    if let Some(first) = about_others(findings) {
-        sentences.insert(0, from(Source::Rows, first));
+    if let Some(text) = about_others(findings) {
+        // A study that measured something else has no other answer; the verdict of a gate comes first.
+        let place = if findings.gate.is_some() { sentences.len() } else { 0 };
+        sentences.insert(place, from(Source::Rows, text));
     }
     sentences
 }
@@ -165,17 +166,28 @@ fn about_others(findings: &Findings) -> Option<String> {
     if marked().count() * 2 <= measured {
         return None;
     }
+    if findings.gate.is_some() && marked().all(is_shared_alone) {
+        return Some("The CPUs were shared with other work: ratios hold, absolute values include it.".to_owned());
+    }
     let kinds = marked().flat_map(|row| &row.marks).filter(|mark| **mark != Mark::Hung).map(|mark| mark.text());
     let kinds = kinds.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or ");
     let all = number::count(measured as u64, "design point");
     Some(format!("{} of {all} do not measure the server: {kinds}.", marked().count()))
 }
 
+/// Whether shared CPUs are all that sets a row apart, which forbids no comparison of pairs.
+fn is_shared_alone(row: &Row) -> bool {
+    row.marks.iter().all(|mark| *mark == Mark::Shared)
+}
+
 /// What takes no part, and why.
 fn others(findings: &Findings) -> impl Iterator<Item = String> {
     // Where it is all of them, that was said.
     let all = findings.rows.iter().filter(|row| row.n > 0).all(Row::is_about_others);
-    let marked = findings.rows.iter().filter(|row| !all && row.is_about_others() && row.n > 0).map(|row| {
+    // A gate compares these all the same.
+    let is_compared = |row: &&Row| findings.gate.is_some() && is_shared_alone(row);
+    let rows = findings.rows.iter().filter(|row| !is_compared(row));
+    let marked = rows.filter(|row| !all && row.is_about_others() && row.n > 0).map(|row| {
         let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
         format!("{} ({marks})", row.label)
     });

@@ -13,8 +13,8 @@ use crate::findings::{Estimate, Findings, GateFinding, GateTest, GateVerdict, Ro
 use crate::number::{count, is_unbounded, percent, quantity};
 use crate::places::places;
 use crate::trial::{Trial, Values};
-use crate::value;
 use crate::words::all_of;
+use crate::{value, veto};
 
 /// The metrics of two stored runs side by side.
 pub(crate) const MAIN_METRICS: [&str; 6] =
@@ -344,7 +344,7 @@ impl Tester<'_> {
     }
 
     fn told(&self, pair: &Pair, asked: Asking, found: Option<Decided>) -> GateTest {
-        let reason = self.no_verdict(pair, asked.metric, found.as_ref());
+        let reason = self.no_verdict(pair, asked, found.as_ref());
         let is_excess = matches!(asked.bound, Some(Bound::Excess(_)));
         let verdict = match (&reason, found.map(|found| found.verdict)) {
             (Some(_), _) => GateVerdict::NoVerdict,
@@ -389,7 +389,7 @@ impl Tester<'_> {
     }
 
     /// Why pairs say nothing of the candidate.
-    fn no_verdict(&self, pair: &Pair, metric: &Metric, found: Option<&Decided>) -> Option<String> {
+    fn no_verdict(&self, pair: &Pair, asked: Asking, found: Option<&Decided>) -> Option<String> {
         let names = [&self.gate.base, &pair.candidate];
         let rows = pair.points.into_iter().zip(names).filter_map(|(point, name)| Some((self.row(point)?, name)));
         let rows = rows.collect::<Vec<_>>();
@@ -397,9 +397,11 @@ impl Tester<'_> {
         if let Some((row, name)) = rows.iter().find(|(row, _)| row.n == 0) {
             return Some(format!("{name}: {}", row.state.reason().unwrap_or("no trial succeeded")));
         }
-        let is_vetoed = |row: &Row| row.is_marked() && !metric.is_error_share();
-        if let Some((row, name)) = rows.iter().find(|(row, _)| is_vetoed(row)) {
-            let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
+        // A limit in absolute terms that is broken beside other work is not broken by the server alone.
+        let is_broken = matches!(asked.bound, Some(Bound::Absolute(_)))
+            && found.is_some_and(|found| found.verdict == Verdict::Worse);
+        let forbidding = |(row, name): &(&Row, &Level)| Some((veto::forbidding(row, asked.metric, is_broken)?, name.to_string()));
+        if let Some((marks, name)) = rows.iter().find_map(forbidding) {
             return Some(format!("{name} is {marks}"));
         }
         if self.plan.trials.quick {

@@ -57,6 +57,7 @@ mod trial;
 mod unfinished;
 pub mod value;
 pub mod verdict;
+mod veto;
 mod visible;
 mod volley;
 mod waiting;

@@ -22,8 +22,19 @@ pub struct User {
     pub share: f64,
 }
 
-/// CPU time so far of every process, in ticks, with its name; this process is left out.
-type Ticks = BTreeMap<u32, (String, u64)>;
+/// Counters of a process.
+#[derive(Clone, Debug, PartialEq)]
+struct Counted {
+    /// A thread of the kernel changes it with its work.
+    name: String,
+    /// CPU time so far, ticks.
+    ticks: u64,
+    /// Start time, ticks since boot; identifies the process together with its number.
+    started: u64,
+}
+
+/// Every process but this one.
+type Ticks = BTreeMap<u32, Counted>;
 
 /// The other processes that used a processor meanwhile, those that used most first; looks for so long.
 pub fn users(duration: Duration) -> Vec<User> {
@@ -53,21 +64,22 @@ fn read(proc: &Path) -> Ticks {
     others.filter_map(ticks).collect()
 }
 
-/// Name and CPU time of a text like `/proc/PID/stat`.
-fn ticks(stat: &str) -> Option<(String, u64)> {
+/// Reads a text like `/proc/PID/stat`.
+fn ticks(stat: &str) -> Option<Counted> {
     // The name stands in brackets and may hold anything.
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
     let mut fields = after.split_whitespace().skip(11).map(str::parse::<u64>);
-    Some((name.to_owned(), fields.next()?.ok()? + fields.next()?.ok()?))
+    let ticks = fields.next()?.ok()? + fields.next()?.ok()?;
+    Some(Counted { name: name.to_owned(), ticks, started: fields.nth(6)?.ok()? })
 }
 
 fn between(before: &Ticks, after: &Ticks, seconds: f64) -> Vec<User> {
-    let user = |(pid, (name, now)): (&u32, &(String, u64))| {
-        // One that is new has used all that it has meanwhile.
-        let then = before.get(pid).filter(|(then, ticks)| then == name && ticks <= now).map_or(0, |(_, ticks)| *ticks);
-        let share = (now - then) as f64 / TICKS_PER_S / seconds.max(1e-3);
-        (share > 0.0).then(|| User { pid: *pid, name: name.clone(), share })
+    let user = |(pid, now): (&u32, &Counted)| {
+        // All CPU time of a new process is recent.
+        let then = before.get(pid).filter(|then| then.started == now.started).map_or(0, |then| then.ticks);
+        let share = now.ticks.saturating_sub(then) as f64 / TICKS_PER_S / seconds.max(1e-3);
+        (share > 0.0).then(|| User { pid: *pid, name: now.name.clone(), share })
     };
     let mut users = after.iter().filter_map(user).collect::<Vec<_>>();
     users.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -78,14 +90,17 @@ fn between(before: &Ticks, after: &Ticks, seconds: f64) -> Vec<User> {
 mod tests {
     use super::*;
 
-    fn at(processes: &[(u32, &str, u64)]) -> Ticks {
-        processes.iter().map(|(pid, name, ticks)| (*pid, ((*name).to_owned(), *ticks))).collect()
+    fn at(processes: &[(u32, &str, u64, u64)]) -> Ticks {
+        let counted = |&(pid, name, ticks, started): &(u32, &str, u64, u64)| {
+            (pid, Counted { name: name.to_owned(), ticks, started })
+        };
+        processes.iter().map(counted).collect()
     }
 
     #[test]
     fn cpu_time_stands_behind_whatever_name() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 30 12 7 9 20 0 1 0 100 1000 10";
-        assert_eq!(ticks(stat), Some(("a) b (c)".to_owned(), 42)));
+        assert_eq!(ticks(stat), Some(Counted { name: "a) b (c)".to_owned(), ticks: 42, started: 100 }));
         for wrong in ["", "42", "42 (x) S 1", "42 (x) S 1 2 3 4 5 6 7 8 9 10 11 x y"] {
             assert_eq!(ticks(wrong), None, "{wrong}");
         }
@@ -93,8 +108,9 @@ mod tests {
 
     #[test]
     fn those_that_use_most_come_first() {
-        let before = at(&[(1, "idle", 500), (2, "rustc", 100), (3, "gone", 9), (5, "old", 900)]);
-        let after = at(&[(1, "idle", 500), (2, "rustc", 150), (4, "new", 10), (5, "reused", 2)]);
+        let before = at(&[(1, "kworker/0:1-mm", 500, 0), (2, "rustc", 100, 7), (3, "gone", 9, 8), (5, "old", 900, 9)]);
+        let after =
+            at(&[(1, "kworker/0:1-events", 500, 0), (2, "rustc", 150, 7), (4, "new", 10, 50), (5, "reused", 2, 51)]);
         let users = between(&before, &after, 0.5);
         let seen = users.iter().map(|user| (user.pid, user.share)).collect::<Vec<_>>();
         assert_eq!(seen, [(2, 1.0), (4, 0.2), (5, 0.04)]);

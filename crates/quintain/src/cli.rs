@@ -418,6 +418,9 @@ pub(crate) struct HowArgs {
     /// CPUs to use, e.g. `0-3,8` [default: all available to this process]
     #[arg(long, value_name = "LIST", value_parser = cpu_list, conflicts_with_all = ["cluster", "hosts"])]
     pub(crate) cpus: Option<Cpus>,
+    /// Wait up to TIME, after the builds, until no other process uses CPUs; then start in any case
+    #[arg(long, value_name = "TIME", value_parser = some_time, conflicts_with_all = ["cluster", "hosts"])]
+    pub(crate) wait_quiet: Option<Duration>,
     /// Profile the server with perf in one further trial of each design point: flame graphs and the hottest functions in the report
     #[arg(long)]
     pub(crate) profile: bool,

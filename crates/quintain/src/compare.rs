@@ -17,7 +17,7 @@ use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::mistakes::Mistakes;
 use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
-use crate::{levels, output, signals};
+use crate::{levels, output, quiet, signals};
 
 /// The factor, and its levels.
 const FACTOR: &str = "version";
@@ -576,6 +576,9 @@ fn carry_out(
         output::file(path, report::html(findings).map_err(machine)?)?;
     }
     output::message(&format!("\n{}", run::where_it_is(&args.how, &carried.run)));
+    if let Some(advice) = quiet::advice(findings).filter(|_| args.how.cluster.cluster.is_none()) {
+        output::message(&advice);
+    }
     run::exit(&carried)
 }
 

@@ -138,11 +138,11 @@ fn study_name(store: &Store, given: &str) -> Result<String, Problem> {
 }
 
 fn known_metric(name: &str) -> Result<&'static str, Problem> {
-    if let Some(metric) = study::Metric::named(name) {
+    if let Some(metric) = study::Metric::find(name) {
         return Ok(metric.name);
     }
     let problem = Problem::text(Exit::Usage, format!("unknown metric `{name}`"));
-    let names = || study::METRICS.iter().map(|metric| metric.name);
+    let names = study::Metric::names;
     Err(match config::nearest::nearest(name, names()) {
         Some(near) => problem.hint(format!("did you mean `{near}`?")),
         None => problem.hint(format!("known: {}", names().collect::<Vec<_>>().join(", "))),

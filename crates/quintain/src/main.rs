@@ -34,6 +34,7 @@ mod mock;
 mod node;
 mod output;
 mod progress;
+mod quiet;
 mod references;
 mod report;
 mod run;

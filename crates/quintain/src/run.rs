@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use analysis::Findings;
 use analysis::findings::GateVerdict;
@@ -16,7 +17,7 @@ use crate::cli::{Cpus, HowArgs, RunArgs};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
-use crate::{built_in, cluster, doctor, history, output, references, signals};
+use crate::{built_in, cluster, doctor, history, output, quiet, references, signals};
 
 /// What is done before a block of this number.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<(), Problem>;
@@ -130,6 +131,8 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     let bar = RefCell::new(Bar::new(&plan, done.len()));
     let mut beside = lab::presence::others().is_some_and(|labs| !labs.is_empty());
     let mut failed = None;
+    let so_far = Run { state: Some(RunState::Running), ..run.clone() };
+    let (mut looked_at, mut unlikely) = (0, false);
     let mut block_begun = done.iter().map(|record| record.block).max().unwrap_or(0);
     let mut hooks = lab::Hooks {
         judge: &mut |record| {
@@ -153,6 +156,20 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
                 block_begun = block;
                 failed = failed.take().or(before(block, &plan, &options).err());
             }
+            if is_compare && block > looked_at {
+                looked_at = block;
+                let is_look = stats::gate::looks(plan.trials.max).iter().any(|(pairs, _)| *pairs == block);
+                let spent = Duration::from_nanos(records.iter().map(|record| record.elapsed_ns).sum());
+                let left = plan.trials.max_ns.map(|ns| Duration::from_nanos(ns).saturating_sub(spent));
+                // Once is enough.
+                if is_look
+                    && !unlikely
+                    && let Some(text) = quiet::outlook(&analysis::analyze(&so_far, records), left)
+                {
+                    unlikely = true;
+                    bar.borrow().note(&format!("note: {text}"));
+                }
+            }
             let is_wanted = bar.borrow().is_wanted(point, block);
             if failed.is_some() || !is_wanted { study::Next::Enough("ended early".to_owned()) } else { next }
         },
@@ -164,6 +181,11 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     drop(building);
     store.update_run(&run)?;
     run.builds.iter().for_each(|build| bar.borrow_mut().built(build));
+    match how.wait_quiet {
+        Some(max) => quiet::wait(max, interrupted),
+        None if is_compare && options.cluster.is_none() => quiet::warn(),
+        None => {}
+    }
     let ended = lab::run(&plan, &run.builds, &done, &options, &mut hooks);
     let ended = ended.map_err(machine).inspect_err(|_| bar.borrow_mut().end())?;
 

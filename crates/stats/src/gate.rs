@@ -662,4 +662,39 @@ mod tests {
         let false_claims = false_claims.count();
         assert!(false_claims <= 15 + 15, "{false_claims} of {ROUNDS}");
     }
+
+    /// Another process takes the CPUs in spells and slows trials up to `most` times, whichever side they are of: the order within a
+    /// block is drawn by lot. Three metrics of a trial are disturbed alike, the fourth a hundredth as much, as CPU time per request.
+    #[test]
+    fn other_work_on_the_cpus_raises_no_error() {
+        const ROUNDS: usize = 100;
+        let rule = Rule { within: Some(0.02), ..RULE };
+        for (busy, spell, most) in [(0.4, 1.0, 4.0), (0.5, 5.0, 2.0), (0.1, 1.0, 10.0)] {
+            let mut rng = Rng::new(9);
+            let claims = (0..ROUNDS).filter(|_| {
+                let mut factor = 1.0;
+                let mut metrics = [const { [Vec::new(), Vec::new()] }; 4];
+                for _ in 0..30 {
+                    let first = rng.below(2) as usize;
+                    for side in [first, 1 - first] {
+                        if rng.unit_f64() < 1.0 / spell {
+                            let is_busy = rng.unit_f64() < busy;
+                            factor = if is_busy { 1.0 + (most - 1.0) * rng.unit_f64() } else { 1.0 };
+                        }
+                        let disturbed = factor * (0.1 * rng.normal()).exp();
+                        for (at, metric) in metrics.iter_mut().enumerate() {
+                            let slowness = if at == 3 { 1.0 + (disturbed - 1.0) / 100.0 } else { disturbed };
+                            metric[side].push(Some(slowness * (0.02 * rng.normal()).exp()));
+                        }
+                    }
+                }
+                let asked = metrics.map(|[base, head]| question(Asked::Difference, &base, &head));
+                let found = examine(&asked, &rule, false).unwrap();
+                found.found.iter().flatten().any(|found| found.verdict != Verdict::Undecided)
+            });
+            let claims = claims.count();
+            // Four standard errors of 5 % in 100.
+            assert!(claims <= 5 + 9, "{busy} {spell} {most}: {claims} of {ROUNDS}");
+        }
+    }
 }

@@ -1,0 +1,105 @@
+//! Other processes that use CPUs beside a comparison: names them, waits for them, and gives advice about them.
+
+use std::time::Duration;
+
+use analysis::Findings;
+use analysis::findings::{GateTest, GateVerdict, Mark};
+use analysis::number::count;
+
+use crate::output;
+
+/// Length of a look at the other processes.
+const LOOK: Duration = Duration::from_millis(500);
+/// Looks in a row that must find the machine quiet.
+const LOOKS: u32 = 4;
+
+/// Waits until no other process uses CPUs, at most `max`, and names those that do.
+pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
+    let (mut quiet, mut named, mut waited) = (0, None, Duration::ZERO);
+    while quiet < LOOKS && !interrupted() {
+        let users = lab::busy::users(LOOK);
+        let Some(words) = lab::busy::words(&users) else {
+            quiet += 1;
+            continue;
+        };
+        quiet = 0;
+        waited += LOOK;
+        if waited >= max {
+            output::message(&format!(
+                "warning: still not quiet after {}: {words}",
+                output::time_words(max.as_secs_f64())
+            ));
+            return;
+        }
+        // Said again when another process takes the place of the first.
+        let first = users.first().map(|user| user.pid);
+        if first != named {
+            named = first;
+            output::message(&format!("waiting for a quiet machine: {words}"));
+        }
+    }
+}
+
+/// Names other processes that use CPUs now.
+pub(crate) fn warn() {
+    if let Some(words) = lab::busy::words(&lab::busy::users(LOOK)) {
+        let hint = "ratios hold, but take more pairs; `--wait-quiet 10m` waits until they are done";
+        output::message(&format!("warning: {words}\n  hint: {hint}"));
+    }
+}
+
+/// Says early that a comparison is unlikely to come to a verdict. `left` is the time that it still has.
+pub(crate) fn outlook(findings: &Findings, left: Option<Duration>) -> Option<String> {
+    let gate = findings.gate.as_ref()?;
+    let open = |test: &&GateTest| matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict);
+    let tests = gate.tests.iter().filter(|test| test.metric != "error_share").collect::<Vec<_>>();
+    if let Some(reason) = tests.iter().map(|test| test.reason.as_deref()).collect::<Option<Vec<_>>>() {
+        return Some(format!("no verdict is likely: {}", reason.first()?));
+    }
+    let needed = tests.iter().copied().filter(open).map(|test| test.more_ns).collect::<Vec<_>>();
+    let least = needed.iter().flatten().min().map(|ns| Duration::from_nanos(*ns));
+    let (least, left) = least.zip(left)?;
+    let is_hopeless = needed.len() == tests.len() && least > left;
+    is_hopeless.then(|| {
+        let [least, left] = [least, left].map(|time| output::time_words(time.as_secs_f64()));
+        format!("a verdict is likely to take about {least} more; `--max-time` leaves {left}")
+    })
+}
+
+/// Advice for a comparison without a verdict; `None`: it has one.
+pub(crate) fn advice(findings: &Findings) -> Option<String> {
+    let gate = findings.gate.as_ref()?;
+    let is_open = |test: &&GateTest| {
+        test.metric != "error_share" && matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict)
+    };
+    let open = gate.tests.iter().filter(is_open).collect::<Vec<_>>();
+    let is_decided = gate.tests.iter().any(|test| matches!(test.verdict, GateVerdict::Worse));
+    if open.is_empty() || is_decided || findings.rows.iter().any(|row| row.n == 0) {
+        return None;
+    }
+    let has = |mark: Mark| findings.rows.iter().any(|row| row.marks.contains(&mark));
+    let mut advice = Vec::new();
+    if open.iter().any(|test| test.verdict == GateVerdict::NoVerdict) && has(Mark::GeneratorBound) {
+        advice.push(
+            "the generator was the limit: offer less load (`-c`), give it more CPUs, or compare by \
+             `subject_cpu_per_request` or `subject_rss`, which it does not limit"
+                .to_owned(),
+        );
+    }
+    if let Some(words) = lab::busy::words(&lab::busy::users(LOOK)) {
+        advice.push(format!("`--wait-quiet 10m` waits for a quiet machine ({words})"));
+    } else if has(Mark::Shared) {
+        advice.push("`--wait-quiet 10m` waits for a quiet machine".to_owned());
+    }
+    let first = u64::from(stats::gate::FIRST_LOOK);
+    let too_few = open.iter().map(|test| test.pairs).min().filter(|pairs| *pairs < first).map(|pairs| {
+        let missing = first - pairs;
+        (missing, gate.cost_ns / pairs.max(1) * missing)
+    });
+    let more = open.iter().filter_map(|test| test.more_pairs.zip(test.more_ns)).min();
+    if let Some((pairs, ns)) = too_few.or(more) {
+        let time = (gate.cost_ns.saturating_add(ns)).div_ceil(60_000_000_000);
+        advice.push(format!("`--max-time {time}m` allows {} more, which may decide", count(pairs, "pair")));
+    }
+    (!advice.is_empty()).then(|| format!("next    {}", advice.join("; or ")))
+}
