@@ -342,9 +342,9 @@ fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measuremen
     for (kind, count) in measurement.errors.iter().chain(&measurement.warmup_errors).filter(|(_, count)| **count > 0) {
         *errors.entry(kind).or_default() += count;
     }
-    let seen: Vec<String> = errors.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    let seen: Vec<String> = errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let example = measurement.error_examples.values().next();
-    let example = example.map_or_else(String::new, |example| format!(" (the first: {example})"));
+    let example = example.map_or_else(String::new, |example| format!("; first: {example}"));
     let text = |what: &str| match seen.is_empty() {
         true => what.to_owned(),
         false => format!("{what}: {}{example}", seen.join(", ")),

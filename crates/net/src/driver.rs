@@ -66,8 +66,10 @@ pub enum CloseReason {
     Local,
     /// The peer reset it (`ECONNRESET`, `EPIPE`).
     Reset,
-    /// Nobody listens there (`ECONNREFUSED`; of a Unix socket also `ENOENT`).
+    /// Nobody listens there (`ECONNREFUSED`).
     Refused,
+    /// There is no Unix socket of that path (`ENOENT`).
+    NoSuchFile,
     /// The kernel gave up (`ETIMEDOUT`).
     TimedOut,
     /// The listener of a Unix socket has as many connections to accept as its queue holds (`EAGAIN`).

@@ -51,7 +51,7 @@ pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<Close
             is_own.then_some(CloseReason::Refused)
         }
         Err(Errno::AGAIN) if matches!(address, Address::Unix(_)) => Some(CloseReason::QueueFull),
-        Err(Errno::NOENT) => Some(CloseReason::Refused), // No such path: nobody listens there.
+        Err(Errno::NOENT) => Some(CloseReason::NoSuchFile),
         Err(error) => Some(reason(error)),
     };
     Ok((socket, failed))

@@ -9,8 +9,8 @@ use rustix::time::ClockId;
 
 use crate::driver::Nanos;
 
-/// Keeps the calling thread, and the threads it starts from here on, on one processor. Fails with `EINVAL` where that
-/// processor is not there or not allowed to this process.
+/// Keeps the calling thread, and the threads it starts from here on, on one CPU. Fails if that CPU does not exist or is
+/// not available to this process.
 pub fn pin_current_thread(cpu: u32) -> io::Result<()> {
     set_affinity(&[cpu])
 }
@@ -26,7 +26,16 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
         }
         set.set(cpu);
     }
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    match rustix::thread::sched_setaffinity(None, &set) {
+        // The kernel's own words, "Invalid argument", name neither the CPU nor those it has.
+        Err(rustix::io::Errno::INVAL) => {
+            let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            let (asked, available) = (list(cpus), list(&affinity()?));
+            let text = format!("no CPU {asked} is available to this process, which may use CPUs {available}");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+        }
+        other => Ok(other?),
+    }
 }
 
 /// The processors that the calling thread may run on, ascending.
@@ -145,6 +154,11 @@ mod tests {
             set_affinity(&allowed).unwrap();
             assert_eq!(affinity().unwrap(), allowed);
             assert!(pin_current_thread(u32::MAX).is_err());
+            let missing = (0..CpuSet::MAX_CPU as u32).rev().find(|cpu| !allowed.contains(cpu)).unwrap();
+            let error = pin_current_thread(missing).unwrap_err().to_string();
+            let named =
+                error.starts_with(&format!("no CPU {missing} ")) && error.contains(&format!("CPUs {}", allowed[0]));
+            assert!(named, "{error}");
         })
         .join()
         .unwrap();

@@ -102,14 +102,14 @@ fn what_cannot_be_a_path_is_said<O: Opener>(open: &OnUnix<O>) {
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let nowhere = open.path().join("no/such/folder.sock");
     assert!(listen(open, &nowhere).starts_with("NotFound: "));
-    // A path that is not there, and one that is no socket: nobody listens.
     let file = open.path();
     std::fs::write(&file, "").unwrap();
-    for path in [open.path(), nowhere, file] {
+    let [missing, refused] = [CloseReason::NoSuchFile, CloseReason::Refused];
+    for (path, expected) in [(open.path(), missing), (nowhere, missing), (file, refused)] {
         let mut driver = open.open(&CONFIG);
         let conn = driver.connect(&Address::Unix(path)).unwrap();
         until(&mut driver, |_, event| {
-            assert!(matches!(event, Event::Closed(c, CloseReason::Refused) if c == conn), "{event:?}");
+            assert!(matches!(event, Event::Closed(c, reason) if c == conn && reason == expected), "{event:?}");
             true
         });
     }

@@ -56,6 +56,12 @@ pub enum StoreError {
         /// What SQLite says.
         message: String,
     },
+    /// No space left for it.
+    #[error("`{}`: no space left on its file system", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another process kept it locked for too long.
     #[error("`{}` is locked by another process, waited {waited_s} s", path.display())]
     Busy {
@@ -141,7 +147,7 @@ pub enum StoreError {
         /// Why.
         source: serde_json::Error,
     },
-    /// Anything else that SQLite reports: no permission, disk full.
+    /// Anything else that SQLite reports.
     #[error("`{}`: {source}", path.display())]
     Sqlite {
         /// The file.
@@ -187,8 +193,23 @@ impl StoreError {
                 let why = unopenable(&path);
                 StoreError::Unopenable { path, why }
             }
+            Some(ErrorCode::DiskFull) => StoreError::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path, waited_s: BUSY_S },
             _ => StoreError::Sqlite { path, source },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_disk_is_told_once() {
+        let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+        let full = rusqlite::Error::SqliteFailure(full, Some("database or disk is full".to_owned()));
+        let error = StoreError::from_sqlite(Path::new("a.db"), full);
+        assert_eq!(error.to_string(), "`a.db`: no space left on its file system");
+        assert!(std::error::Error::source(&error).is_none());
     }
 }

@@ -339,8 +339,10 @@ fn check_templates(root: &Table, factors: &[Factor], companions: &BTreeSet<Strin
                 continue;
             }
             if template::SUBJECT.contains(&name) {
-                if !commands.is_empty() && !commands.contains(&place) {
-                    let also = if name == template::PORT { " and the targets of a journey" } else { "" };
+                let is_port = name == template::PORT;
+                let is_allowed = commands.contains(&place) || is_port && environments.contains(&place);
+                if !commands.is_empty() && !is_allowed {
+                    let also = if is_port { ", `subject.environment` and the targets of a journey" } else { "" };
                     let message = format!("`{written}` only works in `subject.command`{also}");
                     report.mistake(at, message, None);
                 }

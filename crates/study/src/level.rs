@@ -28,12 +28,38 @@ impl fmt::Display for Level {
 }
 
 impl Level {
-    /// As a number, for an axis.
+    /// As a number, for an axis: a number, or a text that is one with a unit, `2k` or `64KiB`.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Level::Integer(value) => Some(*value as f64),
             Level::Number(value) => Some(*value),
-            Level::Text(_) => None,
+            Level::Text(text) => {
+                let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
+                let number = config::units::bytes(text.strip_suffix("/s").unwrap_or(text)).ok();
+                number.filter(|_| has_unit).map(|number| number as f64)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_with_a_unit_are_numbers() {
+        for (text, number) in [
+            ("1k", Some(1e3)),
+            ("2.5M", Some(2.5e6)),
+            ("64KiB", Some(65_536.0)),
+            ("50k/s", Some(5e4)),
+            ("10", None),
+            ("k", None),
+            ("go", None),
+            ("v2", None),
+            ("100ms", None),
+        ] {
+            assert_eq!(Level::Text(text.to_owned()).as_f64(), number, "{text}");
         }
     }
 }

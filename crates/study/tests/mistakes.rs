@@ -67,7 +67,7 @@ y = "throughputs"
     3:1: unknown key `comand` in `subject`
         here: "comand"
         hint: did you mean `command`?
-    3:25: `{port}` only works in `subject.command` and the targets of a journey
+    3:25: `{port}` only works in `subject.command`, `subject.environment` and the targets of a journey
         here: "{port}"
     4:21: `{sever}` does not name a factor
         here: "{sever}"
@@ -164,7 +164,7 @@ fn one_missing_table_does_not_hide_the_other() {
     insta::assert_snapshot!(mistakes("question = \"?\"\n[subject]\ncommand = \"x {n}\"\n[load\n[factors]\nn = [1\n"), @r#"
     3:11: `subject.command` has no `{port}`
         here: "\"x {n}\""
-        hint: pass `{port}` to the server, or set `port` to the one it always uses
+        hint: pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses
     4:6: unclosed table, expected `]`
         here: ""
     6:7: unclosed array, expected `]`
@@ -264,8 +264,6 @@ fn types_and_units() {
         here: "\"1ms\""
     8:17: `A=B` is not a valid environment variable name
         here: "\"A=B\""
-    8:35: `{port}` only works in `subject.command` and the targets of a journey
-        here: "{port}"
     8:48: `subject.environment.D` must be a string, not a list
         here: "[]"
     "#);
@@ -323,7 +321,7 @@ fn factors_levels_and_templates() {
     insta::assert_snapshot!(mistakes(&with("cores = [1, 2]", "cores = [1, 1.0, 2, \"1\", \"\", \"{server}\", [1]]\nport = [1]\n\"a b\" = 5")), @r#"
     4:11: `subject.command` has no `{port}`
         here: "\"{server} -p {port}\""
-        hint: pass `{port}` to the server, or set `port` to the one it always uses
+        hint: pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses
     12:13: duplicate level `1` in factor `cores`
         here: "1.0"
     12:21: duplicate level `1` in factor `cores`
@@ -356,13 +354,13 @@ fn factors_levels_and_templates() {
     insta::assert_snapshot!(mistakes(&with("clients = 40", "clients = \"{port}\"")), @r#"
     8:11: `load.clients`: `{port}` is not a number
         here: "\"{port}\""
-    8:12: `{port}` only works in `subject.command` and the targets of a journey
+    8:12: `{port}` only works in `subject.command`, `subject.environment` and the targets of a journey
         here: "{port}"
     "#);
     insta::assert_snapshot!(mistakes(&with("command = \"{server} -p {port}\"", "command = \"{server}\"")), @r#"
     4:11: `subject.command` has no `{port}`
         here: "\"{server}\""
-        hint: pass `{port}` to the server, or set `port` to the one it always uses
+        hint: pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses
     "#);
     let levels = (0..101).map(|level| level.to_string()).collect::<Vec<_>>().join(", ");
     let many = format!("clients = \"{{clients}}\"\n[factors]\nclients = [{levels}]\nthreads = [{levels}]");
@@ -396,7 +394,7 @@ fn variants() {
         hint: rename one of the levels
     15:11: `subject.command` has no `{port}`
         here: "\"{other}\""
-        hint: pass `{port}` to the server, or set `port` to the one it always uses
+        hint: pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses
     "#);
 }
 

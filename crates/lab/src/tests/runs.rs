@@ -213,7 +213,7 @@ fn generators_that_fail() {
         "load-hears-nothing",
         well(),
         FailureKind::Answers,
-        "no valid response during the measurement: wrong-answer 5",
+        "no valid response during the measurement: 5 wrong-answer",
     );
     let mut other = well();
     other.load.protocol = Protocol::Http;

@@ -254,7 +254,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let fault = match reason {
             CloseReason::Local => Fault::Closed,
             CloseReason::Reset => Fault::Reset,
-            CloseReason::Refused | CloseReason::QueueFull => Fault::Refused,
+            CloseReason::Refused | CloseReason::NoSuchFile | CloseReason::QueueFull => Fault::Refused,
             CloseReason::TimedOut => Fault::ConnectTimeout,
             CloseReason::Os(_) => Fault::Os,
         };
@@ -316,6 +316,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 fn words(reason: CloseReason) -> String {
     match reason {
         CloseReason::Refused => "connection refused".to_owned(),
+        CloseReason::NoSuchFile => "no such file".to_owned(),
         CloseReason::QueueFull => "accept queue full".to_owned(),
         CloseReason::Reset => "connection reset by peer".to_owned(),
         CloseReason::TimedOut => "the kernel gave up waiting".to_owned(),

@@ -117,7 +117,8 @@ fn one(name: &str, proxy: &Section) -> Option<ProxyPlan> {
     let (ready, stop) = (proxy.duration_ns("ready_timeout"), proxy.duration_ns("stop_timeout"));
     let (command, files) = (command?, files?);
     let has_port = |text: &str| template::templates(text).iter().any(|(_, name)| *name == PORT);
-    if port == Some(None) && files.is_empty() && !has_port(&command) {
+    let in_environment = environment.as_ref().is_none_or(|all| all.values().any(|value| has_port(value)));
+    if port == Some(None) && files.is_empty() && !has_port(&command) && !in_environment {
         let hint = "pass `{port}` to it, or set `port` to the one it always uses".to_owned();
         proxy.mistake("command", format!("`{}.command` has no `{{port}}`", proxy.name), hint);
     }

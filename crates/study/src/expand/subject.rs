@@ -64,18 +64,22 @@ pub(super) fn server(subject: &Section) -> Option<SubjectPlan> {
         subject.required("command");
         subject.text("command")
     };
+    let environment = environment(subject);
+    let has_port_in = |text: &str| template::templates(text).iter().any(|(_, name)| *name == PORT);
+    // Unknown if the environment has a mistake of its own.
+    let in_environment = environment.as_ref().is_none_or(|all| all.values().any(|value| has_port_in(value)));
     if let Some(command) = &command {
         if command.trim().is_empty() && !in_container {
             subject.mistake("command", format!("`{}.command` is empty", subject.name), None);
-        } else if !knows_port && !template::templates(command).iter().any(|(_, name)| *name == PORT) {
-            let hint = "pass `{port}` to the server, or set `port` to the one it always uses".to_owned();
-            subject.mistake("command", format!("`{}.command` has no `{{port}}`", subject.name), hint);
+        } else if !knows_port && !in_environment && !has_port_in(command) {
+            let hint = "pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses";
+            subject.mistake("command", format!("`{}.command` has no `{{port}}`", subject.name), hint.to_owned());
         }
         can_be_started(subject, "command", command);
     }
     let build = build(subject);
     let (ready, stop) = (subject.duration_ns("ready_timeout"), subject.duration_ns("stop_timeout"));
-    let (directory, environment) = (optional(subject, "directory"), environment(subject));
+    let directory = optional(subject, "directory");
     Some(SubjectPlan {
         build: build?,
         command: command?,

@@ -174,7 +174,7 @@ pub(crate) static SUBJECT: Keys = Keys {
             Named(&Text),
             "{ WORKERS = \"2\" }",
             Means("quintain's own"),
-            "environment variables to add",
+            "environment variables to add; `{port}` is the server's port",
         ),
         key("port", PORT, "8080", Means("a free port"), "a fixed port"),
         key("ready_timeout", TO_START, "\"5s\"", Is("\"10s\""), "time limit to listen on its port"),
