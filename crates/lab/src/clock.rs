@@ -23,9 +23,14 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// Wall time now, seconds since 1970; 0 on a machine whose clock stands before that.
-#[expect(clippy::disallowed_methods, reason = "this module owns the lab's clocks")]
 pub fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+    unix_nanos() / 1_000_000_000
+}
+
+/// Wall time now, nanoseconds since 1970; 0 on a machine whose clock stands before that.
+#[expect(clippy::disallowed_methods, reason = "this module owns the lab's clocks")]
+pub fn unix_nanos() -> u64 {
+    nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
 }
 
 /// Wall time now, UTC, RFC 3339: `2026-11-20T21:05:00Z`.

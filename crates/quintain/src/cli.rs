@@ -1022,6 +1022,9 @@ pub(crate) struct ServeHttpArgs {
     /// Drain time after SIGTERM
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) drain: Duration,
+    /// Leave the `Server` and `Date` headers out of all responses
+    #[arg(long)]
+    pub(crate) minimal: bool,
     /// Random seed of the delays
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

@@ -109,7 +109,8 @@ fn http(args: ServeHttpArgs, shutdown: &Shutdown) -> Result<(), Problem> {
         drain_ns: nanos(args.drain),
         ..args.listen.into()
     };
-    let handler = |thread| Http::new(&limits, args.seed, thread, lab::clock::unix_seconds);
+    let minimal = args.minimal;
+    let handler = |thread| Http::new(&limits, args.seed, thread, lab::clock::unix_seconds).minimal(minimal);
     let handlers = servers::serve(&listen, handler, shutdown, ready)?;
     let Some(path) = args.log else { return Ok(()) };
     let times = TrueTimes::of(handlers.iter().map(Http::log));
@@ -189,7 +190,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
         send_ns: nanos(stall),
         ..CacheLimits::DEFAULT
     };
-    let shared = CacheShared::new(config, protocol, limits, lab::clock::unix_seconds);
+    let shared = CacheShared::new(config, protocol, limits, lab::clock::unix_nanos);
     let shared = Arc::new(shared.map_err(|error| Problem::new(Exit::Usage, error))?);
     let listen = Listen {
         connections: Some(connections(args.connections)? as usize),

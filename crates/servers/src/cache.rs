@@ -160,7 +160,7 @@ pub struct CacheShared {
     config: cache::Config,
     protocol: CacheProtocol,
     limits: CacheLimits,
-    wall_s: fn() -> u64,
+    wall_ns: fn() -> u64,
     /// What to add to a driver's clock to have ns since 1970: asked once, so that time never goes back.
     epoch_ns: OnceLock<u64>,
     started_s: AtomicU32,
@@ -187,7 +187,7 @@ impl std::fmt::Debug for CacheShared {
 }
 
 impl CacheShared {
-    /// A cache of this configuration for `config.threads` threads. `wall_s` is asked for the seconds since 1970.
+    /// A cache of this configuration for `config.threads` threads. `wall_ns` is asked for the nanoseconds since 1970.
     ///
     /// # Errors
     /// A configuration that no cache can have.
@@ -195,7 +195,7 @@ impl CacheShared {
         config: cache::Config,
         protocol: CacheProtocol,
         limits: CacheLimits,
-        wall_s: fn() -> u64,
+        wall_ns: fn() -> u64,
     ) -> Result<Self, cache::ConfigError> {
         let cache = Cache::new(config.clone())?;
         let (key_bytes, value_bytes) = (cache.key_bytes_max(), cache.value_bytes_max());
@@ -203,7 +203,7 @@ impl CacheShared {
         Ok(Self {
             protocol,
             limits,
-            wall_s,
+            wall_ns,
             epoch_ns: OnceLock::new(),
             started_s: AtomicU32::new(0),
             flush_at_s: AtomicU32::new(0),

@@ -3,7 +3,7 @@
 //!
 //! | Target | Answer |
 //! |---|---|
-//! | `/` | `test`, byte for byte as WhaleConnect's benchmark server has it |
+//! | `/` | `test`; without `Date` (`--minimal`) byte for byte as WhaleConnect's benchmark server has it |
 //! | `/plaintext`, `/json` | `Hello, World!` as TechEmpower's benchmarks ask for it, with `Server` and `Date` (the JSON is not serialised anew) |
 //! | `/bytes/N` | N bytes, their number said before; up to 1 TiB |
 //! | `/chunked/N?chunk=B` | the same N bytes in chunks of B |
@@ -132,6 +132,13 @@ impl Http {
             now: 0,
             ending: None,
         }
+    }
+
+    /// Leaves `Server` and `Date` out of all answers, so that `/` is the answer of WhaleConnect's benchmark server.
+    #[must_use]
+    pub fn minimal(mut self, minimal: bool) -> Self {
+        self.answers.set_minimal(minimal);
+        self
     }
 
     /// The true service times of `/delay`.

@@ -10,7 +10,8 @@ use servers::{CacheLimits, CacheProtocol, CacheServer, CacheShared, Listen, Shut
 /// Runs `client` against a server of four threads.
 fn with_server(backend: net::Choice, memory_bytes: u64, client: impl FnOnce(SocketAddr, &CacheShared)) {
     let config = cache::Config { threads: 4, ..cache::Config::new(memory_bytes) };
-    let shared = CacheShared::new(config, CacheProtocol::Auto, CacheLimits::DEFAULT, || 1_000_000_000).unwrap();
+    let shared =
+        CacheShared::new(config, CacheProtocol::Auto, CacheLimits::DEFAULT, || 1_000_000_000_000_000_000).unwrap();
     let shared = Arc::new(shared);
     let address = "127.0.0.1:0".parse::<SocketAddr>().unwrap().into();
     let listen = Listen { address, threads: 4, backend, connections: Some(100), drain_ns: 5_000_000_000 };

@@ -62,7 +62,8 @@ fn play(stream: &mut TcpStream, request: &[u8], begins: &str, answer: &mut [u8],
 /// its share.
 fn count(backend: net::Choice, evictor: cache::Evictor) -> Vec<(&'static str, usize, usize)> {
     let config = cache::Config { evictor, versions: true, ..cache::Config::new(4 << 20) };
-    let shared = CacheShared::new(config, CacheProtocol::Auto, CacheLimits::DEFAULT, || 1_000_000_000).unwrap();
+    let shared =
+        CacheShared::new(config, CacheProtocol::Auto, CacheLimits::DEFAULT, || 1_000_000_000_000_000_000).unwrap();
     let shared = Arc::new(shared);
     let listen = Listen {
         address: net::Address::Inet("127.0.0.1:0".parse().unwrap()),

@@ -87,7 +87,8 @@ impl Ask for Client {
 
 fn one_order(backend: net::Choice) {
     let config = cache::Config { threads: 4, ..cache::Config::new(32 << 10) };
-    let shared = CacheShared::new(config, CacheProtocol::Auto, CacheLimits::DEFAULT, || 1_000_000_000).unwrap();
+    let shared =
+        CacheShared::new(config, CacheProtocol::Auto, CacheLimits::DEFAULT, || 1_000_000_000_000_000_000).unwrap();
     let shared = Arc::new(shared);
     let address = "127.0.0.1:0".parse::<SocketAddr>().unwrap().into();
     let listen = Listen { address, threads: 4, backend, connections: Some(100), drain_ns: 5_000_000_000 };

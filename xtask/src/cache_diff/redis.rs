@@ -118,7 +118,7 @@ fn are_alike(ours: &[u8], theirs: &[u8]) -> bool {
                 || (are_in(99_900_000..100_000_001)
                     || are_in(1_600_000_000_000..3_000_000_000_000)
                     || are_in(9_200_000_000_000_000_000..i64::MAX))
-                    && are_near(one, other, 2_000)
+                    && are_near(one, other, 250)
         })
 }
 

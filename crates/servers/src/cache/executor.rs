@@ -59,7 +59,7 @@ impl Executor {
     #[inline]
     pub(super) fn turn(&mut self, now: Nanos) {
         let shared = &self.shared;
-        let epoch_ns = shared.epoch_ns.get_or_init(|| (shared.wall_s)().wrapping_mul(S).wrapping_sub(now));
+        let epoch_ns = shared.epoch_ns.get_or_init(|| (shared.wall_ns)().wrapping_sub(now));
         self.unix_ns = epoch_ns.wrapping_add(now);
         self.now_ms = self.unix_ns / MS;
         // Until the year 2106.

@@ -90,7 +90,7 @@ impl World {
         let (listener, address) =
             driver.listen(&"10.0.0.1:11211".parse::<SocketAddr>().unwrap().into(), 64, false).unwrap();
         // Sun, 06 Nov 1994 08:49:37 GMT at the start.
-        let shared = CacheShared::new(config, protocol, limits, || 784_111_777).unwrap();
+        let shared = CacheShared::new(config, protocol, limits, || 784_111_777_000_000_000).unwrap();
         // Between two seconds, so that no request sits on the edge of one.
         shared.epoch_ns.set(784_111_777_300_000_000).unwrap();
         let server = CacheServer::new(Arc::new(shared), 0);

@@ -11,12 +11,10 @@ use super::route::Refusal;
 /// How long a `Date` header holds, ns.
 const DATE_NS: Nanos = 1_000_000_000;
 
-/// The answer of WhaleConnect's benchmark server, byte for byte.
-const ROOT: &[u8] =
-    b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\nContent-Type: text/html\r\n\r\ntest";
+/// The head of `/`, without `Date`: that of WhaleConnect's benchmark server, byte for byte.
+const ROOT: &str = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\nContent-Type: text/html\r\n";
 /// The same to a client that wants the connection closed.
-const ROOT_CLOSE: &[u8] =
-    b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\nContent-Type: text/html\r\n\r\ntest";
+const ROOT_CLOSE: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\nContent-Type: text/html\r\n";
 /// The body of `/`.
 pub(super) const ROOT_BODY: &[u8] = b"test";
 const PLAINTEXT: &[u8] = b"Hello, World!";
@@ -58,8 +56,13 @@ pub(super) enum Length {
 pub(super) struct Answers {
     wall_s: fn() -> u64,
     made_until: Nanos,
-    /// `Server` and `Date`.
+    /// Whether `Server` and `Date` are left out.
+    minimal: bool,
+    /// `Server` and `Date`; empty if minimal.
     stamp: Vec<u8>,
+    /// Whole answers to `/` that keep and close the connection.
+    root: Vec<u8>,
+    root_close: Vec<u8>,
     /// Whole answers to the common case: HTTP/1.1, GET, keep-alive.
     plaintext: Vec<u8>,
     json: Vec<u8>,
@@ -67,7 +70,13 @@ pub(super) struct Answers {
 
 impl Answers {
     pub(super) fn new(wall_s: fn() -> u64) -> Self {
-        Self { wall_s, made_until: 0, stamp: Vec::new(), plaintext: Vec::new(), json: Vec::new() }
+        let [stamp, root, root_close, plaintext, json] = std::array::from_fn(|_| Vec::new());
+        Self { wall_s, made_until: 0, minimal: false, stamp, root, root_close, plaintext, json }
+    }
+
+    /// Leaves `Server` and `Date` out of all answers.
+    pub(super) fn set_minimal(&mut self, minimal: bool) {
+        self.minimal = minimal;
     }
 
     /// Makes what has become too old by `now`.
@@ -83,8 +92,16 @@ impl Answers {
         // Dates end with the year 9999, and so does the format.
         let wall = Duration::from_secs((self.wall_s)().min(253_402_300_799));
         let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + wall);
+        let date = if self.minimal { String::new() } else { format!("Date: {date}\r\n") };
         self.stamp.clear();
-        write(&mut self.stamp, format_args!("Server: quintain\r\nDate: {date}\r\n"));
+        if !self.minimal {
+            write(&mut self.stamp, format_args!("Server: quintain\r\n{date}"));
+        }
+        for (answer, head) in [(&mut self.root, ROOT), (&mut self.root_close, ROOT_CLOSE)] {
+            answer.clear();
+            write(answer, format_args!("{head}{date}\r\n"));
+            answer.extend_from_slice(ROOT_BODY);
+        }
         for (answer, kind, body) in
             [(&mut self.plaintext, "text/plain", PLAINTEXT), (&mut self.json, "application/json", JSON)]
         {
@@ -97,7 +114,7 @@ impl Answers {
     /// `/`.
     #[inline]
     pub(super) fn root(&self, out: &mut Vec<u8>, goes: Goes, head_only: bool) {
-        let whole = if goes == Goes::Out { ROOT_CLOSE } else { ROOT };
+        let whole = if goes == Goes::Out { &self.root_close } else { &self.root };
         out.extend_from_slice(if head_only { &whole[..whole.len() - ROOT_BODY.len()] } else { whole });
     }
 
@@ -278,8 +295,13 @@ mod tests {
     use super::*;
 
     fn text(write: impl FnOnce(&Answers, &mut Vec<u8>)) -> String {
+        text_with(false, write)
+    }
+
+    fn text_with(minimal: bool, write: impl FnOnce(&Answers, &mut Vec<u8>)) -> String {
         // RFC 9110, section 5.6.7.
         let mut answers = Answers::new(|| 784_111_777);
+        answers.set_minimal(minimal);
         answers.refresh(0);
         let mut out = Vec::new();
         write(&answers, &mut out);
@@ -289,10 +311,37 @@ mod tests {
     const STAMP: &str = "Server: quintain\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 
     #[test]
-    fn the_seed_s_answer_byte_for_byte() {
+    fn minimal_root_is_the_seeds_answer_byte_for_byte() {
         let answer = "HTTP/1.1 200 OK\nConnection: keep-alive\nContent-Length: 4\nContent-Type: text/html\n\ntest";
-        assert_eq!(text(|answers, out| answers.root(out, Goes::On, false)), answer.replace('\n', "\r\n"));
-        assert!(text(|answers, out| answers.root(out, Goes::On, true)).ends_with("text/html\r\n\r\n"));
+        let minimal = |head_only| text_with(true, |answers, out| answers.root(out, Goes::On, head_only));
+        assert_eq!(minimal(false), answer.replace('\n', "\r\n"));
+        assert!(minimal(true).ends_with("text/html\r\n\r\n"));
+    }
+
+    /// RFC 9110, section 6.6.1.
+    #[test]
+    fn every_answer_has_a_date_unless_minimal() {
+        type Write = fn(&Answers, &mut Vec<u8>);
+        let all: [Write; 9] = [
+            |answers, out| answers.root(out, Goes::On, false),
+            |answers, out| answers.root(out, Goes::Out, true),
+            |answers, out| answers.plaintext(out, Goes::On, false),
+            |answers, out| answers.json(out, Goes::Out, true),
+            |answers, out| answers.whole(out, "200 OK", Goes::On, false, "text/plain", b"ok"),
+            |answers, out| answers.head(out, Goes::On, Length::Chunked),
+            |answers, out| answers.options(out, Goes::On, "GET"),
+            |answers, out| answers.refusal(out, Refusal::NotFound, Goes::On, false),
+            |answers, out| answers.failure(out, 408, "late", Goes::Out, false, ""),
+        ];
+        for (at, write) in all.into_iter().enumerate() {
+            let dates = [false, true].map(|minimal| text_with(minimal, write).matches("\r\nDate: ").count());
+            assert_eq!(dates, [1, 0], "answer {at}");
+        }
+    }
+
+    #[test]
+    fn root_says_whether_the_connection_stays() {
+        assert!(text(|answers, out| answers.root(out, Goes::On, false)).contains("Connection: keep-alive\r\n"));
         assert!(text(|answers, out| answers.root(out, Goes::Out, false)).contains("Connection: close\r\n"));
     }
 

@@ -14,7 +14,7 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// The target, in one of the four forms of RFC 9112 section 3.2, visible ASCII characters.
     pub target: &'a str,
-    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1 and later minor versions.
     pub minor_version: u8,
     /// Whether the client lets the connection carry another request. Source: RFC 9112 section 9.3.
     pub keep_alive: bool,
@@ -44,7 +44,7 @@ pub enum RequestError {
     /// RFC 9112 3: not a method, a target and a version with one space between each.
     #[error("a request line that is not a method, a target and a version")]
     BadRequestLine,
-    /// RFC 9112 2.3: a version of HTTP that is neither 1.0 nor 1.1.
+    /// RFC 9112 2.3: another major version of HTTP.
     #[error("a version other than HTTP/1.0 and HTTP/1.1")]
     BadVersion,
     /// RFC 9112 3.2: a target in none of the four forms, or in one that the method does not have.
@@ -202,7 +202,12 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
     let head_bytes = match parsed.parse_with_uninit_headers(shown, room) {
         Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
         Ok(httparse::Status::Partial) => return incomplete(),
-        Err(error) => return Err(request_error(error, shown, headers_max)),
+        Err(error) => {
+            return match later_minor(error, shown) {
+                Some(digit) => parse_as_1_1(bytes, start, start + digit, limits),
+                None => Err(request_error(error, shown, headers_max)),
+            };
+        }
     };
     let (Some(method), Some(target), Some(minor_version)) = (parsed.method, parsed.path, parsed.version) else {
         return Err(RequestError::BadRequestLine);
@@ -253,6 +258,38 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
         fields: Fields::new(&head[first_line..head_bytes - 2]),
     };
     Ok(Some((request, start + head_bytes)))
+}
+
+/// The place of the minor version in a request line that names HTTP/1.2 to HTTP/1.9, which httparse refuses.
+#[cold]
+fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
+    let version = memchr::memchr_iter(b' ', bytes).nth(1).map(|space| space + 1)?;
+    let digit = version + "HTTP/1.".len();
+    let is_later = bytes[version..].starts_with(b"HTTP/1.") && matches!(bytes.get(digit), Some(b'2'..=b'9'));
+    (error == httparse::Error::Version && is_later).then_some(digit)
+}
+
+/// Parses a request of a later minor version as one of HTTP/1.1 (RFC 9110 2.5). `digit` is the place of its minor version.
+#[cold]
+fn parse_as_1_1<'a>(
+    bytes: &'a [u8],
+    start: usize,
+    digit: usize,
+    limits: &Limits,
+) -> Result<Option<(Request<'a>, usize)>, RequestError> {
+    let mut changed = bytes[..bytes.len().min(limits.head_bytes + 1)].to_vec();
+    changed[digit] = b'1';
+    let Some((request, head_bytes)) = parse_request(&changed, limits)? else { return Ok(None) };
+    // The parts of the request, in the bytes that were given.
+    let text = |from: usize, length: usize| std::str::from_utf8(&bytes[from..from + length]);
+    let method_end = start + request.method.len();
+    let (Ok(method), Ok(target)) = (text(start, request.method.len()), text(method_end + 1, request.target.len()))
+    else {
+        return Err(RequestError::BadRequestLine);
+    };
+    let fields = Fields::new(&bytes[digit + "1\r\n".len()..head_bytes - 2]);
+    let Request { minor_version, keep_alive, expect_continue, body, .. } = request;
+    Ok(Some((Request { method, target, minor_version, keep_alive, expect_continue, body, fields }, head_bytes)))
 }
 
 /// How often `byte` is in `bytes`. Written so that the compiler compares many at once.

@@ -45,7 +45,12 @@ fn heads() {
         // RFC 9112 2.2, 2.3, 3.
         ("HTTP/2's preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "error 505 bad-version"),
         ("HTTP/3.0", b"GET / HTTP/3.0\r\nHost: a\r\n\r\n", "error 505 bad-version"),
-        ("HTTP/1.2", b"GET / HTTP/1.2\r\nHost: a\r\n\r\n", "error 505 bad-version"),
+        // RFC 9110 2.5.
+        ("HTTP/1.2", b"GET /a HTTP/1.2\r\nHost: a\r\nConnection: close\r\n\r\n", "GET /a 1.1 close"),
+        ("HTTP/1.2 behind an empty line", b"\r\nGET / HTTP/1.9\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: b\r\n\r\n", "GET / 1.1 keep; GET /b 1.1 keep"),
+        ("half of HTTP/1.2", b"GET / HTTP/1.2\r\nHost", "more"),
+        ("HTTP/1.2 without a host", b"GET / HTTP/1.2\r\n\r\n", "error 400 missing-host"),
+        ("HTTP/1.25", b"GET / HTTP/1.25\r\nHost: a\r\n\r\n", "error 400 bad-line-end"),
         ("HTTP/0.9", b"GET / HTTP/0.9\r\n\r\n", "error 505 bad-version"),
         ("a version of two digits", b"GET / HTTP/12.1\r\nHost: a\r\n\r\n", "error 400 bad-request-line"),
         ("a version in small letters", b"GET / http/1.1\r\nHost: a\r\n\r\n", "error 400 bad-request-line"),
