@@ -103,7 +103,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
         }
         if !args.store.json {
             let between = if index == 0 { "" } else { "\n" };
-            output::data(&format!("{between}{}", text(&calibration, &records)))?;
+            output::text(&format!("{between}{}", text(&calibration, &records)))?;
         }
         calibrations.push(calibration);
     }

@@ -234,6 +234,21 @@ pub(crate) struct InitArgs {
     /// HTTP: path and query to request [default: /]
     #[arg(long)]
     pub(crate) path: Option<String>,
+    /// HTTP: method [default: GET; POST with a body]
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    pub(crate) method: Option<String>,
+    /// HTTP: header, `Name: value`; repeatable
+    #[arg(short = 'H', long = "header", value_name = "FIELD")]
+    pub(crate) headers: Vec<String>,
+    /// HTTP: request body
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) body: Option<String>,
+    /// HTTP: valid status codes, `200,201`, `200-204` or `2xx` [default: 2xx]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) expect_status: Option<String>,
+    /// HTTP: exact body of a valid response
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) expect_body: Option<String>,
     /// Capacity: the objective [default: 'p99 < 5ms']
     #[arg(long)]
     pub(crate) objective: Option<String>,
@@ -241,6 +256,7 @@ pub(crate) struct InitArgs {
 
 const INIT_HELP: &str = "On a terminal, without a command, it asks. Examples:\n  \
                          quintain init --command './server -p {port}' --path /health\n  \
+                         quintain init --command './server -p {port}' -H 'Authorization: Bearer TOKEN' --expect-status 200\n  \
                          quintain init --base './server-main -p {port}' --head './server -p {port}'\n  \
                          quintain init --command './server -p {port}' --proxy './proxy --listen {port} --to 127.0.0.1:{next_port}'\n  \
                          quintain init --command 'memcached -p {port} -U 0' --protocol memcached\n  \
@@ -808,7 +824,7 @@ pub(crate) enum YesNo {
 }
 
 /// Flags of HTTP only. Values are text here and are parsed together, so that all errors are reported at once.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct HttpArgs {
     /// File of requests instead of a URL: one `[WEIGHT] [METHOD] URL` per line, one server, picked by weight
     #[arg(long, value_name = "FILE", conflicts_with = "url", help_heading = REQUESTS)]

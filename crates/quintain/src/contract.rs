@@ -67,7 +67,7 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
                 &format!("{}:{}:{}: error: {} [schema]\n", mistake.source, mistake.line, mistake.column, mistake.text);
             text.extend(mistake.hint.iter().map(|hint| format!("  hint: {hint}\n")));
         }
-        output::data(&text)?;
+        output::text(&text)?;
     }
     let has = |severity| findings.iter().any(|finding| finding.severity == severity);
     Ok(match () {
@@ -99,7 +99,7 @@ fn explain(args: &ExplainArgs) -> Done {
         let is_asked = args.clause.as_ref().is_none_or(|clause| *clause == report.clause)
             && args.call.is_none_or(|call| value["call"] == call);
         if is_asked {
-            output::data(&format!("{report}{}\n", report.explain()))?;
+            output::text(&format!("{report}{}\n", report.explain()))?;
             shown += 1;
         }
     }
@@ -162,7 +162,7 @@ fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<(), P
             labels.join(", "),
             because.join("; ")
         );
-        output::data(&line)?;
+        output::text(&line)?;
     }
     Ok(())
 }

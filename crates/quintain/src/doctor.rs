@@ -17,7 +17,7 @@ pub(crate) fn doctor(args: DoctorArgs) -> Done {
     if args.json {
         output::json(&serde_json::json!({ "host": host, "findings": findings }))?;
     } else {
-        output::data(&text(&host, &findings))?;
+        output::text(&text(&host, &findings))?;
     }
     Ok(exit(&findings))
 }
@@ -35,7 +35,7 @@ fn of_cluster(args: &DoctorArgs) -> Done {
         let each = nodes
             .iter()
             .map(|node| format!("{} ({})  {}\n", node.name, node.role.word(), text(&node.host, &node.doctor)));
-        output::data(&format!("{}together\n\n{}", each.collect::<String>(), table(&together)))?;
+        output::text(&format!("{}together\n\n{}", each.collect::<String>(), table(&together)))?;
     }
     let all = nodes.iter().flat_map(|node| &node.doctor).chain(&together);
     Ok(exit(all))

@@ -137,7 +137,7 @@ fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
 }
 
 /// The flags of HTTP that were given, as their user knows them.
-fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
+pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
     let all = [
         ("`--urls`", args.urls.is_some()),
         ("`--method`", args.method.is_some()),
@@ -178,7 +178,7 @@ fn pipeline(args: &HttpArgs, connection: Connection, mistakes: &mut Mistakes) ->
     }
 }
 
-fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
+pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
     let status = args.expect_status.as_ref().and_then(|text| {
         http::statuses(text).map_err(|error| mistakes.add(format!("`--expect-status`: {error}"), error.hint())).ok()
     });
@@ -230,14 +230,14 @@ fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
 }
 
 /// What all requests have in common.
-struct Parts {
+pub(crate) struct Parts {
     method: Option<String>,
-    headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
 }
 
 impl Parts {
-    fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
+    pub(crate) fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
         let method = args.method.as_ref().and_then(|text| {
             http::method(text).map_err(|error| mistakes.add(format!("`--method`: {error}"), error.hint())).ok()
         });

@@ -6,15 +6,16 @@ mod text;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use study::record::{Outcome, Record};
+use analysis::FailedRequests;
+use study::record::{Failure, FailureKind, Outcome, Record};
 use study::spec::{Arrivals, Protocol, Stop, Warmup};
 use study::{ExpandOptions, Objective, Plan, Point, Profile, words};
 
-use crate::cli::{InitArgs, InitKind};
+use crate::cli::{HttpArgs, InitArgs, InitKind};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::mistakes::Mistakes;
 use crate::study_file;
-use crate::{output, signals};
+use crate::{http, output, signals};
 
 /// The one request of a trial must be answered in this time.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -35,6 +36,8 @@ struct Draft {
     /// A fixed port; `None`: a free one.
     port: Option<u16>,
     path: String,
+    /// Request and response checks of HTTP, in the words of the flags.
+    request: HttpArgs,
     objective: String,
     /// Server and generator have but one CPU.
     share_cpus: bool,
@@ -81,7 +84,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     }
     let Some(tried) = tried? else { return Ok(Exit::Interrupted) };
     output::file(&place, &text)?;
-    output::data(&format!(
+    output::text(&format!(
         "{}wrote  {}\n\nquintain check {runnable}          the plan, and how long it takes\n\
          quintain run {runnable} --quick    a first look\nquintain run {runnable}            the answer\n",
         tried.iter().map(|line| format!("tried  {line}\n")).collect::<String>(),
@@ -136,10 +139,9 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
         Protocol::Http | Protocol::Https if !path.starts_with('/') => {
             mistakes.add(format!("`--path {path}` does not start with `/`"), Some(format!("write `--path /{path}`")));
         }
-        Protocol::Http | Protocol::Https => {}
-        _ if args.path.is_some() => mistakes.add(format!("`--path` does not apply to `--protocol {protocol}`"), None),
         _ => {}
     }
+    let request = request(args, protocol, mistakes);
     let objective = args.objective.clone().unwrap_or_else(|| "p99 < 5ms".to_owned());
     if args.objective.is_some() && kind != InitKind::Capacity {
         mistakes.add("`--objective` is for `--kind capacity`", None);
@@ -150,7 +152,33 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let command = if kind == InitKind::Versions { &args.base } else { &args.command };
     let (head, proxy) = (text(&args.head), text(&args.proxy));
-    Draft { kind, command: text(command), head, proxy, protocol, port, path, objective, share_cpus: cpus < 2 }
+    Draft { kind, command: text(command), head, proxy, protocol, port, path, request, objective, share_cpus: cpus < 2 }
+}
+
+/// The flags of HTTP, checked as those of `load` are.
+fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> HttpArgs {
+    let request = HttpArgs {
+        method: args.method.clone(),
+        headers: args.headers.clone(),
+        body: args.body.clone(),
+        expect_status: args.expect_status.clone(),
+        expect_body: args.expect_body.clone(),
+        ..HttpArgs::default()
+    };
+    let given = args.path.iter().map(|_| "`--path`").chain(http::given_flags(&request)).collect::<Vec<_>>();
+    if !matches!(protocol, Protocol::Http | Protocol::Https) && !given.is_empty() {
+        let do_not = if given.len() == 1 { "does not" } else { "do not" };
+        mistakes.add(format!("{} {do_not} apply to `--protocol {protocol}`", given.join(", ")), None);
+        return request;
+    }
+    let headers = http::Parts::read(&request, mistakes).headers;
+    http::expect(&request, mistakes);
+    for (at, (name, _)) in headers.iter().enumerate() {
+        if headers[..at].iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            mistakes.add(format!("`--header`: `{name}` is given twice, a study has each header once"), None);
+        }
+    }
+    request
 }
 
 /// Protocols of one server, which a study can be written for.
@@ -182,7 +210,7 @@ fn example(flag: &str) -> String {
         "--base" => "for example `--base './server-main -p {port}' --head './server -p {port}'`".to_owned(),
         _ => format!(
             "for example `{flag} './server -p {{port}}'`; on a terminal it asks, and `quintain init --help` lists all flags: --kind, --command, \
-             --base, --head, --proxy, --protocol, --port, --path, --objective"
+             --base, --head, --proxy, --protocol, --port, --path, --method, --header, --body, --expect-status, --objective"
         ),
     }
 }
@@ -316,7 +344,8 @@ fn try_once(
     if failures.is_empty() {
         return Ok(Some(answers));
     }
-    let hint = "nothing was written; mend the command, `--port`, `--protocol` or `--path`, and try again";
+    let hint = "nothing was written; correct the command, `--port`, `--protocol`, `--path`, `--header`, `--method`, `--body` or \
+                `--expect-status`, and try again";
     Err(Problem::rendered(Exit::Subject, failures.trim_end().to_owned()).hint(hint))
 }
 
@@ -329,21 +358,21 @@ fn what(point: &Point) -> String {
 /// What a server answered, in words, or what went wrong.
 fn answer(point: &Point, record: &Record) -> Result<String, String> {
     let what = what(point);
-    let measured = match &record.outcome {
-        Outcome::Measured(measured) if measured.requests > 0 && measured.errors.is_empty() => measured,
-        Outcome::Measured(measured) => {
-            let kinds = measured.errors.keys().map(|kind| match measured.error_examples.get(kind) {
-                Some(example) => format!("{kind} ({example})"),
-                None => kind.clone(),
-            });
-            let kinds = kinds.collect::<Vec<_>>().join(", ");
-            return Err(failed(&what, &format!("no valid response over `{}`: {kinds}", point.load.protocol), record));
-        }
-        Outcome::Failed(failure) => return Err(failed(&what, &failure.message, record)),
-    };
     let asked = match point.load.http.as_ref().and_then(|http| http.requests.first()) {
         Some(request) => format!("{} {}", request.method, request.path),
         None => format!("a request over {}", point.load.protocol),
+    };
+    let measured = match &record.outcome {
+        Outcome::Measured(measured) if measured.requests > 0 && measured.errors.is_empty() => measured,
+        Outcome::Measured(measured) => {
+            let failed_requests = FailedRequests::from(measured).sentence().unwrap_or_default();
+            let why = format!("no valid response to {asked} over `{}`: {failed_requests}", point.load.protocol);
+            return Err(failed(&what, &why, record));
+        }
+        Outcome::Failed(Failure { kind: FailureKind::Answers, message }) => {
+            return Err(failed(&what, &format!("{asked}: {message}"), record));
+        }
+        Outcome::Failed(failure) => return Err(failed(&what, &failure.message, record)),
     };
     let status = measured.statuses.keys().next().map(|status| format!(" with {status}")).unwrap_or_default();
     let time = |ns: f64| format!("{:.2} ms", ns / 1e6);

@@ -9,7 +9,7 @@ use study::plan::SearchPlan;
 use study::record::{Failure, FailureKind};
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
-use crate::cli::{Gaps, LoadArgs};
+use crate::cli::{Cpus, Gaps, LoadArgs};
 use crate::live::{Live, live, longest_ns, problem};
 use crate::message::{Done, Exit, Problem};
 use crate::metrics::Metrics;
@@ -102,7 +102,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         let json = report::load_json(&measurement, &agents, &name);
         output::data(&json.map_err(|error| Problem::new(Exit::Machine, error))?)?;
     } else {
-        output::data(&report::load_terminal(&measurement, &agents, &name, &crate::report::style(false)))?;
+        output::text(&report::load_terminal(&measurement, &agents, &name, &crate::report::style(false)))?;
     }
     Ok(if signals::is_set(&interrupted) {
         Exit::Interrupted
@@ -116,6 +116,9 @@ pub(crate) fn load(args: LoadArgs) -> Done {
 /// Reads the command line, tells its user what to know, and makes room for the load on this machine.
 pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
     let (prepared, notes) = read(args)?;
+    if !prepared.spec.cpus.is_empty() {
+        crate::run::cpus(Some(&Cpus(prepared.spec.cpus.clone())))?;
+    }
     let warnings = limits::make_room(&prepared.spec)?;
     tell(args, &notes);
     warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));

@@ -64,6 +64,11 @@ impl Problem {
         Self { exit, error: anyhow::Error::msg(text), hint: None, rendered: true }
     }
 
+    /// The problem of a run that can continue with the command line `resume`.
+    pub(crate) fn resumable(self, resume: &str) -> Self {
+        self.hint(format!("the trials so far are stored; once the cause is removed, continue with `{resume}`"))
+    }
+
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
@@ -73,18 +78,33 @@ impl Problem {
 /// The error alone, without its hint.
 impl Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#}", self.error)
+        f.write_str(&chain(&self.error))
     }
+}
+
+/// An error and its causes. A cause that the text before it has already told is left out.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 impl From<store::StoreError> for Problem {
     fn from(error: store::StoreError) -> Self {
-        let is_missing = matches!(error, store::StoreError::Missing { .. });
-        let problem = Problem::new(Exit::Usage, error);
-        if !is_missing {
-            return problem;
-        }
-        problem.hint("`quintain run STUDY` makes one; `--store FILE` names another".to_owned())
+        let (exit, hint) = match error {
+            store::StoreError::Missing { .. } => {
+                (Exit::Usage, Some("`quintain run STUDY` makes one; `--store FILE` names another"))
+            }
+            store::StoreError::Full { .. } => (Exit::Machine, Some("free some space, then repeat the command")),
+            _ => (Exit::Usage, None),
+        };
+        Self { hint: hint.map(str::to_owned), ..Problem::new(exit, error) }
     }
 }
 
@@ -97,4 +117,19 @@ pub(crate) fn exe() -> Result<std::path::PathBuf, Problem> {
 
 pub(crate) fn machine(error: impl Into<anyhow::Error>) -> Problem {
     Problem::new(Exit::Machine, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_already_told_are_left_out() {
+        let cause = std::io::Error::other("database or disk is full");
+        let error =
+            anyhow::Error::new(cause).context("`a.db`: database or disk is full").context("cannot store trial 3");
+        let problem = Problem::new(Exit::Machine, error).resumable("quintain run a --resume r");
+        assert_eq!(problem.to_string(), "cannot store trial 3: `a.db`: database or disk is full");
+        assert!(problem.hint.unwrap().ends_with("`quintain run a --resume r`"));
+    }
 }

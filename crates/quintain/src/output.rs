@@ -8,8 +8,30 @@ use crate::message::{Done, Exit, Problem};
 /// What moves on a terminal is drawn so often at most, per second.
 pub(crate) const DRAWS_HZ: u8 = 5;
 
-/// Writes data, with a line end if it has none. A reader that went away (`| head`) ends the process quietly.
-pub(crate) fn data(text: &str) -> Result<(), Problem> {
+/// Writes text for a person to stdout. Nothing in it commands the terminal but our own colours.
+pub(crate) fn text(text: &str) -> Result<(), Problem> {
+    write(&printable(text, stdout_is_coloured()))
+}
+
+/// Writes data for a program to stdout, unchanged unless a person reads it on a terminal.
+pub(crate) fn data(data: &str) -> Result<(), Problem> {
+    if std::io::stdout().is_terminal() { text(data) } else { write(data) }
+}
+
+/// The text with escapes for everything that would command a terminal; with `coloured`, the colours of reports stay.
+fn printable(text: &str, coloured: bool) -> String {
+    let mut pieces = text.split('\x1b');
+    let mut out = analysis::visible(pieces.next().unwrap_or_default()).into_owned();
+    for piece in pieces {
+        let code = report::COLOUR_CODES.iter().find(|code| coloured && piece.starts_with(**code));
+        out += if code.is_some() { "\x1b" } else { "\\x1b" };
+        out += &analysis::visible(piece);
+    }
+    out
+}
+
+/// Writes to stdout, with a line end if there is none. A reader that went away (`| head`) ends the process quietly.
+fn write(text: &str) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if text.is_empty() || text.ends_with('\n') { b"" } else { b"\n" };
     let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
@@ -23,6 +45,9 @@ pub(crate) fn data(text: &str) -> Result<(), Problem> {
 
 /// Writes a value as JSON, indented for people who look.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
+    if std::io::stdout().is_terminal() {
+        return data(&serde_json::to_string_pretty(value).map_err(|error| Problem::new(Exit::Machine, error))?);
+    }
     // Findings of many trials are not held as a text as well.
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let written = serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from);
@@ -50,9 +75,9 @@ pub(crate) fn end(done: Done) -> ExitCode {
         Ok(exit) => exit.into(),
         Err(problem) => {
             if problem.rendered {
-                message(&format!("{:#}", problem.error));
+                message(&problem.to_string());
             } else {
-                message(&format!("error: {:#}", problem.error));
+                message(&format!("error: {problem}"));
             }
             if let Some(hint) = problem.hint {
                 message(&format!("\nhint: {hint}"));
@@ -75,7 +100,7 @@ pub(crate) fn is_conversation() -> bool {
 /// Writes a question, and stays in its line.
 pub(crate) fn ask(question: &str) {
     let mut err = std::io::stderr().lock();
-    let _ = write!(err, "{question}").and_then(|()| err.flush());
+    let _ = write!(err, "{}", analysis::visible(question)).and_then(|()| err.flush());
 }
 
 /// Whether stdout is to be coloured.
@@ -158,6 +183,13 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_colours_of_reports_reach_the_terminal() {
+        let text = "\x1b[1mbold\x1b[0m \x1b[2J\x1b]0;title\x07 \u{202e}gnp";
+        assert_eq!(printable(text, true), "\x1b[1mbold\x1b[0m \\x1b[2J\\x1b]0;title\\x07 \\u202egnp");
+        assert!(!printable(text, false).contains('\x1b'));
+    }
 
     #[test]
     fn who_asks_for_colours_gets_them_and_who_does_not_does_not() {

@@ -109,7 +109,9 @@ impl Bar {
     pub(crate) fn show(&mut self, progress: &Progress) {
         if let Phase::Build | Phase::Verify = progress.phase {
             let doing = if progress.phase == Phase::Build { "building" } else { "verifying" };
-            self.bar.set_message(format!("{doing} {}", self.label(progress.point).unwrap_or_default()));
+            self.bar.set_message(
+                analysis::visible(&format!("{doing} {}", self.label(progress.point).unwrap_or_default())).into_owned(),
+            );
             return;
         }
         // A search has steps, of which each gets a line when it has ended, in place of blocks.

@@ -73,7 +73,10 @@ fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
         return output::json(findings);
     }
     let text = match form {
-        Form::Terminal => report::terminal(findings, &style(args.out.is_some())),
+        Form::Terminal if args.out.is_none() && args.figures.is_none() => {
+            return output::text(&report::terminal(findings, &style(false)));
+        }
+        Form::Terminal => analysis::visible(&report::terminal(findings, &style(true))).into_owned(),
         Form::Html => report::html(findings).map_err(|error| Problem::new(Exit::Machine, error))?,
         Form::Md => report::markdown(findings),
         Form::Csv => report::csv(findings),

@@ -113,6 +113,8 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
         }
     };
     run.resume = resume_line(&run.id);
+    let run_id = run.id.clone();
+    let resumable = |problem: Problem| problem.resumable(&resume_line(&run_id));
     store.update_run(&run)?;
     warn_of(&run.doctor);
     let presence = present(&run.id);
@@ -179,7 +181,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     let building = if is_built_in { built_in::lock(&options.directory, hooks.interrupted)? } else { None };
     run.builds = lab::build_all(&plan, &options, &mut hooks).map_err(machine)?;
     drop(building);
-    store.update_run(&run)?;
+    store.update_run(&run).map_err(Problem::from).map_err(&resumable)?;
     run.builds.iter().for_each(|build| bar.borrow_mut().built(build));
     match how.wait_quiet {
         Some(max) => quiet::wait(max, interrupted),
@@ -187,7 +189,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
         None => {}
     }
     let ended = lab::run(&plan, &run.builds, &done, &options, &mut hooks);
-    let ended = ended.map_err(machine).inspect_err(|_| bar.borrow_mut().end())?;
+    let ended = ended.map_err(machine).map_err(&resumable).inspect_err(|_| bar.borrow_mut().end())?;
 
     run.state = Some(match &ended.cause {
         _ if failed.is_some() || bar.borrow().is_cut_short() => RunState::Interrupted,
@@ -195,7 +197,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
         lab::Cause::OutOfTime => RunState::OutOfTime,
         lab::Cause::Interrupted | lab::Cause::Lost(_) => RunState::Interrupted,
     });
-    store.update_run(&run)?;
+    store.update_run(&run).map_err(Problem::from).map_err(&resumable)?;
     let is_over = matches!(ended.cause, lab::Cause::Complete | lab::Cause::OutOfTime) && failed.is_none();
     if how.profile && is_over {
         let mut show = |progress: &_| bar.borrow_mut().show(progress);
@@ -478,7 +480,7 @@ pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<(), Problem> {
     if how.store.json {
         return output::json(&serde_json::json!({ "run": run, "records": records, "findings": findings }));
     }
-    output::data(&report::terminal(findings, &crate::report::style(false)))
+    output::text(&report::terminal(findings, &crate::report::style(false)))
 }
 
 /// Where the run is kept, and how it is looked at again.

@@ -46,7 +46,7 @@ fn list(path: &Path, filter: &RunsFilter, json: bool) -> Done {
         return Ok(Exit::Fine);
     }
     if !runs.is_empty() {
-        output::data(&output::columns(&table(&runs)))?;
+        output::text(&output::columns(&table(&runs)))?;
     }
     let bytes = analysis::number::total(runs.iter().map(|run| run.bytes));
     let of = if runs.len() < all { format!(" of {all}") } else { String::new() };
@@ -174,7 +174,7 @@ fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: boo
     let lines =
         lines.map(|run| format!("{verb} {}  {}, {}\n", run.id, count(u64::from(run.trials), "trial"), size(run.bytes)));
     if !ids.is_empty() {
-        output::data(&analysis::visible(&lines.collect::<String>()))?;
+        output::text(&lines.collect::<String>())?;
     }
     match freed.map(|freed| (freed.before_bytes, freed.after_bytes, freed.not_rewritten)) {
         None => {}

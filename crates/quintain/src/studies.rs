@@ -61,7 +61,7 @@ fn list(json: bool) -> Result<(), Problem> {
         let needs = if needs.is_empty() { "nothing else".to_owned() } else { needs };
         format!("{}\n  {}\n  time   {times}\n  needs  {needs}\n", study.name, study.question)
     });
-    output::data(&text.collect::<Vec<_>>().join("\n"))?;
+    output::text(&text.collect::<Vec<_>>().join("\n"))?;
     output::message("\nrun one with `quintain run NAME`; copy it here to change it with `quintain studies copy NAME`");
     Ok(())
 }

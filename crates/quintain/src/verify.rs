@@ -58,7 +58,7 @@ pub(crate) fn verify(args: VerifyArgs) -> Done {
     } else if all.len() > 1 {
         let count = |holds| all.iter().filter(|one| one.holds == holds).count();
         let [hold, failed, unchecked] = [Some(true), Some(false), None].map(count);
-        output::data(&format!("\n{} servers: {hold} hold, {failed} do not, {unchecked} not checked", all.len()))?;
+        output::text(&format!("\n{} servers: {hold} hold, {failed} do not, {unchecked} not checked", all.len()))?;
     }
     Ok(worst)
 }
@@ -79,7 +79,7 @@ fn one(
     exe: &Path,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Verification, Exit), Problem> {
-    let say = |text: &str| if args.json { Ok(()) } else { output::data(&analysis::visible(text)) };
+    let say = |text: &str| if args.json { Ok(()) } else { output::text(text) };
     let not_started = |server: &str, seed: u64, why: String| Verification {
         server: server.to_owned(),
         seed,
@@ -155,7 +155,7 @@ fn list(orders: &[&Order]) -> Done {
             rows.push(row);
         }
     }
-    output::data(&output::columns(&rows))?;
+    output::text(&output::columns(&rows))?;
     Ok(Exit::Fine)
 }
 

@@ -128,7 +128,7 @@ impl Strip {
 
 /// The first so many letters: a line that is broken by the terminal cannot be drawn again in its place.
 pub(crate) fn clipped(text: &str, columns: usize) -> String {
-    console::truncate_str(text, columns, "…").into_owned()
+    console::truncate_str(&analysis::visible(text), columns, "…").into_owned()
 }
 
 /// Which of `steps` a fraction is of.

@@ -45,7 +45,7 @@ fn show(args: &WorkloadShowArgs) -> Done {
     if args.json {
         output::json(&drawn)?;
     } else {
-        output::data(&report::workload::workload_terminal(&drawn))?;
+        output::text(&report::workload::workload_terminal(&drawn))?;
     }
     Ok(Exit::Fine)
 }

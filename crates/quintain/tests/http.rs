@@ -256,6 +256,7 @@ fn unix_sockets_and_ipv6() {
     assert_eq!(server.first(), "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let ran = load("http://localhost/", &["--unix-socket", "/no/such/socket"]).expect(3);
     assert!(ran.err.contains("/no/such/socket") && ran.err.contains("the path of its socket"), "{}", ran.err);
+    assert!(ran.err.contains("no such file") && !ran.err.contains("refused"), "{}", ran.err);
 
     match Scripted::on("[::1]:0", Does::Answer(OK)) {
         Ok(server) => {
@@ -369,6 +370,16 @@ fn what_was_measured_until_an_interruption_is_shown() {
     signal_process(child.id(), "INT");
     let ran = Ran::from(child.wait_with_output().unwrap()).expect(130);
     assert!(number(&ran.json()["requests"]) > 0.0 && ran.json()["stop_reason"] == "interrupted", "{}", ran.out);
+}
+
+#[test]
+fn load_that_fails_completely_starts_with_the_status() {
+    let server =
+        Scripted::on("127.0.0.1:0", Does::Answer(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")).unwrap();
+    let ran = load(&server.url("/"), &["-c", "1", "-d", "200ms"]).expect(3);
+    let first = ran.out.lines().next().unwrap_or_default();
+    assert!(first.starts_with("all ") && first.ends_with(" requests failed: status 401 (expected 2xx)"), "{}", ran.out);
+    assert!(ran.out.contains("--expect-status 401") && !ran.out.contains("p99"), "{}", ran.out);
 }
 
 #[test]

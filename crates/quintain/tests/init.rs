@@ -45,6 +45,36 @@ fn every_kind_is_tried_as_it_will_be_run() {
 }
 
 #[test]
+fn request_and_expected_status_are_those_of_load() {
+    let folder = Folder::new();
+    let request = ["-X", "PUT", "-H", "X-Token: a\"b", "--body", "ping", "--expect-body", "ping"];
+    let base = ["init", "--command", SERVER, "--path", "/echo"];
+    let written = folder.quintain(&[&base[..], &request].concat()).expect(0).out;
+    assert!(written.contains("PUT /echo answered with 200"), "{written}");
+    let plan = folder.quintain(&["check", "server", "--json"]).expect(0).json();
+    let http = &plan["points"][0]["load"]["http"];
+    assert_eq!(http["requests"][0]["method"], "PUT", "{http}");
+    assert!(http["requests"][0]["headers"].to_string().contains("X-Token"), "{http}");
+
+    let missing = ["init", "x.toml", "--command", SERVER, "--path", "/nothing"];
+    let failed = folder.quintain(&missing).expect(3).err;
+    assert!(failed.contains("status 404 (expected 2xx)") && failed.contains("GET /nothing"), "{failed}");
+    folder.quintain(&[&missing[..], &["--expect-status", "404"]].concat()).expect(0);
+}
+
+#[test]
+fn mistakes_in_the_request_are_told_before_the_server_starts() {
+    let folder = Folder::new();
+    let http = ["-X", "get it", "-H", "no colon", "-H", "A: 1", "-H", "a: 2", "--expect-status", "999"];
+    let told = folder.quintain(&[&["init", "--command", SERVER][..], &http].concat()).expect(2).err;
+    for words in ["`--method`", "`no colon`", "`a` is given twice", "`--expect-status`"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let told = folder.quintain(&["init", "--command", SERVER, "--protocol", "redis", "--body", "x", "--path", "/"]);
+    assert!(told.expect(2).err.contains("`--path`, `--body` do not apply to `--protocol redis`"));
+}
+
+#[test]
 fn what_cannot_be_is_told_all_at_once() {
     let folder = Folder::new();
     for flags in [

@@ -69,6 +69,7 @@ fn wrong_input_is_explained() {
         (&["load", "pingpong://127.0.0.1:1", "-d", "5"], 2, "unit"),
         (&["load", "pingpong://no.such.host.invalid:1"], 2, "cannot resolve"),
         (&["load", "pingpong://127.0.0.1:1"], 3, "connection refused"),
+        (&["load", "pingpong://127.0.0.1:1", "--cpus", "1000"], 4, "CPU 1000 does not exist or is not available"),
         (&["load", "pingpong://127.0.0.1:1", "--volley", "--rate", "5"], 2, "closed loop"),
         (&["run", "no-such-study"], 2, "unknown study `no-such-study`"),
         (&["run", "no/such.toml"], 2, "no study file"),

@@ -34,7 +34,7 @@ pub use history::{history_html, history_terminal};
 pub use json::json;
 pub use junit::{JunitError, junit};
 pub use load::{load_json, load_terminal};
-pub use paint::Style;
+pub use paint::{COLOUR_CODES, Style};
 pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
 pub use render::html::{HtmlError, PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};
 pub use side_by_side::side_by_side_terminal;

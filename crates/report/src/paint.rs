@@ -14,6 +14,9 @@ impl Style {
     pub const PLAIN: Style = Style { colour: false, width: 0 };
 }
 
+/// The codes of colours, behind their escape character: all that this crate writes.
+pub const COLOUR_CODES: [&str; 5] = ["[0m", "[1m", "[2m", "[31m", "[33m"];
+
 /// Colours, where they are wanted.
 pub(crate) struct Paint<'a>(pub(crate) &'a Style);
 

@@ -95,16 +95,15 @@ pub(crate) fn number(out: &mut String, value: f64) {
 
 /// Appends `text` as XML or HTML character data that is also safe inside a quoted attribute.
 pub(crate) fn escape(out: &mut String, text: &str) {
-    for c in text.chars() {
+    for c in analysis::visible(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
             // XML 1.0 has no way to say these; a stand-in keeps the file well formed and the oddity visible.
-            c if c.is_control() || c == '\u{FFFE}' || c == '\u{FFFF}' => out.push('\u{FFFD}'),
+            '\u{FFFE}' | '\u{FFFF}' => out.push('\u{FFFD}'),
             c => out.push(c),
         }
     }
@@ -212,6 +211,6 @@ mod tests {
             .attr("d", Path::default().to(0.0, 1.0).line(2.0, 3.0).across(4.0).down(5.0).shut().as_str())
             .empty();
         svg.close();
-        insta::assert_snapshot!(svg.finish(), @r#"<g class="a&quot;b&#39;&lt;&gt;&amp;"><text x="1.5">&lt;/text&gt;&lt;script&gt;&amp;��</text><path d="M0 1L2 3H4V5z"/></g>"#);
+        insta::assert_snapshot!(svg.finish(), @r#"<g class="a&quot;b&#39;&lt;&gt;&amp;"><text x="1.5">&lt;/text&gt;&lt;script&gt;&amp;\x00�</text><path d="M0 1L2 3H4V5z"/></g>"#);
     }
 }

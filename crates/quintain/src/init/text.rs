@@ -6,7 +6,7 @@ use study::spec::Protocol;
 use study::words;
 
 use super::Draft;
-use crate::cli::InitKind;
+use crate::cli::{HttpArgs, InitKind};
 
 /// A study of `draft`, run as `runnable`.
 pub(super) fn of(draft: &Draft, runnable: &str) -> String {
@@ -114,8 +114,7 @@ fn load(draft: &Draft) -> String {
     let mut out = format!("\n[load]\nprotocol = {}\n", text(draft.protocol.name()));
     match draft.protocol {
         Protocol::Http | Protocol::Https => {
-            out +=
-                &format!("path = {}\n# expect_body = \"ok\"   # any other body is then an error\n", text(&draft.path));
+            out += &format!("path = {}\n{}", text(&draft.path), request(&draft.request));
         }
         Protocol::Cache(_) | Protocol::Pingpong | Protocol::Journey => {}
     }
@@ -145,6 +144,23 @@ fn load(draft: &Draft) -> String {
         out += "\n# `quintain workload show --preset etc-2012` prints what it asks.\n[load.workload]\npreset = \"etc-2012\"\n";
     }
     out
+}
+
+/// Keys of the request and of a valid response.
+fn request(args: &HttpArgs) -> String {
+    let method = args.method.as_deref().or(args.body.as_ref().map(|_| "POST"));
+    let keys = [("method", method), ("body", args.body.as_deref()), ("expect_status", args.expect_status.as_deref())];
+    let keys = keys.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}\n", text(value?))));
+    // Checked before, so each has a colon.
+    let headers = args.headers.iter().filter_map(|header| header.split_once(':'));
+    let headers = headers.map(|(name, value)| format!("{} = {}", text(name.trim()), text(value.trim())));
+    let headers = headers.collect::<Vec<_>>().join(", ");
+    let headers = if headers.is_empty() { headers } else { format!("headers = {{ {headers} }}\n") };
+    let body = match &args.expect_body {
+        Some(body) => format!("expect_body = {}\n", text(body)),
+        None => "# expect_body = \"ok\"   # any other body is then an error\n".to_owned(),
+    };
+    keys.collect::<String>() + &headers + &body
 }
 
 fn rest(draft: &Draft) -> String {

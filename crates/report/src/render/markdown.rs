@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use analysis::visible;
+
 use crate::document::{Block, Cell, Document, Table};
 
 /// All of it, but for figures.
@@ -90,13 +92,13 @@ fn cell(cell: &Cell) -> String {
 
 /// Lines as they are, indented: whatever stands in them ends no fence.
 fn code(text: &str) -> String {
-    text.lines().map(|line| format!("    {}\n", line.trim_end())).collect()
+    visible(text).lines().map(|line| format!("    {}\n", line.trim_end())).collect()
 }
 
 /// Text that Markdown shows as it is, on one line.
 fn plain(text: &str) -> String {
     let mut out = String::new();
-    for c in text.chars() {
+    for c in visible(text).chars() {
         match c {
             '\n' | '\r' => out.push(' '),
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' => {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use analysis::visible;
+
 use crate::document::{Block, Document, Reach, Room, Section, Table};
 use crate::paint::{Paint, Style, columns, wrap};
 
@@ -64,9 +66,11 @@ fn section(out: &mut String, section: &Section, style: &Style) {
 
 fn table(table: &Table, style: &Style) -> String {
     let paint = Paint(style);
+    // As they will be shown, so that columns stay straight; a level of a factor may hold anything.
+    let text_of = |text: &str| visible(text).replace('\n', "\\n");
     let width_of = |at: usize| {
-        let cells = table.rows.iter().map(|row| columns(&row[at].text));
-        cells.chain([columns(&table.heads[at].text)]).max().unwrap_or(0)
+        let cells = table.rows.iter().map(|row| columns(&text_of(&row[at].text)));
+        cells.chain([columns(&text_of(&table.heads[at].text))]).max().unwrap_or(0)
     };
     let there = |at: &usize| table.heads[*at].room != Room::Long;
     let mut shown = (0..table.heads.len()).filter(there).map(|at| (at, width_of(at))).collect::<Vec<_>>();
@@ -89,10 +93,10 @@ fn table(table: &Table, style: &Style) -> String {
         }
         format!("{}\n", line.trim_end())
     };
-    let head = |at: usize| table.heads[at].text.clone();
+    let head = |at: usize| text_of(&table.heads[at].text);
     let mut out = line(&head, &|at| paint.bold(&head(at)));
     for (index, row) in table.rows.iter().enumerate() {
-        let cell = |at: usize| row[at].text.clone();
+        let cell = |at: usize| text_of(&row[at].text);
         out += &line(&cell, &cell);
         for (_, text) in table.below.iter().filter(|(at, _)| *at == index) {
             out += &wrap(&format!("    {text}\n"), style.width, 6);
