@@ -360,14 +360,14 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// Windows of equal rates behind a slow first one, and a last one that was cut short.
+    /// Windows of equal rates but for one, and a last one that was cut short.
     #[test]
     fn the_interval_of_the_rate_is_about_the_rate() {
         let mut record = example::volley().1.into_iter().find(|record| record.measurement().is_some()).unwrap();
         let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
         let window = |requests| Window { requests, errors: 0, latency: Histogram::default() };
         measurement.window_ns = 100_000_000;
-        measurement.windows = [vec![window(0)], vec![window(25); 38], vec![window(13)]].concat();
+        measurement.windows = [vec![window(25); 3], vec![window(0)], vec![window(25); 35], vec![window(13)]].concat();
         measurement.duration_ns = 3_950_000_000;
         measurement.requests = 38 * 25 + 13;
         let report = load(measurement, &[], "");
