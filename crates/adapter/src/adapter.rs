@@ -6,6 +6,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::dial::Dial;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http::Target;
 use crate::listen::{self, ListenerKind};
+use crate::memory::Budget;
 use crate::metrics::Metrics;
 use crate::pool::Pool;
 use crate::read::Services;
@@ -188,6 +190,8 @@ pub struct Running {
     thread: Option<JoinHandle<()>>,
     app: Arc<App>,
     ends: watch::Sender<bool>,
+    /// Open connections at the last [`Running::take_burst`].
+    connections: AtomicU64,
     /// Where it listens, by what for: `admin`, `proxy`, `consuming ENDPOINT`, `plain ENDPOINT`, `adapters ENDPOINT`.
     pub addresses: BTreeMap<String, SocketAddr>,
 }
@@ -238,6 +242,7 @@ fn start_with(
         watch: Watch::new(config, checked.services, store, reports, metrics),
         dial,
         limits: config.limits,
+        budget: Budget::new(config.limits.bodies_bytes),
         calls,
         pool: Pool::new(config.limits.idle, config.limits.head_bytes),
         drain,
@@ -258,7 +263,13 @@ fn start_with(
         runtime.block_on(lasting);
         runtime.shutdown_timeout(Duration::from_millis(100));
     });
-    Ok(Running { thread: Some(thread.map_err(system(no_threads))?), app, ends, addresses })
+    Ok(Running {
+        thread: Some(thread.map_err(system(no_threads))?),
+        app,
+        ends,
+        connections: AtomicU64::new(0),
+        addresses,
+    })
 }
 
 /// On one thread, tasks run in the order in which they were woken, so that messages which came together leave together: each peer is then
@@ -397,6 +408,16 @@ impl Running {
         Ok(checked.warnings)
     }
 
+    /// Whether much less memory is used than at some time since the last call: messages in flight or
+    /// connections have ended, and the allocator may have kept their memory.
+    pub fn take_burst(&self) -> bool {
+        const FEWER_BYTES: usize = 4 << 20;
+        const FEWER_CONNECTIONS: u64 = 32;
+        let connections = self.app.watch.metrics.connections_now.load(Ordering::Relaxed);
+        let before = self.connections.swap(connections, Ordering::Relaxed);
+        self.app.budget.take_fall() >= FEWER_BYTES || before.saturating_sub(connections) >= FEWER_CONNECTIONS
+    }
+
     /// Every service entry that it knows.
     pub fn entries(&self) -> Vec<contract::monitor::Shown> {
         let now_s = crate::clock::unix_s();
@@ -420,9 +441,11 @@ impl Running {
         // A task that panics is caught by the runtime; it is nothing that whoever ends the adapter could mend.
         let _ = thread.join();
         self.flush();
+        self.app.watch.with(|monitor| monitor.store().close());
         if let Some(calls) = &self.app.calls {
-            let (watch, stored) = (&self.app.watch, &self.app.watch.metrics.store_bytes);
-            calls.end(watch.calls(), watch.counts().entries, stored.load(std::sync::atomic::Ordering::Relaxed));
+            let (watch, metrics) = (&self.app.watch, &self.app.watch.metrics);
+            let [store, file] = [&metrics.store_bytes, &metrics.store_file_bytes].map(|it| it.load(Ordering::Relaxed));
+            calls.end(watch.calls(), watch.counts().entries, store, file);
         }
     }
 }

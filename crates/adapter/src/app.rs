@@ -12,6 +12,7 @@ use crate::config::Limits;
 use crate::dial::Dial;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
+use crate::memory::Budget;
 use crate::metrics::{Skip, count};
 use crate::pool::Pool;
 use crate::watch::Watch;
@@ -32,6 +33,7 @@ pub(crate) struct App {
     pub(crate) watch: Watch,
     pub(crate) dial: Dial,
     pub(crate) limits: Limits,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) calls: Option<Calls>,
     pub(crate) pool: Pool,
     /// Becomes true when the adapter is to end.

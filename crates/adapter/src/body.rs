@@ -2,15 +2,17 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::time::timeout_at;
 
+use crate::config::Limits;
+use crate::memory::{Budget, Share};
 use crate::metrics::Skip;
 
 /// A body to be sent on: what was read of it, and the rest as it comes.
@@ -21,7 +23,13 @@ pub(crate) struct Body {
     rest: Option<Incoming>,
     /// It came without a length, and so it goes on: otherwise one in chunks that is empty would become none at all.
     is_open: bool,
+    /// The memory of what was read.
+    share: Option<Arc<Share>>,
 }
+
+/// Longest frame that a read body is sent in. hyper copies a frame whole into its own buffer, whose
+/// memory the budget does not count.
+const FRAME_BYTES: usize = 64 << 10;
 
 impl Body {
     /// One that is there as a whole.
@@ -35,53 +43,104 @@ impl Body {
         Self { rest: Some(rest), ..Self::default() }
     }
 
-    /// Reads a body, but no more than so much of it, and for no longer than so long.
+    /// Reads a body within `limits.body` and `limits.request`, and within the budget.
     ///
     /// # Errors
     /// Its connection failed.
-    pub(crate) async fn read(mut from: Incoming, limit: usize, within: Duration) -> Result<Read, hyper::Error> {
-        if from.size_hint().lower() > limit as u64 {
+    pub(crate) async fn read(mut from: Incoming, limits: &Limits, budget: &Arc<Budget>) -> Result<Read, hyper::Error> {
+        let hint = from.size_hint();
+        if hint.lower() > limits.body_bytes as u64 {
             return Ok(Read::Part(Self::streaming(from), Skip::Size));
         }
-        let mut body = Self { is_open: from.size_hint().exact().is_none(), ..Self::default() };
-        let mut length = 0;
-        let until = tokio::time::Instant::now() + within;
+        let mut gathered = Gathered::new(hint.upper().map_or(usize::MAX, |bytes| bytes as usize), budget);
+        let (is_open, mut trailers) = (hint.exact().is_none(), None);
+        let until = tokio::time::Instant::now() + limits.request;
+        let part = |gathered: Gathered, more: Bytes, from: Incoming, skip: Skip| {
+            let (bytes, share) = gathered.end();
+            let read = [bytes, more].into_iter().filter(|bytes| !bytes.is_empty()).collect();
+            Ok(Read::Part(Self { read, rest: Some(from), is_open, share: Some(share), trailers: None }, skip))
+        };
         loop {
             let Ok(frame) = timeout_at(until, from.frame()).await else {
-                body.rest = Some(from);
-                return Ok(Read::Part(body, Skip::Slow));
+                return part(gathered, Bytes::new(), from, Skip::Slow);
             };
             let Some(frame) = frame else { break };
             match frame?.into_data() {
-                Ok(data) => {
-                    length += data.len();
-                    body.read.push_back(data);
+                Ok(data) if gathered.length() + data.len() > limits.body_bytes => {
+                    return part(gathered, data, from, Skip::Size);
                 }
-                Err(frame) => body.trailers = frame.into_trailers().ok(),
-            }
-            if length > limit {
-                body.rest = Some(from);
-                return Ok(Read::Part(body, Skip::Size));
+                Ok(data) => {
+                    if let Err(data) = gathered.add(data) {
+                        return part(gathered, data, from, Skip::Memory);
+                    }
+                }
+                Err(frame) => trailers = frame.into_trailers().ok(),
             }
         }
-        let whole = match body.read.len() {
-            0 => Bytes::new(),
-            1 => body.read[0].clone(),
-            _ => {
-                let mut whole = BytesMut::with_capacity(length);
-                body.read.iter().for_each(|part| whole.extend_from_slice(part));
-                whole.freeze()
-            }
-        };
-        Ok(Read::Whole(whole, body))
+        let (bytes, share) = gathered.end();
+        let read = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes.clone()]) };
+        let body = Self { read, trailers, rest: None, is_open, share: Some(share.clone()) };
+        Ok(Read::Whole(Whole { bytes, _share: Some(share) }, body))
     }
+}
+
+/// Frames of a body, the first one as it came, several in one buffer. A frame can be one byte, and
+/// kept as it came it would hold a buffer of the connection.
+struct Gathered {
+    first: Bytes,
+    all: Vec<u8>,
+    bytes_max: usize,
+    share: Share,
+}
+
+impl Gathered {
+    fn new(bytes_max: usize, budget: &Arc<Budget>) -> Self {
+        Self { first: Bytes::new(), all: Vec::new(), bytes_max, share: budget.share() }
+    }
+
+    fn length(&self) -> usize {
+        self.first.len() + self.all.len()
+    }
+
+    /// Adds a frame, or gives it back if the budget has no room.
+    fn add(&mut self, data: Bytes) -> Result<(), Bytes> {
+        let length = self.length() + data.len();
+        if length == data.len() {
+            if !self.share.resize(length) {
+                return Err(data);
+            }
+            self.first = data;
+            return Ok(());
+        }
+        if self.all.capacity() < length {
+            let capacity = (self.all.capacity() * 2).min(self.bytes_max).max(length);
+            if !self.share.resize(capacity) {
+                return Err(data);
+            }
+            self.all.reserve_exact(capacity - self.all.len());
+        }
+        self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        self.all.extend_from_slice(&data);
+        Ok(())
+    }
+
+    fn end(self) -> (Bytes, Arc<Share>) {
+        (if self.all.is_empty() { self.first } else { Bytes::from(self.all) }, Arc::new(self.share))
+    }
+}
+
+/// A body that was read to its end, with its share of the budget.
+#[derive(Debug, Default)]
+pub(crate) struct Whole {
+    pub(crate) bytes: Bytes,
+    _share: Option<Arc<Share>>,
 }
 
 /// What was read of a body.
 #[derive(Debug)]
 pub(crate) enum Read {
     /// All of it.
-    Whole(Bytes, Body),
+    Whole(Whole, Body),
     /// Not all of it, and why: the rest streams through.
     Part(Body, Skip),
 }
@@ -94,9 +153,14 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some(data) = self.read.pop_front() {
+        if let Some(mut data) = self.read.pop_front() {
+            if data.len() > FRAME_BYTES {
+                let rest = data.split_off(FRAME_BYTES);
+                self.read.push_front(rest);
+            }
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
+        self.share = None;
         match &mut self.rest {
             Some(rest) => Pin::new(rest).poll_frame(context),
             None => {

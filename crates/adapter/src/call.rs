@@ -303,6 +303,7 @@ impl<'a> InFlightCall<'a> {
             extra_bytes,
             entries: self.app.watch.counts().entries,
             store_bytes: metrics.store_bytes.load(std::sync::atomic::Ordering::Relaxed),
+            store_file_bytes: metrics.store_file_bytes.load(std::sync::atomic::Ordering::Relaxed),
             verdict: self.verdict,
         });
     }

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The first line of the file.
-pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict,at_ns,rss_bytes";
+pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict,at_ns,rss_bytes,store_file_bytes";
 
 /// Lines that may wait; with more waiting a call waits for the writer, as a line that is missing would be a wrong mean. The list of them has room
 /// for all from its beginning, so it must be short for an adapter to be small.
@@ -41,6 +41,7 @@ pub(crate) struct Line {
     /// Service entries that this adapter had made by then.
     pub(crate) entries: u64,
     pub(crate) store_bytes: u64,
+    pub(crate) store_file_bytes: u64,
     /// `checked`, or why it was not.
     pub(crate) verdict: &'static str,
 }
@@ -54,6 +55,7 @@ enum Said {
         calls: u64,
         entries: u64,
         store_bytes: u64,
+        store_file_bytes: u64,
     },
 }
 
@@ -84,8 +86,8 @@ impl Calls {
     }
 
     /// That there were `calls` calls and will be no more.
-    pub(crate) fn end(&self, calls: u64, entries: u64, store_bytes: u64) {
-        self.say(Said::End { calls, entries, store_bytes });
+    pub(crate) fn end(&self, calls: u64, entries: u64, store_bytes: u64, store_file_bytes: u64) {
+        self.say(Said::End { calls, entries, store_bytes, store_file_bytes });
     }
 
     fn say(&self, said: Said) {
@@ -142,20 +144,23 @@ fn write(mut file: BufWriter<File>, from: &Receiver<Said>) -> std::io::Result<()
         match from.recv_timeout(Duration::from_millis(200)) {
             Ok(Said::Call(line)) => {
                 let Line { call, side, operation, own_ns, waited_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
-                let Line { metadata_bytes, extra_bytes, entries, store_bytes, verdict, .. } = &line;
+                let Line { metadata_bytes, extra_bytes, entries, store_bytes, store_file_bytes, verdict, .. } = &line;
                 let (at_ns, rss_bytes) = memory.cells(false);
                 // A name of REST has no comma or quote in it: templates of paths are checked.
                 writeln!(
                     file,
-                    "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict},{},{}",
+                    "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict},{},{},{store_file_bytes}",
                     cell(at_ns),
                     cell(rss_bytes)
                 )?;
             }
-            Ok(Said::End { calls, entries, store_bytes }) => {
+            Ok(Said::End { calls, entries, store_bytes, store_file_bytes }) => {
                 let (at_ns, rss_bytes) = memory.cells(true);
                 let (at_ns, rss_bytes) = (cell(at_ns), cell(rss_bytes));
-                writeln!(file, "{calls},end,,0,0,0,0,0,0,{entries},{store_bytes},,{at_ns},{rss_bytes}")?;
+                writeln!(
+                    file,
+                    "{calls},end,,0,0,0,0,0,0,{entries},{store_bytes},,{at_ns},{rss_bytes},{store_file_bytes}"
+                )?;
             }
             Err(RecvTimeoutError::Timeout) => file.flush()?,
             Err(RecvTimeoutError::Disconnected) => return file.flush(),
@@ -180,6 +185,7 @@ mod tests {
             extra_bytes: 1,
             entries: 1,
             store_bytes: 1,
+            store_file_bytes: 1,
             verdict: "checked",
         }
     }
@@ -199,7 +205,7 @@ mod tests {
         let path = folder.path().join("calls.csv");
         let calls = Calls::start(&path).unwrap();
         (1..=50).for_each(|call| calls.write(line(call)));
-        calls.end(50, 7, 900);
+        calls.end(50, 7, 900, 4_096);
         drop(calls);
         let text = std::fs::read_to_string(&path).unwrap();
         let rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>()).collect::<Vec<_>>();

@@ -167,6 +167,8 @@ pub struct CheckSettings {
 pub struct Limits {
     /// Longest message that is looked at; a longer one streams through.
     pub body_bytes: usize,
+    /// Memory of all messages in flight, beyond 16 KiB of each.
+    pub bodies_bytes: usize,
     /// Longest head of an HTTP message.
     pub head_bytes: usize,
     /// Connections at once, of all listeners.
@@ -462,6 +464,7 @@ fn limits(section: &Section<'_>) -> Limits {
     section.check_keys();
     Limits {
         body_bytes: bytes(section, "body"),
+        bodies_bytes: bytes(section, "bodies"),
         head_bytes: bytes(section, "head"),
         connections: count(section, "connections"),
         listeners: count(section, "listeners"),

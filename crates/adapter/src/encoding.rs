@@ -20,6 +20,13 @@ pub(crate) enum Content<'b> {
     Over,
 }
 
+impl Content<'_> {
+    /// Memory that decoding took, bytes.
+    pub(crate) fn decoded_bytes(&self) -> usize {
+        if let Self::Plain(Cow::Owned(bytes)) = self { bytes.capacity() } else { 0 }
+    }
+}
+
 /// Decodes a body: `gzip`, and `deflate` with the frame of zlib or, as some have it, without one. Of what is in it no more is made than `limit` bytes.
 /// Source: RFC 9110, section 8.4.1.
 pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], limit: usize) -> Content<'b> {

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::app::App;
-use crate::body::{Body, Read};
+use crate::body::{Body, Read, Whole};
 use crate::call::{Caller, Decision, Hop, InFlightCall, Side};
 use crate::config::ProtocolKind;
 use crate::dial::Whom;
@@ -282,18 +282,17 @@ async fn pass(
     if let (None, Some(service)) = (skip, &service) {
         let reads_body = by_head.flatten().flatten().is_none_or(|op: Arc<Op>| service.reads_body(&op));
         if !reads_body {
-            let whole = bytes::Bytes::new();
+            let whole = Whole::default();
             let body = Body::streaming(incoming);
             return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
         }
-        match Body::read(incoming, app.limits.body_bytes, app.limits.request).await.map_err(Failed::Body)? {
+        match Body::read(incoming, &app.limits, &app.budget).await.map_err(Failed::Body)? {
             Read::Whole(whole, body) => {
                 let since = crate::clock::now();
                 return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
             }
             Read::Part(body, skip) => {
-                let why = if skip == Skip::Slow { Unchecked::Slow } else { Unchecked::Size };
-                if let Some(refusal) = app.watch.refuse_unchecked(why) {
+                if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::unread(skip)) {
                     return Err(Failed::request_refused(refusal, service));
                 }
                 app.watch.metrics.skip(skip);
@@ -482,7 +481,7 @@ async fn checked(
     kept: &Keeping,
     service: &Arc<Service>,
     mut parts: Parts,
-    whole: bytes::Bytes,
+    whole: Whole,
     body: Body,
     upgrade: Option<OnUpgrade>,
     block: Option<Block>,
@@ -493,7 +492,7 @@ async fn checked(
     // What the clauses read is a copy of the head: the head itself travels on.
     let (method, query, headers) =
         (parts.method.clone(), parts.uri.query().unwrap_or_default().to_owned(), parts.headers.clone());
-    let content = app.decoded(&headers, &whole);
+    let content = app.decoded(&headers, &whole.bytes);
     let refuse = |why| match app.watch.refuse_unchecked(why) {
         Some(refusal) => Err(Failed::request_refused(refusal, service)),
         None => Ok(()),
@@ -527,6 +526,14 @@ async fn checked(
             return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
         }
     };
+    let mut share = app.budget.share();
+    if !share.resize(content.decoded_bytes() + request.tape.memory_bytes()) {
+        drop(request);
+        drop(content);
+        refuse(Unchecked::Memory)?;
+        app.watch.metrics.skip(Skip::Memory);
+        return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
+    }
     let mut passing = InFlightCall::new(app, hop, service, op.clone(), number, since);
     passing.pause();
     let held = connection(app, going, kept, false).await.map_err(Failed::Upstream)?;
@@ -605,12 +612,12 @@ async fn checked(
         passing.pause();
         let read = match is_endless(&parts.headers) {
             true => Ok(Read::Part(Body::streaming(incoming), Skip::Slow)),
-            false => Body::read(incoming, app.limits.body_bytes, app.limits.request).await,
+            false => Body::read(incoming, &app.limits, &app.budget).await,
         };
         passing.resume();
         match read.map_err(Failed::Reply)? {
             Read::Whole(whole, body) => {
-                let content = app.decoded(&parts.headers, &whole);
+                let content = app.decoded(&parts.headers, &whole.bytes);
                 match &content {
                     Content::Over if !is_strict => passing.skipped(Skip::Size),
                     Content::Unread(_) if !is_strict => passing.skipped(Skip::Unreadable),

@@ -19,6 +19,7 @@ mod encoding;
 mod endpoint;
 mod http;
 mod listen;
+mod memory;
 mod messages;
 mod metrics;
 mod pool;

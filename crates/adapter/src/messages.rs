@@ -7,13 +7,19 @@
 //! ```
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use contract::metadata::BLOCK_MAX_BYTES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wire::thrift::{Detected, Framing, Limits, MessageReader, Progress, Protocol, detect};
 
+use crate::memory::{Budget, FREE_BYTES, Share};
+use crate::metrics::Skip;
 use crate::stream::Stream;
+
+/// Bytes to read at once.
+const READ_BYTES: usize = 8 << 10;
 
 /// What came.
 #[derive(Debug)]
@@ -29,8 +35,8 @@ pub(crate) enum Received {
         protocol: Protocol,
         framing: Framing,
     },
-    /// A frame that is too long to be looked at: so many bytes from here on.
-    Large { length: usize },
+    /// A frame that is too long to be looked at, or has no room in memory: so many bytes from here on.
+    Large { length: usize, skip: Skip },
     /// What comes from now on cannot be cut into messages.
     Opaque {
         /// What it is, where that is no message for sure.
@@ -51,18 +57,52 @@ pub(crate) struct Messages {
     /// Whether it has said that its bytes pass as they are from now on.
     pub(crate) is_opaque: bool,
     limits: Limits,
+    /// The memory of the buffer, and of a message that was taken from it until more is read.
+    share: Share,
+    /// The budget has no room for the rest of the message that is being read.
+    is_over: bool,
 }
 
 impl Messages {
-    pub(crate) fn new(stream: Stream, is_adapter: bool, message_bytes: usize) -> Self {
-        let limits = Limits { message_bytes, ..Limits::DEFAULT };
-        Self { stream, buffer: BytesMut::new(), how: None, reader: None, is_adapter, is_opaque: false, limits }
+    pub(crate) fn new(stream: Stream, is_adapter: bool, message_bytes: usize, budget: &Arc<Budget>) -> Self {
+        Self {
+            stream,
+            buffer: BytesMut::new(),
+            how: None,
+            reader: None,
+            is_adapter,
+            is_opaque: false,
+            limits: Limits { message_bytes, ..Limits::DEFAULT },
+            share: budget.share(),
+            is_over: false,
+        }
     }
 
     /// Reads on; 0 at the end. May be given up and asked again.
     pub(crate) async fn fill(&mut self) -> io::Result<usize> {
-        self.buffer.reserve(8 << 10);
+        if self.buffer.is_empty() {
+            // A long message is not to hold its memory until the connection ends.
+            if self.buffer.capacity() > FREE_BYTES {
+                self.buffer = BytesMut::new();
+            }
+            let _ = self.share.resize(READ_BYTES);
+        }
+        self.buffer.reserve(READ_BYTES);
         self.stream.read_buf(&mut self.buffer).await
+    }
+
+    /// Whether there is room to read on.
+    fn grow(&mut self) -> bool {
+        let (length, capacity) = (self.buffer.len(), self.buffer.capacity());
+        if capacity - length >= READ_BYTES {
+            return true;
+        }
+        let capacity = (length + READ_BYTES).max(length * 2);
+        let fits = self.share.resize(capacity);
+        if fits {
+            self.buffer.reserve(capacity - length);
+        }
+        fits
     }
 
     pub(crate) fn has_bytes(&self) -> bool {
@@ -74,6 +114,12 @@ impl Messages {
         loop {
             if let Some(got) = self.take()? {
                 return Ok(got);
+            }
+            if !self.grow() {
+                self.is_over = true;
+                let taken = self.take();
+                self.is_over = false;
+                return taken?.ok_or_else(|| io::Error::other("metadata without room in `limits.bodies`"));
             }
             if self.fill().await? == 0 {
                 // Half a message is passed on as it is, and then the end.
@@ -116,7 +162,15 @@ impl Messages {
         };
         let reader = self.reader.get_or_insert_with(|| MessageReader::new(protocol, framing, self.limits));
         match reader.read(message) {
-            Ok(Progress::Need { .. }) => Ok(None),
+            Ok(Progress::Need { .. }) if !self.is_over => Ok(None),
+            Ok(Progress::Need { .. }) => match message.first_chunk::<4>() {
+                Some(length) if framing == Framing::Framed => {
+                    let length = u32::from_be_bytes(*length) as usize + 4;
+                    self.block(head, block);
+                    Ok(Some(Received::Large { length, skip: Skip::Memory }))
+                }
+                _ => Ok(Some(Received::Opaque { what: None })),
+            },
             Ok(Progress::Message { used, begin }) => {
                 let block = self.block(head, block);
                 let bytes = self.buffer.split_to(used).freeze();
@@ -125,7 +179,7 @@ impl Messages {
             Err(error) => match message.first_chunk::<4>().map(|length| u32::from_be_bytes(*length)) {
                 Some(length) if framing == Framing::Framed && length <= i32::MAX as u32 => {
                     self.block(head, block);
-                    Ok(Some(Received::Large { length: length as usize + 4 }))
+                    Ok(Some(Received::Large { length: length as usize + 4, skip: Skip::Size }))
                 }
                 _ => {
                     let what = (!error.fault.is_limit()).then(|| format!("not a Thrift message: {error}"));

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use config::printable;
 use contract::monitor::{Counts, Tallies};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
@@ -18,6 +19,8 @@ pub(crate) enum Skip {
     Unlisted,
     /// It was too long to be looked at.
     Size,
+    /// The memory for messages in flight was used up.
+    Memory,
     /// It did not come as a whole in time, or is one that never does.
     Slow,
     /// It could not be read.
@@ -38,6 +41,7 @@ impl Skip {
         [
             "skipped:unlisted",
             "skipped:size",
+            "skipped:memory",
             "skipped:slow",
             "skipped:unreadable",
             "skipped:sample",
@@ -48,8 +52,17 @@ impl Skip {
     }
 }
 
-const SKIPS: [Skip; 8] =
-    [Skip::Unlisted, Skip::Size, Skip::Slow, Skip::Unreadable, Skip::Sample, Skip::Encrypted, Skip::Failed, Skip::Peer];
+const SKIPS: [Skip; 9] = [
+    Skip::Unlisted,
+    Skip::Size,
+    Skip::Memory,
+    Skip::Slow,
+    Skip::Unreadable,
+    Skip::Sample,
+    Skip::Encrypted,
+    Skip::Failed,
+    Skip::Peer,
+];
 
 /// Upper bounds of the histogram of own time, microseconds.
 const BOUNDS_US: [u64; 16] = [2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 250, 500, 1_000, 10_000, 100_000];
@@ -130,7 +143,7 @@ impl Metrics {
         let verdicts = |holds, fails, unknown, errors| {
             [("holds", holds), ("fails", fails), ("unknown", unknown), ("error", errors)]
         };
-        let label = |name: &'static str, value: &str| (name, value.to_owned());
+        let label = |name: &'static str, value: &str| (name, printable::line(value).into_owned());
         let all = verdicts(counts.holds, counts.fails, counts.unknown, counts.errors);
         let by_clause = tallies.clauses.iter().flat_map(|((operation, clause), tally)| {
             verdicts(tally.holds, tally.fails, tally.unknown, tally.errors).map(|(verdict, count)| {
@@ -323,14 +336,14 @@ mod tests {
     #[test]
     fn a_scraper_of_open_metrics_can_read_it() {
         let mut tallies = Tallies::default();
-        let odd = "a\\b\"c\nd".to_owned();
+        let odd = "a\\b\"c\nd\r\u{1b}".to_owned();
         let tally = contract::monitor::Tally { holds: 5, fails: 2, unknown: 1, errors: 0 };
         tallies.clauses.insert(("Any.GET /".to_owned(), "Any.GET /.fine".to_owned()), tally);
         tallies.blamed.insert(("Any.GET /".to_owned(), "Any.GET /.fine".to_owned(), odd), 2);
         let text = Metrics::default().text(Counts::default(), &tallies);
         for line in [
             "quintain_adapter_clause_verdicts_total{operation=\"Any.GET /\",clause=\"Any.GET /.fine\",verdict=\"fails\"} 2",
-            r#"quintain_adapter_blamed_total{operation="Any.GET /",clause="Any.GET /.fine",blamed="a\\b\"c\nd"} 2"#,
+            r#"quintain_adapter_blamed_total{operation="Any.GET /",clause="Any.GET /.fine",blamed="a\\b\"c\\nd\\r\\u{1b}"} 2"#,
             "# TYPE quintain_adapter_calls counter",
             "# TYPE quintain_adapter_connections_open gauge",
             "# UNIT quintain_adapter_own_seconds seconds",

@@ -2,11 +2,15 @@
 
 use hyper::StatusCode;
 
+use crate::metrics::Skip;
+
 /// Why a message cannot be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unchecked {
     /// A body over `limits.body`, decoded or not.
     Size,
+    /// A body without room in `limits.bodies`.
+    Memory,
     /// A body that did not arrive within `limits.request`.
     Slow,
     /// A `Content-Encoding` that the adapter does not decode.
@@ -23,8 +27,9 @@ pub(crate) enum Unchecked {
     Conflict,
 }
 
-pub(crate) const UNCHECKED: [Unchecked; 8] = [
+pub(crate) const UNCHECKED: [Unchecked; 9] = [
     Unchecked::Size,
+    Unchecked::Memory,
     Unchecked::Slow,
     Unchecked::Encoding,
     Unchecked::Unreadable,
@@ -39,6 +44,7 @@ impl Unchecked {
     fn row(self) -> (&'static str, &'static str, StatusCode) {
         match self {
             Self::Size => ("size", "the body exceeds `limits.body`", StatusCode::PAYLOAD_TOO_LARGE),
+            Self::Memory => ("memory", "`limits.bodies` is used up", StatusCode::SERVICE_UNAVAILABLE),
             Self::Slow => ("slow", "the body did not arrive within `limits.request`", StatusCode::REQUEST_TIMEOUT),
             Self::Encoding => ("encoding", "the content encoding is not supported", StatusCode::UNSUPPORTED_MEDIA_TYPE),
             Self::Unreadable => {
@@ -48,6 +54,15 @@ impl Unchecked {
             Self::Protocol => ("protocol", "only HTTP/1.1 is supported", StatusCode::FORBIDDEN),
             Self::Encrypted => ("encrypted", "the tunnel is encrypted", StatusCode::FORBIDDEN),
             Self::Conflict => ("conflict", "the endpoint was introduced as two services", StatusCode::FORBIDDEN),
+        }
+    }
+
+    /// The reason to refuse a message that could not be read whole.
+    pub(crate) fn unread(skip: Skip) -> Self {
+        match skip {
+            Skip::Slow => Self::Slow,
+            Skip::Memory => Self::Memory,
+            _ => Self::Size,
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use config::printable;
 use contract::monitor::report::{Found, Kind, Report};
 
 use crate::config::{Format, ReportSettings};
@@ -179,9 +180,10 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + S
             },
             Message::Note(text) => {
                 let line = match format {
-                    Format::Text => format!("[Whip] {text}\n\n"),
+                    Format::Text => format!("[Whip] {}\n\n", printable::line(&text)),
                     Format::Json => {
-                        format!("{}\n", serde_json::json!({ "time_ms": crate::clock::unix_ms(), "note": text }))
+                        let line = serde_json::json!({ "time_ms": crate::clock::unix_ms(), "note": text });
+                        printable::json(&line.to_string()).into_owned() + "\n"
                     }
                 };
                 let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
@@ -229,7 +231,8 @@ fn render(format: Format, report: &Report, call: u64, repeated: u64, left_out: u
                 (Found::Error, _) => "error",
             };
             let line = Line { time_ms: crate::clock::unix_ms(), call, repeated, left_out, verdict, report };
-            serde_json::to_string(&line).map_or_else(|_| String::new(), |line| line + "\n")
+            serde_json::to_string(&line)
+                .map_or_else(|_| String::new(), |line| printable::json(&line).into_owned() + "\n")
         }
     }
 }
@@ -284,6 +287,39 @@ mod tests {
             gate.pass(&report(&number.to_string()), at(100 + number));
         }
         assert!(gate.known.len() <= KNOWN_MAX);
+    }
+
+    #[test]
+    fn reports_and_notes_stay_on_their_lines() {
+        let forged = "x\n{\"note\": \"forged\"}\u{9b}2J\u{202e}";
+        let report = Report { endpoint: forged.to_owned(), blamed: vec![forged.to_owned()], ..report("a") };
+        for (format, lines) in [(Format::Json, 1), (Format::Text, 4)] {
+            let text = render(format, &report, 7, 0, 0);
+            assert_eq!(text.lines().count(), lines, "{text}");
+            assert!(text.chars().all(|c| !c.is_control() || "\n\t".contains(c)), "{text:?}");
+        }
+        let line = serde_json::from_str::<serde_json::Value>(&render(Format::Json, &report, 7, 0, 0)).unwrap();
+        assert_eq!(line["endpoint"], forged);
+        let out = Arc::new(std::sync::Mutex::new(Vec::new()));
+        #[derive(Debug)]
+        struct Out(Arc<std::sync::Mutex<Vec<u8>>>);
+        impl Write for Out {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.lock().unwrap().write(bytes)
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        for format in [Format::Text, Format::Json] {
+            let settings =
+                ReportSettings { format, file: None, repeat_after: Duration::ZERO, per_s: 1, show_secrets: false };
+            let reports = Reports::start(settings, Arc::default(), Box::new(Out(out.clone()))).unwrap();
+            reports.note(format!("Cannot reach the adapter at {forged}"));
+            drop(reports);
+            let text = String::from_utf8(std::mem::take(&mut *out.lock().unwrap())).unwrap();
+            assert!(text.trim_end().lines().count() == 1 && !text.contains('\u{9b}'), "{text:?}");
+        }
     }
 
     #[test]

@@ -181,6 +181,13 @@ impl AnyStore {
         }
     }
 
+    /// Writes all entries, makes the file small and closes it.
+    pub(crate) fn close(&mut self) {
+        if let Self::File(store) = self {
+            store.writer.close();
+        }
+    }
+
     /// From now on the entries are those of another contract.
     pub(crate) fn renew(&mut self, contract_hash: u64) {
         if let Self::File(store) = self {

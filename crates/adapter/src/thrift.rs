@@ -27,7 +27,7 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapte
     }
     let service = service_of(app, hop);
     let upstream = upstream(app, hop, service.is_some()).await?;
-    let mut down = Messages::new(client, from_adapter, app.limits.body_bytes);
+    let mut down = Messages::new(client, from_adapter, app.limits.body_bytes, &app.budget);
     let mut up = upstream;
     match service {
         Some(service) => calls(app, hop, &service, &mut down, &mut up).await,
@@ -53,12 +53,12 @@ async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages>
     let limit = app.limits.body_bytes;
     if let Some(peer) = app.peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
         match app.dial.greet(&peer).await {
-            Ok(stream) => return Ok(Messages::new(stream, true, limit)),
+            Ok(stream) => return Ok(Messages::new(stream, true, limit, &app.budget)),
             Err(error) => app.peer_failed(&peer, &error),
         }
     }
     let stream = app.dial.connect(&hop.forward, hop.whom()).await?;
-    Ok(Messages::new(stream, false, limit))
+    Ok(Messages::new(stream, false, limit, &app.budget))
 }
 
 async fn calls(
@@ -110,11 +110,11 @@ async fn calls(
                 app.watch.metrics.skip(Skip::Unreadable);
                 return tunnel(app, down, up).await;
             }
-            Received::Large { length } => {
-                if app.watch.refuse_unchecked(Unchecked::Size).is_some() {
+            Received::Large { length, skip } => {
+                if app.watch.refuse_unchecked(Unchecked::unread(skip)).is_some() {
                     return Ok(());
                 }
-                app.watch.metrics.skip(Skip::Size);
+                app.watch.metrics.skip(skip);
                 down.pass(up, length).await?;
                 unchecked_reply(app, hop, down, up).await?;
             }
@@ -174,6 +174,20 @@ async fn calls(
                     }
                     continue;
                 };
+                let mut share = app.budget.share();
+                if !share.resize(request.tape.memory_bytes()) {
+                    drop(request);
+                    if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Memory) {
+                        down.send(None, &refuse(&refusal)).await?;
+                        continue;
+                    }
+                    app.watch.metrics.skip(Skip::Memory);
+                    up.send(None, &bytes).await?;
+                    if !is_oneway {
+                        unchecked_reply(app, hop, down, up).await?;
+                    }
+                    continue;
+                }
                 let mut passing = InFlightCall::new(app, hop, &service, op, number, since);
                 match passing.request(&request, block.as_deref(), up.is_adapter) {
                     Decision::Pass(block) => {
@@ -216,13 +230,13 @@ async fn calls(
                             Decision::Broken => return Err(io::Error::other("the adapter failed")),
                         }
                     }
-                    Received::Large { length } => {
-                        if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Size) {
+                    Received::Large { length, skip } => {
+                        if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::unread(skip)) {
                             down.send(None, &refuse(&refusal)).await?;
                             passing.end(0);
                             return Ok(());
                         }
-                        passing.skipped(Skip::Size);
+                        passing.skipped(skip);
                         messages += length;
                         up.pass(down, length).await?;
                     }
@@ -283,7 +297,7 @@ fn late(app: &App, hop: &Hop, up: &Messages) {
 async fn unchecked_reply(app: &App, hop: &Hop, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
     match timeout(app.limits.answer(up.is_adapter), up.next()).await {
         Ok(Ok(Received::Message { bytes, .. })) => down.send(None, &bytes).await.map(drop),
-        Ok(Ok(Received::Large { length })) => up.pass(down, length).await,
+        Ok(Ok(Received::Large { length, .. })) => up.pass(down, length).await,
         Ok(Ok(Received::End)) => Err(io::ErrorKind::UnexpectedEof.into()),
         Ok(Ok(Received::Opaque { .. })) => tunnel(app, down, up).await.and(Err(io::ErrorKind::UnexpectedEof.into())),
         Ok(Err(error)) => Err(error),

@@ -55,8 +55,10 @@ pub fn added(findings: &Findings) -> Vec<Added> {
             metric.shown = p <= 1.0 - findings.level && metric.blocks >= BLOCKS_MIN as u64;
         }
     }
+    let named = all.iter().flat_map(|found| &found.metrics).filter(|metric| told.contains(&metric.metric.as_str()));
+    let tests = named.filter(|metric| metric.p_adjusted.is_some()).count();
     for found in &mut all {
-        found.sentence = sentence(findings, found);
+        found.sentence = sentence(findings, found, tests);
     }
     all
 }
@@ -120,7 +122,8 @@ pub(crate) fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool
 }
 
 /// `clients 1: haproxy adds 18.2 µs [17.1, 19.3] at p50 and ... (12 blocks); it costs 24 µs of CPU time a request.`
-fn sentence(findings: &Findings, found: &Added) -> String {
+/// `tests`: how many differences all sentences name.
+fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
     let place = if found.place.is_empty() { String::new() } else { format!("{}: ", found.place) };
     let blocks = NAMED.iter().filter_map(|(name, _)| found.metric(name)).map(|metric| metric.blocks).min().unwrap_or(0);
     let is_claimed = !findings.quick && blocks >= BLOCKS_MIN as u64;
@@ -133,7 +136,12 @@ fn sentence(findings: &Findings, found: &Added) -> String {
                 adds.push(format!("{} at {word}", change(difference, &unit, !is_claimed).trim_start_matches('+')));
             }
             Some(difference) if metric.shown => takes.push(format!("{} at {word}", change(difference, &unit, false))),
-            Some(difference) if is_claimed => open.push(format!("at {word} ({})", change(difference, &unit, false))),
+            // An interval of one metric that excludes zero is no difference yet where many are tested.
+            Some(difference) if is_claimed => {
+                let alone = difference.low > 0.0 || difference.high < 0.0;
+                let among = if alone { format!(", not significant among {tests} tests") } else { String::new() };
+                open.push(format!("at {word} ({}{among})", change(difference, &unit, false)));
+            }
             _ => adds.push(format!("{} at {word}", quantity(metric.through - metric.direct, &unit))),
         }
     }

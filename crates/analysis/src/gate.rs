@@ -400,7 +400,8 @@ impl Tester<'_> {
         // A limit in absolute terms that is broken beside other work is not broken by the server alone.
         let is_broken = matches!(asked.bound, Some(Bound::Absolute(_)))
             && found.is_some_and(|found| found.verdict == Verdict::Worse);
-        let forbidding = |(row, name): &(&Row, &Level)| Some((veto::forbidding(row, asked.metric, is_broken)?, name.to_string()));
+        let forbidding =
+            |(row, name): &(&Row, &Level)| Some((veto::forbidding(row, asked.metric, is_broken)?, name.to_string()));
         if let Some((marks, name)) = rows.iter().find_map(forbidding) {
             return Some(format!("{name} is {marks}"));
         }

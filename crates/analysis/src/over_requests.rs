@@ -63,11 +63,16 @@ pub(crate) struct Trials {
     changes: Series,
     /// The slopes of both halves of each.
     halves: Vec<(f64, f64)>,
+    /// Requests of the shortest one.
+    requests: f64,
+    /// Trials of the row, those without a series included.
+    of: usize,
 }
 
 fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverRequests, Trials)> {
-    let trials =
-        records.iter().filter_map(|record| series(record, what)).filter(|series| series.len() > 1).collect::<Vec<_>>();
+    let measured = records.iter().filter(|record| record.measurement().is_some()).collect::<Vec<_>>();
+    let trials = measured.iter().filter_map(|record| series(record, what)).filter(|series| series.len() > 1);
+    let trials = trials.collect::<Vec<_>>();
     let per_1000 = |series: &[(f64, f64)]| stats::slope::least_squares(series).map(|slope| slope * 1000.0);
     let slopes = trials.iter().filter_map(|series| per_1000(series)).collect::<Vec<_>>();
     let slope_per_1000_mean = stats::interval::average(&slopes)?;
@@ -81,6 +86,8 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
             }
             calls as f64
         }
+        // A bin without a value in one of the trials is no point, so bins are as wide as its largest gap.
+        "latency" => (shortest / POINTS as f64).max(largest_gap(&trials)),
         _ => shortest / POINTS as f64,
     };
     let halves = trials.iter().filter_map(|series| {
@@ -88,7 +95,12 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
         Some((per_1000(first)?, per_1000(second)?))
     });
     let is_state = matches!(what, "proxy_rss" | "subject_rss" | "proxy_store");
-    let of_trials = Trials { changes: Series::of_lines(&trials, growth::FLAT_SHARE)?, halves: halves.collect() };
+    let of_trials = Trials {
+        changes: Series::of_lines(&trials, growth::FLAT_SHARE)?,
+        halves: halves.collect(),
+        requests: shortest,
+        of: measured.len(),
+    };
     let found = OverRequests {
         row: 0,
         what: what.to_owned(),
@@ -105,6 +117,12 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
         sentence: String::new(),
     };
     Some((found, of_trials))
+}
+
+/// Most requests from one value of a series to the next.
+fn largest_gap(trials: &[Vec<(f64, f64)>]) -> f64 {
+    let gaps = trials.iter().flat_map(|series| series.windows(2).map(|pair| pair[1].0 - pair[0].0));
+    gaps.fold(0.0, f64::max)
 }
 
 /// Says of all series together which ones grow, which ones are flat, and which of those that grow do not so in a line.
@@ -137,7 +155,7 @@ fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
         let half =
             |of: fn(&(f64, f64)) -> f64| stats::interval::average(&trials.halves.iter().map(of).collect::<Vec<_>>());
         found.halves_per_1000 = half(|halves| halves.0).zip(half(|halves| halves.1)).filter(|_| is_bent);
-        found.sentence = sentence(findings, found, series);
+        found.sentence = sentence(findings, found, trials, series);
     }
 }
 
@@ -265,17 +283,24 @@ pub fn answered(measurement: &Measurement, at_ns: u64) -> f64 {
 }
 
 /// `series`: how many the report tests.
-fn sentence(findings: &Findings, found: &OverRequests, series: usize) -> String {
+fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: usize) -> String {
     const PER: &str = " per 1,000 requests";
     let label = &findings.rows[found.row].label;
     let what = match found.what.as_str() {
         "latency" => "latency",
         "proxy_time" => "the proxy's self time",
         "proxy_rss" => "the proxy's resident set",
-        "proxy_store" => "the proxy's store",
+        "proxy_store" => "the content of the proxy's store",
         _ => "the server's resident set",
     };
     let Some(slope) = &found.slope_per_1000 else {
+        if trials.of > 1 {
+            return format!(
+                "{label}: cannot tell whether {what} grows: only 1 of {} trials is long enough; use more requests per \
+                 trial",
+                trials.of
+            );
+        }
         let slope = Estimate { point: found.slope_per_1000_mean, low: 0.0, high: 0.0, level: findings.level, n: 1 };
         return format!("{label}: {what} {}, from one trial", added::change_per(&slope, &found.unit, PER, true));
     };
@@ -285,7 +310,7 @@ fn sentence(findings: &Findings, found: &OverRequests, series: usize) -> String 
     }
     let margin = growth::FLAT_SHARE * 100.0;
     let word = if slope.point > 0.0 { "grows" } else { "shrinks" };
-    let requests = found.points.last().map_or(0.0, |point| point.requests + found.requests_a_point / 2.0);
+    let requests = trials.requests;
     match (found.trend, found.halves_per_1000) {
         (Trend::Flat, _) => format!(
             "{label}: {what} is flat, within ±{margin:.0} % over {requests:.0} requests: {}",

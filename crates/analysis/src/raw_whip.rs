@@ -5,27 +5,32 @@ use study::record::{ProxyUse, Record, Run};
 
 use crate::label::label;
 
-/// The files of every trial whose proxy told its calls: path, with a folder for each design point and block, and content.
+/// The files of every trial without a proxy, or with one that reports its calls: path, with a folder for each design
+/// point and block, and content.
 ///
 /// - `bytes`: metadata of each call by the formula of the original, without the peer's address (M1a), bytes.
 /// - `clientcalls`: milliseconds of each call as the proxy next to the generator saw it, its own time and its wait.
+///   Without a proxy, as the generator saw them: by window, and in ascending order within one, since it keeps histograms.
 /// - `times`: milliseconds that it waited for what stands behind it.
 /// - `memory`: `seconds,rss_kB,store_kB,requests` at each look, since the first one: at every so many calls, and when the last has been written to the
 ///   store. Where the proxy did not look at itself, at each sample of the lab, since measuring began.
 ///
-/// What the proxy did not tell has no file.
+/// There is no file for what the proxy does not report.
 pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for record in records {
-        let Some((proxy, calls)) = record.proxies.iter().find_map(|proxy| Some((proxy, proxy.calls.as_deref()?)))
-        else {
-            continue;
-        };
         let folder = format!("{}/block-{}", slug(&label(&run.plan.factors, &record.factors)), record.block);
         let mut put = |name: &str, text: String| {
             if !text.is_empty() {
                 files.push((format!("{folder}/{name}"), text));
             }
+        };
+        if record.proxies.is_empty() {
+            put("clientcalls", lines(direct_ns(record).map(ms)));
+        }
+        let Some((proxy, calls)) = record.proxies.iter().find_map(|proxy| Some((proxy, proxy.calls.as_deref()?)))
+        else {
+            continue;
         };
         put("bytes", lines(calls.m1a_bytes.iter().map(u64::to_string)));
         let waited = || calls.waited_ns.iter();
@@ -37,6 +42,18 @@ pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
         put("memory", memory(record, proxy, calls));
     }
     files
+}
+
+/// Latencies that the generator recorded, window by window.
+fn direct_ns(record: &Record) -> impl Iterator<Item = u64> {
+    let windows = record.measurement().into_iter().flat_map(|measurement| &measurement.windows);
+    let histograms = windows.filter_map(|window| crate::histogram::read(&window.latency));
+    histograms.flat_map(|histogram| {
+        let buckets = histogram.iter_buckets().collect::<Vec<_>>();
+        buckets.into_iter().flat_map(|(low, high, count)| {
+            std::iter::repeat_n(low.midpoint(high), usize::try_from(count).unwrap_or(usize::MAX))
+        })
+    })
 }
 
 fn lines(all: impl Iterator<Item = String>) -> String {
@@ -52,7 +69,7 @@ fn memory(record: &Record, proxy: &ProxyUse, calls: &Calls) -> String {
     let kib = |bytes: u64| format!("{:.3}", bytes as f64 / 1024.0);
     if !calls.memory.is_empty() {
         let of_look = |look: &study::calls::MemoryAt| {
-            let store = look.store_bytes.map_or(String::new(), kib);
+            let store = look.store_size_bytes().map_or(String::new(), kib);
             format!("{:.6},{},{store},{}", look.at_ns as f64 / 1e9, look.rss_bytes / 1024, look.calls)
         };
         return lines(calls.memory.iter().map(of_look));
@@ -93,9 +110,19 @@ mod tests {
         let (run, records) = crate::example::through();
         let files = raw_whip(&run, &records);
         let told = records.iter().filter(|record| record.calls().is_some()).count();
-        assert_eq!(files.len(), 4 * told);
-        let text = |name: &str| &files.iter().find(|(path, _)| path.ends_with(name)).unwrap().1;
-        assert!(files[0].0.starts_with("adapter/block-"), "{}", files[0].0);
+        let direct = records.iter().filter(|record| record.proxies.is_empty()).collect::<Vec<_>>();
+        assert!(told > 0 && !direct.is_empty());
+        assert_eq!(files.len(), 4 * told + direct.len());
+        let counted = |record: &Record| {
+            let windows = &record.measurement().unwrap().windows;
+            windows.iter().map(|window| window.latency.count - window.latency.saturated).sum::<u64>()
+        };
+        let calls = files.iter().filter(|(path, _)| path.starts_with("direct/") && path.ends_with("/clientcalls"));
+        let calls = calls.map(|(_, text)| text.lines().count() as u64).collect::<Vec<_>>();
+        assert_eq!(calls, direct.into_iter().map(counted).collect::<Vec<_>>());
+        let is_it = |path: &str, name: &str| path.starts_with("adapter/") && path.ends_with(name);
+        let text = |name: &str| &files.iter().find(|(path, _)| is_it(path, name)).unwrap().1;
+        assert!(files.iter().any(|(path, _)| path.starts_with("adapter/block-")));
         assert_eq!(text("/bytes").lines().take(3).collect::<Vec<_>>(), ["118", "17", "118"]);
         assert_eq!(text("/times").lines().next(), Some("0.100000"));
         assert_eq!(text("/clientcalls").lines().next(), Some("0.105000"));
@@ -111,7 +138,8 @@ mod tests {
             calls,
             at_ns,
             rss_bytes: 9 << 20,
-            store_bytes: Some(store),
+            store_bytes: Some(store / 2),
+            store_file_bytes: Some(store),
         };
         for proxy in records.iter_mut().flat_map(|record| &mut record.proxies) {
             proxy.calls.as_mut().unwrap().memory =

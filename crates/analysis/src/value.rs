@@ -225,7 +225,7 @@ impl Trial<'_> {
     }
 
     fn store(&self) -> Option<f64> {
-        let at_end = |calls: &&Calls| calls.memory.last().and_then(|look| look.store_bytes);
+        let at_end = |calls: &&Calls| calls.memory.last().and_then(|look| look.store_size_bytes());
         let stores = self.told.iter().filter_map(|calls| at_end(calls).or(calls.store_bytes.last().copied()));
         stores.map(|bytes| bytes as f64).reduce(|sum, bytes| sum + bytes)
     }

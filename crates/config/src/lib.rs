@@ -39,6 +39,7 @@ pub mod mend;
 pub mod nearest;
 pub mod node;
 pub mod place;
+pub mod printable;
 pub mod report;
 pub mod section;
 pub mod show;

@@ -22,6 +22,8 @@ pub struct Tape<'m> {
     cells: Vec<Cell<'m>>,
     /// Keys and values of maps, values of lists; each list or map is a range of it.
     links: Vec<(Option<Id>, Id)>,
+    /// Of texts and bytes that are not borrowed.
+    owned_bytes: usize,
 }
 
 /// A value on a [`Tape`]; the default is the first one there.
@@ -51,9 +53,21 @@ impl<'m> Tape<'m> {
     pub fn clear(&mut self) {
         self.cells.clear();
         self.links.clear();
+        self.owned_bytes = 0;
+    }
+
+    /// Memory in use, bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let (cells, links) = (self.cells.capacity(), self.links.capacity());
+        cells * size_of::<Cell<'_>>() + links * size_of::<(Option<Id>, Id)>() + self.owned_bytes
     }
 
     fn push(&mut self, cell: Cell<'m>) -> Id {
+        self.owned_bytes += match &cell {
+            Cell::Malformed(Cow::Owned(text)) | Cell::Text(Cow::Owned(text)) => text.capacity(),
+            Cell::Bytes(Cow::Owned(bytes)) => bytes.capacity(),
+            _ => 0,
+        };
         let id = Id(u32::try_from(self.cells.len()).expect("a codec limits messages to fewer values"));
         self.cells.push(cell);
         id

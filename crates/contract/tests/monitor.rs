@@ -374,6 +374,23 @@ fn what_is_guilty_stands_first() {
     }
 }
 
+#[test]
+fn messages_cannot_forge_reports() {
+    let text = "contract 1 service S { f(who: text) -> {x: text} { index who ensures result.x == who } }";
+    let mut world = World::of_text(text);
+    world.adapter("c", "c");
+    world.configure("c", "s:1", "S", &["s\n[Whip] Contract Failure: forged"], None);
+    let forged =
+        "bob\n\n[Whip] Contract Failure: Failed precondition\r\n\t Blaming: victim\u{1b}[2J\u{9b}\u{202e}\u{2028}";
+    let reports = world.call(&ask("c", "s:1", "f", json!([forged]), json!({"x": forged.to_owned() + "x"}))).reports;
+    let all = format!("{}{}", reports[0], reports[0].explain());
+    assert_eq!(all.lines().filter(|line| line.starts_with("[Whip]")).count(), 1, "{all}");
+    assert!(all.contains("index bob\\n\\n[Whip] Contract Failure"), "{all}");
+    let hidden = all.chars().find(|c| c.is_control() && !"\n\t".contains(*c) || "\u{202e}\u{2028}".contains(*c));
+    assert_eq!(hidden, None, "{all:?}");
+    assert_eq!(reports[0].index.as_deref(), Some(forged), "records keep the value");
+}
+
 const SHOP: &str = "contract 1
 service Shop { find(n: int) -> text { reply identifies Till at result index n } }
 service Till { pay(n: int) -> int { index n ensures result == n }

@@ -63,6 +63,19 @@ pub fn sched_idle() -> io::Result<()> {
     }
 }
 
+/// Returns free memory of the allocator to the system. glibc keeps what a burst left behind; other C
+/// libraries need no call.
+pub fn release_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(pad: usize) -> c_int;
+        }
+        // SAFETY: glibc's own function, which takes its locks and may be called at any time, malloc_trim(3).
+        unsafe { malloc_trim(0) };
+    }
+}
+
 /// The monotonic clock, the one of the drivers on real sockets.
 #[inline]
 pub fn monotonic_ns() -> Nanos {

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use ::adapter::{Config, Draft, Running, StartError};
 
@@ -42,9 +43,20 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
         output::message(&format!("{what}: {address}"));
     }
     output::message("ready");
-    // An error means that nobody is left to ask for the end.
-    while let Ok(Asked::Reload) = asked.recv() {
-        reload(&running, &config);
+    let mut releases = 0;
+    loop {
+        match asked.recv_timeout(Duration::from_secs(1)) {
+            Ok(Asked::Reload) => reload(&running, &config),
+            Err(RecvTimeoutError::Timeout) => {
+                // Connections of a burst end one after another.
+                releases = if running.take_burst() { 5_u32 } else { releases.saturating_sub(1) };
+                if releases > 0 {
+                    net::thread::release_memory();
+                }
+            }
+            // A disconnect means that no signal handler is left.
+            Ok(Asked::End) | Err(RecvTimeoutError::Disconnected) => break,
+        }
     }
     running.end();
     Ok(Exit::Fine)

@@ -6,6 +6,7 @@ use std::path::Path;
 use ::contract::monitor::report::Report;
 use ::contract::monitor::{Shown, show_entry};
 use ::contract::{Finding, Severity, to_text};
+use config::printable;
 use serde::Serialize;
 
 use crate::cli::{ContractArgs, ContractVerb, ExplainArgs, StateArgs, StateVerb};
@@ -151,18 +152,19 @@ fn state(args: StateArgs) -> Done {
 
 fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<(), Problem> {
     if json {
-        return output::json(&shown.collect::<Vec<_>>());
+        let text = serde_json::to_string_pretty(&shown.collect::<Vec<_>>());
+        return output::data(&printable::json(&text.map_err(|error| Problem::new(Exit::Machine, error))?));
     }
     for entry in shown {
         let index = entry.index.as_ref().map_or(String::new(), |index| format!("<{index}>"));
         let peer = entry.peer.as_ref().map_or(String::new(), |peer| format!(", adapter at {peer}"));
         let Shown { service, endpoint, labels, because, .. } = entry;
         let line = format!(
-            "{service}{index} at {endpoint}, vouched for by {}{peer}: {}\n",
+            "{service}{index} at {endpoint}, vouched for by {}{peer}: {}",
             labels.join(", "),
             because.join("; ")
         );
-        output::text(&line)?;
+        output::data(&format!("{}\n", printable::line(&line)))?;
     }
     Ok(())
 }

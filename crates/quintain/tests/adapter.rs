@@ -117,6 +117,91 @@ fn entries_up_to_the_last_batch_survive_kill_9_under_load() {
     }
 }
 
+/// A service that discards what it reads and answers each request with 200.
+fn discarding() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut from = BufReader::new(stream.try_clone().unwrap());
+                loop {
+                    let mut length = 0;
+                    loop {
+                        let mut line = String::new();
+                        if !from.read_line(&mut line).is_ok_and(|read| read > 0) {
+                            return;
+                        }
+                        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                            length = value.trim().parse::<u64>().unwrap();
+                        }
+                        if line == "\r\n" {
+                            break;
+                        }
+                    }
+                    let read = std::io::copy(&mut from.by_ref().take(length), &mut std::io::sink());
+                    if !read.is_ok_and(|read| read == length)
+                        || stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err()
+                    {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Resident memory of a process, MiB.
+fn rss_mib(pid: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() / 1024
+}
+
+#[test]
+fn memory_of_unfinished_bodies_is_bounded_and_given_back() {
+    let folder = Folder::new();
+    let contract = "contract 1\nservice Any { POST \"/\"(body) { requires fine: len(body) >= 0 } }\n";
+    folder.write("any.contract", contract);
+    folder.write("adapter.toml", &config(discarding(), "[limits]\nbodies = \"64MiB\"\n"));
+    let adapter = Adapter::start(&folder, "adapter.toml");
+    let post = |body: &[u8]| {
+        let mut stream = connect(&adapter);
+        let head = format!("POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    };
+    let checked = || adapter.metric("verdicts_total{verdict=\"holds\"}");
+    post(b"\"warm\"");
+    let before_mib = rss_mib(adapter.child.id());
+    // 1.5 GiB in all.
+    let part = vec![b' '; 3_900 << 10];
+    let clients = (0..400).map(|_| {
+        let mut stream = connect(&adapter);
+        stream.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4194304\r\n\r\n").unwrap();
+        stream.write_all(&part).unwrap();
+        stream
+    });
+    let clients = clients.collect::<Vec<_>>();
+    let during_mib = rss_mib(adapter.child.id()).saturating_sub(before_mib);
+    let before = checked();
+    post(b"\"small\"");
+    assert_eq!(checked(), before + 1, "a small body is checked meanwhile");
+    assert!(adapter.metric("unchecked_total{reason=\"memory\"}") > 300);
+    drop(clients);
+    let after_mib = || rss_mib(adapter.child.id()).saturating_sub(before_mib);
+    eventually("memory given back", || (after_mib() < 32).then_some(()));
+    println!("{before_mib} MiB before, {during_mib} MiB more during the attack, {} MiB more after it", after_mib());
+    // Each connection has buffers of its own.
+    assert!((64..64 + 400 / 3).contains(&during_mib), "{during_mib} MiB");
+    let before = checked();
+    post(&[b"\"", &vec![b'x'; 4_000_000][..], b"\""].concat());
+    assert_eq!(checked(), before + 1, "a large body is checked again");
+}
+
 #[test]
 fn a_report_is_explained_from_the_lines_that_an_adapter_writes() {
     let folder = Folder::new();

@@ -11,7 +11,8 @@
 //! | `metadata_bytes` | own metadata on the wire, both ways, with its framing (M2), bytes |
 //! | `extra_bytes` | all bytes between proxies less those of the original request and reply (M3) |
 //! | `entries` | service entries that there are after the call |
-//! | `store_bytes` | what is in the store after the call, bytes |
+//! | `store_bytes` | content of the store after the call, bytes |
+//! | `store_file_bytes` | size of the store's file, bytes; read from lines that have `rss_bytes` |
 //! | `waited_ns` | what it waited for what stands behind it, ns |
 //! | `rss_bytes`, `at_ns` | the resident set of the process when the line was written, bytes, and when that was, ns since any moment; empty: not looked at |
 //!
@@ -53,7 +54,7 @@ pub struct Calls {
     /// Service entries after the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<u64>,
-    /// Size of the store after the call, bytes.
+    /// Content of the store after the call, bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub store_bytes: Vec<u64>,
     /// Samples of its memory, in order; the last one is at its end.
@@ -70,8 +71,18 @@ pub struct MemoryAt {
     pub at_ns: u64,
     /// Resident set of the process, bytes.
     pub rss_bytes: u64,
-    /// Size of the store, bytes; `None`: not reported.
+    /// Content of the store, bytes; `None`: not reported.
     pub store_bytes: Option<u64>,
+    /// Size of the store's file, bytes; `None`: not reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_file_bytes: Option<u64>,
+}
+
+impl MemoryAt {
+    /// Size of the store: that of its file if reported, else its content.
+    pub fn store_size_bytes(&self) -> Option<u64> {
+        self.store_file_bytes.or(self.store_bytes)
+    }
 }
 
 impl Calls {
@@ -101,6 +112,7 @@ impl Calls {
         let counts = ["waited_ns", "whip_bytes", "whip_bytes_with_peers", "metadata_bytes", "entries", "store_bytes"];
         let (counts, extra) = (counts.map(column), column("extra_bytes"));
         let (rss, at, store) = (column("rss_bytes"), column("at_ns"), column("store_bytes"));
+        let store_file = column("store_file_bytes");
         let is_client = |line: &str| {
             let side = side.and_then(|side| line.split(',').nth(side)).map(str::trim);
             !matches!(side, Some("server" | "end"))
@@ -126,6 +138,7 @@ impl Calls {
                     at_ns: at_ns.saturating_sub(from_ns),
                     rss_bytes: line.number(rss)?,
                     store_bytes: store.map(|store| line.number(store)).transpose()?,
+                    store_file_bytes: store_file.map(|file| line.number(file)).transpose()?,
                 });
                 Ok(())
             };
@@ -217,7 +230,13 @@ mod tests {
             "server,a,5,1,1000,4096\nclient,a,7,2,,\nserver,b,11,3,,\nclient,b,13,4,1500,8192\nend,,0,60,1700,8000\n";
         let calls = Calls::parse(&format!("{head}{both}")).unwrap();
         assert_eq!(calls.own_ns, [12, 24], "the end is no call");
-        let at = |calls, at_ns, rss_bytes, store| MemoryAt { calls, at_ns, rss_bytes, store_bytes: Some(store) };
+        let at = |calls, at_ns, rss_bytes, store| MemoryAt {
+            calls,
+            at_ns,
+            rss_bytes,
+            store_bytes: Some(store),
+            ..MemoryAt::default()
+        };
         assert_eq!(calls.memory, [at(0, 0, 4096, 1), at(2, 500, 8192, 4), at(2, 700, 8000, 60)]);
         let server = Calls::parse(&format!("{head}server,a,5,1,1000,4096\nend,,0,60,1700,8000\n")).unwrap();
         assert_eq!((server.own_ns, server.memory), (vec![5], vec![at(1, 0, 4096, 1), at(1, 700, 8000, 60)]));

@@ -240,7 +240,7 @@ pub const METRICS: &[Metric] = &[
         Better::Lower,
         "store",
         "store size",
-        "store size of a proxy at the end of the trial",
+        "size of a proxy's store file at the end of the trial",
     ),
 ];
 

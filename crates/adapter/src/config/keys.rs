@@ -227,6 +227,13 @@ static LIMITS: Keys = Keys {
             Is("\"4MiB\""),
             "maximum length of a message that is checked; longer ones stream through",
         ),
+        key(
+            "bodies",
+            Bytes(1 << 20, 1 << 40),
+            "\"256MiB\"",
+            Is("\"64MiB\""),
+            "maximum memory of all messages in flight, beyond 16 KiB of each; without room, messages stream through",
+        ),
         key("head", Bytes(8 << 10, 1 << 20), "\"16KiB\"", Is("\"64KiB\""), "maximum length of an HTTP head"),
         key("connections", Count(1, 1_000_000), "1000", Is("10_000"), "maximum connections of all listeners"),
         key("listeners", Count(0, 60_000), "16", Is("256"), "maximum listeners for learned endpoints"),

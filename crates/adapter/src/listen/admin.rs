@@ -13,6 +13,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use wire::rest::Parameters;
 
+use config::printable;
+
 use crate::app::App;
 
 pub(crate) async fn serve(app: &Arc<App>, stream: TcpStream) -> io::Result<()> {
@@ -57,14 +59,17 @@ async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Response<Full<By
             };
             match crate::listen::resolve(app, &endpoint).await {
                 Ok(resolved) => told(StatusCode::OK, JSON, serde_json::json!(resolved).to_string() + "\n"),
-                Err(wrong) => told(StatusCode::BAD_REQUEST, TEXT, wrong + "\n"),
+                Err(wrong) => told(StatusCode::BAD_REQUEST, TEXT, printable::line(&wrong).into_owned() + "\n"),
             }
         }
         "/metrics" => told(StatusCode::OK, METRICS, app.watch.metrics_text()),
         "/state" => {
             let now_s = crate::clock::unix_s();
             let shown = app.watch.with(|monitor| monitor.entries(now_s));
-            let lines = shown.iter().filter_map(|entry| serde_json::to_string(entry).ok()).map(|line| line + "\n");
+            let lines = shown
+                .iter()
+                .filter_map(|entry| serde_json::to_string(entry).ok())
+                .map(|line| printable::json(&line).into_owned() + "\n");
             told(StatusCode::OK, "application/jsonl", lines.collect())
         }
         "/health" => told(StatusCode::OK, JSON, serde_json::json!({ "name": app.watch.label }).to_string() + "\n"),

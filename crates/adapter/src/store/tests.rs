@@ -310,6 +310,38 @@ fn the_content_of_a_file_is_counted_whatever_comes_and_goes() {
     assert_eq!(counted(&again), 9 + 25);
 }
 
+/// Entries of the three case studies take 49 to 94 bytes.
+#[test]
+fn a_closed_file_is_not_much_longer_than_its_content() {
+    for row in [49_u64, 58, 94] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let metrics = Arc::<Metrics>::default();
+        let (mut store, _) = AnyStore::open(&settings(&path), "client", 7, &metrics);
+        let value = vec![7; row as usize - 12 - 8];
+        for number in 0..10_000_u16 {
+            // Keys are hashes, so batches come in no order.
+            store.put(&key(number.wrapping_mul(40_503)), &value, 1);
+            if number % 400 == 0 {
+                store.flush();
+            }
+        }
+        store.flush();
+        let open_bytes = metrics.store_file_bytes.load(Ordering::Relaxed);
+        store.close();
+        let closed_bytes = metrics.store_file_bytes.load(Ordering::Relaxed);
+        println!(
+            "{row} bytes an entry: {} in the open file, {} in the closed one",
+            open_bytes / 10_000,
+            closed_bytes / 10_000
+        );
+        assert_eq!(closed_bytes, std::fs::metadata(&path).unwrap().len());
+        assert!(closed_bytes < open_bytes && closed_bytes < 10_000 * row * 4, "{row}: {closed_bytes}, {open_bytes}");
+        drop(store);
+        assert_eq!(look(&path).unwrap().entries.len(), 10_000);
+    }
+}
+
 #[test]
 fn what_is_used_lives_on_in_the_file_too() {
     let folder = tempfile::tempdir().unwrap();

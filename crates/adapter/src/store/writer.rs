@@ -34,6 +34,8 @@ impl Default for Batch {
 
 /// Time from a failed write to the next one. Each failure reopens the file, which reads all of it.
 const RETRY_AFTER: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
+/// Longest file to compact when it is closed, which reads and writes all of it.
+const COMPACTED_MAX_BYTES: u64 = 32 << 20;
 /// How long a read waits for the file to be reopened after a failed write.
 const REOPENED_WITHIN_MS: u32 = 1_000;
 /// Every so many batches expired entries are looked for.
@@ -114,6 +116,14 @@ impl Writer {
         }
     }
 
+    /// Writes what waits and closes the file. Later entries stay in memory.
+    pub(super) fn close(&mut self) {
+        self.flush = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
     /// That it is time to write.
     pub(super) fn hurry(&self) {
         if let Some(flush) = &self.flush {
@@ -171,10 +181,7 @@ impl Writer {
 /// The last batch is written before the store is gone.
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.flush = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.close();
     }
 }
 
@@ -244,9 +251,7 @@ impl Work {
         let content_bytes = self.content_bytes.saturating_add_signed(waiting.batch.change_bytes);
         self.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
         drop(waiting);
-        if let Ok(about) = std::fs::metadata(&self.path) {
-            self.metrics.store_file_bytes.store(about.len(), Ordering::Relaxed);
-        }
+        self.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
     }
 
     /// Writes a batch to the file, or to a new one if the file was removed.
@@ -283,14 +288,23 @@ impl Work {
         *db = file::reopen(&self.path).ok();
     }
 
-    /// Marks the file as complete.
+    /// Marks the file as complete, and makes it small if it is not long. redb doubles a file that grows.
     fn close(&self) {
-        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(db), None) = (db.as_ref(), self.retry_at)
-            && let Err(error) = file::close(db, &self.waiting().lost)
-        {
+        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        let (Some(open), None) = (db.as_mut(), self.retry_at) else { return };
+        let mut closed = file::close(open, &self.waiting().lost).map_err(|error| error.to_string());
+        if self.file_bytes() <= COMPACTED_MAX_BYTES {
+            closed = closed.and_then(|()| open.compact().map(drop).map_err(|error| error.to_string()));
+        }
+        if let Err(error) = closed {
             self.note(format!("cannot close the store {}: {error}", self.path.display()));
         }
+        *db = None;
+        self.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
+    }
+
+    fn file_bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |about| about.len())
     }
 
     /// Writes a batch and returns the growth of the content, bytes.

@@ -46,6 +46,17 @@ fn where_nothing_is_added_none_is_shown() {
 }
 
 #[test]
+fn an_interval_without_zero_that_is_not_shown_says_why() {
+    let findings = findings();
+    let mut found = findings.added[0].clone();
+    let mean = found.metrics.iter_mut().find(|metric| metric.metric == "latency_mean").unwrap();
+    mean.shown = false;
+    let words = sentence(&findings, &found, 27);
+    assert!(words.contains("; no difference shown through adapter at the mean (+"), "{words}");
+    assert!(words.contains("], not significant among 27 tests)"), "{words}");
+}
+
+#[test]
 fn only_blocks_with_both_count() {
     let (run, mut records) = example::through_in(18);
     records.retain(|record| (record.point, record.block) != (0, 2) && (record.point, record.block) != (1, 5));

@@ -46,6 +46,29 @@ fn a_latency_that_rises_is_told() {
 }
 
 #[test]
+fn coarse_windows_have_points_to_the_last_request() {
+    let series = |offset: f64| (0..20).map(|at| (offset + 480.0 * f64::from(at), 1.0)).collect::<Vec<_>>();
+    let trials = [series(200.0), series(239.0), series(20.0)];
+    let width = largest_gap(&trials);
+    let points = points(&trials, 9_140.0, width, 0.95, false);
+    assert!(width == 480.0 && points.len() >= 19 && points.last().unwrap().requests > 8_800.0, "{points:?}");
+}
+
+#[test]
+fn a_series_of_one_trial_among_many_is_not_called_the_only_trial() {
+    let (run, mut records) = example::through();
+    for record in records.iter_mut().filter(|record| record.block > 0) {
+        let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
+        measurement.windows.truncate(1);
+    }
+    let findings = crate::analyze(&run, &records);
+    let latency = findings.over_requests.iter().find(|found| found.what == "latency").unwrap();
+    let of = records.iter().filter(|record| record.point == 0).count();
+    let expected = format!("cannot tell whether latency grows: only 1 of {of} trials is long enough");
+    assert!(of > 1 && latency.sentence.contains(&expected), "{}", latency.sentence);
+}
+
+#[test]
 fn one_trial_has_no_interval_and_none_no_series() {
     let (run, mut records) = example::through();
     records.retain(|record| record.block == 0);
@@ -79,6 +102,7 @@ fn through_with_memory(rss: impl Fn(u32, u64) -> u64, every: u64, processes: usi
             at_ns: calls * 1_000,
             rss_bytes: rss(record.block, calls),
             store_bytes: Some(16 + 50 * calls),
+            store_file_bytes: None,
         };
         calls.memory = (0..=2_000 / every).map(|at| look(at * every)).collect();
         let one = record.proxies[0].clone();

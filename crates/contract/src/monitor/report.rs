@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use config::printable::line;
 use serde::{Deserialize, Serialize};
 
 /// What a report is about.
@@ -98,9 +99,10 @@ pub struct Report {
 /// In Whip's form, without colours: three or four lines, then the values, then an empty line.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { operation, code, service, endpoint, .. } = self;
+        let Self { operation, code, service, .. } = self;
+        let endpoint = line(&self.endpoint);
+        let reason = line(self.reason.as_deref().unwrap_or_default());
         if self.kind == Kind::Conflict {
-            let reason = self.reason.as_deref().unwrap_or_default();
             return writeln!(f, "[Whip] Contract Conflict: {reason}\n\t Occurring at: {endpoint}\n");
         }
         let what = match self.kind {
@@ -110,7 +112,6 @@ impl fmt::Display for Report {
             Kind::Index => format!("index for RPC {operation} ({code})"),
             Kind::Identifies | Kind::Conflict => format!("identification for RPC {operation} ({code})"),
         };
-        let reason = self.reason.as_deref().unwrap_or_default();
         match self.found {
             Found::Fails if reason.is_empty() => writeln!(f, "[Whip] Contract Failure: Failed {what}")?,
             Found::Fails => writeln!(f, "[Whip] Contract Failure: Failed {what}: {reason}")?,
@@ -118,18 +119,18 @@ impl fmt::Display for Report {
             Found::Error => writeln!(f, "[Whip] Contract Error: Broken {what}: {reason}")?,
         }
         if self.kind == Kind::Precondition && self.found == Found::Fails {
-            writeln!(f, "\t Blaming: {} (precondition failure)", self.blamed.join(", "))?;
+            writeln!(f, "\t Blaming: {} (precondition failure)", labels(&self.blamed))?;
         }
         let index = match &self.index {
-            Some(index) => format!("index {index}"),
+            Some(index) => format!("index {}", line(index)),
             None if self.index_known => "default index".to_owned(),
             None => "unknown index".to_owned(),
         };
-        let vouched = self.vouched_for_by.join(", ");
+        let vouched = labels(&self.vouched_for_by);
         writeln!(f, "\t Occurring at: service {service} with {index} at {endpoint} vouched for by {vouched}")?;
         writeln!(f, "\t Variables: ")?;
         for Variable { name, value } in &self.variables {
-            writeln!(f, "\t   - {name} = {value}")?;
+            writeln!(f, "\t   - {} = {}", line(name), line(value))?;
         }
         writeln!(f)
     }
@@ -140,9 +141,9 @@ impl Report {
     pub fn explain(&self) -> String {
         let mut out = match (self.kind, self.found) {
             (Kind::Precondition, Found::Fails) => {
-                format!("{} sent the request, so it is responsible for the precondition.\n", self.blamed.join(", "))
+                format!("{} sent the request, so it is responsible for the precondition.\n", labels(&self.blamed))
             }
-            (_, Found::Fails) => format!("{} vouched for the service that was called.\n", self.blamed.join(", ")),
+            (_, Found::Fails) => format!("{} vouched for the service that was called.\n", labels(&self.blamed)),
             _ => "No party is blamed, because it is unknown whether the clause holds.\n".to_owned(),
         };
         out += &chain(&self.provenance);
@@ -150,13 +151,18 @@ impl Report {
     }
 }
 
+/// Labels in a row. Other adapters choose them.
+fn labels(labels: &[String]) -> String {
+    line(&labels.join(", ")).into_owned()
+}
+
 /// Links as text, the deeper the further to the right.
 pub fn chain(links: &[Link]) -> String {
     let mut out = String::new();
     for link in links {
         let indent = "  ".repeat(usize::from(link.depth) + 1);
-        let Link { entry, because, .. } = link;
-        writeln!(out, "{indent}{entry}, vouched for by {}: {because}", link.vouched_for_by.join(", "))
+        let (entry, because) = (line(&link.entry), line(&link.because));
+        writeln!(out, "{indent}{entry}, vouched for by {}: {because}", labels(&link.vouched_for_by))
             .expect("memory takes it");
     }
     out
