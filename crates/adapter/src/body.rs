@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use tokio::time::timeout_at;
+use tokio::time::{Sleep, timeout_at};
 
 use crate::config::Limits;
 use crate::memory::{Budget, Share};
@@ -25,6 +25,63 @@ pub(crate) struct Body {
     is_open: bool,
     /// The memory of what was read.
     share: Option<Arc<Share>>,
+    /// Why its connection failed behind what was read, and whether what was read had time to be sent.
+    cut: Option<(hyper::Error, bool)>,
+    /// A check of what streams through, at its end.
+    watch: Option<Watch>,
+}
+
+/// What a watched body was: all of it, or why it was not gathered.
+type Done = Box<dyn FnOnce(Result<Bytes, Skip>) + Send>;
+
+/// A copy of a body that is sent on as it comes.
+struct Watch {
+    gathered: Option<Gathered>,
+    bytes_max: usize,
+    /// Until then the whole body must have come.
+    deadline: Pin<Box<Sleep>>,
+    done: Option<Done>,
+}
+
+impl Watch {
+    fn add(&mut self, data: &Bytes) {
+        let Some(gathered) = &mut self.gathered else { return };
+        let why = if gathered.length() + data.len() > self.bytes_max {
+            Skip::Size
+        } else if gathered.add(data.clone()).is_err() {
+            Skip::Memory
+        } else {
+            return;
+        };
+        self.gathered = None;
+        self.end(Err(why));
+    }
+
+    fn finish(&mut self) {
+        if let Some(gathered) = self.gathered.take() {
+            let (bytes, _share) = gathered.end();
+            self.end(Ok(bytes));
+        }
+    }
+
+    fn end(&mut self, result: Result<Bytes, Skip>) {
+        if let Some(done) = self.done.take() {
+            done(result);
+        }
+    }
+}
+
+/// Either side ended before the body did.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.end(Err(Skip::Unreadable));
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a check at the end of a body")
+    }
 }
 
 /// Longest frame that a read body is sent in. hyper copies a frame whole into its own buffer, whose
@@ -43,14 +100,24 @@ impl Body {
         Self { rest: Some(rest), ..Self::default() }
     }
 
+    /// One that is sent on as it comes. `done` gets a copy of it before the receiver sees its end.
+    pub(crate) fn watched(rest: Incoming, limits: &Limits, budget: &Arc<Budget>, done: Done) -> Self {
+        let gathered = Some(Gathered::new(usize::MAX, budget));
+        let deadline = Box::pin(tokio::time::sleep(limits.request));
+        let watch = Watch { gathered, bytes_max: limits.body_bytes, deadline, done: Some(done) };
+        Self { rest: Some(rest), watch: Some(watch), ..Self::default() }
+    }
+
+    /// What was read, and then the failure of its connection.
+    pub(crate) fn cut(self, error: hyper::Error) -> Self {
+        Self { cut: Some((error, false)), ..self }
+    }
+
     /// Reads a body within `limits.body` and `limits.request`, and within the budget.
-    ///
-    /// # Errors
-    /// Its connection failed.
-    pub(crate) async fn read(mut from: Incoming, limits: &Limits, budget: &Arc<Budget>) -> Result<Read, hyper::Error> {
+    pub(crate) async fn read(mut from: Incoming, limits: &Limits, budget: &Arc<Budget>) -> Read {
         let hint = from.size_hint();
         if hint.lower() > limits.body_bytes as u64 {
-            return Ok(Read::Part(Self::streaming(from), Skip::Size));
+            return Read::Part(Self::streaming(from), Skip::Size);
         }
         let mut gathered = Gathered::new(hint.upper().map_or(usize::MAX, |bytes| bytes as usize), budget);
         let (is_open, mut trailers) = (hint.exact().is_none(), None);
@@ -58,14 +125,23 @@ impl Body {
         let part = |gathered: Gathered, more: Bytes, from: Incoming, skip: Skip| {
             let (bytes, share) = gathered.end();
             let read = [bytes, more].into_iter().filter(|bytes| !bytes.is_empty()).collect();
-            Ok(Read::Part(Self { read, rest: Some(from), is_open, share: Some(share), trailers: None }, skip))
+            let part = Self { read, rest: Some(from), is_open, share: Some(share), ..Self::default() };
+            Read::Part(part, skip)
         };
         loop {
             let Ok(frame) = timeout_at(until, from.frame()).await else {
                 return part(gathered, Bytes::new(), from, Skip::Slow);
             };
             let Some(frame) = frame else { break };
-            match frame?.into_data() {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(error) => {
+                    let (bytes, share) = gathered.end();
+                    let read = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes]) };
+                    return Read::Cut(Self { read, is_open, share: Some(share), ..Self::default() }, error);
+                }
+            };
+            match frame.into_data() {
                 Ok(data) if gathered.length() + data.len() > limits.body_bytes => {
                     return part(gathered, data, from, Skip::Size);
                 }
@@ -79,8 +155,8 @@ impl Body {
         }
         let (bytes, share) = gathered.end();
         let read = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes.clone()]) };
-        let body = Self { read, trailers, rest: None, is_open, share: Some(share.clone()) };
-        Ok(Read::Whole(Whole { bytes, _share: Some(share) }, body))
+        let body = Self { read, trailers, is_open, share: Some(share.clone()), ..Self::default() };
+        Read::Whole(Whole { bytes, _share: Some(share) }, body)
     }
 }
 
@@ -130,7 +206,7 @@ impl Gathered {
 }
 
 /// A body that was read to its end, with its share of the budget.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
     _share: Option<Arc<Share>>,
@@ -143,6 +219,8 @@ pub(crate) enum Read {
     Whole(Whole, Body),
     /// Not all of it, and why: the rest streams through.
     Part(Body, Skip),
+    /// What came before its connection failed, and why that did.
+    Cut(Body, hyper::Error),
 }
 
 impl HttpBody for Body {
@@ -161,8 +239,36 @@ impl HttpBody for Body {
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         self.share = None;
-        match &mut self.rest {
-            Some(rest) => Pin::new(rest).poll_frame(context),
+        if self.watch.as_mut().is_some_and(|watch| watch.deadline.as_mut().poll(context).is_ready())
+            && let Some(mut watch) = self.watch.take()
+        {
+            watch.end(Err(Skip::Slow));
+        }
+        if let Some(rest) = &mut self.rest {
+            match ready!(Pin::new(rest).poll_frame(context)) {
+                Some(Ok(frame)) => {
+                    if let (Some(watch), Some(data)) = (&mut self.watch, frame.data_ref()) {
+                        watch.add(data);
+                    }
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                Some(Err(error)) => (self.rest, self.watch, self.cut) = (None, None, Some((error, false))),
+                None => {
+                    if let Some(mut watch) = self.watch.take() {
+                        watch.finish();
+                    }
+                    return Poll::Ready(None);
+                }
+            }
+        }
+        match self.cut.take() {
+            // hyper drops what it has not sent when a body fails, and sends it when a body waits.
+            Some((error, false)) => {
+                self.cut = Some((error, true));
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Some((error, true)) => Poll::Ready(Some(Err(error))),
             None => {
                 self.is_open = false;
                 Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
@@ -172,6 +278,8 @@ impl HttpBody for Body {
 
     fn is_end_stream(&self) -> bool {
         !self.is_open
+            && self.cut.is_none()
+            && self.watch.is_none()
             && self.read.is_empty()
             && self.trailers.is_none()
             && self.rest.as_ref().is_none_or(HttpBody::is_end_stream)
@@ -180,7 +288,7 @@ impl HttpBody for Body {
     fn size_hint(&self) -> SizeHint {
         let read = self.read.iter().map(Bytes::len).sum::<usize>() as u64;
         match &self.rest {
-            None if !self.is_open => SizeHint::with_exact(read),
+            None if !self.is_open && self.cut.is_none() => SizeHint::with_exact(read),
             None => {
                 let mut hint = SizeHint::new();
                 hint.set_lower(read);

@@ -88,7 +88,37 @@ pub(crate) struct InFlightCall<'a> {
     verdict: &'static str,
 }
 
+/// A call without what it borrows, to be resumed when its reply has passed.
+#[derive(Debug)]
+pub(crate) struct ParkedCall {
+    op: Arc<Op>,
+    number: u64,
+    ticket: Option<Ticket>,
+    sent: Option<RequestMetadata>,
+    own_ns: u64,
+    waited_ns: u64,
+    since: Instant,
+    metadata_bytes: usize,
+}
+
+impl ParkedCall {
+    pub(crate) fn resume<'a>(self, app: &'a App, hop: &'a Hop, service: &'a Service) -> InFlightCall<'a> {
+        let Self { op, number, ticket, sent, own_ns, waited_ns, since, metadata_bytes } = self;
+        let call = InFlightCall::new(app, hop, service, op, number, since);
+        let mut call = InFlightCall { ticket, sent, own_ns, waited_ns, metadata_bytes, ..call };
+        call.resume();
+        call
+    }
+}
+
 impl<'a> InFlightCall<'a> {
+    /// Parks a call whose reply is waited for.
+    pub(crate) fn park(mut self) -> ParkedCall {
+        self.pause();
+        let Self { op, number, ticket, sent, own_ns, waited_ns, since, metadata_bytes, .. } = self;
+        ParkedCall { op, number, ticket, sent, own_ns, waited_ns, since, metadata_bytes }
+    }
+
     /// `since`: when the request had come.
     pub(crate) fn new(
         app: &'a App,

@@ -7,8 +7,9 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use contract::monitor::EndpointState;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::uri::PathAndQuery;
@@ -21,7 +22,7 @@ use tokio::time::timeout;
 use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::app::App;
 use crate::body::{Body, Read, Whole};
-use crate::call::{Caller, Decision, Hop, InFlightCall, Side};
+use crate::call::{Caller, Decision, Hop, InFlightCall, ParkedCall, Side};
 use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::encoding::Content;
@@ -286,7 +287,8 @@ async fn pass(
             let body = Body::streaming(incoming);
             return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
         }
-        match Body::read(incoming, &app.limits, &app.budget).await.map_err(Failed::Body)? {
+        match Body::read(incoming, &app.limits, &app.budget).await {
+            Read::Cut(_, error) => return Err(Failed::Body(error)),
             Read::Whole(whole, body) => {
                 let since = crate::clock::now();
                 return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
@@ -594,6 +596,28 @@ async fn checked(
     let reads = passing.reads_reply() || passing.is_enhanced();
     let reads_body = passing.reads_reply();
     let mut added = None;
+    // A reply without a length may be one that its client reads as it comes. If nothing depends on its end, it is sent
+    // on at once and judged then.
+    let is_streamed = incoming.size_hint().exact().is_none() && !is_endless(&parts.headers);
+    if reads_body && is_streamed && !app.watch.enforce && !op.introduces_by_reply {
+        let call = StreamedCall {
+            app: app.clone(),
+            hop: hop.clone(),
+            service: service.clone(),
+            call: passing.park(),
+            method,
+            path: going.behind.clone(),
+            query: query.clone(),
+            headers: headers.clone(),
+            whole: whole.clone(),
+            block,
+            is_adapter,
+            head: parts.clone(),
+        };
+        let done = Box::new(move |body: Result<Bytes, Skip>| call.judge(body));
+        let body = Body::watched(incoming, &app.limits, &app.budget, done);
+        return Ok(Response::from_parts(parts, body));
+    }
     // Without its whole body, a reply is judged by its head, and what is unknown then may refuse it.
     let is_strict = app.watch.refuses_unchecked;
     let judge = |passing: &mut InFlightCall<'_>, head: &hyper::http::response::Parts, content: &Content<'_>| {
@@ -611,11 +635,19 @@ async fn checked(
     } else {
         passing.pause();
         let read = match is_endless(&parts.headers) {
-            true => Ok(Read::Part(Body::streaming(incoming), Skip::Slow)),
+            true => Read::Part(Body::streaming(incoming), Skip::Slow),
             false => Body::read(incoming, &app.limits, &app.budget).await,
         };
         passing.resume();
-        match read.map_err(Failed::Reply)? {
+        match read {
+            Read::Cut(_, error) if is_strict => {
+                passing.end(0);
+                return Err(Failed::Reply(error));
+            }
+            Read::Cut(body, error) => {
+                passing.skipped(Skip::Unreadable);
+                body.cut(error)
+            }
             Read::Whole(whole, body) => {
                 let content = app.decoded(&parts.headers, &whole.bytes);
                 match &content {
@@ -645,6 +677,57 @@ async fn checked(
     let extra = if is_adapter { passing.metadata_bytes as i64 } else { 0 };
     passing.end(extra);
     Ok(Response::from_parts(parts, body))
+}
+
+/// A call whose reply is judged after it has been sent on.
+struct StreamedCall {
+    app: Arc<App>,
+    hop: Hop,
+    service: Arc<Service>,
+    call: ParkedCall,
+    method: Method,
+    path: String,
+    query: String,
+    headers: HeaderMap,
+    whole: Whole,
+    block: Option<Block>,
+    is_adapter: bool,
+    head: hyper::http::response::Parts,
+}
+
+impl StreamedCall {
+    fn judge(self, body: Result<Bytes, Skip>) {
+        let Self { app, hop, service, call, method, path, query, headers, whole, block, is_adapter, head } = self;
+        let mut passing = call.resume(&app, &hop, &service);
+        let content = body.as_ref().map(|body| app.decoded(&head.headers, body));
+        let skip = match &content {
+            Ok(Content::Over) => Some(Skip::Size),
+            Ok(Content::Unread(_)) => Some(Skip::Unreadable),
+            Ok(Content::Plain(_) | Content::Broken(_)) => None,
+            Err(skip) => Some(**skip),
+        };
+        if let Some(skip) = skip {
+            passing.skipped(skip);
+        }
+        if let Ok(content) = content.as_ref().map_err(|_| ()).and_then(|content| match content {
+            Content::Over => Err(()),
+            content => Ok(content),
+        }) {
+            let asked = app.decoded(&headers, &whole.bytes);
+            let request =
+                HttpRequest { method: method.as_str(), path: &path, query: &query, headers: &headers, body: &asked };
+            let reply = HttpReply { code: head.status.as_u16(), headers: &head.headers, body: content };
+            let called = app.watch.guarded(|| service.http_request(&request, false));
+            if let Some(RequestKind::Known(op, request)) = called {
+                let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
+                let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
+                // Nothing is refused here, and no field can follow the head.
+                let _ = replied(&mut passing, &request, &reply, block.as_ref(), &service);
+            }
+        }
+        let extra = if is_adapter { passing.metadata_bytes as i64 } else { 0 };
+        passing.end(extra);
+    }
 }
 
 /// Tells of a reply; gives the field that is to travel with it, where there is to be one.

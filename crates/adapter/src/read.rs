@@ -25,6 +25,7 @@ pub(crate) struct Op {
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<String>,
     pub(crate) reads_reply: bool,
+    pub(crate) introduces_by_reply: bool,
 }
 
 /// How the messages of one service are read.
@@ -214,6 +215,7 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec
             name: format!("{name}.{operation}").into(),
             params: contract.params(id).to_vec(),
             reads_reply: contract.reads_reply(id),
+            introduces_by_reply: contract.introduces_by_reply(id),
         });
         if protocol.family == ProtocolKind::Rest {
             let Some((method, path)) = operation.split_once(' ') else {

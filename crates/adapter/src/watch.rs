@@ -28,7 +28,7 @@ pub(crate) struct Watch {
     pub(crate) reports: Reports,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
-    enforce: bool,
+    pub(crate) enforce: bool,
     /// Whether messages that cannot be checked are refused.
     pub(crate) refuses_unchecked: bool,
     pub(crate) fail_open: bool,

@@ -96,6 +96,11 @@ impl Contract {
         &self.services[usize::from(service.at)].name
     }
 
+    /// Whether replies of an operation introduce endpoints.
+    pub fn introduces_by_reply(&self, operation: OperationId) -> bool {
+        self.op(operation).identifies.iter().any(|identify| identify.direction == Direction::Reply)
+    }
+
     /// Whether a message introduces members of a service, each with its index.
     pub(crate) fn has_introduced_members(&self, service: ServiceId) -> bool {
         self.services[usize::from(service.at)].has_introduced_members

@@ -287,3 +287,67 @@ fn with_all_slots_taken_no_more_tunnels_are_opened() {
     });
     assert_eq!(again, Some(200));
 }
+
+const LINES: &str = "contract 1\nservice Any { GET \"/{what}\"(what) { ensures fine: len(result.body.items) == 2 } }\n";
+
+/// A service that sends the begin of a reply, and its rest when it is told to; or nothing more.
+fn in_two(head: &'static str, begin: &'static str) -> (u16, std::sync::mpsc::Sender<&'static str>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (send, receive) = std::sync::mpsc::channel::<&'static str>();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        bytes::head(&mut stream);
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{head}\r\n\r\n{begin}").unwrap();
+        if let Ok(rest) = receive.recv_timeout(Duration::from_secs(20)) {
+            write!(stream, "{rest}").unwrap();
+        }
+    });
+    (port, send)
+}
+
+#[test]
+fn a_streamed_reply_streams_and_is_checked_at_its_end() {
+    let (port, rest) = in_two("Transfer-Encoding: chunked", "b\r\n{\"items\":[1\r\n");
+    let (adapter, at) = rest_at(port, LINES, "");
+    let mut stream = TcpStream::connect(&at).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(&request("GET", "/a", &[], b"").to_bytes(1)).unwrap();
+    assert!(bytes::head(&mut stream).starts_with("HTTP/1.1 200"));
+    let mut begin = [0; 14];
+    stream.read_exact(&mut begin).unwrap();
+    assert_eq!(&begin[3..], b"{\"items\":[1", "before the service has sent the rest");
+    assert_eq!(adapter.told(), "");
+    rest.send("2\r\n]}\r\n0\r\n\r\n").unwrap();
+    let mut end = [0; 12];
+    stream.read_exact(&mut end).unwrap();
+    assert_eq!(&end, b"\r\n2\r\n]}\r\n0\r\n");
+    assert!(adapter.told().contains("Failed postcondition"), "{}", adapter.told());
+    counted(&adapter, "calls_total 1");
+}
+
+#[test]
+fn a_reply_that_the_service_cuts_reaches_the_client_cut() {
+    for head in ["Transfer-Encoding: chunked", "Content-Length: 100"] {
+        let begin = if head.contains("chunked") { "b\r\n{\"items\":[1\r\n" } else { "{\"items\":[1" };
+        for (checks, status) in [("", "200"), ("[checks]\nenforce = true\n", "502")] {
+            let (port, rest) = in_two(head, begin);
+            let (adapter, at) = rest_at(port, LINES, checks);
+            let mut stream = TcpStream::connect(&at).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stream.write_all(&request("GET", "/a", &[], b"").to_bytes(1)).unwrap();
+            drop(rest);
+            let got = bytes::head(&mut stream);
+            assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{head} {checks}: {got}");
+            let mut body = Vec::new();
+            if checks.is_empty() {
+                // The connection ends in the middle of the body.
+                let _ = stream.read_to_end(&mut body);
+                let body = String::from_utf8(body).unwrap();
+                assert!(body.contains("{\"items\":[1") && !body.contains("0\r\n\r\n"), "{head}: {body}");
+            }
+            assert!(!adapter.told().contains("Failed"), "{}", adapter.told());
+            counted(&adapter, "calls_total 1");
+        }
+    }
+}
