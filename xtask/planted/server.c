@@ -15,9 +15,15 @@
 #ifndef WORK
 #define WORK 4000
 #endif
+// Every FAIL-th request is answered 503 without work; 0: none.
+#ifndef FAIL
+#define FAIL 0
+#endif
 
 enum { BUFFER = 4096, EVENTS = 256 };
 static const char ANSWER[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\npong";
+
+static const char FAILURE[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
 
 struct connection {
     int fd;
@@ -38,6 +44,7 @@ static uint32_t work(uint32_t x) {
 // Answers every whole request in the buffer. False when the connection is over.
 static int turn(struct connection *c) {
     static volatile uint32_t sink;
+    static uint32_t requests;
     ssize_t got = recv(c->fd, c->buffer + c->filled, BUFFER - c->filled, 0);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) return 0;
@@ -45,8 +52,10 @@ static int turn(struct connection *c) {
     c->buffer[c->filled] = 0;
     char *end, *from = c->buffer;
     while ((end = strstr(from, "\r\n\r\n"))) {
-        sink = work(sink);
-        if (send(c->fd, ANSWER, sizeof ANSWER - 1, MSG_NOSIGNAL) != sizeof ANSWER - 1) return 0;
+        int fails = FAIL > 0 && ++requests % (FAIL > 0 ? FAIL : 1) == 0;
+        if (!fails) sink = work(sink);
+        ssize_t size = fails ? sizeof FAILURE - 1 : sizeof ANSWER - 1;
+        if (send(c->fd, fails ? FAILURE : ANSWER, size, MSG_NOSIGNAL) != size) return 0;
         from = end + 4;
     }
     c->filled -= from - c->buffer;

@@ -3,6 +3,7 @@
 
 mod bisect;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,9 +16,10 @@ use crate::alone::{Alone, free_port};
 const HELP: &str = "\
 Compares two builds of a server whose difference is known, again and again.
 
-Usage: cargo xtask planted [--work BASE,HEAD] [--comparisons N] [--busy] [--quintain FILE] [-- FLAGS OF COMPARE]
+Usage: cargo xtask planted [--work BASE,HEAD] [--fail N] [--comparisons N] [--busy] [--quintain FILE] [-- FLAGS OF COMPARE]
 
   --work BASE,HEAD  steps of arithmetic for each request [default: 4000,4000: no difference]
+  --fail N          the head answers every Nth request with 503, at once [default: 0, none]
   --comparisons N   so many [default: 10]
   --busy            beside every second comparison, a process that uses a CPU in bursts
   --bisect N        instead: so many times `git bisect run` over six commits, the fourth of which makes the server do
@@ -29,6 +31,7 @@ Usage: cargo xtask planted [--work BASE,HEAD] [--comparisons N] [--busy] [--quin
 
 struct Asked {
     work: [u32; 2],
+    fail: u32,
     comparisons: u32,
     bisect: u32,
     boards: u32,
@@ -54,6 +57,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 fn read(arguments: &[String]) -> Result<Asked, String> {
     let mut asked = Asked {
         work: [4000, 4000],
+        fail: 0,
         comparisons: 10,
         bisect: 0,
         boards: 0,
@@ -73,6 +77,7 @@ fn read(arguments: &[String]) -> Result<Asked, String> {
                 let (base, head) = value.split_once(',').ok_or_else(|| wrong(value))?;
                 asked.work = [number(&base.to_owned())?, number(&head.to_owned())?];
             }
+            "--fail" => asked.fail = number(value()?)?,
             "--comparisons" => asked.comparisons = number(value()?)?,
             "--bisect" => asked.bisect = number(value()?)?,
             "--boards" => asked.boards = number(value()?)?,
@@ -92,10 +97,10 @@ fn with(asked: &Asked, folder: &Path) -> Result<(), String> {
         return bisect::bisect(&quintain, folder, asked.bisect, &asked.flags);
     }
     let mut servers = Vec::new();
-    for work in asked.work {
-        let program = folder.join(format!("server-{work}"));
+    for (side, work, fail) in [("base", asked.work[0], 0), ("head", asked.work[1], asked.fail)] {
+        let program = folder.join(side);
         let built = Command::new("cc")
-            .args(["-O2", &format!("-DWORK={work}"), "-o"])
+            .args(["-O2", &format!("-DWORK={work}"), &format!("-DFAIL={fail}"), "-o"])
             .args([program.as_path(), Path::new("xtask/planted/server.c")])
             .status();
         if !built.is_ok_and(|status| status.success()) {
@@ -109,7 +114,7 @@ fn with(asked: &Asked, folder: &Path) -> Result<(), String> {
         return boards(asked, &servers);
     }
     let quintain = asked.quintain.clone().map_or_else(crate::built::quintain, Ok)?;
-    let mut verdicts = std::collections::BTreeMap::<(bool, String), u32>::new();
+    let mut named = BTreeMap::<(bool, String), u32>::new();
     let mut took = Vec::new();
     let mut ratios = Vec::new();
     for at in 0..asked.comparisons {
@@ -117,26 +122,38 @@ fn with(asked: &Asked, folder: &Path) -> Result<(), String> {
         let begun = Instant::now();
         let found = beside(busy, || compare(&quintain, folder, &servers, at, &asked.flags))?;
         let seconds = begun.elapsed().as_secs_f64();
-        let test = &found["findings"]["gate"]["tests"][0];
-        let verdict = test["verdict"].as_str().unwrap_or("none").to_owned();
-        // What is beyond all measures is an end that nothing bounds: responses that were still waiting.
+        let tests = found["findings"]["gate"]["tests"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut shown = Vec::new();
+        for test in tests {
+            let verdict = test["verdict"].as_str().unwrap_or("none");
+            if verdict != "undecided" {
+                shown.push(format!("{} {verdict}", test["metric"].as_str().unwrap_or("unknown metric")));
+            }
+        }
+        let Some(first) = tests.first() else { return Err(format!("error: no test in {found}")) };
+        // An end of an interval that nothing bounds, as responses were still waiting, is written as a huge number.
         let bounded = |ratio: f64| if ratio > 1e9 { f64::INFINITY } else { ratio };
-        let ratio = |key: &str| bounded(test["ratio"][key].as_f64().unwrap_or(f64::NAN));
+        let ratio = |key: &str| bounded(first["ratio"][key].as_f64().unwrap_or(f64::NAN));
         println!(
-            "{at} {} {verdict}: ratio {:.4} [{:.4}, {:.4}], {} pairs, {seconds:.1} s{}",
+            "{at} {}: {}; {} ratio {:.4} [{:.4}, {:.4}], {} pairs, {seconds:.1} s{}",
             if busy { "busy" } else { "quiet" },
+            if shown.is_empty() { "undecided".to_owned() } else { shown.join(", ") },
+            first["metric"].as_str().unwrap_or("unknown metric"),
             ratio("point"),
             ratio("low"),
             ratio("high"),
-            test["pairs"],
-            test["reason"].as_str().map_or(String::new(), |reason| format!("; {reason}")),
+            first["pairs"],
+            first["reason"].as_str().map_or(String::new(), |reason| format!("; {reason}")),
         );
         ratios.push(ratio("point"));
         took.push(seconds);
-        *verdicts.entry((busy, verdict)).or_default() += 1;
+        *named.entry((busy, if shown.is_empty() { "nothing" } else { "anything" }.to_owned())).or_default() += 1;
+        for what in shown {
+            *named.entry((busy, what)).or_default() += 1;
+        }
     }
-    for ((busy, verdict), count) in verdicts {
-        println!("{} {verdict}: {count}", if busy { "busy " } else { "quiet" });
+    for ((busy, what), count) in named {
+        println!("{} {what}: {count}", if busy { "busy " } else { "quiet" });
     }
     println!("wall time, s: {}", spread(&mut took));
     println!("ratio: {}", spread(&mut ratios));

@@ -32,7 +32,7 @@ use crate::objective::{memory_text, share_text, time_text};
 const TEXT_MAX_BYTES: usize = 256;
 
 /// Metrics that a comparison without conditions answers on, the one that decides when it ends first. Failed requests are always asked
-/// about as well. docs/METHOD.md has how these were chosen.
+/// about as well. The mean is not among them: a few freak requests move it more than a change of the server does.
 pub const COMPARED: [&str; 5] = ["latency_p50", "throughput", "subject_cpu_per_request", "latency_p99", "subject_rss"];
 
 /// Factors that a bound may be.
