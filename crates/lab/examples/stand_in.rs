@@ -8,6 +8,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -197,13 +198,8 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             answer(&listen()?)
         }
         ("crash", []) => {
-            let listener = listen()?;
-            std::thread::spawn(|| {
-                std::thread::sleep(Duration::from_millis(60));
-                let _ = writeln!(std::io::stderr(), "something is rotten");
-                let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-            });
-            answer(&listener)
+            LAST_WORDS.get_or_init(|| "something is rotten");
+            answer(&listen()?)
         }
         // The first start finds its port taken.
         ("taken-once", [file]) => match std::fs::OpenOptions::new().write(true).create_new(true).open(file) {
@@ -230,13 +226,8 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             forward(&listener, next)
         }
         ("forward-crash", [next]) => {
-            let listener = listen()?;
-            std::thread::spawn(|| {
-                std::thread::sleep(Duration::from_millis(60));
-                let _ = writeln!(std::io::stderr(), "the proxy is rotten");
-                let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-            });
-            forward(&listener, next)
+            LAST_WORDS.get_or_init(|| "the proxy is rotten");
+            forward(&listen()?, next)
         }
         ("with-stray", [file]) => {
             let listener = listen()?;
@@ -247,12 +238,26 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
     }
 }
 
+/// What a server that crashes under load prints before it does.
+static LAST_WORDS: OnceLock<&str> = OnceLock::new();
+
+/// Kills this process at the third word of a connection if it is one that crashes.
+fn crash_at_third(words: u32) {
+    if let (3, Some(last_words)) = (words, LAST_WORDS.get()) {
+        let _ = writeln!(std::io::stderr(), "{last_words}");
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+}
+
 fn answer(listener: &TcpListener) -> Done {
     loop {
         let (mut stream, _) = listener.accept()?;
         std::thread::spawn(move || {
             let mut word = [0; 4];
+            let mut words = 0;
             while stream.read_exact(&mut word).is_ok() {
+                words += 1;
+                crash_at_third(words);
                 let answer = u32::from_be_bytes(word).wrapping_add(1);
                 if stream.write_all(&answer.to_be_bytes()).is_err() {
                     break;
@@ -271,7 +276,10 @@ fn forward(listener: &TcpListener, next: &str) -> Done {
             let Ok(mut back) = TcpStream::connect(("127.0.0.1", next)) else { return };
             let _ = back.set_nodelay(true);
             let mut word = [0; 4];
+            let mut words = 0;
             while front.read_exact(&mut word).is_ok() {
+                words += 1;
+                crash_at_third(words);
                 // Twice, and the first answer is dropped: what passes behind is twice what passes in front.
                 let mut answer = [0; 4];
                 for _ in 0..2 {
