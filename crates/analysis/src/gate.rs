@@ -590,6 +590,7 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
         return texts;
     }
     if !worse.is_empty() || !better.is_empty() {
+        let open = open.iter().copied().filter(|test| !is_error_share(&test.metric)).collect::<Vec<_>>();
         texts.extend((!open.is_empty()).then(|| format!("No difference shown in {}.", nouns(&open, "or"))));
     }
     let errors = open.iter().find(|test| is_error_share(&test.metric));

@@ -505,7 +505,10 @@ fn a_stopped_listener_refuses<O: Opener>(open: &O) {
     let late = pair.driver.connect(&at).unwrap();
     until(&mut pair.driver, |_, event| {
         // A Unix listener removes its path.
-        assert!(matches!(event, Event::Closed(c, CloseReason::Refused | CloseReason::NoSuchFile) if c == late), "{event:?}");
+        assert!(
+            matches!(event, Event::Closed(c, CloseReason::Refused | CloseReason::NoSuchFile) if c == late),
+            "{event:?}"
+        );
         true
     });
     // What was accepted stays.

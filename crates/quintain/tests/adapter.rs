@@ -198,8 +198,11 @@ fn memory_of_unfinished_bodies_is_bounded_and_given_back() {
     // Each connection has buffers of its own.
     assert!((64..64 + 400 / 3).contains(&during_mib), "{during_mib} MiB");
     let before = checked();
-    post(&[b"\"", &vec![b'x'; 4_000_000][..], b"\""].concat());
-    assert_eq!(checked(), before + 1, "a large body is checked again");
+    eventually("a large body is checked again", || {
+        // White space costs no steps of the clause.
+        post(&[&part[..], b"\"large\""].concat());
+        (checked() > before).then_some(())
+    });
 }
 
 #[test]

@@ -415,7 +415,7 @@ fn what_a_subject_writes_commands_no_terminal() {
         assert!(text.contains("owned"), "{text}");
         assert_eq!(text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')), None, "{text:?}");
     }
-    assert!(ran.err.contains(r"\x1b]0;owned\x07 no \x9bsuch"), "{}", ran.err);
+    assert!(ran.err.contains(r"\x1b]0;owned\x07 no \u009bsuch"), "{}", ran.err);
 }
 
 #[test]

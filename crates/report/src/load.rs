@@ -573,7 +573,7 @@ mod tests {
     fn for_a_person() {
         assert_snapshot!(load_terminal(&measurement(|_| ()), &[], "pingpong://127.0.0.1:7000", &PLAIN), @"
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, closed loop
-        requests/s   72.2 ±0.6 k/s
+        requests/s   72.2 ±0.5 k/s
         transfer/s   282 KiB/s
         latency      service time: from write to response
           mean       554 ±4 µs
@@ -581,8 +581,8 @@ mod tests {
           max        3.18 ms
           p50        515 µs      512 µs to 519 µs
           p90        813 µs      807 µs to 820 µs
-          p95        931 µs      917 µs to 943 µs
-          p99        1.259 ms    no interval
+          p95        931 µs      918 µs to 943 µs
+          p99        1.259 ms    1.217 ms to 1.305 ms
           p99.9      2.33 ms     2.24 ms to 2.41 ms
         requests     18041 in 250 ms, 70.5 KiB received, no errors
         warm-up      18041 requests, not counted
@@ -592,9 +592,7 @@ mod tests {
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
         in flight    40.0 of 40 clients counted, 40.0 by rate x mean latency
         ended        250 ms measured
-        intervals    95 %, for these 250 ms only: another period or another start of the server may
-                     differ; 1 interval declined: not enough data for an interval: even 10 batches of 50
-                     windows are still correlated; the series may drift
+        intervals    95 %, for these 250 ms only: another period or another start of the server may differ
         ");
     }
 
@@ -612,7 +610,7 @@ mod tests {
     fn http_for_a_person() {
         assert_snapshot!(load_terminal(&http(|_| ()), &[], "http://127.0.0.1:8080/", &PLAIN), @"
         load         http://127.0.0.1:8080/, 40 clients, 1 thread, closed loop
-        requests/s   72.2 ±0.6 k/s
+        requests/s   72.2 ±0.5 k/s
         transfer/s   10.32 MiB/s
         latency      service time: from write to response
           mean       554 ±4 µs
@@ -620,8 +618,8 @@ mod tests {
           max        3.18 ms
           p50        515 µs      512 µs to 519 µs
           p90        813 µs      807 µs to 820 µs
-          p95        931 µs      917 µs to 943 µs
-          p99        1.259 ms    no interval
+          p95        931 µs      918 µs to 943 µs
+          p99        1.259 ms    1.217 ms to 1.305 ms
           p99.9      2.33 ms     2.24 ms to 2.41 ms
         requests     18041 in 250 ms, 2.58 MiB received, no errors
         warm-up      18041 requests, not counted
@@ -632,9 +630,7 @@ mod tests {
         generator    io_uring, CPU 177.5 ms, 9.84 µs per request
         in flight    40.0 of 40 clients counted, 40.0 by rate x mean latency
         ended        250 ms measured
-        intervals    95 %, for these 250 ms only: another period or another start of the server may
-                     differ; 1 interval declined: not enough data for an interval: even 10 batches of 50
-                     windows are still correlated; the series may drift
+        intervals    95 %, for these 250 ms only: another period or another start of the server may differ
         ");
     }
 
@@ -654,7 +650,7 @@ mod tests {
         assert_snapshot!(load_terminal(&everything, &[], "https://127.0.0.1:8443/", &PLAIN), @"
         load         https://127.0.0.1:8443/, 40 clients, 1 thread, closed loop, up to 16 requests in
                      flight on each connection
-        requests/s   72.2 ±0.6 k/s
+        requests/s   72.2 ±0.5 k/s
         transfer/s   10.32 MiB/s
         latency      service time: from write to response
           mean       554 ±4 µs
@@ -662,8 +658,8 @@ mod tests {
           max        3.18 ms
           p50        515 µs      512 µs to 519 µs
           p90        813 µs      807 µs to 820 µs
-          p95        931 µs      917 µs to 943 µs
-          p99        1.259 ms    no interval
+          p95        931 µs      918 µs to 943 µs
+          p99        1.259 ms    1.217 ms to 1.305 ms
           p99.9      2.33 ms     2.24 ms to 2.41 ms
         requests     18041 in 250 ms, 2.58 MiB received
         warm-up      18041 requests, not counted
@@ -679,9 +675,7 @@ mod tests {
         in flight    640.0 of 40 clients x 16 counted, 40.0 by rate x mean latency; failed requests have
                      no latency
         ended        250 ms measured
-        intervals    95 %, for these 250 ms only: another period or another start of the server may
-                     differ; 1 interval declined: not enough data for an interval: even 10 batches of 50
-                     windows are still correlated; the series may drift
+        intervals    95 %, for these 250 ms only: another period or another start of the server may differ
         warning      8 connections had to be reopened
         ");
         let per_request = http(|measurement| measurement.connection = Connection::PerRequest);
@@ -773,7 +767,7 @@ mod tests {
         assert_eq!((report.censored.in_flight, report.censored.unsent), (40, 7_000));
         assert_snapshot!(load_terminal(&hung, &[], "pingpong://127.0.0.1:7000", &PLAIN), @"
         load         pingpong://127.0.0.1:7000, 40 clients, 1 thread, open loop, 100.0 k/s offered
-        requests/s   72.2 ±0.6 k/s
+        requests/s   72.2 ±0.5 k/s
         transfer/s   282 KiB/s
         latency      response time: from intended send time to response
           mean       ≥ 56.5 ms   requests were still waiting at the end
