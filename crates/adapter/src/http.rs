@@ -294,7 +294,7 @@ async fn pass(
                 return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
             }
             Read::Part(body, skip) => {
-                if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::unread(skip)) {
+                if let Some(refusal) = app.watch.refuse_unchecked(skip.unread()) {
                     return Err(Failed::request_refused(refusal, service));
                 }
                 app.watch.metrics.skip(skip);

@@ -36,6 +36,15 @@ pub(crate) enum Skip {
 }
 
 impl Skip {
+    /// The reason to refuse a message that could not be read whole.
+    pub(crate) fn unread(self) -> Unchecked {
+        match self {
+            Skip::Slow => Unchecked::Slow,
+            Skip::Memory => Unchecked::Memory,
+            _ => Unchecked::Size,
+        }
+    }
+
     /// As lines of calls and metrics name it.
     pub(crate) fn name(self) -> &'static str {
         [

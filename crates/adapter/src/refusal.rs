@@ -2,8 +2,6 @@
 
 use hyper::StatusCode;
 
-use crate::metrics::Skip;
-
 /// Why a message cannot be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unchecked {
@@ -54,15 +52,6 @@ impl Unchecked {
             Self::Protocol => ("protocol", "only HTTP/1.1 is supported", StatusCode::FORBIDDEN),
             Self::Encrypted => ("encrypted", "the tunnel is encrypted", StatusCode::FORBIDDEN),
             Self::Conflict => ("conflict", "the endpoint was introduced as two services", StatusCode::FORBIDDEN),
-        }
-    }
-
-    /// The reason to refuse a message that could not be read whole.
-    pub(crate) fn unread(skip: Skip) -> Self {
-        match skip {
-            Skip::Slow => Self::Slow,
-            Skip::Memory => Self::Memory,
-            _ => Self::Size,
         }
     }
 

@@ -111,7 +111,7 @@ async fn calls(
                 return tunnel(app, down, up).await;
             }
             Received::Large { length, skip } => {
-                if app.watch.refuse_unchecked(Unchecked::unread(skip)).is_some() {
+                if app.watch.refuse_unchecked(skip.unread()).is_some() {
                     return Ok(());
                 }
                 app.watch.metrics.skip(skip);
@@ -231,7 +231,7 @@ async fn calls(
                         }
                     }
                     Received::Large { length, skip } => {
-                        if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::unread(skip)) {
+                        if let Some(refusal) = app.watch.refuse_unchecked(skip.unread()) {
                             down.send(None, &refuse(&refusal)).await?;
                             passing.end(0);
                             return Ok(());

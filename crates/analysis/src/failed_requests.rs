@@ -5,26 +5,19 @@ use std::collections::BTreeMap;
 use study::record::Measurement;
 
 use crate::findings::Row;
-use crate::load::LoadReport;
 use crate::number::{grouped, percent, total};
 
 /// Valid and failed requests of a load, a trial or a design point.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedRequests<'a> {
-    valid: u64,
-    errors: &'a BTreeMap<String, u64>,
-    statuses: &'a BTreeMap<u16, u64>,
-    examples: &'a BTreeMap<String, String>,
+    pub(crate) valid: u64,
+    pub(crate) errors: &'a BTreeMap<String, u64>,
+    pub(crate) statuses: &'a BTreeMap<u16, u64>,
+    pub(crate) examples: &'a BTreeMap<String, String>,
 }
 
 impl<'a> From<&'a Measurement> for FailedRequests<'a> {
     fn from(of: &'a Measurement) -> Self {
-        Self { valid: of.requests, errors: &of.errors, statuses: &of.statuses, examples: &of.error_examples }
-    }
-}
-
-impl<'a> From<&'a LoadReport> for FailedRequests<'a> {
-    fn from(of: &'a LoadReport) -> Self {
         Self { valid: of.requests, errors: &of.errors, statuses: &of.statuses, examples: &of.error_examples }
     }
 }

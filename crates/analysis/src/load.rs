@@ -10,6 +10,7 @@ use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
 use study::spec::{Connection, Protocol};
 
 use crate::cache::{self, CacheReport};
+use crate::failed_requests::FailedRequests;
 use crate::findings::{AgentFinding, Clock, Estimate};
 use crate::journey::{self, JourneyReport};
 use crate::latency::{self, Latency};
@@ -116,6 +117,12 @@ pub struct LoadReport {
     pub journey: Option<JourneyReport>,
     /// What the reader should know, one sentence each.
     pub warnings: Vec<String>,
+}
+
+impl<'a> From<&'a LoadReport> for FailedRequests<'a> {
+    fn from(of: &'a LoadReport) -> Self {
+        Self { valid: of.requests, errors: &of.errors, statuses: &of.statuses, examples: &of.error_examples }
+    }
 }
 
 /// Requests that were due and had no answer when measuring ended.

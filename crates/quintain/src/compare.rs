@@ -639,7 +639,7 @@ fn stored(args: &CompareArgs) -> Done {
     let found = analysis::side_by_side(&[base?, head?]);
     match args.how.store.json {
         true => output::json(&found)?,
-        false => output::text(&report::side_by_side_terminal(&found, &crate::report::style(false)))?,
+        false => output::text(&report::side_by_side_terminal(&found, &output::style(false)))?,
     }
     let skips = args.undecided == study::gate::Undecided::Skip;
     Ok(if skips { Exit::Skip } else { Exit::Fine })

@@ -83,7 +83,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     if args.json {
         output::data(&report::find_json(&report).map_err(|error| Problem::new(Exit::Machine, error))?)?;
     } else {
-        output::text(&report::find_terminal(&report, &crate::report::style(false)))?;
+        output::text(&report::find_terminal(&report, &output::style(false)))?;
     }
     Ok(if signals::is_set(&interrupted) { Exit::Interrupted } else { exit(report.search.bound) })
 }

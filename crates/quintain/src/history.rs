@@ -65,7 +65,7 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
     if args.store.json {
         output::json(&history)?;
     } else {
-        output::text(&report::history_terminal(&history, &crate::report::style(false)))?;
+        output::text(&report::history_terminal(&history, &output::style(false)))?;
     }
     Ok(Exit::Fine)
 }

@@ -19,8 +19,6 @@ use crate::{http, output, signals};
 
 /// The one request of a trial must be answered in this time.
 const PATIENCE_NS: u64 = 5_000_000_000;
-/// Lines shown of the output of a failed server.
-pub(crate) const LAST_WORDS: usize = 10;
 
 /// What a study is made of, without mistakes.
 #[derive(Clone, Debug, PartialEq)]
@@ -389,7 +387,8 @@ fn failed(what: &str, why: &str, record: &Record) -> String {
     for (who, said) in std::iter::once(("the server".to_owned(), &record.subject.stderr_tail)).chain(of_proxies) {
         let lines = said.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
         if !lines.is_empty() {
-            let last = lines[lines.len().saturating_sub(LAST_WORDS)..].iter().map(|line| format!("    {line}\n"));
+            let last =
+                lines[lines.len().saturating_sub(output::LAST_WORDS)..].iter().map(|line| format!("    {line}\n"));
             text += &format!("  last words of {who}:\n{}", last.collect::<String>());
         }
     }

@@ -102,7 +102,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         let json = report::load_json(&measurement, &agents, &name);
         output::data(&json.map_err(|error| Problem::new(Exit::Machine, error))?)?;
     } else {
-        output::text(&report::load_terminal(&measurement, &agents, &name, &crate::report::style(false)))?;
+        output::text(&report::load_terminal(&measurement, &agents, &name, &output::style(false)))?;
     }
     Ok(if signals::is_set(&interrupted) {
         Exit::Interrupted

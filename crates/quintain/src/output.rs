@@ -5,6 +5,17 @@ use std::process::ExitCode;
 
 use crate::message::{Done, Exit, Problem};
 
+/// Lines shown of the output of a failed server.
+pub(crate) const LAST_WORDS: usize = 10;
+
+/// How a terminal wants its text.
+pub(crate) fn style(into_file: bool) -> report::Style {
+    if into_file {
+        return report::Style::PLAIN;
+    }
+    report::Style { colour: stdout_is_coloured(), width: stdout_columns().unwrap_or(0) }
+}
+
 /// What moves on a terminal is drawn so often at most, per second.
 pub(crate) const DRAWS_HZ: u8 = 5;
 

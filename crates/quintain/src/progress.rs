@@ -263,6 +263,6 @@ impl Bar {
 /// The last lines of an output.
 fn indent(text: &str) -> String {
     let lines = text.lines().collect::<Vec<_>>();
-    let last = &lines[lines.len().saturating_sub(crate::init::LAST_WORDS)..];
+    let last = &lines[lines.len().saturating_sub(output::LAST_WORDS)..];
     last.iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }

@@ -74,9 +74,9 @@ fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
     }
     let text = match form {
         Form::Terminal if args.out.is_none() && args.figures.is_none() => {
-            return output::text(&report::terminal(findings, &style(false)));
+            return output::text(&report::terminal(findings, &output::style(false)));
         }
-        Form::Terminal => analysis::visible(&report::terminal(findings, &style(true))).into_owned(),
+        Form::Terminal => analysis::visible(&report::terminal(findings, &output::style(true))).into_owned(),
         Form::Html => report::html(findings).map_err(|error| Problem::new(Exit::Machine, error))?,
         Form::Md => report::markdown(findings),
         Form::Csv => report::csv(findings),
@@ -122,14 +122,6 @@ fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), 
         output::message(&format!("wrote {}", path.display()));
     }
     Ok(())
-}
-
-/// How a terminal wants its text.
-pub(crate) fn style(into_file: bool) -> report::Style {
-    if into_file {
-        return report::Style::PLAIN;
-    }
-    report::Style { colour: output::stdout_is_coloured(), width: output::stdout_columns().unwrap_or(0) }
 }
 
 /// Two files for each figure. One that cannot be a PNG is told of, and what else was asked for is written all the same.

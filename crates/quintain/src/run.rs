@@ -480,7 +480,7 @@ pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<(), Problem> {
     if how.store.json {
         return output::json(&serde_json::json!({ "run": run, "records": records, "findings": findings }));
     }
-    output::text(&report::terminal(findings, &crate::report::style(false)))
+    output::text(&report::terminal(findings, &output::style(false)))
 }
 
 /// Where the run is kept, and how it is looked at again.

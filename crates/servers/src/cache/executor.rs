@@ -10,7 +10,7 @@ use wire::detect::{Detected, detect};
 
 use super::connection::{CloseState, Connection, RestKind, Speech};
 use super::transaction::{self, Turn};
-use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES, resp};
+use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
 
 /// What carries requests out.
 #[derive(Debug)]
@@ -34,6 +34,7 @@ pub(super) struct Executor {
     turn: Option<Turn>,
 }
 
+pub(super) const REDIS_OUT_OF_MEMORY: &[u8] = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 
@@ -239,7 +240,7 @@ impl Executor {
     pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
         match &connection.speech {
             Speech::Memcached(_) => self.out.extend_from_slice(b"SERVER_ERROR out of memory reading request\r\n"),
-            Speech::Redis(_) => self.out.extend_from_slice(resp::OUT_OF_MEMORY),
+            Speech::Redis(_) => self.out.extend_from_slice(REDIS_OUT_OF_MEMORY),
             Speech::Http(_) => self.http_failure(503, "out of memory", false, false),
             Speech::Unknown => {}
         }

@@ -8,7 +8,7 @@ use wire::resp::{
 };
 
 use super::connection::{CloseState, Connection, PendingMultiGet, Redis, RestKind, Speech};
-use super::executor::Executor;
+use super::executor::{Executor, REDIS_OUT_OF_MEMORY};
 use super::facts::{REDIS_VERSION, policy};
 use super::glob;
 use super::transaction::{Transactions, is_queued};
@@ -17,7 +17,6 @@ const SYNTAX: &[u8] = b"-ERR syntax error\r\n";
 const NOT_AN_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n";
 const OVERFLOW: &[u8] = b"-ERR increment or decrement would overflow\r\n";
 pub(super) const OK: &[u8] = b"+OK\r\n";
-pub(super) const OUT_OF_MEMORY: &[u8] = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 /// Keys that one `SCAN` looks at, whatever `COUNT` says.
 const SCAN_MAX: u32 = 1000;
 
@@ -67,7 +66,7 @@ impl Executor {
                         }
                         Ok(Name::Getdel | Name::Getex | Name::Getset) if self.lacks_memory_for(request.argument(1)) => {
                             transactions.fail();
-                            self.out.extend_from_slice(OUT_OF_MEMORY);
+                            self.out.extend_from_slice(REDIS_OUT_OF_MEMORY);
                         }
                         Ok(name) if let Some(text) = wrong_subcommand(name, &request) => {
                             transactions.fail();
@@ -703,7 +702,7 @@ impl Executor {
     #[cold]
     fn redis_refuse(&mut self, refusal: &Refusal) {
         match refusal {
-            Refusal::Full { .. } => self.out.extend_from_slice(OUT_OF_MEMORY),
+            Refusal::Full { .. } => self.out.extend_from_slice(REDIS_OUT_OF_MEMORY),
             other => compose_error(&mut self.out, &format!("ERR {other}")),
         }
     }
