@@ -126,7 +126,7 @@ fn with(asked: &Asked, folder: &Path) -> Result<(), String> {
         let mut shown = Vec::new();
         for test in tests {
             let verdict = test["verdict"].as_str().unwrap_or("none");
-            if verdict != "undecided" {
+            if ["worse", "not-worse"].contains(&verdict) {
                 shown.push(format!("{} {verdict}", test["metric"].as_str().unwrap_or("unknown metric")));
             }
         }
