@@ -142,7 +142,7 @@ impl Said {
     }
 
     fn values(&mut self, findings: &Findings) {
-        let rows = findings.rows.iter().filter(|row| is_compared(row, &findings.metric));
+        let rows = findings.rows.iter().filter(|row| !row.is_marked() && is_compared(row, &findings.metric));
         self.say(Source::Rows, rows.take(NAMED).map(|row| alone(findings, row)).collect::<Vec<_>>());
     }
 }
@@ -166,7 +166,7 @@ fn about_others(findings: &Findings) -> Option<String> {
     if marked().count() * 2 <= measured {
         return None;
     }
-    if findings.gate.is_some() && marked().all(is_shared_alone) {
+    if marked().all(is_shared_alone) {
         return Some("The CPUs were shared with other work: ratios hold, absolute values include it.".to_owned());
     }
     let kinds = marked().flat_map(|row| &row.marks).filter(|mark| **mark != Mark::Hung).map(|mark| mark.text());
@@ -184,9 +184,7 @@ fn is_shared_alone(row: &Row) -> bool {
 fn others(findings: &Findings) -> impl Iterator<Item = String> {
     // Where it is all of them, that was said.
     let all = findings.rows.iter().filter(|row| row.n > 0).all(Row::is_about_others);
-    // A gate compares these all the same.
-    let is_compared = |row: &&Row| findings.gate.is_some() && is_shared_alone(row);
-    let rows = findings.rows.iter().filter(|row| !is_compared(row));
+    let rows = findings.rows.iter().filter(|row| !is_shared_alone(row));
     let marked = rows.filter(|row| !all && row.is_about_others() && row.n > 0).map(|row| {
         let marks = row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(", ");
         format!("{} ({marks})", row.label)

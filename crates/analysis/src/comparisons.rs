@@ -13,7 +13,7 @@ use crate::failed_requests::FailedRequests;
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend};
 use crate::number::percent;
 use crate::places::places;
-use crate::value;
+use crate::{value, veto};
 
 /// A difference of so many half-widths is shown in about 80 of 100 studies (simulated: 75 to 84).
 const COULD_SHOW: f64 = 1.5;
@@ -92,13 +92,14 @@ fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
 /// A row of which more trials than this share are only known to be at least something is not compared.
 const BOUNDS_MAX: f64 = 0.1;
 
-/// Whether a row can be held against others by a metric: its numbers are about a subject that went on answering, repeat each other, and are
-/// known but for a few trials at whose end a request still waited. Those are taken at their worst.
+/// Whether a row can be held against others by a metric: no mark forbids it, and its values are known but for a few
+/// trials at whose end a request still waited. Those are taken at their worst.
 pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
     let trials = row.trials.iter().filter(|trial| trial.values.contains_key(metric));
     let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
     let known = row.metrics.get(metric).is_some_and(|found| found.mean.is_some());
-    !row.is_marked()
+    let metric = study::Metric::named(metric);
+    metric.map_or(!row.is_marked(), |metric| veto::forbidding(row, metric, false).is_none())
         && row.more_errors.is_none()
         && row.search.is_none()
         && known

@@ -185,6 +185,8 @@ fn judged(objective: &Objective, record: &Record) -> Judged {
     match &record.outcome {
         study::record::Outcome::Measured(measurement) => {
             let limit = record.verdict.as_ref().map(|verdict| verdict.limited_by);
+            // Where there are too few CPUs for both, sharing them is part of what is measured.
+            let limit = limit.filter(|limit| *limit != Limit::Shared || !record.cpus_shared);
             judge(objective, measurement, limit, record.subject.rss_max_bytes)
         }
         study::record::Outcome::Failed(failure) => match failure.kind {

@@ -1,7 +1,7 @@
 //! Who was the limit of a trial, and what its reader should be warned of.
 //!
 //! Rules, in this order (docs/METHOD.md says why):
-//! 1. Subject and generator on one processor, or a subject that waited because another process had its processors: `shared`.
+//! 1. Subject and generator on one processor, or either of them waiting because another process had its processors: `shared`.
 //! 2. A subject that fell silent on all connections is the limit; else a generator that was held up is.
 //! 3. Open loop: the generator's own lag beyond a tenth of the latency at p99 is its fault; an offered load that was met
 //!    is `neither`; one that was missed is the subject's doing where it was saturated, gave errors or left no
@@ -12,12 +12,12 @@
 //! 5. A proxy whose processors were busy is the limit in place of the subject, or of nobody.
 //! 6. Of several generators each has a verdict, and the worst is that of the trial (`agents`).
 
-use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict};
+use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict, Worker};
 use study::{Warning, WarningKind};
 
 use crate::agents;
 pub use crate::bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
-use crate::bottleneck::{RUN_QUEUE_SHARE, backing_off, kinds, limit, stalled, verdict, waiting};
+use crate::bottleneck::{RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting};
 use crate::failed_requests::FailedRequests;
 use crate::number::{count, percent, quantity};
 use crate::silence;
@@ -28,7 +28,8 @@ use crate::waiting::{Waits, subject_waiting};
 const EXHAUSTED: f64 = 0.95;
 /// Little's law must hold within this.
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// A subject that waited for a processor that others had for more than this share of the time was not measured alone.
+/// A server or generator that waited for a processor that others had for more than this share of the time was not
+/// measured alone.
 const STARVED: f64 = 0.1;
 
 /// Judges stored trials by the rules of today: the verdict in a store is that of the build that measured.
@@ -76,7 +77,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     {
         verdict(Limit::Shared, format!("another process had the server's CPU {} of the time", percent(share)))
     } else {
-        limit(measurement, Some(subject), calibration, waits)
+        without_own_cpu(limit(measurement, Some(subject), calibration, waits), measurement)
     };
     (Some(agents::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
@@ -84,6 +85,25 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
 /// The same where it is so much that the numbers are not about the subject alone: it is then neither slow nor hung by what they say.
 pub fn starved(record: &Record) -> Option<f64> {
     subject_waiting(record).filter(|share| *share > STARVED)
+}
+
+/// The verdict on a generator that had time to spare but not its CPU: another process is the limit, whatever the load was.
+fn without_own_cpu(mut found: Verdict, measurement: &Measurement) -> Verdict {
+    let share = generator_waiting(measurement);
+    let is_busy = generator_busy(measurement).is_some_and(|busy| busy > BUSY);
+    if found.limited_by == Limit::Generator && share > STARVED && !is_busy && have_own_cpus(&measurement.workers) {
+        found.limited_by = Limit::Shared;
+        found.reasons.insert(0, format!("another process had the generator's CPU {} of the time", percent(share)));
+    }
+    found
+}
+
+/// Whether no worker can have waited for another one.
+fn have_own_cpus(workers: &[Worker]) -> bool {
+    let mut cpus = workers.iter().filter_map(|worker| worker.cpu).collect::<Vec<_>>();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus.len() == workers.len()
 }
 
 /// Of the subject, and of what stands in between.
@@ -341,16 +361,19 @@ mod tests {
     fn a_generator_that_is_kept_from_its_processor() {
         let kept = edited(closed(0.4, 0.35), |r| of(r).workers[0].run_queue_ns = Some(DURATION_NS * 6 / 10));
         let verdict = judge(&kept, None, &[]).0.unwrap();
-        assert_eq!(verdict.limited_by, Limit::Generator);
+        assert_eq!(verdict.limited_by, Limit::Shared);
         assert_eq!(
             verdict.reasons,
             [
+                "another process had the generator's CPU 60 % of the time",
                 "it had no CPU of its own",
                 "the generator's busiest worker was 35 % busy, one worker waited for a CPU 60 % of the time",
                 "the server was 40 % busy",
             ]
         );
         assert_eq!(judge_load(kept.measurement().unwrap()).limited_by, Limit::Generator);
+        let two_on_one_cpu = edited(kept, |r| of(r).workers = vec![of(r).workers[0].clone(); 2]);
+        assert_eq!(judge(&two_on_one_cpu, None, &[]).0.unwrap().limited_by, Limit::Generator);
     }
 
     #[test]
@@ -534,16 +557,15 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_waited_for_a_cpu_half_of_the_time_is_the_limit() {
+    fn a_generator_that_waited_for_a_cpu_half_of_the_time_shared_it() {
         let kept = |mut record: Record| {
             of(&mut record).workers[0].run_queue_ns = Some(DURATION_NS * 48 / 100);
             record
         };
-        let reason = "one worker of the generator waited for a CPU 48 % of the time";
-        check("closed", &kept(closed(0.4, 0.2)), Limit::Generator, reason);
+        let reason = "another process had the generator's CPU 48 % of the time";
+        check("closed", &kept(closed(0.4, 0.2)), Limit::Shared, reason);
         assert_eq!(judge_load(kept(closed(0.4, 0.2)).measurement().unwrap()).limited_by, Limit::Generator);
-        let missed = format!("only 80 % of the offered load was answered, {reason}");
-        check("open", &kept(open(0.3, 0.8, 100_000, 1_000, 50_000)), Limit::Generator, &missed);
+        check("open", &kept(open(0.3, 0.8, 100_000, 1_000, 50_000)), Limit::Shared, reason);
         check("busy server", &kept(closed(0.98, 0.2)), Limit::Subject, "its CPUs were busy");
     }
 

@@ -65,12 +65,13 @@ pub(crate) fn judge(
     };
     // What holds holds, however late the generator was: its lateness is part of the response time.
     let other = match limit {
-        Some(Limit::Generator) => Some("generator"),
-        Some(Limit::Network) => Some("network"),
-        Some(Limit::Subject | Limit::Neither | Limit::Shared | Limit::Proxy | Limit::Latency) | None => None,
+        Some(Limit::Generator) => Some("the generator was the bottleneck"),
+        Some(Limit::Network) => Some("the network was the bottleneck"),
+        Some(Limit::Shared) => Some("another process took CPU time"),
+        Some(Limit::Subject | Limit::Neither | Limit::Proxy | Limit::Latency) | None => None,
     };
     if let Some(other) = other.filter(|_| worst.excess >= 0.0) {
-        let why = format!("{}, but the {other} was the bottleneck", worst.why);
+        let why = format!("{}, but {other}", worst.why);
         return Judged { outcome: Outcome::Generator, why, values };
     }
     if worst.excess < 0.0
