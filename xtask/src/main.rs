@@ -6,7 +6,6 @@ mod built;
 mod cache_diff;
 mod churn;
 mod circles;
-mod claims;
 mod conformance;
 mod coverage;
 mod dist;
@@ -30,7 +29,6 @@ Verbs:
   blame     plant faults in trials and check who is blamed; `cargo xtask blame --help` says more
   cache-diff compare the cache server with memcached and redis-server; `cargo xtask cache-diff --help` says more
   churn     check that the memory of the cache server stays within its cap; `cargo xtask churn --help` says more
-  claims    hold what the four sources state against the runs of a store; `cargo xtask claims --help` says more
   coverage  simulate how often the intervals of the statistics hold what they promise
   dist      build and pack a release: static binary, manual pages, completions, licences, checksum
   generator compare the CPU time of a request in two load generators; `cargo xtask generator --help` says more
@@ -50,7 +48,6 @@ fn main() -> ExitCode {
         "blame" => blame::run(rest),
         "cache-diff" => cache_diff::run(rest),
         "churn" => churn::run(rest),
-        "claims" => claims::run(rest),
         "coverage" => coverage::run(rest),
         "dist" => dist::run(rest),
         "generator" => generator::run(rest),
