@@ -21,7 +21,7 @@ import threading
 from parts import end, part
 
 quintain = sys.argv[1]
-crates = pathlib.Path(__file__).resolve().parent.parent / "crates"
+contracts = pathlib.Path(__file__).resolve().parent.parent / "contracts"
 
 
 def free_port():
@@ -451,8 +451,8 @@ def _(stack):
             self.wfile.write(out)
 
     endpoint = f"http://127.0.0.1:{http_service(stack, Chess)}/"
-    wsdl = crates / "wire/schemas/chess.wsdl"
-    client, server, at = pair(stack, crates / "contract/contracts/chess.contract", f'[protocols.Chess]\nkind = "soap"\nwsdl = "{wsdl}"\n', "Chess", endpoint)
+    wsdl = contracts / "codecs/schemas/chess.wsdl"
+    client, server, at = pair(stack, contracts / "contract/contracts/chess.contract", f'[protocols.Chess]\nkind = "soap"\nwsdl = "{wsdl}"\n', "Chess", endpoint)
     known = zeep.Client(str(wsdl))
     service = known.create_service(next(iter(known.wsdl.bindings)), f"http://{at}/")
     assert service.MakeGame("anna", "ben") == 17

@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each target uses one of these")]
 
 mod cache;
-mod contracts;
 mod http1;
 
 use study::{ExpandOptions, LoadSpec, Profile};
@@ -287,6 +286,3 @@ fn trace_of<R: std::io::BufRead>(mut reader: study::workload::trace::Reader<R>) 
         }
     }
 }
-
-#[allow(unused_imports, reason = "each target uses one of these")]
-pub(crate) use contracts::{json, rest, soap, thrift_binary, thrift_compact, thrift_idl, wsdl};

@@ -8,7 +8,7 @@ use std::path::Path;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 /// What is packed, from the root of the repository: studies, and what they name.
-const FOLDERS: [&str; 4] = ["studies", "subjects", "crates/contract/contracts", "crates/wire/schemas"];
+const FOLDERS: [&str; 4] = ["studies", "subjects", "contracts/contract/contracts", "contracts/codecs/schemas"];
 
 /// Seed of the name of what is packed, which is a hash of it.
 const SEED: u64 = 0;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use wire::value::Value;
+use codecs::value::Value;
 
 use crate::rpc::{Failure, Remote, serve};
 

@@ -6,8 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wire::thrift::{Framing, Header, Limits, Message, MessageKind, Outcome, Protocol, Schema, compose_message, idl};
-use wire::value::Value;
+use codecs::thrift::{Framing, Header, Limits, Message, MessageKind, Outcome, Protocol, Schema, compose_message, idl};
+use codecs::value::Value;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 

@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../bodies.rs"]
+#[path = "../codecs.rs"]
 mod bodies;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::json(bytes));

@@ -37,7 +37,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         if path.ends_with(".rs") && !path.starts_with("xtask/src/tidy.rs") {
             complaints.extend(check_source(path, &text()?));
         }
-        if path.starts_with("crates/") && path.ends_with("Cargo.toml") {
+        if is_of_crate(path) && path.ends_with("Cargo.toml") {
             complaints.extend(check_manifest(path, &text()?));
         }
     }
@@ -148,7 +148,7 @@ impl Commands {
 fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     let mut crates = BTreeMap::<&str, BTreeMap<String, String>>::new();
     for path in files.iter().filter(|path| path.ends_with(".rs")) {
-        let Some((name, file)) = path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/")) else {
+        let Some((name, file)) = path.split_once("/src/").filter(|_| is_of_crate(path)) else {
             continue;
         };
         if file.ends_with("tests.rs") || file.contains("tests/") {
@@ -159,12 +159,9 @@ fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     }
     let mut complaints = Vec::new();
     for (name, files) in &crates {
-        let circles = circles::circles(files).map_err(|error| format!("crates/{name}/src/{error}"))?;
+        let circles = circles::circles(files).map_err(|error| format!("{name}/src/{error}"))?;
         complaints.extend(circles.iter().map(|circle| {
-            format!(
-                "crates/{name}/src: {} import each other in a circle: move what they share below them",
-                circle.join(", ")
-            )
+            format!("{name}/src: {} import each other in a circle: move what they share below them", circle.join(", "))
         }));
     }
     Ok(complaints)
@@ -185,6 +182,11 @@ pub fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, 
         return Err(format!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr)));
     }
     String::from_utf8(output.stdout).map_err(|error| format!("{program}: {error}"))
+}
+
+/// Whether a file belongs to a crate of one of the two wings.
+fn is_of_crate(path: &str) -> bool {
+    path.starts_with("crates/") || path.starts_with("contracts/")
 }
 
 fn cargo_metadata(root: &Path) -> Result<serde_json::Value, String> {
@@ -221,11 +223,11 @@ fn quoted_words(text: &str) -> Vec<(usize, String)> {
 
 /// The arrow table of docs/ARCHITECTURE.md: `| crate | may import | ...`.
 fn table_arrows(text: &str) -> Result<Arrows, String> {
-    let mut rows = text.lines().skip_while(|line| !line.starts_with("| Crate | May import"));
-    if rows.next().is_none() {
+    let tables = text.split("| Crate | May import").skip(1).collect::<Vec<_>>();
+    if tables.is_empty() {
         return Err("docs/ARCHITECTURE.md: no table that begins with `| Crate | May import`".to_owned());
     }
-    let rows = rows.skip(1).take_while(|line| line.starts_with('|'));
+    let rows = tables.iter().flat_map(|table| table.lines().skip(2).take_while(|line| line.starts_with('|')));
     let words = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
     let mut arrows = Arrows::new();
     for row in rows {
@@ -263,7 +265,7 @@ fn check_arrows(allowed: &Arrows, real: &Arrows) -> Vec<String> {
             continue;
         };
         complaints.extend(imports.difference(may).map(|import| {
-            format!("crates/{name}/Cargo.toml: `{name}` imports `{import}`, which its row in docs/ARCHITECTURE.md does not allow")
+            format!("`{name}` imports `{import}`, which its row in docs/ARCHITECTURE.md does not allow")
         }));
         complaints.extend(may.difference(imports).map(|import| {
             format!(
@@ -282,8 +284,19 @@ fn check_arrows(allowed: &Arrows, real: &Arrows) -> Vec<String> {
 
 /// A document names only files that exist, and wraps its prose.
 fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
-    const FOLDERS: [&str; 10] =
-        ["crates/", "docs/", "studies/", "subjects/", "schemas/", "fuzz/", "xtask/", ".ci/", ".cargo/", "examples/"];
+    const FOLDERS: [&str; 11] = [
+        "crates/",
+        "contracts/",
+        "docs/",
+        "studies/",
+        "subjects/",
+        "schemas/",
+        "fuzz/",
+        "xtask/",
+        ".ci/",
+        ".cargo/",
+        "examples/",
+    ];
     // The style guide shows shapes, not places.
     if path == "docs/STYLE.md" {
         return Vec::new();

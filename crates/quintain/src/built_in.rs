@@ -134,7 +134,7 @@ mod tests {
         let names = names().collect::<Vec<_>>();
         assert!(names.contains(&"volley") && names.contains(&"whip"), "{names:?}");
         for path in
-            ["subjects/c-epoll/main.c", "crates/contract/contracts/chess.contract", "studies/proxies/haproxy.cfg"]
+            ["subjects/c-epoll/main.c", "contracts/contract/contracts/chess.contract", "studies/proxies/haproxy.cfg"]
         {
             assert!(FILES.contains_key(path), "{path}");
         }

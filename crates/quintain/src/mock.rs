@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use servers::{
-    Chess, EvernoteNotes, EvernoteUser, Identities, MockError, MockListen, Profile, Service, Shutdown, Twitter,
-    serve_mock,
+use mocks::{
+    Chess, EvernoteNotes, EvernoteUser, Identities, MockError, MockListen, Profile, Service, Twitter, serve_mock,
 };
+use servers::Shutdown;
 
 use crate::cli::{MockArgs, MockProfile, MockTlsArgs, ServeChessArgs, ServeEvernoteArgs, ServeTwitterArgs};
 use crate::law::Law;

@@ -266,7 +266,10 @@ mod tests {
         assert!(volley.contains("subjects/c-epoll/main.c") && volley.contains("subjects/Cargo.lock"), "{volley:?}");
         assert!(!volley.iter().any(|path| path.starts_with("subjects/http-go/")), "{volley:?}");
         let whip = named("whip").unwrap();
-        assert!(whip.contains("crates/wire/schemas/chess.wsdl") && !whip.contains("subjects/Cargo.toml"), "{whip:?}");
+        assert!(
+            whip.contains("contracts/codecs/schemas/chess.wsdl") && !whip.contains("subjects/Cargo.toml"),
+            "{whip:?}"
+        );
         assert_eq!(named("cache-baseline").unwrap().into_iter().collect::<Vec<_>>(), ["studies/cache-baseline.toml"]);
     }
 }

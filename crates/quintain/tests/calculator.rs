@@ -219,13 +219,13 @@ fn examples_are_checked_and_their_files_are_those_of_the_crates() {
     folder.quintain(&["adapter", &example("airline/adapter.toml").display().to_string(), "--check"]).expect(0);
     folder.quintain(&["contract", "check", &example("airline/airline.contract").display().to_string()]).expect(0);
     for (copy, of) in [
-        ("calculator/calculator.thrift", "wire/schemas/calculator.thrift"),
+        ("calculator/calculator.thrift", "codecs/schemas/calculator.thrift"),
         ("calculator/plain.contract", "contract/contracts/calculator-plain.contract"),
         ("calculator/indexed.contract", "contract/contracts/calculator-indexed.contract"),
         ("airline/airline.contract", "contract/contracts/airline.contract"),
-        ("airline/airline.wsdl", "wire/schemas/airline.wsdl"),
+        ("airline/airline.wsdl", "codecs/schemas/airline.wsdl"),
     ] {
-        let of = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of);
+        let of = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contracts").join(of);
         let (copy, of) = (std::fs::read(example(copy)).unwrap(), std::fs::read(of).unwrap());
         assert!(copy == of, "a copy differs from what the crates' tests are about");
     }

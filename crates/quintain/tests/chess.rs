@@ -31,10 +31,11 @@ const OWN: &str = "\"{game}\"";
 fn reports(steps: &[String]) -> [Vec<Value>; 2] {
     let folder = Folder::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (from, name) in
-        [("contract/contracts/chess.contract", "chess.contract"), ("wire/schemas/chess.wsdl", "chess.wsdl")]
-    {
-        std::fs::copy(root.join("crates").join(from), folder.path().join(name)).unwrap();
+    for (from, name) in [
+        ("contracts/contract/contracts/chess.contract", "chess.contract"),
+        ("contracts/codecs/schemas/chess.wsdl", "chess.wsdl"),
+    ] {
+        std::fs::copy(root.join(from), folder.path().join(name)).unwrap();
     }
     let mock = Server::start(&["mock-chess"]);
     let endpoint = format!("127.0.0.1:{}", mock.port);

@@ -2,13 +2,12 @@
 //! generators with.
 //!
 //! All of them listen in the first thread, which hands each new connection to the thread that has the fewest and works
-//! itself. What they do with a connection is a [`Handler`]. Mocks of services are another kind: hyper on tokio, [`serve_mock`].
+//! itself. What they do with a connection is a [`Handler`].
 
 mod cache;
 mod calibrate;
 mod hostile;
 mod http;
-mod mocks;
 mod pingpong;
 mod pool;
 mod timers;
@@ -17,9 +16,5 @@ pub use cache::{CacheLimits, CacheProtocol, CacheServer, CacheShared};
 pub use calibrate::{Calibrate, Log, Pauses};
 pub use hostile::{Hostile, Kind};
 pub use http::{Http, HttpLimits};
-pub use mocks::{
-    Chess, EvernoteNotes, EvernoteUser, Identities, MockAnswer, MockError, MockListen, MockRequest, Profile, Service,
-    Twitter, serve_mock,
-};
 pub use pingpong::Pingpong;
 pub use pool::{Handler, Listen, Next, ServeError, Shutdown, serve};

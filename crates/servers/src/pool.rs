@@ -89,12 +89,14 @@ impl Shutdown {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the server should end.
     #[inline]
-    pub(crate) fn asked(&self) -> bool {
+    pub fn asked(&self) -> bool {
         self.level.load(Ordering::Acquire) >= Self::ASKED
     }
 
-    pub(crate) fn forced(&self) -> bool {
+    /// Whether it should end without waiting for its connections.
+    pub fn forced(&self) -> bool {
         self.level.load(Ordering::Acquire) >= Self::FORCED
     }
 }

@@ -7,14 +7,7 @@
 pub mod cache_http;
 pub mod detect;
 pub mod http1;
-pub mod json;
 pub mod memcached;
-pub mod mistake;
 pub mod number;
 pub mod pingpong;
 pub mod resp;
-pub mod rest;
-pub mod schemas;
-pub mod soap;
-pub mod thrift;
-pub mod value;

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use codecs::json::Json;
 use net::{Address, Nanos};
 use study::spec::Protocol;
 use study::url;
 use wire::http1::Asked;
-use wire::json::Json;
 
 use super::connection::{Connection, Piece};
 use crate::recorder::Fault;
@@ -163,7 +163,8 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<P
     if status != 200 {
         return Err(format!("status {status}, expected 200 or 404"));
     }
-    let answer = Json::parse(body, &wire::json::Limits::DEFAULT).map_err(|error| format!("not valid JSON: {error}"))?;
+    let answer =
+        Json::parse(body, &codecs::json::Limits::DEFAULT).map_err(|error| format!("not valid JSON: {error}"))?;
     if answer.view().get("intercepted").and_then(|known| known.as_bool()) == Some(false) {
         return Ok(None);
     }

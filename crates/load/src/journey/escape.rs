@@ -1,6 +1,6 @@
 //! How a value is written where a template names it, so that it stays one value there.
 
-use wire::json::Json;
+use codecs::json::Json;
 
 /// What surrounds a name in a template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -171,5 +171,7 @@ fn push_json(out: &mut String, char: char) {
 /// Whether a text is a number, `true`, `false` or `null` of JSON.
 fn is_json_scalar(text: &str) -> bool {
     let begins = text.starts_with(|char: char| char == '-' || char.is_ascii_digit() || matches!(char, 't' | 'f' | 'n'));
-    begins && !text.ends_with(char::is_whitespace) && Json::parse(text.as_bytes(), &wire::json::Limits::DEFAULT).is_ok()
+    begins
+        && !text.ends_with(char::is_whitespace)
+        && Json::parse(text.as_bytes(), &codecs::json::Limits::DEFAULT).is_ok()
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use codecs::json::Json;
+use codecs::soap::{self, Wsdl};
+use codecs::thrift::{self, Framing, Header, MessageKind, Protocol};
+use codecs::value::Value;
 use study::Journey;
 use study::journey::path::{self, Path};
 use study::journey::{Call, Schema, Step as Written};
 use wire::http1::Asked;
-use wire::json::Json;
-use wire::soap::{self, Wsdl};
-use wire::thrift::{self, Framing, Header, MessageKind, Protocol};
-use wire::value::Value;
 
 use super::escape::Syntax;
 use super::reply;
@@ -235,7 +235,7 @@ impl Program {
 
 /// A schema's file; `None` where it has mistakes.
 fn codec(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
-    let own = wire::schemas::named(&schema.file).filter(|_| schema.text.is_empty());
+    let own = codecs::schemas::named(&schema.file).filter(|_| schema.text.is_empty());
     let text = own.unwrap_or(&schema.text);
     if text.is_empty() {
         mistakes.push(format!("schema `{}`: cannot read the file `{}`", schema.name, schema.file));
@@ -500,6 +500,6 @@ fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]
 }
 
 fn json(body: &[u8]) -> Result<Value, String> {
-    let json = Json::parse(body, &wire::json::Limits::DEFAULT).map_err(|error| error.to_string())?;
+    let json = Json::parse(body, &codecs::json::Limits::DEFAULT).map_err(|error| error.to_string())?;
     Ok(json.view().to_value())
 }

@@ -1,7 +1,7 @@
 //! What a reply says: found by its path, held against what it must be.
 
+use codecs::value::Value;
 use study::journey::path::{Part, Path};
-use wire::value::Value;
 
 /// Longest text of a value in a message, characters.
 const SHOWN: usize = 60;

@@ -7,10 +7,11 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use servers::{
-    Chess, EvernoteNotes, EvernoteUser, Identities, MockAnswer, MockListen, MockRequest, Profile, Service, Shutdown,
-    Twitter, serve_mock,
+use mocks::{
+    Chess, EvernoteNotes, EvernoteUser, Identities, MockAnswer, MockListen, MockRequest, Profile, Service, Twitter,
+    serve_mock,
 };
+use servers::Shutdown;
 use study::Journey;
 use study::record::Measurement;
 use study::spec::{LoadSpec, Stop, Target, Warmup};

@@ -1,8 +1,8 @@
 //! What a journey knows while it is made, and texts and arguments made of it.
 
+use codecs::value::Value;
 use stats::Rng;
 use study::journey::{Argument, template};
-use wire::value::Value;
 
 use super::escape::{self, Escape, Surroundings, Syntax};
 
@@ -151,7 +151,7 @@ fn words(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wire::json::Json;
+    use codecs::json::Json;
 
     use super::*;
 
@@ -198,7 +198,7 @@ mod tests {
         let hostile = "a\", \"admin\": true, \"b\": \"\\\n\u{1}ü";
         for template in ["{\"user\": \"{x}\"}", "{\"user\": {x}}", "{\"say \\\"\": [\"{x}\"]}"] {
             let body = written(template, Syntax::Json, hostile);
-            let json = Json::parse(body.as_bytes(), &wire::json::Limits::DEFAULT).unwrap_or_else(|error| {
+            let json = Json::parse(body.as_bytes(), &codecs::json::Limits::DEFAULT).unwrap_or_else(|error| {
                 panic!("{body}: {error:?}");
             });
             let text = format!("{:?}", json.view().to_value());

@@ -1,0 +1,242 @@
+//! The adapter's own time in each call of the three case studies: two adapters and the services in one process, over plain HTTP.
+//!
+//! `cargo run --release -p adapter --example own_time -- [TRIALS]`
+//!
+//! Own time is from the request's coming to its going on, and the reply's likewise, as the file of calls has it: reading and writing of HTTP itself
+//! is not in it. Quantiles are over all calls but those of the first tenth of trials.
+#![allow(clippy::print_stdout, reason = "it prints what it measured")]
+#![allow(clippy::disallowed_methods, reason = "a program of its own, which reads its arguments")]
+#![allow(missing_docs, unreachable_pub, reason = "a program")]
+
+#[path = "../tests/web/bytes.rs"]
+mod bytes;
+
+use std::io::sink;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use adapter::Running;
+use bytes::{Message, request, response};
+use codecs::soap::{compose_envelope, wsdl};
+use codecs::thrift::{Framing, Header, MessageKind, Protocol, compose_message, idl};
+use codecs::value::Value;
+
+fn file(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn record<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::record(fields)
+}
+
+/// A request to a service, by its number, and the reply.
+type Exchange = (usize, Message, Vec<u8>);
+
+fn twitter(trial: usize) -> Vec<Exchange> {
+    let signed = [("Authorization", "OAuth oauth_consumer_key=\"c\"")];
+    let get = |target: String, body: String| {
+        (0, request("GET", &target, &signed, b""), response(200, "application/json", body))
+    };
+    let (user, tweet) = (format!("11{trial:010}"), format!("21{trial:010}"));
+    vec![
+        get(format!("/1.1/friends/list.json?user_id={trial}"), format!(r#"{{"users":[{{"id_str":"{user}"}}]}}"#)),
+        get(
+            format!("/1.1/statuses/user_timeline.json?user_id={user}"),
+            format!(r#"[{{"created_at":"Thu Jan 18 00:10:45 +0000 2007","id_str":"{tweet}"}}]"#),
+        ),
+        get(format!("/1.1/statuses/retweet/__id__.json?tweet_id={tweet}"), "[]".to_owned()),
+    ]
+}
+
+fn chess(trial: usize) -> Vec<Exchange> {
+    let source = std::fs::read_to_string(file("codecs/schemas/chess.wsdl")).expect("it is in the repository");
+    let wsdl = wsdl::parse("chess.wsdl", &source, &mut |_| Err("there is none".to_owned())).expect("it is right");
+    let call = |operation: &str, arguments: Value, result: Value| {
+        let of = wsdl.operation(operation).expect("the WSDL has it");
+        let (mut sent, mut replied) = (String::new(), String::new());
+        compose_envelope(&mut sent, &wsdl, &of.input, &arguments).expect("it fits");
+        let output = of.output.as_ref().expect("it replies");
+        let field = wsdl.complex(output.content).fields[0].name.clone();
+        compose_envelope(&mut replied, &wsdl, output, &Value::record([(field.as_str(), result)])).expect("it fits");
+        let fields = [("Content-Type", "text/xml; charset=utf-8"), ("SOAPAction", operation)];
+        (0, request("POST", "/", &fields, sent.as_bytes()), response(200, "text/xml; charset=utf-8", replied))
+    };
+    let id = trial as i64 + 1;
+    let games = |moves: &str| {
+        let game = [("id", Value::Integer(id)), ("moves", text(moves)), ("drawOffered", Value::Bool(false))];
+        call(
+            "GetMyGames",
+            record([("username", text("user-abcdefgh")), ("password", text("password"))]),
+            Value::List(vec![Value::record(game)]),
+        )
+    };
+    let moves = |count: i64, san: &str| {
+        let fields = [
+            ("username", text("user-abcdefgh")),
+            ("password", text("password")),
+            ("gameId", Value::Integer(id)),
+            ("resign", Value::Bool(false)),
+            ("acceptDraw", Value::Bool(false)),
+            ("movecount", Value::Integer(count)),
+            ("myMove", text(san)),
+            ("offerDraw", Value::Bool(false)),
+            ("claimDraw", Value::Bool(false)),
+            ("myMessage", text("")),
+        ];
+        call("MakeAMove", record(fields), text("Success"))
+    };
+    vec![
+        call("MakeGame", record([("whiteUser", text("a")), ("blackUser", text("b"))]), Value::Integer(id)),
+        games("*"),
+        moves(1, "e4"),
+        games("1. e4 *"),
+        moves(2, "d5"),
+        games("1. e4 d5 *"),
+        games("1. e4 d5 *"),
+    ]
+}
+
+fn evernote(trial: usize, notes_at: &str) -> Vec<Exchange> {
+    let source = std::fs::read_to_string(file("codecs/schemas/evernote.thrift")).expect("it is in the repository");
+    let schema = idl::parse("evernote.thrift", &source, &mut |_| Err("there is none".to_owned())).expect("it is right");
+    let call = |number: usize, target: &str, service: &str, method: &str, arguments: Value, result: Value| {
+        let method = schema.service(service).and_then(|service| service.method(method)).expect("the IDL has it");
+        let compose = |kind, of, value: &Value| {
+            let header = Header { name: &method.name, kind, sequence: 1, is_strict: true };
+            let mut out = Vec::new();
+            compose_message(&mut out, Protocol::Binary, Framing::Unframed, &header, &schema, of, value)
+                .expect("it fits");
+            out
+        };
+        let sent = compose(MessageKind::Call, method.arguments, &arguments);
+        let replied = compose(MessageKind::Reply, method.result, &record([("success", result)]));
+        let fields = [("Content-Type", "application/x-thrift")];
+        (number, request("POST", target, &fields, &sent), response(200, "application/x-thrift", replied))
+    };
+    let token = format!("{}{trial}", "t".repeat(55));
+    let by = |token: &str| record([("authenticationToken", text(token))]);
+    let linked = record([("guid", text("guid00")), ("shareKey", text("asd")), ("noteStoreUrl", text(notes_at))]);
+    let authenticated = record([
+        ("currentTime", Value::Integer(1)),
+        ("authenticationToken", text("temp10")),
+        ("expiration", Value::Integer(2)),
+    ]);
+    let find = record([
+        ("authenticationToken", text("temp10")),
+        ("filter", record([("notebookGuid", text("guid10"))])),
+        ("offset", Value::Integer(0)),
+        ("maxNotes", Value::Integer(10)),
+    ]);
+    let note = record([("guid", text("guid20")), ("title", text("test"))]);
+    let found = record([
+        ("startIndex", Value::Integer(0)),
+        ("totalNotes", Value::Integer(1)),
+        ("notes", Value::List(vec![note])),
+    ]);
+    let both = record([("shareKey", text("asd")), ("authenticationToken", text(&token))]);
+    vec![
+        call(0, "//edam/user", "UserStore", "getNoteStoreUrl", by(&token), text(notes_at)),
+        call(1, "/", "NoteStore", "listLinkedNotebooks", by(&token), Value::List(vec![linked])),
+        call(1, "/", "NoteStore", "authenticateToSharedNotebook", both, authenticated),
+        call(1, "/", "NoteStore", "getSharedNotebookByAuth", by("temp10"), record([("notebookGuid", text("guid10"))])),
+        call(1, "/", "NoteStore", "findNotes", find, found),
+    ]
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("there is a free port").port()
+}
+
+fn start(text: &str) -> Running {
+    let config = adapter::config::read(text, Path::new("/")).expect("it is right");
+    let checked = adapter::check(&config).expect("it is right");
+    adapter::start(&config, checked, Box::new(sink())).expect("its ports are free")
+}
+
+/// Runs a case. `services`: name and what the endpoint has behind its authority.
+fn run(
+    name: &str,
+    protocols: &str,
+    services: &[(&str, &str)],
+    trials: usize,
+    exchanges: impl Fn(usize, &[String]) -> Vec<Exchange>,
+) {
+    let next = Arc::new(Mutex::new(Vec::new()));
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    let mut endpoints = Vec::new();
+    let (mut providing, mut consuming) = (String::new(), String::new());
+    for (service, path) in services {
+        let next = next.clone();
+        let port = bytes::serve(None, move |_| (next.lock().map(|next| Vec::clone(&next)).unwrap_or_default(), false));
+        let (endpoint, adapters) = (format!("http://127.0.0.1:{port}{path}"), free_port());
+        let table = format!("service = '{service}'\nendpoint = '{endpoint}'\n");
+        providing += &format!("[[providing]]\n{table}adapters = '127.0.0.1:{adapters}'\n");
+        consuming += &format!("[[consuming]]\n{table}peer = '127.0.0.1:{adapters}'\n");
+        endpoints.push(endpoint);
+    }
+    let contract = file(&format!("contract/contracts/{name}.contract")).display().to_string();
+    let calls = |side: &str| folder.path().join(side);
+    let head = |side: &str| {
+        format!(
+            "name = '{side}'\ncontract = '{contract}'\nallow = ['127.0.0.1:*']\ncalls = '{}'\n[store]\npath = '{}'\n{protocols}",
+            calls(side).display(),
+            folder.path().join(format!("{side}.redb")).display()
+        )
+    };
+    let server = start(&(head("server") + &providing));
+    let client = start(&(head("client") + &consuming));
+    let mut connections = endpoints
+        .iter()
+        .map(|endpoint| bytes::connect(&client.addresses[&format!("consuming {endpoint}")].to_string()))
+        .collect::<Vec<_>>();
+    for trial in 0..trials {
+        for (service, request, reply) in exchanges(trial, &endpoints) {
+            *next.lock().expect("nobody panics with it") = reply;
+            let got = bytes::exchange(&mut connections[service], &request.to_bytes(1), false).expect("it answers");
+            assert_eq!(got.status(), 200);
+        }
+    }
+    let metrics = client.metrics();
+    for line in ["verdicts_total{verdict=\"fails\"} 0", "verdicts_total{verdict=\"unknown\"} 0"] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    drop(connections);
+    drop(client);
+    drop(server);
+    let own = |side: &str| {
+        let text = std::fs::read_to_string(calls(side)).expect("it was written");
+        let column = adapter::CALLS_HEADER.split(',').position(|name| name == "own_ns").expect("it is there");
+        let of = |line: &str| line.split(',').nth(column).and_then(|ns| ns.parse::<u64>().ok()).expect("a number");
+        // The last line is of the end, and no call.
+        text.lines().skip(1).filter(|line| line.split(',').nth(1) != Some("end")).map(of).collect::<Vec<_>>()
+    };
+    let (client, server) = (own("client"), own("server"));
+    let skip = client.len() / 10;
+    let both = client.iter().zip(&server).map(|(client, server)| client + server).skip(skip).collect::<Vec<_>>();
+    for (what, mut sample) in [("client", client), ("server", server), ("both", both)] {
+        sample.drain(..if what == "both" { 0 } else { skip });
+        sample.sort_unstable();
+        let at = |share: f64| sample[(share * (sample.len() - 1) as f64) as usize] as f64 / 1e3;
+        println!("{name:9} {what:7} {:6} calls  p50 {:6.1} us  p99 {:6.1} us", sample.len(), at(0.5), at(0.99));
+    }
+}
+
+fn main() {
+    let trials = std::env::args().nth(1).and_then(|trials| trials.parse().ok()).unwrap_or(1000);
+    let idl = file("codecs/schemas/evernote.thrift").display().to_string();
+    let thrift = |service: &str| format!("[protocols.{service}]\nkind = 'thrift-http'\nidl = '{idl}'\n");
+    let users_and_notes = [("UserStore", "//edam/user"), ("NoteStore", "/")];
+    run("evernote", &(thrift("UserStore") + &thrift("NoteStore")), &users_and_notes, trials, |trial, at| {
+        evernote(trial, &at[1])
+    });
+    let wsdl = file("codecs/schemas/chess.wsdl").display().to_string();
+    let soap = format!("[protocols.Chess]\nkind = 'soap'\nwsdl = '{wsdl}'\n");
+    run("chess", &soap, &[("Chess", "/")], trials, |trial, _| chess(trial));
+    let rest = "[protocols.TwitterTweets]\nkind = 'rest'\n";
+    run("twitter", rest, &[("TwitterTweets", "")], trials, |trial, _| twitter(trial));
+}

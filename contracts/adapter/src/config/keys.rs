@@ -1,0 +1,310 @@
+//! Every key of a configuration, declared once. What reads a configuration asks here for types, ranges and defaults; hints and the reference in
+//! docs/ADAPTER.md are made of it.
+
+use std::net::IpAddr;
+
+use ::config::Kind::{Bytes, Count, Flag, Form, Fraction, List, LongDuration, Named, Table, Tables, Text, Word};
+use ::config::Missing::{Is, Means, Mistake};
+use ::config::keys::words;
+use ::config::show::{self, tables};
+use ::config::{Key, Keys, Kind, Missing};
+use contract::monitor::Side;
+
+use super::{Format, OnMismatch, ProtocolKind, Unchecked};
+use crate::endpoint::{Endpoint, Pattern, is_address};
+
+pub(super) const KINDS: &[(&str, ProtocolKind)] = &[
+    ("thrift", ProtocolKind::Thrift),
+    ("thrift-http", ProtocolKind::ThriftHttp),
+    ("soap", ProtocolKind::Soap),
+    ("rest", ProtocolKind::Rest),
+];
+pub(super) const ON_MISMATCH: &[(&str, OnMismatch)] = &[("rotate", OnMismatch::Rotate), ("refuse", OnMismatch::Refuse)];
+pub(super) const FORMATS: &[(&str, Format)] = &[("text", Format::Text), ("json", Format::Json)];
+pub(super) const UNCHECKED: &[(&str, Unchecked)] = &[("refuse", Unchecked::Refuse), ("pass", Unchecked::Pass)];
+pub(super) const SIDES: &[(&str, Side)] =
+    &[("sender", Side::Sender), ("receiver", Side::Receiver), ("both", Side::Both)];
+
+const fn key(name: &'static str, kind: Kind, example: &'static str, missing: Missing, text: &'static str) -> Key {
+    Key { name, kind, example, missing, text }
+}
+
+const NONE: Missing = Means("none");
+
+const PATH: Kind = Form("a path", |text| !text.is_empty());
+const ADDRESS: Kind = Form("`host:port`", is_address);
+const ENDPOINT: Kind =
+    Form("`host:port`, `http://host:port/path` or `https://host/path`", |text| Endpoint::parse(text).is_some());
+const PATTERN: Kind = Form("`host:port`, `*.example.com:443` or `10.0.0.0/8:*`", |text| Pattern::parse(text).is_some());
+const IP: Kind = Form("an IP address", |text| text.parse::<IpAddr>().is_ok());
+const LABEL: Kind = Form("a label of 1 to 255 bytes other than `unknown`", |text| {
+    contract::metadata::is_label(text) && text != contract::metadata::UNKNOWN
+});
+const VOUCHING: Kind = Form("a label of 1 to 255 bytes", contract::metadata::is_label);
+const FORMAT: Kind = Word("format", || words(FORMATS));
+const SIDE: Kind = Word("side", || words(SIDES));
+const TIME: Kind = LongDuration(1_000_000, 365 * 86_400_000_000_000);
+
+/// A configuration.
+pub(super) static ADAPTER: Keys = Keys {
+    name: "",
+    text: "The adapter; paths are relative to this file",
+    keys: &[
+        key(
+            "name",
+            LABEL,
+            "\"client\"",
+            Mistake,
+            "the label that is blamed; with `[tls.peers]` the first DNS name of the certificate",
+        ),
+        key("contract", PATH, "\"calculator.contract\"", Mistake, "the contract, see docs/CONTRACTS.md"),
+        key(
+            "protocols",
+            Named(&Table(&PROTOCOL)),
+            "{ Adder = { kind = \"thrift\", idl = \"calculator.thrift\" } }",
+            Means("none: calls pass unchecked"),
+            "how messages are read, by service of the contract",
+        ),
+        key(
+            "consuming",
+            Tables(&CONSUMING),
+            "[{ service = \"Adder\", endpoint = \"adder:8001\" }]",
+            NONE,
+            "services that the party calls; this, `providing` or `proxy` is required",
+        ),
+        key(
+            "providing",
+            Tables(&PROVIDING),
+            "[{ service = \"Adder\", endpoint = \"adder:8001\" }]",
+            NONE,
+            "services that the party offers",
+        ),
+        key(
+            "admin",
+            ADDRESS,
+            "\"127.0.0.1:9090\"",
+            NONE,
+            "where `/resolve?endpoint=...`, `/metrics`, `/state` and `/health` are served; port 0 lets the system choose, as in all addresses to listen at",
+        ),
+        key("proxy", ADDRESS, "\"127.0.0.1:3128\"", NONE, "where it is a forward proxy, for absolute URLs and CONNECT"),
+        key("local", IP, "\"127.0.0.1\"", Is("\"127.0.0.1\""), "where listeners for learned endpoints are bound"),
+        key(
+            "allow",
+            List(&PATTERN),
+            "[\"10.0.0.0/8:*\", \"*.example.com:443\"]",
+            NONE,
+            "learned endpoints that may be connected to, in addition to those named here",
+        ),
+        key("store", Table(&STORE), "{ path = \"entries.redb\" }", Means("as below"), "what is remembered of services"),
+        key("reports", Table(&REPORTS), "{ format = \"json\" }", Means("as below"), "reports of broken clauses"),
+        key("checks", Table(&CHECKS), "{ sample = 0.1 }", Means("as below"), "which calls are checked, and how"),
+        key("limits", Table(&LIMITS), "{ idle = \"10s\" }", Means("as below"), "bounds of memory and waiting"),
+        key("tls", Table(&TLS), "{ upstream = { ca = \"ca.pem\" } }", Means("as below"), "certificates"),
+        key("calls", PATH, "\"calls.csv\"", NONE, "a file with one line per call, see below"),
+        key(
+            "threads",
+            Count(1, 256),
+            "2",
+            Is("1"),
+            "threads that serve connections; with more than one, a request costs some 1.2 times the CPU time, see WHIP.md",
+        ),
+    ],
+};
+
+static PROTOCOL: Keys = Keys {
+    name: "protocols.NAME",
+    text: "How the messages of the contract's service NAME are read",
+    keys: &[
+        key(
+            "kind",
+            Word("protocol", || words(KINDS)),
+            "\"thrift\"",
+            Mistake,
+            "`thrift` over TCP, binary or compact, framed or not, as its bytes show; `thrift-http`: one message in each POST; `soap`: SOAP 1.1; `rest`: JSON",
+        ),
+        key("idl", PATH, "\"calculator.thrift\"", Means("required for `thrift` and `thrift-http`"), "Thrift IDL"),
+        key("wsdl", PATH, "\"chess.wsdl\"", Means("required for `soap`"), "WSDL"),
+        key("service", Text, "\"AdderService\"", Means("NAME"), "the service's name in the IDL"),
+        key("tls", Flag, "true", Is("false"), "over HTTP: whether endpoints written as `host:port` use TLS"),
+    ],
+};
+
+static CONSUMING: Keys = Keys {
+    name: "consuming",
+    text: "A service that the party calls",
+    keys: &[
+        key("service", Text, "\"Adder\"", Mistake, "the service in the contract"),
+        key("endpoint", ENDPOINT, "\"adder:8001\"", Mistake, "the endpoint as the party knows it"),
+        key("listen", ADDRESS, "\"127.0.0.1:9001\"", Means("any port"), "where the party is to connect instead"),
+        key("peer", ADDRESS, "\"adder:38001\"", NONE, "where the adapter of that service takes other adapters"),
+        key("labels", List(&VOUCHING), "[\"adder\"]", Means("`unknown`"), "adapters that vouch for it and are blamed"),
+    ],
+};
+
+static PROVIDING: Keys = Keys {
+    name: "providing",
+    text: "A service that the party offers: `plain` or `adapters` is required",
+    keys: &[
+        key("service", Text, "\"Adder\"", Mistake, "the service in the contract"),
+        key("endpoint", ENDPOINT, "\"adder:8001\"", Mistake, "the endpoint as others know it"),
+        key("forward", ADDRESS, "\"127.0.0.1:8001\"", Means("that of `endpoint`"), "where the service answers"),
+        key("plain", ADDRESS, "\"0.0.0.0:8002\"", NONE, "where clients without an adapter are taken"),
+        key("adapters", ADDRESS, "\"0.0.0.0:38001\"", NONE, "where other adapters are taken"),
+        key("adapters_at", ADDRESS, "\"adder:38001\"", Means("as `adapters`"), "that address as others are told it"),
+    ],
+};
+
+static STORE: Keys = Keys {
+    name: "store",
+    text: "What is remembered of services",
+    keys: &[
+        key("path", PATH, "\"entries.redb\"", Means("entries are in memory only"), "a file that keeps entries"),
+        key(
+            "memory",
+            Bytes(1, 1 << 31),
+            "\"4MiB\"",
+            Means("512 KiB, or 16 MiB without `path`"),
+            "entries in memory, see below",
+        ),
+        key("expire_after", TIME, "\"30d\"", Means("never"), "forget entries that were not used for this long"),
+        key("flush", TIME, "\"1s\"", Is("\"500ms\""), "longest time until new entries are written"),
+        key(
+            "on_mismatch",
+            Word("reaction", || words(ON_MISMATCH)),
+            "\"refuse\"",
+            Is("\"rotate\""),
+            "a file that is damaged, or of another contract or adapter: rename it and begin anew, or leave it alone and unused",
+        ),
+    ],
+};
+
+static REPORTS: Keys = Keys {
+    name: "reports",
+    text: "Reports of broken clauses",
+    keys: &[
+        key("format", FORMAT, "\"json\"", Is("\"text\""), "Whip's own form, or a line of JSON for each"),
+        key("file", PATH, "\"reports.txt\"", Means("standard output"), "where reports go"),
+        key("repeat_after", TIME, "\"5m\"", Is("\"60s\""), "time in which the same report is not repeated"),
+        key("per_s", Count(1, 1_000_000), "100", Is("20"), "maximum reports per second"),
+        key("show_secrets", Flag, "true", Is("false"), "whether values are shown whose names say that they are secret"),
+    ],
+};
+
+static CHECKS: Keys = Keys {
+    name: "checks",
+    text: "Which calls are checked, and what follows",
+    keys: &[
+        key("requires", SIDE, "\"both\"", Is("\"receiver\""), "which of two adapters checks preconditions"),
+        key("ensures", SIDE, "\"both\"", Is("\"receiver\""), "which of two adapters checks postconditions"),
+        key("enforce", Flag, "true", Is("false"), "whether calls that break a contract are refused"),
+        key(
+            "unchecked",
+            Word("reaction", || words(UNCHECKED)),
+            "\"pass\"",
+            Means("`refuse` with `enforce`, otherwise `pass`"),
+            "what `enforce` does with a message that cannot be checked, see below",
+        ),
+        key("sample", Fraction(0.0, 1.0), "0.1", Is("1"), "fraction of calls that are checked"),
+        key(
+            "fail_open",
+            Flag,
+            "false",
+            Means("`false` if `unchecked` is `refuse`, otherwise `true`"),
+            "whether a call passes unchecked if the adapter itself fails",
+        ),
+        key("steps", Count(1, 1_000_000_000), "10_000", Is("100_000"), "maximum steps of one clause"),
+    ],
+};
+
+static LIMITS: Keys = Keys {
+    name: "limits",
+    text: "Bounds of memory and waiting",
+    keys: &[
+        key(
+            "body",
+            Bytes(1, 16 << 20),
+            "\"1MiB\"",
+            Is("\"4MiB\""),
+            "maximum length of a message that is checked; longer ones stream through",
+        ),
+        key(
+            "bodies",
+            Bytes(1 << 20, 1 << 40),
+            "\"256MiB\"",
+            Is("\"64MiB\""),
+            "maximum memory of all messages in flight, beyond 16 KiB of each; without room, messages stream through",
+        ),
+        key("head", Bytes(8 << 10, 1 << 20), "\"16KiB\"", Is("\"64KiB\""), "maximum length of an HTTP head"),
+        key("connections", Count(1, 1_000_000), "1000", Is("10_000"), "maximum connections of all listeners"),
+        key("listeners", Count(0, 60_000), "16", Is("256"), "maximum listeners for learned endpoints"),
+        key("connect", TIME, "\"1s\"", Is("\"5s\""), "time limit for connecting, handshakes included"),
+        key("idle", TIME, "\"10s\"", Is("\"60s\""), "close a connection idle for this long"),
+        key("request", TIME, "\"10s\"", Is("\"30s\""), "time limit for the head of a request, and for its answer"),
+        key("drain", TIME, "\"30s\"", Is("\"5s\""), "time limit for calls under way when the adapter ends"),
+    ],
+};
+
+static TLS: Keys = Keys {
+    name: "tls",
+    text: "Certificates, PEM files",
+    keys: &[
+        key(
+            "listen",
+            Table(&TLS_LISTEN),
+            "{ cert = \"host.pem\", key = \"host.key\" }",
+            Means("no TLS"),
+            "what listeners for endpoints over HTTPS show",
+        ),
+        key("upstream", Table(&TLS_UPSTREAM), "{ ca = \"ca.pem\" }", Means("as below"), "how services are trusted"),
+        key(
+            "peers",
+            Table(&TLS_PEERS),
+            "{ cert = \"client.pem\", key = \"client.key\", ca = \"ca.pem\" }",
+            Means("no TLS"),
+            "TLS between adapters; if one has it, all need it",
+        ),
+    ],
+};
+
+static TLS_LISTEN: Keys = Keys {
+    name: "tls.listen",
+    text: "What listeners for endpoints over HTTPS show",
+    keys: &[
+        key("cert", PATH, "\"host.pem\"", Mistake, "the certificate, with its chain"),
+        key("key", PATH, "\"host.key\"", Mistake, "its key"),
+    ],
+};
+
+static TLS_UPSTREAM: Keys = Keys {
+    name: "tls.upstream",
+    text: "How services are trusted",
+    keys: &[
+        key("ca", PATH, "\"ca.pem\"", Means("those of the machine"), "roots to trust"),
+        key("verify", Flag, "false", Is("true"), "whether certificates of services are checked"),
+    ],
+};
+
+static TLS_PEERS: Keys = Keys {
+    name: "tls.peers",
+    text: "TLS between adapters",
+    keys: &[
+        key("cert", PATH, "\"client.pem\"", Mistake, "the certificate that other adapters see"),
+        key("key", PATH, "\"client.key\"", Mistake, "its key"),
+        key("ca", PATH, "\"ca.pem\"", Mistake, "roots that the certificates of other adapters must come from"),
+    ],
+};
+
+/// The reference in docs/ADAPTER.md.
+pub fn reference() -> String {
+    let heading = |keys: &Keys| match keys.name {
+        "" => "The file".to_owned(),
+        name @ ("consuming" | "providing") => format!("`[[{name}]]`"),
+        name => format!("`[{name}]`"),
+    };
+    let table = |keys| format!("\n### {}\n\n{}", heading(keys), show::table(keys));
+    let tables = tables(&ADAPTER).into_iter().map(table).collect::<String>();
+    format!(
+        "Generated from contracts/adapter/src/config/keys.rs: `cargo run -p adapter --example reference`. Times have units (`250ms`, `30s`, `2h`, `7d`), \
+         sizes may (`4096`, `64KiB`, `16MiB`). Endpoints over HTTP are URLs, or `host:port` as replies often have them.\n{tables}"
+    )
+}

@@ -1,0 +1,277 @@
+//! Thrift messages as they come over one connection, between adapters with a block of metadata before each.
+//!
+//! ```text
+//! between adapters = greeting { number block message } [ 0 bytes ]
+//! number           = LEB128: 1 + the length of the block; with an empty block the message is not looked at
+//! 0                = whatever follows passes as it is; the other side says so, too
+//! ```
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use codecs::thrift::{Detected, Framing, Limits, MessageReader, Progress, Protocol, detect};
+use contract::metadata::BLOCK_MAX_BYTES;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::memory::{Budget, FREE_BYTES, Share};
+use crate::metrics::Skip;
+use crate::stream::Stream;
+
+/// Bytes to read at once.
+const READ_BYTES: usize = 8 << 10;
+
+/// What came.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A message as a whole.
+    Message {
+        /// What stood before it, between adapters.
+        block: Option<Bytes>,
+        /// As it came.
+        bytes: Bytes,
+        /// Where in it the message begins, behind its frame's length.
+        begin: usize,
+        protocol: Protocol,
+        framing: Framing,
+    },
+    /// A frame that is too long to be looked at, or has no room in memory: so many bytes from here on.
+    Large { length: usize, skip: Skip },
+    /// What comes from now on cannot be cut into messages.
+    Opaque {
+        /// What it is, where that is no message for sure.
+        what: Option<String>,
+    },
+    /// The other side has ended.
+    End,
+}
+
+/// One direction of a connection, and the other one to write to.
+pub(crate) struct Messages {
+    pub(crate) stream: Stream,
+    buffer: BytesMut,
+    how: Option<(Protocol, Framing)>,
+    reader: Option<MessageReader>,
+    /// Whether the other side is an adapter.
+    pub(crate) is_adapter: bool,
+    /// Whether it has said that its bytes pass as they are from now on.
+    pub(crate) is_opaque: bool,
+    limits: Limits,
+    /// The memory of the buffer, and of a message that was taken from it until more is read.
+    share: Share,
+    /// The budget has no room for the rest of the message that is being read.
+    is_over: bool,
+}
+
+impl Messages {
+    pub(crate) fn new(stream: Stream, is_adapter: bool, message_bytes: usize, budget: &Arc<Budget>) -> Self {
+        Self {
+            stream,
+            buffer: BytesMut::new(),
+            how: None,
+            reader: None,
+            is_adapter,
+            is_opaque: false,
+            limits: Limits { message_bytes, ..Limits::DEFAULT },
+            share: budget.share(),
+            is_over: false,
+        }
+    }
+
+    /// Reads on; 0 at the end. May be given up and asked again.
+    pub(crate) async fn fill(&mut self) -> io::Result<usize> {
+        if self.buffer.is_empty() {
+            // A long message is not to hold its memory until the connection ends.
+            if self.buffer.capacity() > FREE_BYTES {
+                self.buffer = BytesMut::new();
+            }
+            let _ = self.share.resize(READ_BYTES);
+        }
+        self.buffer.reserve(READ_BYTES);
+        self.stream.read_buf(&mut self.buffer).await
+    }
+
+    /// Whether there is room to read on.
+    fn grow(&mut self) -> bool {
+        let (length, capacity) = (self.buffer.len(), self.buffer.capacity());
+        if capacity - length >= READ_BYTES {
+            return true;
+        }
+        let capacity = (length + READ_BYTES).max(length * 2);
+        let fits = self.share.resize(capacity);
+        if fits {
+            self.buffer.reserve(capacity - length);
+        }
+        fits
+    }
+
+    pub(crate) fn has_bytes(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
+    /// The next message. May be given up and asked again.
+    pub(crate) async fn next(&mut self) -> io::Result<Received> {
+        loop {
+            if let Some(got) = self.take()? {
+                return Ok(got);
+            }
+            if !self.grow() {
+                self.is_over = true;
+                let taken = self.take();
+                self.is_over = false;
+                return taken?.ok_or_else(|| io::Error::other("metadata without room in `limits.bodies`"));
+            }
+            if self.fill().await? == 0 {
+                // Half a message is passed on as it is, and then the end.
+                return Ok(if self.buffer.is_empty() { Received::End } else { Received::Opaque { what: None } });
+            }
+        }
+    }
+
+    fn take(&mut self) -> io::Result<Option<Received>> {
+        let (head, block) = if self.is_adapter {
+            let Some((number, used)) = leb128(&self.buffer)? else { return Ok(None) };
+            let Some(length) = number.checked_sub(1) else {
+                self.buffer.advance(used);
+                self.is_opaque = true;
+                return Ok(Some(Received::Opaque { what: None }));
+            };
+            if length > BLOCK_MAX_BYTES {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "metadata over the limit"));
+            }
+            if self.buffer.len() < used + length {
+                return Ok(None);
+            }
+            (used, length)
+        } else {
+            (0, 0)
+        };
+        let message = &self.buffer[head + block..];
+        if message.is_empty() {
+            return Ok(None);
+        }
+        let (protocol, framing) = match self.how {
+            Some(how) => how,
+            None => match detect(message, &Limits::DEFAULT) {
+                Detected::Need => return Ok(None),
+                Detected::Unknown => {
+                    return Ok(Some(Received::Opaque { what: Some("not a Thrift message".to_owned()) }));
+                }
+                Detected::Thrift { protocol, framing, .. } => *self.how.insert((protocol, framing)),
+            },
+        };
+        let reader = self.reader.get_or_insert_with(|| MessageReader::new(protocol, framing, self.limits));
+        match reader.read(message) {
+            Ok(Progress::Need { .. }) if !self.is_over => Ok(None),
+            Ok(Progress::Need { .. }) => match message.first_chunk::<4>() {
+                Some(length) if framing == Framing::Framed => {
+                    let length = u32::from_be_bytes(*length) as usize + 4;
+                    self.block(head, block);
+                    Ok(Some(Received::Large { length, skip: Skip::Memory }))
+                }
+                _ => Ok(Some(Received::Opaque { what: None })),
+            },
+            Ok(Progress::Message { used, begin }) => {
+                let block = self.block(head, block);
+                let bytes = self.buffer.split_to(used).freeze();
+                Ok(Some(Received::Message { block, bytes, begin, protocol, framing }))
+            }
+            Err(error) => match message.first_chunk::<4>().map(|length| u32::from_be_bytes(*length)) {
+                Some(length) if framing == Framing::Framed && length <= i32::MAX as u32 => {
+                    self.block(head, block);
+                    Ok(Some(Received::Large { length: length as usize + 4, skip: Skip::Size }))
+                }
+                _ => {
+                    let what = (!error.fault.is_limit()).then(|| format!("not a Thrift message: {error}"));
+                    Ok(Some(Received::Opaque { what }))
+                }
+            },
+        }
+    }
+
+    fn block(&mut self, head: usize, length: usize) -> Option<Bytes> {
+        self.buffer.advance(head);
+        self.is_adapter.then(|| self.buffer.split_to(length).freeze())
+    }
+
+    /// Sends a message, as it came; to an adapter with its block.
+    pub(crate) async fn send(&mut self, block: Option<&[u8]>, message: &[u8]) -> io::Result<usize> {
+        let mut head = Vec::new();
+        if self.is_adapter {
+            let block = block.unwrap_or_default();
+            put_leb128(&mut head, block.len() + 1);
+            head.extend_from_slice(block);
+        }
+        let extra = head.len();
+        if head.is_empty() {
+            self.stream.write_all(message).await?;
+        } else if message.len() <= 16 << 10 {
+            head.extend_from_slice(message);
+            self.stream.write_all(&head).await?;
+        } else {
+            self.stream.write_all(&head).await?;
+            self.stream.write_all(message).await?;
+        }
+        self.stream.flush().await?;
+        Ok(extra)
+    }
+
+    /// Passes so many bytes on as they come.
+    pub(crate) async fn pass(&mut self, to: &mut Messages, length: usize) -> io::Result<()> {
+        to.send(None, &[]).await?;
+        let mut left = length;
+        while left > 0 {
+            if self.buffer.is_empty() && self.fill().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let part = self.buffer.split_to(left.min(self.buffer.len()));
+            to.stream.write_all(&part).await?;
+            left -= part.len();
+        }
+        to.stream.flush().await
+    }
+
+    /// Says that bytes pass as they are from now on, and waits until the other side has said so.
+    pub(crate) async fn open_up(&mut self) -> io::Result<()> {
+        if !self.is_adapter {
+            return Ok(());
+        }
+        self.stream.write_all(&[0]).await?;
+        self.stream.flush().await?;
+        while !self.is_opaque {
+            if self.buffer.is_empty() && self.fill().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if self.buffer.get_u8() != 0 {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "an unexpected message"));
+            }
+            self.is_opaque = true;
+        }
+        Ok(())
+    }
+
+    /// What has come and was not taken.
+    pub(crate) fn rest(&mut self) -> BytesMut {
+        self.buffer.split()
+    }
+}
+
+/// A number and how many bytes it takes; `None`: there are not enough.
+fn leb128(bytes: &[u8]) -> io::Result<Option<(usize, usize)>> {
+    let mut number = 0;
+    for (at, byte) in bytes.iter().enumerate().take(4) {
+        number |= usize::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return Ok(Some((number, at + 1)));
+        }
+    }
+    if bytes.len() < 4 { Ok(None) } else { Err(io::Error::new(io::ErrorKind::InvalidData, "a length over the limit")) }
+}
+
+fn put_leb128(out: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}

@@ -1,0 +1,350 @@
+//! Messages as contracts see them: which operation a request calls, with what arguments, and what came back.
+
+mod json;
+mod soap;
+mod thrift;
+
+pub(crate) use self::thrift::decode as thrift_message;
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use contract::monitor::Outcome;
+use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
+
+use crate::config::{Protocol, ProtocolKind};
+use crate::encoding::Content;
+use crate::endpoint::Scheme;
+use crate::schema::{self, File};
+
+/// An operation of the contract, as messages call it.
+#[derive(Debug)]
+pub(crate) struct Op {
+    pub(crate) id: OperationId,
+    /// `Adder.add`, for metrics and lines of calls.
+    pub(crate) name: Arc<str>,
+    pub(crate) params: Vec<String>,
+    pub(crate) reads_reply: bool,
+    pub(crate) introduces_by_reply: bool,
+}
+
+/// How the messages of one service are read.
+#[derive(Debug)]
+pub(crate) struct Service {
+    /// The contract that it is of, which is kept as long as a call is held to it.
+    contract: Arc<Contract>,
+    pub(crate) id: ServiceId,
+    pub(crate) name: String,
+    pub(crate) family: ProtocolKind,
+    /// The scheme of endpoints that are written without one.
+    pub(crate) bare: Scheme,
+    schema: Schema,
+    /// By the name that messages have: the method's, the operation's, `GET /path`.
+    ops: HashMap<String, Arc<Op>>,
+    /// Of REST, in the order in which they are tried.
+    routes: Vec<(String, codecs::rest::Template, Arc<Op>)>,
+}
+
+#[derive(Debug)]
+enum Schema {
+    Thrift { schema: ::codecs::thrift::Schema, service: usize },
+    Soap(::codecs::soap::Wsdl),
+    Rest,
+}
+
+/// The services of a contract.
+#[derive(Debug)]
+pub(crate) struct Services {
+    pub(crate) contract: Arc<Contract>,
+    all: HashMap<ServiceId, Arc<Service>>,
+}
+
+/// A request on a tape.
+#[derive(Debug)]
+pub(crate) struct Request<'m> {
+    pub(crate) tape: Tape<'m>,
+    pub(crate) args: Vec<TapeId>,
+}
+
+impl Request<'_> {
+    pub(crate) fn values(&self) -> Vec<Value<'_>> {
+        self.args.iter().map(|id| self.tape.value(*id)).collect()
+    }
+}
+
+/// A reply on a tape.
+#[derive(Debug)]
+pub(crate) struct Reply<'m> {
+    pub(crate) tape: Tape<'m>,
+    pub(crate) value: TapeId,
+    pub(crate) is_error: bool,
+    /// An HTTP status other than 2xx. Its body may be of another type, also one that a proxy made, so that clauses
+    /// without a verdict do not refuse it.
+    pub(crate) may_be_undecided: bool,
+}
+
+impl Reply<'_> {
+    /// A reply of which nothing can be said.
+    pub(crate) fn opaque() -> Self {
+        let mut tape = Tape::new();
+        let value = tape.opaque();
+        Self { tape, value, is_error: false, may_be_undecided: false }
+    }
+
+    /// A reply that is none of its operation, and what it is instead: `no Thrift message: ...`.
+    pub(crate) fn malformed(what: String) -> Self {
+        let mut tape = Tape::new();
+        let value = tape.malformed(what);
+        Self { tape, value, is_error: false, may_be_undecided: false }
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome<'_> {
+        let value = self.tape.value(self.value);
+        if self.is_error { Outcome::Error(value) } else { Outcome::Result(value) }
+    }
+}
+
+/// What a request calls.
+#[derive(Debug)]
+pub(crate) enum RequestKind<'m> {
+    /// An operation of the contract.
+    Known(Arc<Op>, Request<'m>),
+    /// An operation of this name, which the contract does not list.
+    Unlisted(String),
+    /// It cannot be read.
+    Unreadable,
+}
+
+impl Services {
+    /// Reads the schemas that the protocols name.
+    ///
+    /// # Errors
+    /// All mistakes: services that the contract has not, files that cannot be read.
+    pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol]) -> Result<Self, Vec<String>> {
+        let mut wrong = Vec::new();
+        let mut all = HashMap::new();
+        for protocol in protocols {
+            match service(&contract, protocol) {
+                Ok(service) => drop(all.insert(service.id, Arc::new(service))),
+                Err(errors) => wrong.extend(errors),
+            }
+        }
+        if wrong.is_empty() { Ok(Self { contract, all }) } else { Err(wrong) }
+    }
+}
+
+/// The services of the contract that holds now.
+#[derive(Debug)]
+pub(crate) struct Current(RwLock<Held>);
+
+#[derive(Debug)]
+struct Held {
+    now: Services,
+    /// Of the contract before: a number may have been asked for just before it was replaced.
+    before: Option<Services>,
+}
+
+impl Current {
+    pub(crate) fn new(services: Services) -> Self {
+        Self(RwLock::new(Held { now: services, before: None }))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Held> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn contract(&self) -> Arc<Contract> {
+        self.read().now.contract.clone()
+    }
+
+    /// A service by its number.
+    pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
+        let held = self.read();
+        let before = || held.before.as_ref().and_then(|before| before.all.get(&id));
+        held.now.all.get(&id).or_else(before).cloned()
+    }
+
+    /// Whether a service is of the contract that holds.
+    pub(crate) fn is_current(&self, service: &Service) -> bool {
+        Arc::ptr_eq(&self.read().now.contract, &service.contract)
+    }
+
+    /// From now on these are the services. Calls that are under way have those that they began with.
+    pub(crate) fn renew(&self, services: Services) {
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut held.now, services);
+        held.before = Some(before);
+    }
+}
+
+fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec<String>> {
+    let name = &protocol.service;
+    let Some(id) = contract.service(name) else {
+        let known = contract.services().map(|id| format!("`{}`", contract.service_name(id))).collect::<Vec<_>>();
+        let known = known.join(", ");
+        return Err(vec![format!("`protocols.{name}`: the contract has no service `{name}`, it has {known}")]);
+    };
+    let told = |error: String| vec![format!("`protocols.{name}`: {error}")];
+    let loaded = protocol.schema.as_deref().map(schema::load).transpose();
+    let schema = match loaded.map_err(|wrong| told(wrong.to_string()))? {
+        Some(File::Thrift(schema)) => {
+            let service = schema.services.iter().position(|service| service.name == protocol.schema_service);
+            let Some(service) = service else {
+                return Err(told(format!("the IDL file has no service `{}`", protocol.schema_service)));
+            };
+            Schema::Thrift { schema, service }
+        }
+        Some(File::Soap(wsdl)) => Schema::Soap(wsdl),
+        None => Schema::Rest,
+    };
+    let fits = match (&schema, protocol.family) {
+        (Schema::Thrift { .. }, family) => matches!(family, ProtocolKind::Thrift | ProtocolKind::ThriftHttp),
+        (Schema::Soap(_), family) => family == ProtocolKind::Soap,
+        (Schema::Rest, family) => family == ProtocolKind::Rest,
+    };
+    if !fits {
+        return Err(told("the file's kind does not match its extension".to_owned()));
+    }
+    let mut ops = HashMap::new();
+    let mut routes = Vec::new();
+    let mut wrong = Vec::new();
+    for operation in contract.operations(id) {
+        let id = contract.operation(id, operation).expect("the name comes from the contract");
+        let op = Arc::new(Op {
+            id,
+            name: format!("{name}.{operation}").into(),
+            params: contract.params(id).to_vec(),
+            reads_reply: contract.reads_reply(id),
+            introduces_by_reply: contract.introduces_by_reply(id),
+        });
+        if protocol.family == ProtocolKind::Rest {
+            let Some((method, path)) = operation.split_once(' ') else {
+                let text = format!("`{operation}` has no method and path, so it cannot be called by REST");
+                wrong.extend(told(text));
+                continue;
+            };
+            match codecs::rest::Template::parse(path) {
+                Ok(template) => routes.push((method.to_owned(), template, op.clone())),
+                Err(mistakes) => {
+                    wrong.extend(mistakes.iter().flat_map(|mistake| told(format!("`{path}`: {mistake}"))));
+                }
+            }
+        }
+        ops.insert(operation.to_owned(), op);
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let (contract, family, bare) = (contract.clone(), protocol.family, protocol.bare());
+    Ok(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
+}
+
+/// What of an HTTP request clauses may speak of.
+#[derive(Debug)]
+pub(crate) struct HttpRequest<'m> {
+    pub(crate) method: &'m str,
+    /// Behind the endpoint's own path.
+    pub(crate) path: &'m str,
+    pub(crate) query: &'m str,
+    pub(crate) headers: &'m hyper::HeaderMap,
+    pub(crate) body: &'m Content<'m>,
+}
+
+/// What of an HTTP reply clauses may speak of.
+#[derive(Debug)]
+pub(crate) struct HttpReply<'m> {
+    pub(crate) code: u16,
+    pub(crate) headers: &'m hyper::HeaderMap,
+    pub(crate) body: &'m Content<'m>,
+}
+
+impl Service {
+    /// What a Thrift message calls.
+    pub(crate) fn thrift_request<'m>(&'m self, message: &::codecs::thrift::Message<'m>) -> RequestKind<'m> {
+        let Schema::Thrift { schema, service } = &self.schema else { return RequestKind::Unlisted(String::new()) };
+        thrift::request(schema, &schema.services[*service], &self.ops, message)
+    }
+
+    /// What a Thrift message replies.
+    pub(crate) fn thrift_reply<'m>(&'m self, op: &Op, message: &::codecs::thrift::Message<'m>) -> Reply<'m> {
+        let Schema::Thrift { schema, service } = &self.schema else { return Reply::opaque() };
+        thrift::reply(schema, &schema.services[*service], op, message)
+    }
+
+    /// Which operation an HTTP request calls, as far as its head tells; `None`: its body must be read.
+    pub(crate) fn by_head(&self, method: &str, path: &str) -> Option<Option<&Arc<Op>>> {
+        match self.family {
+            ProtocolKind::Rest => Some(self.route(method, path).map(|(op, _)| op)),
+            _ if method == "POST" => None,
+            _ => Some(None),
+        }
+    }
+
+    /// Whether a clause may speak of the body of a request.
+    pub(crate) fn reads_body(&self, op: &Op) -> bool {
+        self.family != ProtocolKind::Rest || op.params.iter().any(|param| param == "body")
+    }
+
+    #[allow(clippy::type_complexity, reason = "the parameters of a path are pairs")]
+    fn route<'p>(&self, method: &str, path: &'p str) -> Option<(&Arc<Op>, Vec<(&str, std::borrow::Cow<'p, str>)>)> {
+        let of_method = self.routes.iter().filter(|route| route.0 == method);
+        of_method.filter_map(|(_, template, op)| Some((op, template.matches(path)?))).next()
+    }
+
+    /// What an HTTP request calls. `is_strict`: a request that different readers take for different operations is
+    /// unreadable.
+    pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>, is_strict: bool) -> RequestKind<'m> {
+        match (&self.schema, request.body) {
+            (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
+                Ok(message) => self.thrift_request(&message),
+                Err(_) => RequestKind::Unreadable,
+            },
+            (Schema::Soap(wsdl), Content::Plain(body)) => {
+                soap::request(wsdl, &self.ops, request.headers, body, is_strict)
+            }
+            // Which operation it calls is in the body alone.
+            (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
+            (Schema::Rest, _) => match self.route(request.method, request.path) {
+                Some((op, path)) => RequestKind::Known(op.clone(), json::request(op, &path, request)),
+                None => RequestKind::Unlisted(format!("{} {}", request.method, request.path)),
+            },
+        }
+    }
+
+    /// What an HTTP reply says.
+    pub(crate) fn http_reply<'m>(&'m self, op: &Op, reply: &HttpReply<'m>) -> Reply<'m> {
+        // A status that says that something went wrong comes from whoever is on the way, too, with a text of its own.
+        let is_done = (200..300).contains(&reply.code);
+        let unless_done = |what: String| if is_done { Reply::malformed(what) } else { Reply::opaque() };
+        let read = match (&self.schema, reply.body) {
+            (Schema::Rest, _) => json::reply(reply),
+            (_, Content::Unread(_) | Content::Over) => Reply::opaque(),
+            (_, Content::Broken(what)) => unless_done(what.clone()),
+            (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
+                Ok(message) => self.thrift_reply(op, &message),
+                Err(Unread::Over) => Reply::opaque(),
+                Err(Unread::Malformed(what)) => unless_done(what),
+            },
+            (Schema::Soap(wsdl), Content::Plain(body)) => match soap::reply(wsdl, op, reply.headers, body) {
+                Ok(reply) => reply,
+                Err(Unread::Over) => Reply::opaque(),
+                Err(Unread::Malformed(what)) => unless_done(what),
+            },
+        };
+        Reply { may_be_undecided: !is_done, ..read }
+    }
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// They may be one, and go beyond what is read here.
+    Over,
+    /// They are something else: `no Thrift message: ...`.
+    Malformed(String),
+}
+
+/// The last part of an operation's name: its own.
+fn own_name(op: &Op) -> &str {
+    op.name.split_once('.').map_or(&op.name, |parts| parts.1)
+}

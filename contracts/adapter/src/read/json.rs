@@ -1,0 +1,335 @@
+//! REST: heads, queries and JSON bodies on a tape.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use codecs::rest::Parameters;
+use contract::{Tape, TapeId};
+use hyper::HeaderMap;
+use hyper::header::HeaderName;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::{HttpReply, HttpRequest, Op, Reply, Request, Unread};
+use crate::encoding::Content;
+
+/// Most parameters of a query.
+const PARAMETERS_MAX: usize = 1024;
+/// Most values of a body.
+const VALUES_MAX: usize = 1 << 20;
+/// Most values within one another: fewer than what serde_json stops at, whose stop looks like one of what is not valid JSON.
+const DEPTH_MAX: usize = 120;
+
+pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &HttpRequest<'m>) -> Request<'m> {
+    let mut tape = Tape::new();
+    let args = op.params.iter().map(|param| match param.as_str() {
+        "args" => match Parameters::parse(request.query, PARAMETERS_MAX) {
+            Ok(parameters) => {
+                // Of a parameter that is there twice the first one counts.
+                let mut seen = HashSet::new();
+                let pairs = parameters.iter().filter(|(name, _)| seen.insert((*name).to_owned()));
+                let fields =
+                    pairs.map(|(name, value)| (name.to_owned(), tape.text(value.to_owned()))).collect::<Vec<_>>();
+                tape.map(fields)
+            }
+            Err(_) => tape.opaque(),
+        },
+        "headers" => headers(&mut tape, request.headers),
+        "body" => body(&mut tape, request.body),
+        name => match path.iter().find(|(known, _)| *known == name) {
+            Some((_, value)) => tape.text(value.clone()),
+            None => tape.missing(),
+        },
+    });
+    let args = args.collect();
+    Request { tape, args }
+}
+
+pub(super) fn reply<'m>(reply: &HttpReply<'m>) -> Reply<'m> {
+    let mut tape = Tape::new();
+    let code = tape.int(i64::from(reply.code));
+    let headers = headers(&mut tape, reply.headers);
+    let body = body(&mut tape, reply.body);
+    let value = tape.map([("code", code), ("headers", headers), ("body", body)]);
+    Reply { tape, value, is_error: false, may_be_undecided: false }
+}
+
+/// Fields by name.
+fn headers<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap) -> TapeId {
+    let mut fields = headers.keys().map(|name| (name.as_str(), joined(tape, headers, name))).collect::<Vec<_>>();
+    fields.sort_unstable_by_key(|(name, _)| *name);
+    tape.map(fields)
+}
+
+/// All fields of one name, with a comma between them. Source: RFC 9110, section 5.3.
+fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) -> TapeId {
+    let mut all = Cow::Borrowed("");
+    for value in headers.get_all(name) {
+        let Ok(value) = value.to_str() else { return tape.opaque() };
+        all = if all.is_empty() { Cow::Borrowed(value) } else { Cow::Owned(format!("{all}, {value}")) };
+    }
+    tape.text(all)
+}
+
+fn body<'m>(tape: &mut Tape<'m>, content: &'m Content<'m>) -> TapeId {
+    let bytes = match content {
+        Content::Plain(bytes) if bytes.is_empty() => return tape.missing(),
+        Content::Plain(bytes) => bytes,
+        Content::Unread(_) | Content::Over => return tape.opaque(),
+        Content::Broken(what) => return tape.malformed(what.as_str()),
+    };
+    match value(tape, bytes) {
+        Ok(id) => id,
+        Err(Unread::Over) => tape.opaque(),
+        Err(Unread::Malformed(what)) => tape.malformed(what),
+    }
+}
+
+fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {
+    let beyond = Beyond::find(bytes);
+    let mut room =
+        Room { values: VALUES_MAX, depth: DEPTH_MAX, is_over: false, wide: &beyond.wide_integers, numbers: 0 };
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let read = Put { tape, room: &mut room }.deserialize(&mut reader).and_then(|id| reader.end().map(|()| id));
+    read.map_err(|error| match room.is_over || beyond.is_the_only_fault() {
+        true => Unread::Over,
+        false => Unread::Malformed(format!("not valid JSON: {error}")),
+    })
+}
+
+/// What the grammar of JSON allows and 64 bits or UTF-8 do not hold: wide numbers and unpaired surrogates.
+#[derive(Debug, Default, PartialEq)]
+struct Beyond {
+    /// Integers over 64 bits, by their position among the numbers of the text.
+    wide_integers: Vec<usize>,
+    /// The text with `0` for each wide number and U+FFFD for each unpaired surrogate. `None`: it has neither.
+    patched: Option<Vec<u8>>,
+}
+
+impl Beyond {
+    fn find(text: &[u8]) -> Self {
+        let mut found = Self::default();
+        let (mut at, mut numbers) = (0, 0);
+        let mut in_text = false;
+        while let Some(&byte) = text.get(at) {
+            match byte {
+                b'"' => (in_text, at) = (!in_text, at + 1),
+                b'\\' if in_text => at = found.escape(text, at),
+                b'-' | b'0'..=b'9' if !in_text => {
+                    let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                    let length = text[at..].iter().take_while(|byte| is_part(byte)).count();
+                    found.number(text, at..at + length, numbers);
+                    (at, numbers) = (at + length, numbers + 1);
+                }
+                _ => at += 1,
+            }
+        }
+        found
+    }
+
+    /// The end of the escape, or pair of escapes, at `at`.
+    fn escape(&mut self, text: &[u8], at: usize) -> usize {
+        let unit = |at: usize| {
+            let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+            u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+        };
+        let Some(first) = unit(at) else { return at + 2 };
+        match (first, unit(at + 6)) {
+            (0xd800..=0xdbff, Some(0xdc00..=0xdfff)) => return at + 12,
+            (0xd800..=0xdfff, _) => self.patched(text)[at + 2..at + 6].copy_from_slice(b"fffd"),
+            _ => {}
+        }
+        at + 6
+    }
+
+    fn number(&mut self, text: &[u8], range: std::ops::Range<usize>, position: usize) {
+        // Of fewer digits all fit.
+        if range.len() < 5 {
+            return;
+        }
+        let Ok(number) = std::str::from_utf8(&text[range.clone()]) else { return };
+        let is_integer = number.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+        if is_integer && range.len() > 18 && number.parse::<i64>().is_err() {
+            self.wide_integers.push(position);
+        } else if is_integer || number.parse::<f64>().is_ok_and(f64::is_finite) {
+            return;
+        }
+        let patched = &mut self.patched(text)[range];
+        // What is not a number stays what it is.
+        if number.parse::<f64>().is_ok() {
+            patched.fill(b' ');
+            patched[0] = b'0';
+        }
+    }
+
+    fn patched(&mut self, text: &[u8]) -> &mut [u8] {
+        self.patched.get_or_insert_with(|| text.to_vec())
+    }
+
+    /// Whether the text is JSON apart from what was found.
+    fn is_the_only_fault(&self) -> bool {
+        let patched = self.patched.as_deref();
+        patched.is_some_and(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok())
+    }
+}
+
+/// How much more is read.
+struct Room<'w> {
+    values: usize,
+    depth: usize,
+    is_over: bool,
+    /// Positions of numbers that clauses cannot hold.
+    wide: &'w [usize],
+    /// Numbers read so far.
+    numbers: usize,
+}
+
+impl Room<'_> {
+    /// Whether the number that was just read is a wide one.
+    fn is_wide(&mut self) -> bool {
+        let is_wide = self.wide.binary_search(&self.numbers).is_ok();
+        self.numbers += 1;
+        is_wide
+    }
+
+    fn over<E: Error>(&mut self) -> E {
+        self.is_over = true;
+        E::custom("over the limit")
+    }
+}
+
+/// Puts the next value on the tape.
+struct Put<'t, 'w, 'm> {
+    tape: &'t mut Tape<'m>,
+    room: &'t mut Room<'w>,
+}
+
+impl<'m> DeserializeSeed<'m> for Put<'_, '_, 'm> {
+    type Value = TapeId;
+
+    fn deserialize<D: Deserializer<'m>>(self, reader: D) -> Result<TapeId, D::Error> {
+        match (self.room.values, self.room.depth) {
+            (0, _) | (_, 0) => return Err(self.room.over()),
+            (values, depth) => (self.room.values, self.room.depth) = (values - 1, depth - 1),
+        }
+        let room = &mut *self.room;
+        let read = reader.deserialize_any(Put { tape: self.tape, room: &mut *room });
+        room.depth += 1;
+        read
+    }
+}
+
+impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
+    type Value = TapeId;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<TapeId, E> {
+        Ok(self.tape.missing())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<TapeId, E> {
+        Ok(self.tape.bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<TapeId, E> {
+        self.room.numbers += 1;
+        Ok(self.tape.int(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<TapeId, E> {
+        self.room.numbers += 1;
+        Ok(match i64::try_from(value) {
+            Ok(value) => self.tape.int(value),
+            // Wider than what clauses reckon with, and a float would be another number.
+            Err(_) => self.tape.opaque(),
+        })
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<TapeId, E> {
+        Ok(if self.room.is_wide() { self.tape.opaque() } else { self.tape.float(value) })
+    }
+
+    fn visit_borrowed_str<E>(self, value: &'m str) -> Result<TapeId, E> {
+        Ok(self.tape.text(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<TapeId, E> {
+        Ok(self.tape.text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'m>>(self, mut items: A) -> Result<TapeId, A::Error> {
+        let mut all = Vec::new();
+        while let Some(id) = items.next_element_seed(Put { tape: self.tape, room: self.room })? {
+            all.push(id);
+        }
+        Ok(self.tape.list(all))
+    }
+
+    fn visit_map<A: MapAccess<'m>>(self, mut fields: A) -> Result<TapeId, A::Error> {
+        let mut all = Vec::<(Cow<'m, str>, TapeId)>::new();
+        let mut seen = HashSet::new();
+        while let Some(Key(key)) = fields.next_key()? {
+            // Which of two counts differs from reader to reader (RFC 8259, section 4), so neither is believed.
+            if !seen.insert(key.clone()) {
+                return Err(A::Error::custom(format_args!("duplicate name `{}`", key.escape_debug())));
+            }
+            let id = fields.next_value_seed(Put { tape: self.tape, room: self.room })?;
+            all.push((key, id));
+        }
+        Ok(self.tape.map(all))
+    }
+}
+
+/// A name, borrowed where it has no escapes.
+#[derive(serde::Deserialize)]
+struct Key<'m>(#[serde(borrow)] Cow<'m, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beyond(text: &str) -> (Vec<usize>, Option<String>, bool) {
+        let found = Beyond::find(text.as_bytes());
+        let is_the_only_fault = found.is_the_only_fault();
+        (found.wide_integers, found.patched.map(|text| String::from_utf8(text).unwrap()), is_the_only_fault)
+    }
+
+    #[test]
+    fn finds_numbers_and_escapes_that_values_cannot_hold() {
+        for plain in [
+            "9223372036854775807",
+            "-9223372036854775808",
+            "1e300",
+            "0.1234567890123456789012",
+            r#""9999999999999999999""#,
+        ] {
+            assert_eq!(beyond(plain), (Vec::new(), None, false), "{plain}");
+        }
+        assert_eq!(beyond("[1, 9223372036854775808]"), (vec![1], Some("[1, 0                  ]".into()), true));
+        assert_eq!(beyond("[-99999999999999999999, 1.5]").0, [0]);
+        assert_eq!(beyond("[1e999, 2]"), (vec![], Some("[0    , 2]".into()), true));
+        assert_eq!(beyond(r#""\ud83d\ude00 \u00e9""#), (vec![], None, false));
+        assert_eq!(beyond(r#"["\ud800", "\udc00x", "\\ud800"]"#).1, Some(r#"["\ufffd", "\ufffdx", "\\ud800"]"#.into()));
+        assert!(beyond(r#"{"\ud800\ud800": 1}"#).2);
+        // Beside them there is another fault.
+        assert!(!beyond(r#"["\ud800", ]"#).2 && !beyond("[1e999, 1e9e9]").2 && !beyond("1-23456789012345678901234").2);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn patched_text_is_json_exactly_if_the_text_has_no_other_fault(
+            text in "(\\[|\\]|,|\"|\\\\|ud800|\\\\ude00|1e999|-|9{20}|[0-9.eE+ ]|a){0,12}",
+        ) {
+            let found = Beyond::find(text.as_bytes());
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+            // IgnoredAny accepts what is beyond 64 bits, and validates nothing but the grammar.
+            if let Some(patched) = &found.patched {
+                proptest::prop_assert_eq!(patched.len(), text.len());
+                proptest::prop_assert_eq!(found.is_the_only_fault(), is_json, "{}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Thrift messages on a tape.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use codecs::thrift::{
+    Framing, Limits, Message, MessageKind, Outcome, Protocol, Schema, Service, View, WireType, detect,
+};
+use contract::{Tape, TapeId};
+
+use super::{Op, Reply, Request, RequestKind, Unread, own_name};
+
+/// What a field is whose type on the wire is not that of the IDL. The libraries of Apache Thrift pass it over.
+const OTHER: &str = "of a different type on the wire than in the IDL";
+
+/// The one unframed message that a body is.
+pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
+    use codecs::thrift::Detected;
+    let protocol = match detect(body, &Limits::DEFAULT) {
+        Detected::Thrift { protocol, framing: Framing::Unframed, .. } => protocol,
+        Detected::Thrift { .. } => return Err(Unread::Malformed("a framed Thrift message".to_owned())),
+        _ => return Err(Unread::Malformed("not a Thrift message".to_owned())),
+    };
+    decode(protocol, body)
+}
+
+/// A message without its frame's length.
+pub(crate) fn decode(protocol: Protocol, bytes: &[u8]) -> Result<Message<'_>, Unread> {
+    Message::decode(protocol, bytes, &Limits::DEFAULT).map_err(|error| match error.fault.is_limit() {
+        true => Unread::Over,
+        false => Unread::Malformed(format!("not a Thrift message: {error}")),
+    })
+}
+
+pub(super) fn request<'m>(
+    schema: &'m Schema,
+    service: &'m Service,
+    ops: &HashMap<String, Arc<Op>>,
+    message: &Message<'m>,
+) -> RequestKind<'m> {
+    if !matches!(message.header.kind, MessageKind::Call | MessageKind::Oneway) {
+        return RequestKind::Unreadable;
+    }
+    let name = message.header.method();
+    let (Some(op), Some(method)) = (ops.get(name), service.method(name)) else {
+        return RequestKind::Unlisted(name.to_owned());
+    };
+    let arguments = message.arguments(schema, method);
+    let mut tape = Tape::new();
+    let fields = schema.structure(method.arguments).in_order();
+    let args = fields.take(op.params.len()).map(|field| match arguments.get_id(field.id) {
+        Some(view) => put(&mut tape, view),
+        None if arguments.raw_fields().any(|(id, _)| id == field.id) => tape.malformed(OTHER),
+        None => tape.missing(),
+    });
+    let args = args.collect();
+    RequestKind::Known(op.clone(), Request { tape, args })
+}
+
+pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, message: &Message<'m>) -> Reply<'m> {
+    let Some(method) = service.method(own_name(op)) else { return Reply::opaque() };
+    if !matches!(message.header.kind, MessageKind::Reply | MessageKind::Exception) {
+        return Reply::malformed("a call, not a reply".to_owned());
+    }
+    let mut tape = Tape::new();
+    let (value, is_error) = match message.outcome(schema, method) {
+        Outcome::Returned(Some(view)) => (put(&mut tape, view), false),
+        Outcome::Returned(None) => (tape.missing(), false),
+        Outcome::Threw(name, view) => {
+            let thrown = put(&mut tape, view);
+            (tape.map([(name, thrown)]), true)
+        }
+        Outcome::Failed(failed) => {
+            let message = tape.text(String::from_utf8_lossy(failed.message));
+            let code = tape.int(i64::from(failed.code));
+            (tape.map([("message", message), ("code", code)]), true)
+        }
+        Outcome::Missing => (
+            tape.malformed(
+                "not a reply to its method: it has neither a result of the declared type nor a declared \
+                            exception",
+            ),
+            false,
+        ),
+    };
+    Reply { tape, value, is_error, may_be_undecided: false }
+}
+
+/// Messages are checked for depth and count before they come here, so the recursion is bounded.
+fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
+    match view.wire_type() {
+        WireType::Bool => match view.as_bool() {
+            Some(value) => tape.bool(value),
+            None => tape.opaque(),
+        },
+        WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => match view.as_i64() {
+            Some(value) => tape.int(value),
+            None => tape.opaque(),
+        },
+        WireType::Double => match view.as_f64() {
+            Some(value) => tape.float(value),
+            None => tape.opaque(),
+        },
+        WireType::Bytes | WireType::Uuid => match (view.as_str(), view.as_bytes()) {
+            (Some(text), _) if view.wire_type() == WireType::Bytes => tape.text(text),
+            // A text that is not UTF-8 is no text that a clause could speak of.
+            (None, _) if matches!(view.schema_type(), Some(codecs::thrift::Type::String)) => {
+                tape.malformed("not UTF-8")
+            }
+            (_, Some(bytes)) => tape.bytes(bytes),
+            (_, None) => tape.opaque(),
+        },
+        WireType::List | WireType::Set => {
+            let items = view.elements().map(|item| put(tape, item)).collect::<Vec<_>>();
+            tape.list(items)
+        }
+        WireType::Map => {
+            let pairs = view.pairs().map(|(key, value)| (put(tape, key), put(tape, value))).collect::<Vec<_>>();
+            tape.map_of(pairs)
+        }
+        WireType::Struct => {
+            let mut fields = Vec::new();
+            for (field, value) in view.known_fields() {
+                let id = match value {
+                    Some(value) => put(tape, value),
+                    None => tape.malformed(OTHER),
+                };
+                // Of a field that is there twice the last one counts.
+                fields.retain(|(name, _): &(&str, TapeId)| *name != field.name);
+                fields.push((field.name.as_str(), id));
+            }
+            tape.map(fields)
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! IDL and WSDL files: read, and turned into the types that contracts are checked against.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use codecs::mistake::{Mistake, Mistakes};
+use codecs::rest::Template;
+use codecs::{soap, thrift};
+use contract::{Field, Finding, Schema, Signature, Type};
+
+/// An IDL file or a WSDL.
+#[derive(Clone, Debug)]
+pub(crate) enum File {
+    Thrift(thrift::Schema),
+    Soap(soap::Wsdl),
+}
+
+/// Longest file that is read, bytes.
+const FILE_MAX_BYTES: u64 = 16 << 20;
+
+/// Why the types of a file are not known.
+#[derive(Clone, Debug)]
+pub(crate) enum Wrong {
+    /// It cannot be read, and why.
+    Unreadable(String),
+    /// What is wrong in it and in what it includes.
+    Mistakes(Vec<Mistake>),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(why) => f.write_str(why),
+            Self::Mistakes(mistakes) => Mistakes(mistakes.clone()).fmt(f),
+        }
+    }
+}
+
+/// Reads a file with what it includes.
+///
+/// # Errors
+/// That it cannot be read, or all mistakes in it.
+pub(crate) fn load(path: &Path) -> Result<File, Wrong> {
+    let source = path.display().to_string();
+    let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+    let text = read(path).map_err(Wrong::Unreadable)?;
+    let mut include = |name: &str| read(&folder.join(name));
+    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("wsdl")) {
+        let parsed = soap::wsdl::parse(&source, &text, &mut include);
+        return parsed.map(File::Soap).map_err(|mistakes| Wrong::Mistakes(mistakes.0));
+    }
+    let parsed = thrift::idl::parse(&source, &text, &mut include);
+    parsed.map(File::Thrift).map_err(|mistakes| Wrong::Mistakes(mistakes.0))
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn read(path: &Path) -> Result<String, String> {
+    let told = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let length = std::fs::metadata(path).map_err(told)?.len();
+    if length > FILE_MAX_BYTES {
+        return Err(format!("{} has {length} bytes, over the limit of {FILE_MAX_BYTES}", path.display()));
+    }
+    std::fs::read_to_string(path).map_err(told)
+}
+
+/// A contract's file and the schemas that it is held against, as far as all of these can be read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The contract. A schema that its text names and that cannot be read is one of the findings.
+    pub checked: contract::Checked,
+    /// What is wrong in the files of schemas.
+    pub schemas: Vec<Mistake>,
+    /// Schemas given by the caller that cannot be read, and why.
+    pub(crate) unreadable: Vec<String>,
+    /// Files of schemas whose types are not known.
+    pub(crate) broken: BTreeSet<PathBuf>,
+}
+
+/// Reads a contract with the schemas that its text names, relative to its folder, and those given by service.
+///
+/// # Errors
+/// Why the contract cannot be read. All that is wrong in it and in the schemas is part of the result.
+pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Result<Loaded, String> {
+    let text = read(path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let named = contract::check(&text, None).file.schemas;
+    let mut schema = Schema::default();
+    let mut loaded = Loaded {
+        checked: contract::Checked::default(),
+        schemas: Vec::new(),
+        unreadable: Vec::new(),
+        broken: BTreeSet::new(),
+    };
+    let mut findings = Vec::new();
+    let keep_mistakes = |loaded: &mut Loaded, mistakes: Vec<Mistake>| {
+        // One file may be named by the contract and by the configuration, and be included by others.
+        let new = mistakes.into_iter().filter(|mistake| !loaded.schemas.contains(mistake)).collect::<Vec<_>>();
+        loaded.schemas.extend(new);
+    };
+    for name in &named {
+        let path = folder.join(&name.text);
+        let wrong = match load(&path) {
+            Ok(file) => {
+                schema.extend(types(&file, None));
+                continue;
+            }
+            Err(wrong) => wrong,
+        };
+        match wrong {
+            Wrong::Unreadable(why) => findings.push(Finding::mistake(&text, name.span, "schema", why)),
+            Wrong::Mistakes(mistakes) => keep_mistakes(&mut loaded, mistakes),
+        }
+        loaded.broken.insert(path);
+    }
+    for (service, schema_service, path) in given {
+        match load(path) {
+            Ok(file) => {
+                schema.extend(types(&file, Some((schema_service, service))));
+                continue;
+            }
+            Err(Wrong::Unreadable(why)) if !loaded.unreadable.contains(&why) => loaded.unreadable.push(why),
+            Err(Wrong::Unreadable(_)) => {}
+            Err(Wrong::Mistakes(mistakes)) => keep_mistakes(&mut loaded, mistakes),
+        }
+        loaded.broken.insert(path.clone());
+    }
+    let is_any = !named.is_empty() || !given.is_empty();
+    loaded.checked = match loaded.broken.is_empty() {
+        true => contract::check(&text, is_any.then_some(&schema)),
+        // What the others would have said nobody knows.
+        false => contract::check_partly(&text, &schema),
+    };
+    findings.extend(paths(&text, &loaded.checked));
+    if !findings.is_empty() {
+        loaded.checked.contract = None;
+        loaded.checked.findings.extend(findings);
+        loaded.checked.findings.sort_by_key(|finding| finding.span.start);
+    }
+    Ok(loaded)
+}
+
+/// Paths of operations over HTTP that are not templates.
+fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
+    let operations = checked.file.services.iter().flat_map(|service| &service.operations);
+    let paths = operations.filter(|operation| operation.method.is_some()).map(|operation| &operation.name);
+    let is_known = |path: &contract::syntax::Name| {
+        let known = |finding: &Finding| finding.rule == "path" && finding.span == path.span.range();
+        checked.findings.iter().any(known)
+    };
+    let mistakes = paths.filter(|path| !is_known(path)).flat_map(|path| {
+        let mistakes = Template::parse(&path.text).err().unwrap_or_default();
+        mistakes.into_iter().map(|mistake| {
+            let message = format!("`{}` is not a path: {}", path.text.escape_debug(), mistake.what);
+            Finding::mistake(text, path.span, "path", message)
+        })
+    });
+    mistakes.collect()
+}
+
+/// The types of a file; of one service alone, under another name, where that is asked.
+pub(crate) fn types(file: &File, service: Option<(&str, &str)>) -> Schema {
+    match file {
+        File::Thrift(schema) => of_thrift(schema, service),
+        File::Soap(wsdl) => of_wsdl(wsdl, service),
+    }
+}
+
+fn of_thrift(schema: &thrift::Schema, only: Option<(&str, &str)>) -> Schema {
+    let field = |field: &thrift::Field| Field {
+        name: field.name.clone(),
+        of: thrift_type(schema, &field.ty),
+        optional: field.requirement == thrift::Requirement::Optional,
+        required: field.requirement == thrift::Requirement::Required,
+    };
+    let mut out = Schema::default();
+    for (_, structure) in schema.structs() {
+        out.types.insert(structure.name.clone(), structure.fields.iter().map(field).collect());
+    }
+    for service in &schema.services {
+        let name = match only {
+            Some((from, to)) if from == service.name => to,
+            Some(_) => continue,
+            None => &service.name,
+        };
+        let signature = |method: &thrift::Method| Signature {
+            params: schema.structure(method.arguments).in_order().map(field).collect(),
+            result: method.returns.as_ref().map(|ty| thrift_type(schema, ty)),
+            errors: schema.structure(method.result).fields.iter().filter(|field| field.id != 0).map(field).collect(),
+        };
+        let operations = service.methods.iter().map(|method| (method.name.clone(), signature(method))).collect();
+        out.services.insert(name.to_owned(), operations);
+    }
+    out
+}
+
+fn thrift_type(schema: &thrift::Schema, ty: &thrift::Type) -> Type {
+    let of = |ty: &thrift::Type| Box::new(thrift_type(schema, ty));
+    match ty {
+        thrift::Type::Bool => Type::Bool,
+        thrift::Type::Byte | thrift::Type::I16 | thrift::Type::I32 | thrift::Type::I64 | thrift::Type::Enum(_) => {
+            Type::Int
+        }
+        thrift::Type::Double => Type::Float,
+        thrift::Type::String => Type::Text,
+        thrift::Type::Binary | thrift::Type::Uuid => Type::Bytes,
+        thrift::Type::Struct(id) => Type::Named(schema.structure(*id).name.clone()),
+        thrift::Type::List(item) | thrift::Type::Set(item) => Type::List(of(item)),
+        thrift::Type::Map(key, value) => Type::Map(of(key), of(value)),
+    }
+}
+
+fn of_wsdl(wsdl: &soap::Wsdl, only: Option<(&str, &str)>) -> Schema {
+    let mut types = BTreeMap::new();
+    let mut services = BTreeMap::new();
+    for service in &wsdl.services {
+        let mut operations = BTreeMap::new();
+        for operation in service.ports.iter().flat_map(|port| &port.operations) {
+            let params = fields(wsdl, operation.input.content, &mut types);
+            let result =
+                operation.output.as_ref().and_then(|output| match wsdl.complex(output.content).fields.as_slice() {
+                    [] => None,
+                    [_] => fields(wsdl, output.content, &mut types).pop().map(|field| field.of),
+                    _ => Some(Type::Record(fields(wsdl, output.content, &mut types))),
+                });
+            operations.insert(operation.name.clone(), Signature { params, result, errors: Vec::new() });
+        }
+        match only {
+            // A contract's service is one of a WSDL's, or all of a WSDL that has but one.
+            Some((from, to)) if from == service.name || wsdl.services.len() == 1 => {
+                services.insert(to.to_owned(), operations)
+            }
+            Some(_) => None,
+            None => services.insert(service.name.clone(), operations),
+        };
+    }
+    Schema { types, services }
+}
+
+fn fields(wsdl: &soap::Wsdl, id: soap::ComplexId, types: &mut BTreeMap<String, Vec<Field>>) -> Vec<Field> {
+    let fields = wsdl.complex(id).fields.clone();
+    let mut out = Vec::new();
+    for field in fields {
+        let of = soap_type(wsdl, field.ty, types);
+        let of = if field.is_list() { Type::List(Box::new(of)) } else { of };
+        let optional = !field.is_list() && (field.min == 0 || field.is_nillable);
+        out.push(Field { name: field.name.clone(), of, optional, required: !optional });
+    }
+    out
+}
+
+fn soap_type(wsdl: &soap::Wsdl, ty: soap::Type, types: &mut BTreeMap<String, Vec<Field>>) -> Type {
+    let builtin = |builtin| match builtin {
+        soap::Builtin::Text => Type::Text,
+        soap::Builtin::Boolean => Type::Bool,
+        soap::Builtin::Integer { .. } => Type::Int,
+        soap::Builtin::Float => Type::Float,
+        soap::Builtin::Base64 | soap::Builtin::Hex => Type::Bytes,
+    };
+    match ty {
+        soap::Type::Any => Type::Any,
+        soap::Type::Builtin(of) => builtin(of),
+        soap::Type::Simple(id) => {
+            let simple = wsdl.simple(id);
+            match simple.base {
+                soap::Builtin::Text if !simple.values.is_empty() => Type::Choice(simple.values.clone()),
+                of => builtin(of),
+            }
+        }
+        soap::Type::Complex(id) => {
+            let complex = wsdl.complex(id);
+            if let Some(item) = complex.array() {
+                return Type::List(Box::new(soap_type(wsdl, item.ty, types)));
+            }
+            if !types.contains_key(&complex.name) {
+                // The name stands there before the fields are walked through, so a type that contains itself ends.
+                types.insert(complex.name.clone(), Vec::new());
+                let fields = fields(wsdl, id, types);
+                types.insert(complex.name.clone(), fields);
+            }
+            Type::Named(complex.name.clone())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_refuses_paths_that_no_adapter_could_match() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.contract");
+        for (operation, message) in [
+            ("GET \"users\"", "a path must start with `/`"),
+            ("GET \"/a?b=1\"", "must not contain `?`"),
+            ("GET \"http://x/y\"", "a path must start with `/`"),
+            ("GET \"/x/{a}/{a}\"", "duplicate name `a`"),
+            ("GET \"/x/{a}{b}\"", "a second name in one segment"),
+            ("GET \"/x/{a\"", "unbalanced braces"),
+            ("get \"/low\"", "method `get` is not in upper case"),
+        ] {
+            std::fs::write(&path, format!("contract 1\nservice Any {{ {operation}(); }}\n")).unwrap();
+            let checked = check_contract(&path, &[]).unwrap().checked;
+            let mistakes = checked.findings.iter().filter(|finding| finding.severity == contract::Severity::Mistake);
+            let mistakes = mistakes.map(|finding| finding.message.as_str()).collect::<Vec<_>>();
+            assert!(mistakes.len() == 1 && mistakes[0].contains(message), "{operation}: {mistakes:?}");
+            assert!(checked.contract.is_none(), "{operation}");
+        }
+        std::fs::write(&path, "contract 1\nservice Any { GET \"/x/{a}/b{c}\"(a); }\n").unwrap();
+        assert!(check_contract(&path, &[]).unwrap().checked.contract.is_some());
+    }
+}

@@ -1,0 +1,263 @@
+//! Chess by mail in the manner of Xfcc, over SOAP 1.1.
+
+mod game;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use codecs::soap::{self, Envelope, Limits, Request, View, Wsdl, compose_envelope, compose_fault};
+use codecs::value::Value;
+
+use self::game::{Game, MoveRequest};
+use super::{Identities, MockAnswer, MockRequest, Service};
+
+/// Days that a player has for a move; nobody's time is counted.
+const DAYS: i64 = 30;
+/// Longest name of a player, bytes.
+const NAME_BYTES_MAX: usize = 256;
+const XML: &str = "text/xml; charset=utf-8";
+
+/// What a request is held to.
+const LIMITS: Limits =
+    Limits { document_bytes: 1 << 20, depth: 32, elements: 4096, attributes: 32, text_bytes: 64 << 10 };
+
+/// The mock: the games that were begun last, numbered from 1.
+#[derive(Debug)]
+pub struct Chess {
+    wsdl: Wsdl,
+    games: Mutex<Games>,
+    games_max: usize,
+    identities: Identities,
+    /// Seconds since 1970, for the date of a game.
+    clock: fn() -> u64,
+}
+
+/// Found by number and by player without a search, so that a call takes no longer when there are more of them.
+#[derive(Debug, Default)]
+struct Games {
+    last_id: i64,
+    all: BTreeMap<i64, Game>,
+    of_player: HashMap<String, BTreeSet<i64>>,
+}
+
+impl Games {
+    /// Begins a game. One that the same two have played is forgotten, so that a load can be repeated; the mock of the case study forgets
+    /// those of all players.
+    fn begin(&mut self, white: String, black: String, begun: String, games_max: usize, identities: Identities) -> i64 {
+        let is_same = |other: &&Game| (&other.white, &other.black) == (&white, &black);
+        let earlier = self.of(&white).find(is_same).map(|other| other.id);
+        earlier.into_iter().for_each(|id| self.forget(id));
+        let id = earlier.filter(|_| identities == Identities::Reused).unwrap_or(self.last_id + 1);
+        self.last_id = self.last_id.max(id);
+        let game = Game::new(id, white, black, begun);
+        for player in game.players() {
+            self.of_player.entry(player.to_owned()).or_default().insert(game.id);
+        }
+        self.all.insert(game.id, game);
+        let oldest = self.all.first_key_value().map(|(id, _)| *id);
+        if let Some(oldest) = oldest.filter(|_| self.all.len() > games_max) {
+            self.forget(oldest);
+        }
+        id
+    }
+
+    fn forget(&mut self, id: i64) {
+        let forgotten = self.all.remove(&id);
+        for player in forgotten.iter().flat_map(Game::players) {
+            let Some(ids) = self.of_player.get_mut(player) else { continue };
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.of_player.remove(player);
+            }
+        }
+    }
+
+    fn of(&self, player: &str) -> impl Iterator<Item = &Game> {
+        self.of_player.get(player).into_iter().flatten().filter_map(|id| self.all.get(id))
+    }
+}
+
+impl Chess {
+    /// With so many games kept, the oldest being forgotten first; the mock of the case study keeps one. Where identities are reused, a game of
+    /// two players has the number of the one before it that they played.
+    pub fn new(games_max: usize, identities: Identities, clock: fn() -> u64) -> Chess {
+        let read = soap::wsdl::parse("chess.wsdl", codecs::schemas::CHESS_WSDL, &mut |_| {
+            Err("includes are not needed".to_owned())
+        });
+        let wsdl = read.expect("covered by a test");
+        Chess { wsdl, games: Mutex::default(), games_max: games_max.max(1), identities, clock }
+    }
+
+    fn games(&self) -> MutexGuard<'_, Games> {
+        self.games.lock().unwrap_or_else(PoisonError::into_inner) // No game is left half changed.
+    }
+
+    /// What an operation returns, or why it is the caller's mistake.
+    fn call(&self, request: &Request<'_>) -> Result<Value, String> {
+        let arguments = Arguments(request.arguments);
+        match request.operation.name.as_str() {
+            "MakeGame" => self.make(arguments.name("whiteUser")?, arguments.name("blackUser")?),
+            "GetMyGames" => Ok(self.list(&arguments.text("username")?)),
+            "MakeAMove" => {
+                let wish = MoveRequest {
+                    accept_draw: arguments.flag("acceptDraw")?,
+                    claim_draw: arguments.flag("claimDraw")?,
+                    resign: arguments.flag("resign")?,
+                    movecount: arguments.integer("movecount")?.unwrap_or(0),
+                    mv: arguments.text("myMove")?,
+                    offer_draw: arguments.flag("offerDraw")?,
+                };
+                let id = arguments.integer("gameId")?.ok_or("missing `gameId`")?;
+                let result = self.act(&arguments.text("username")?, id, &wish);
+                Ok(Value::from(result.err().unwrap_or("Success")))
+            }
+            other => Err(format!("`{other}` is not served")),
+        }
+    }
+
+    fn make(&self, white: String, black: String) -> Result<Value, String> {
+        let begun = date((self.clock)());
+        Ok(Value::Integer(self.games().begin(white, black, begun, self.games_max, self.identities)))
+    }
+
+    fn act(&self, user: &str, id: i64, wish: &MoveRequest) -> Result<(), &'static str> {
+        let mut games = self.games();
+        let game = games.all.get_mut(&id).ok_or("InvalidGameID")?;
+        if !game.is_player(user) {
+            return Err("NotYourGame");
+        }
+        if !game.is_turn(user) {
+            return Err("NotYourTurn");
+        }
+        game.act(wish)
+    }
+
+    fn list(&self, user: &str) -> Value {
+        let games = self.games();
+        let row = |game: &Game| {
+            let days = Value::Integer(DAYS);
+            let none = Value::Integer(0);
+            Value::record([
+                ("id", Value::Integer(game.id)),
+                ("white", game.white.as_str().into()),
+                ("black", game.black.as_str().into()),
+                ("myTurn", game.is_turn(user).into()),
+                ("hasWhite", (game.white == user).into()),
+                ("daysPlayer", days.clone()),
+                ("hoursPlayer", none.clone()),
+                ("minutesPlayer", none.clone()),
+                ("daysOpponent", days),
+                ("hoursOpponent", none.clone()),
+                ("minutesOpponent", none),
+                ("moves", game.movetext().into()),
+                ("drawOffered", game.draw_offered.into()),
+                ("result", game.outcome.name().into()),
+                ("eventDate", game.begun.as_str().into()),
+            ])
+        };
+        Value::List(games.of(user).map(row).collect())
+    }
+
+    fn soap(&self, request: &MockRequest<'_>) -> MockAnswer {
+        let envelope = match Envelope::parse(request.body, &LIMITS) {
+            Ok(envelope) => envelope,
+            Err(error) => return fault(&error.to_string()),
+        };
+        let action = request.headers.get("soapaction").and_then(|action| action.to_str().ok());
+        let asked = match envelope.request(&self.wsdl, action) {
+            Ok(asked) if asked.is_action_other => {
+                return fault(&format!("SOAPAction does not match the body's `{}`", asked.operation.name));
+            }
+            Ok(asked) => asked,
+            Err(error) => return fault(&error.to_string()),
+        };
+        let Some(output) = &asked.operation.output else { return fault("an operation without a response") };
+        match self.call(&asked) {
+            Err(why) => fault(&why),
+            Ok(result) => {
+                let mut text = String::new();
+                let result = Value::record([(format!("{}Result", asked.operation.name).as_str(), result)]);
+                match compose_envelope(&mut text, &self.wsdl, output, &result) {
+                    Ok(()) => MockAnswer::new(200, XML, text),
+                    Err(error) => MockAnswer::text(500, &error.to_string()),
+                }
+            }
+        }
+    }
+
+    /// The WSDL with the address at which it was asked for.
+    fn described(host: &str) -> MockAnswer {
+        let is_host =
+            !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte));
+        if !is_host {
+            return MockAnswer::text(400, "`Host` is not a valid host");
+        }
+        let address = format!("location=\"http://{host}/\"");
+        MockAnswer::new(200, XML, codecs::schemas::CHESS_WSDL.replace("location=\"http://127.0.0.1:8000/\"", &address))
+    }
+}
+
+impl Service for Chess {
+    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
+        let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
+        match (request.method, path) {
+            ("GET", "/") if query.eq_ignore_ascii_case("wsdl") => Chess::described(request.host),
+            ("GET", "/") => MockAnswer::text(200, "chess over SOAP 1.1; the WSDL is at /?wsdl"),
+            ("POST", "/") => self.soap(request),
+            (_, "/") => MockAnswer::only("GET, POST"),
+            _ => MockAnswer::text(404, "not found; only / is served"),
+        }
+    }
+}
+
+/// The caller's mistake. Source: SOAP 1.1, sections 4.4 and 6.2.
+fn fault(why: &str) -> MockAnswer {
+    let mut text = String::new();
+    compose_fault(&mut text, "Client", why, None);
+    MockAnswer::new(500, XML, text)
+}
+
+/// Arguments, nil or missing being empty, false or none.
+struct Arguments<'e>(View<'e>);
+
+impl Arguments<'_> {
+    fn get(&self, name: &str) -> Option<View<'_>> {
+        self.0.get(name).filter(|view| !view.is_nil())
+    }
+
+    fn text(&self, name: &str) -> Result<String, String> {
+        let Some(view) = self.get(name) else { return Ok(String::new()) };
+        view.as_str().map(str::to_owned).ok_or_else(|| format!("`{name}` is not a string"))
+    }
+
+    fn name(&self, name: &str) -> Result<String, String> {
+        let text = self.text(name)?;
+        let fits = (1..=NAME_BYTES_MAX).contains(&text.len());
+        if fits { Ok(text) } else { Err(format!("`{name}` has {} bytes, expected 1 to {NAME_BYTES_MAX}", text.len())) }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        let Some(view) = self.get(name) else { return Ok(false) };
+        view.as_bool().ok_or_else(|| format!("`{name}` is neither true nor false"))
+    }
+
+    fn integer(&self, name: &str) -> Result<Option<i64>, String> {
+        let Some(view) = self.get(name) else { return Ok(None) };
+        view.as_i64().map(Some).ok_or_else(|| format!("`{name}` is not an integer"))
+    }
+}
+
+/// The day as PGN has it, `YYYY.MM.DD`, of seconds since 1970.
+fn date(seconds: u64) -> String {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    // `Sun, 22 Nov 2026 04:10:00 GMT` (RFC 9110, section 5.6.7).
+    let text = httpdate::fmt_http_date(time);
+    let mut words = text.split(' ').skip(1);
+    let (day, month, year) = (words.next(), words.next(), words.next());
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let number = MONTHS.iter().position(|name| Some(*name) == month).map_or(0, |index| index + 1);
+    format!("{}.{number:02}.{}", year.unwrap_or("????"), day.unwrap_or("??"))
+}
+
+#[cfg(test)]
+mod tests;

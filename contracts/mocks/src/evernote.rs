@@ -1,0 +1,318 @@
+//! Evernote: accounts and shared notebooks, by Thrift in the body of a POST. Two services on two ports, of which the first says where the second is.
+
+use codecs::thrift::{
+    self, Framing, Header, Limits, Message, MessageKind, Method, Protocol, Schema, View, compose_application_exception,
+    compose_message,
+};
+use codecs::value::Value;
+
+use super::{MockAnswer, MockRequest, Service, digest};
+
+/// The notebook and the note of the case study.
+const SHARE_KEY: &str = "asd";
+const SHARED_TOKEN: &str = "temp10";
+const NOTEBOOK: &str = "guid10";
+const NOTE: &str = "guid20";
+/// 2017-05-12 00:00:00 UTC, ms; a token lives for an hour of that day.
+const NOW_MS: i64 = 1_494_547_200_000;
+const HOUR_MS: i64 = 3_600_000;
+
+/// What is asked is small.
+const LIMITS: Limits =
+    Limits { message_bytes: 1 << 20, string_bytes: 64 << 10, elements: 1024, values: 8192, depth: 16, name_bytes: 256 };
+
+// Numbers of `EDAMErrorCode`.
+const BAD_DATA_FORMAT: i64 = 2;
+const DATA_REQUIRED: i64 = 5;
+
+// Numbers of `TApplicationException`.
+const UNKNOWN_METHOD: i32 = 1;
+const INVALID_MESSAGE_TYPE: i32 = 2;
+const INTERNAL_ERROR: i32 = 6;
+
+/// Which replies are given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Those of the benchmark as it was published: keys and the second token are the same in every journey.
+    #[default]
+    Shipped,
+    /// Those that the paper's contracts are about: keys, tokens and ids of their own in every journey, ids being UUIDs.
+    Paper,
+}
+
+/// The account's service.
+#[derive(Debug)]
+pub struct EvernoteUser {
+    thrift: Thrift,
+    notes_url: String,
+}
+
+/// The notes' service.
+#[derive(Debug)]
+pub struct EvernoteNotes {
+    thrift: Thrift,
+    profile: Profile,
+    /// Where it is itself.
+    url: String,
+}
+
+impl EvernoteUser {
+    /// One that says that notes are at this URL.
+    pub fn new(notes_url: String) -> EvernoteUser {
+        EvernoteUser { thrift: Thrift::new("UserStore"), notes_url }
+    }
+}
+
+impl EvernoteNotes {
+    /// The notes, whose service is at this URL.
+    pub fn new(profile: Profile, url: String) -> EvernoteNotes {
+        EvernoteNotes { thrift: Thrift::new("NoteStore"), profile, url }
+    }
+
+    fn share_key(&self, token: &str) -> String {
+        match self.profile {
+            Profile::Shipped => SHARE_KEY.to_owned(),
+            Profile::Paper => format!("share-{:016x}", digest(1, token)),
+        }
+    }
+
+    fn is_share_key(&self, key: &str) -> bool {
+        match self.profile {
+            Profile::Shipped => key == SHARE_KEY,
+            Profile::Paper => is_made(key, "share-"),
+        }
+    }
+
+    fn shared_token(&self, key: &str) -> String {
+        match self.profile {
+            Profile::Shipped => SHARED_TOKEN.to_owned(),
+            Profile::Paper => format!("shared-{:016x}", digest(2, key)),
+        }
+    }
+
+    fn notebook(&self, token: &str) -> String {
+        match self.profile {
+            Profile::Shipped => NOTEBOOK.to_owned(),
+            Profile::Paper => uuid(3, token),
+        }
+    }
+
+    fn find(&self, arguments: &View<'_>) -> Result<Value, Thrown> {
+        let token = token(arguments)?;
+        let number = |name: &str| arguments.get(name).and_then(|value| value.as_i64());
+        let offset = number("offset").ok_or_else(|| user(DATA_REQUIRED, "offset"))?;
+        let most = number("maxNotes").ok_or_else(|| user(DATA_REQUIRED, "maxNotes"))?;
+        if offset < 0 || most < 0 {
+            return Err(user(BAD_DATA_FORMAT, if offset < 0 { "offset" } else { "maxNotes" }));
+        }
+        let notebook = self.notebook(token);
+        let asked = arguments.get("filter").and_then(|filter| filter.get("notebookGuid"));
+        if let Some(asked) = asked.and_then(|guid| guid.as_str()).filter(|guid| *guid != notebook) {
+            return Err(missing("NoteFilter.notebookGuid", asked));
+        }
+        let note = match self.profile {
+            Profile::Shipped => Value::record([("guid", NOTE.into()), ("title", "test".into())]),
+            Profile::Paper => {
+                let guid = uuid(4, token);
+                let picture = Value::record([
+                    ("guid", uuid(5, token).into()),
+                    ("noteGuid", guid.as_str().into()),
+                    ("mime", "image/png".into()),
+                ]);
+                Value::record([
+                    ("guid", guid.into()),
+                    ("title", "test".into()),
+                    ("notebookGuid", notebook.into()),
+                    ("resources", Value::List(vec![picture])),
+                ])
+            }
+        };
+        let is_in = offset == 0 && most > 0;
+        Ok(Value::record([
+            ("startIndex", Value::Integer(offset)),
+            ("totalNotes", Value::Integer(1)),
+            ("notes", Value::List(if is_in { vec![note] } else { Vec::new() })),
+        ]))
+    }
+
+    fn call(&self, method: &str, arguments: &View<'_>) -> Result<Value, Thrown> {
+        match method {
+            "listNotebooks" => {
+                token(arguments)?;
+                let own = Value::record([
+                    ("guid", "guid0".into()),
+                    ("name", "notes".into()),
+                    ("defaultNotebook", true.into()),
+                ]);
+                Ok(Value::List(vec![own]))
+            }
+            "listLinkedNotebooks" => {
+                let token = token(arguments)?;
+                let linked = Value::record([
+                    ("shareKey", self.share_key(token).into()),
+                    ("guid", "guid00".into()),
+                    ("noteStoreUrl", self.url.as_str().into()),
+                ]);
+                Ok(Value::List(vec![linked]))
+            }
+            "authenticateToSharedNotebook" => {
+                let key = text(arguments, "shareKey")?;
+                token(arguments)?;
+                if !self.is_share_key(key) {
+                    return Err(missing("SharedNotebook.shareKey", key));
+                }
+                Ok(Value::record([
+                    ("currentTime", Value::Integer(NOW_MS)),
+                    ("authenticationToken", self.shared_token(key).into()),
+                    ("expiration", Value::Integer(NOW_MS + HOUR_MS)),
+                ]))
+            }
+            "getSharedNotebookByAuth" => {
+                let token = token(arguments)?;
+                Ok(Value::record([("notebookGuid", self.notebook(token).into())]))
+            }
+            "findNotes" => self.find(arguments),
+            other => Err(Thrown::Failed(format!("`{other}` is not served"))),
+        }
+    }
+}
+
+impl Service for EvernoteUser {
+    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
+        let path = request.target.split('?').next().unwrap_or_default();
+        // Evernote's own SDK asks for `//edam/user`.
+        if path.trim_matches('/') != "edam/user" {
+            return MockAnswer::text(404, "the account service is at /edam/user");
+        }
+        self.thrift.answer(request, |method, arguments| {
+            token(arguments)?;
+            match method {
+                "getNoteStoreUrl" => Ok(self.notes_url.as_str().into()),
+                "getUser" => Ok(Value::record([("id", Value::Integer(1)), ("username", "quintain".into())])),
+                other => Err(Thrown::Failed(format!("`{other}` is not served"))),
+            }
+        })
+    }
+}
+
+impl Service for EvernoteNotes {
+    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
+        if !request.target.split('?').next().unwrap_or_default().trim_matches('/').is_empty() {
+            return MockAnswer::text(404, "the notes service is at /");
+        }
+        self.thrift.answer(request, |method, arguments| self.call(method, arguments))
+    }
+}
+
+/// Why a method does not return.
+enum Thrown {
+    /// An exception that it declares: the type's name and the exception.
+    Declared(&'static str, Value),
+    /// The service cannot.
+    Failed(String),
+}
+
+fn user(code: i64, parameter: &str) -> Thrown {
+    let exception = [("errorCode", Value::Integer(code)), ("parameter", parameter.into())];
+    Thrown::Declared("userException", Value::record(exception))
+}
+
+fn missing(identifier: &str, key: &str) -> Thrown {
+    Thrown::Declared("notFoundException", Value::record([("identifier", identifier.into()), ("key", key.into())]))
+}
+
+fn text<'m>(arguments: &View<'m>, name: &str) -> Result<&'m str, Thrown> {
+    match arguments.get(name).map(|value| value.as_str()) {
+        None => Err(user(DATA_REQUIRED, name)),
+        Some(None) => Err(user(BAD_DATA_FORMAT, name)),
+        Some(Some("")) => Err(user(DATA_REQUIRED, name)),
+        Some(Some(text)) => Ok(text),
+    }
+}
+
+fn token<'m>(arguments: &View<'m>) -> Result<&'m str, Thrown> {
+    text(arguments, "authenticationToken")
+}
+
+/// A service of the IDL file, in either protocol.
+#[derive(Debug)]
+struct Thrift {
+    schema: Schema,
+    methods: Vec<Method>,
+}
+
+impl Thrift {
+    fn new(service: &str) -> Thrift {
+        let include = &mut |_: &str| Err("includes are not needed".to_owned());
+        let read = thrift::idl::parse("evernote.thrift", codecs::schemas::EVERNOTE_THRIFT, include);
+        let schema = read.expect("covered by a test");
+        let methods = schema.service(service).map(|service| service.methods.clone()).unwrap_or_default();
+        Thrift { schema, methods }
+    }
+
+    fn answer(
+        &self,
+        request: &MockRequest<'_>,
+        call: impl FnOnce(&str, &View<'_>) -> Result<Value, Thrown>,
+    ) -> MockAnswer {
+        if request.method != "POST" {
+            return MockAnswer::only("POST");
+        }
+        let protocol = match thrift::detect(request.body, &LIMITS) {
+            thrift::Detected::Thrift { protocol, framing: Framing::Unframed, .. } => protocol,
+            _ => return MockAnswer::text(400, "the body is not an unframed Thrift message"),
+        };
+        let message = match Message::decode(protocol, request.body, &LIMITS) {
+            Ok(message) => message,
+            Err(error) => return MockAnswer::text(400, &format!("the body is not a Thrift message: {error}")),
+        };
+        let reply = self.reply(protocol, &message, call);
+        MockAnswer::new(200, "application/x-thrift", reply)
+    }
+
+    fn reply(
+        &self,
+        protocol: Protocol,
+        message: &Message<'_>,
+        call: impl FnOnce(&str, &View<'_>) -> Result<Value, Thrown>,
+    ) -> Vec<u8> {
+        let header = Header { kind: MessageKind::Reply, ..message.header };
+        let failed = |why: &str, code: i32| {
+            let mut out = Vec::new();
+            compose_application_exception(&mut out, protocol, Framing::Unframed, &header, why, code);
+            out
+        };
+        if message.header.kind != MessageKind::Call {
+            return failed("the message is not a call", INVALID_MESSAGE_TYPE);
+        }
+        let name = message.header.method();
+        let Some(method) = self.methods.iter().find(|method| method.name == name) else {
+            return failed(&format!("unknown method `{}`", name.escape_debug()), UNKNOWN_METHOD);
+        };
+        let result = match call(name, &message.arguments(&self.schema, method)) {
+            Ok(value) => Value::record([("success", value)]),
+            Err(Thrown::Declared(field, exception)) => Value::record([(field, exception)]),
+            Err(Thrown::Failed(why)) => return failed(&why, INTERNAL_ERROR),
+        };
+        let mut out = Vec::new();
+        match compose_message(&mut out, protocol, Framing::Unframed, &header, &self.schema, method.result, &result) {
+            Ok(()) => out,
+            Err(error) => failed(&error.to_string(), INTERNAL_ERROR),
+        }
+    }
+}
+
+fn is_made(text: &str, begin: &str) -> bool {
+    text.strip_prefix(begin).is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// A UUID of version 4 that follows from a text. Source: RFC 9562, section 5.4.
+fn uuid(kind: u64, text: &str) -> String {
+    let high = digest(kind, text) & !0xf000 | 0x4000;
+    let low = digest(kind + 100, text) & !(0b11 << 62) | 0b10 << 62;
+    let (high, low) = (format!("{high:016x}"), format!("{low:016x}"));
+    format!("{}-{}-{}-{}-{}", &high[..8], &high[8..12], &high[12..], &low[..4], &low[4..])
+}
+
+#[cfg(test)]
+mod tests;

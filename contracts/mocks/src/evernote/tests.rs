@@ -1,0 +1,165 @@
+//! Calls at the codec, against the table of the case study.
+
+use super::*;
+
+const URL: &str = "https://127.0.0.1:9444/";
+
+/// What a method returns, what it throws, or what else comes.
+fn call(service: &dyn Service, owner: &str, method: &str, arguments: Value, protocol: Protocol) -> String {
+    let thrift = Thrift::new(owner);
+    let called = thrift.methods.iter().find(|known| known.name == method).unwrap();
+    let mut body = Vec::new();
+    let header = Header { name: method, kind: MessageKind::Call, sequence: 7, is_strict: true };
+    compose_message(&mut body, protocol, Framing::Unframed, &header, &thrift.schema, called.arguments, &arguments)
+        .unwrap();
+    let headers = hyper::HeaderMap::new();
+    let target = if owner == "UserStore" { "//edam/user" } else { "/" };
+    let answer = service.answer(&MockRequest { method: "POST", target, host: "a", headers: &headers, body: &body });
+    assert_eq!((answer.status, answer.content_type), (200, "application/x-thrift"));
+    let reply = Message::decode(protocol, &answer.body, &Limits::DEFAULT).unwrap();
+    assert_eq!((reply.header.name, reply.header.sequence), (method, 7));
+    match reply.outcome(&thrift.schema, called) {
+        thrift::Outcome::Returned(value) => {
+            let mut text = String::new();
+            codecs::json::compose(&mut text, &value.unwrap().to_value());
+            text
+        }
+        thrift::Outcome::Threw(name, value) => {
+            let mut text = format!("{name} ");
+            codecs::json::compose(&mut text, &value.to_value());
+            text
+        }
+        thrift::Outcome::Failed(error) => format!("failed {}: {}", error.code, String::from_utf8_lossy(error.message)),
+        thrift::Outcome::Missing => "missing".to_owned(),
+    }
+}
+
+fn notes(profile: Profile, method: &str, arguments: Value) -> String {
+    let service = EvernoteNotes::new(profile, URL.to_owned());
+    let binary = call(&service, "NoteStore", method, arguments.clone(), Protocol::Binary);
+    assert_eq!(call(&service, "NoteStore", method, arguments, Protocol::Compact), binary);
+    binary
+}
+
+fn token(text: &str) -> (&'static str, Value) {
+    ("authenticationToken", text.into())
+}
+
+fn find(token_text: &str, notebook: &str, offset: i64, most: i64) -> Value {
+    let filter = Value::record([("notebookGuid", notebook.into())]);
+    let (offset, most) = (Value::Integer(offset), Value::Integer(most));
+    Value::record([token(token_text), ("filter", filter), ("offset", offset), ("maxNotes", most)])
+}
+
+#[test]
+fn the_account_says_where_notes_are() {
+    let user = EvernoteUser::new(URL.to_owned());
+    let ask = |method: &str, arguments: Value| call(&user, "UserStore", method, arguments, Protocol::Binary);
+    assert_eq!(ask("getNoteStoreUrl", Value::record([token("t")])), format!("\"{URL}\""));
+    assert_eq!(ask("getUser", Value::record([token("t")])), r#"{"id":1,"username":"quintain"}"#);
+    let thrown = r#"userException {"errorCode":5,"parameter":"authenticationToken"}"#;
+    assert_eq!(ask("getNoteStoreUrl", Value::record([token("")])), thrown);
+    assert_eq!(ask("getNoteStoreUrl", Value::record([])), thrown);
+}
+
+#[test]
+fn notes_are_shared_as_the_case_study_has_them() {
+    let with = |fields: &[(&'static str, Value)]| Value::record(fields.iter().cloned());
+    for (method, arguments, expected) in [
+        (
+            "listLinkedNotebooks",
+            with(&[token("t")]),
+            r#"[{"shareKey":"asd","guid":"guid00","noteStoreUrl":"https://127.0.0.1:9444/"}]"#,
+        ),
+        (
+            "authenticateToSharedNotebook",
+            with(&[("shareKey", "asd".into()), token("t")]),
+            r#"{"currentTime":1494547200000,"authenticationToken":"temp10","expiration":1494550800000}"#,
+        ),
+        (
+            "authenticateToSharedNotebook",
+            with(&[("shareKey", "other".into()), token("t")]),
+            r#"notFoundException {"identifier":"SharedNotebook.shareKey","key":"other"}"#,
+        ),
+        ("getSharedNotebookByAuth", with(&[token("temp10")]), r#"{"notebookGuid":"guid10"}"#),
+        (
+            "findNotes",
+            find("temp10", "guid10", 0, 10),
+            r#"{"startIndex":0,"totalNotes":1,"notes":[{"guid":"guid20","title":"test"}]}"#,
+        ),
+        ("findNotes", find("temp10", "guid10", 1, 10), r#"{"startIndex":1,"totalNotes":1,"notes":[]}"#),
+        ("findNotes", find("temp10", "guid10", 0, 0), r#"{"startIndex":0,"totalNotes":1,"notes":[]}"#),
+        ("findNotes", find("temp10", "guid10", -1, 10), r#"userException {"errorCode":2,"parameter":"offset"}"#),
+        (
+            "findNotes",
+            find("temp10", "other", 0, 10),
+            r#"notFoundException {"identifier":"NoteFilter.notebookGuid","key":"other"}"#,
+        ),
+        ("listNotebooks", with(&[token("t")]), r#"[{"guid":"guid0","name":"notes","defaultNotebook":true}]"#),
+    ] {
+        assert_eq!(notes(Profile::Shipped, method, arguments), expected, "{method}");
+    }
+}
+
+#[test]
+fn the_paper_s_profile_has_keys_of_its_own_for_each_token() {
+    let service = EvernoteNotes::new(Profile::Paper, URL.to_owned());
+    let linked = |text: &str| notes(Profile::Paper, "listLinkedNotebooks", Value::record([token(text)]));
+    assert_ne!(linked("a"), linked("b"));
+    assert_eq!(linked("a"), linked("a"));
+    let key = service.share_key("a");
+    let shared = service.shared_token(&key);
+    let arguments = Value::record([("shareKey", key.as_str().into()), token("a")]);
+    assert!(notes(Profile::Paper, "authenticateToSharedNotebook", arguments).contains(&shared));
+    let notebook = service.notebook(&shared);
+    for id in [&notebook, &uuid(4, "x")] {
+        let parts = id.split('-').map(str::len).collect::<Vec<_>>();
+        assert_eq!(parts, [8, 4, 4, 4, 12]);
+        assert!(id.as_bytes()[14] == b'4' && b"89ab".contains(&id.as_bytes()[19]), "{id} is of version 4");
+    }
+    let found = notes(Profile::Paper, "findNotes", find(&shared, &notebook, 0, 10));
+    assert!(found.contains("\"mime\":\"image/png\"") && found.contains(&notebook), "{found}");
+    let arguments = Value::record([("shareKey", "asd".into()), token("a")]);
+    assert!(notes(Profile::Paper, "authenticateToSharedNotebook", arguments).starts_with("notFoundException"));
+}
+
+#[test]
+fn wrong_messages_are_told() {
+    let user = EvernoteUser::new(URL.to_owned());
+    let headers = hyper::HeaderMap::new();
+    let answer = |method: &str, target: &str, body: &[u8]| {
+        user.answer(&MockRequest { method, target, host: "a", headers: &headers, body })
+    };
+    assert_eq!(answer("GET", "/edam/user", b"").status, 405);
+    assert_eq!(answer("POST", "/", b"").status, 404);
+    for body in
+        [&b""[..], b"GET / HTTP/1.1", b"\x80\x01\x00\x01\x7f\xff\xff\xff", b"\x80\x01\x00\x01", b"\0\0\0\x05hello"]
+    {
+        assert_eq!(answer("POST", "/edam/user", body).status, 400, "{body:?}");
+    }
+    let thrift = Thrift::new("UserStore");
+    let method = &thrift.methods[0];
+    for (name, kind, why) in [
+        ("nothing", MessageKind::Call, "unknown method `nothing`"),
+        (method.name.as_str(), MessageKind::Reply, "the message is not a call"),
+    ] {
+        let mut body = Vec::new();
+        let header = Header { name, kind, sequence: 1, is_strict: true };
+        let arguments = Value::record([token("t")]);
+        compose_message(
+            &mut body,
+            Protocol::Binary,
+            Framing::Unframed,
+            &header,
+            &thrift.schema,
+            method.arguments,
+            &arguments,
+        )
+        .unwrap();
+        let answer = answer("POST", "/edam/user", &body);
+        let reply = Message::decode(Protocol::Binary, &answer.body, &Limits::DEFAULT).unwrap();
+        assert_eq!(reply.header.kind, MessageKind::Exception);
+        let thrift::Outcome::Failed(error) = reply.outcome(&thrift.schema, method) else { panic!("{name}") };
+        assert_eq!(String::from_utf8_lossy(error.message), why);
+    }
+}

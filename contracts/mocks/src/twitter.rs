@@ -1,0 +1,168 @@
+//! Twitter, as far as the case study goes: friends, a timeline, a retweet.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use codecs::json;
+use codecs::rest::Parameters;
+use codecs::value::Value;
+
+use super::{Identities, MockAnswer, MockRequest, Service, digest};
+
+/// Parameters of a query at most.
+const PARAMETERS_MAX: usize = 64;
+/// When every tweet was written.
+const CREATED: &str = "Thu Jan 18 00:10:45 +0000 2007";
+/// Rows that Twitter gives at most, whatever `count` says.
+const COUNT_MAX: u64 = 200;
+
+/// Ids of ten digits, behind two that say of what.
+const IDS: u64 = 10_000_000_000;
+
+/// The mock. Fresh ids are made of the number of the request, those that are reused of the user who is asked about.
+#[derive(Debug, Default)]
+pub struct Twitter {
+    identities: Identities,
+    requests: AtomicU64,
+}
+
+impl Twitter {
+    /// One that gives out such ids.
+    pub fn new(identities: Identities) -> Twitter {
+        Twitter { identities, requests: AtomicU64::new(0) }
+    }
+}
+
+impl Service for Twitter {
+    fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let path = request.target.split('?').next().unwrap_or_default();
+        let kind = match path {
+            "/1.1/friends/list.json" => Kind::Friends,
+            "/1.1/statuses/user_timeline.json" => Kind::Timeline,
+            "/1.1/statuses/retweet/__id__.json" => Kind::Retweet,
+            _ => return error(404, 34, "Sorry, that page does not exist."),
+        };
+        if request.method != "GET" {
+            return MockAnswer { allow: Some("GET"), ..error(405, 86, "This method requires a GET.") };
+        }
+        if !request.headers.contains_key("authorization") {
+            return error(401, 215, "Bad Authentication data.");
+        }
+        let Ok(parameters) = Parameters::of_target(request.target, PARAMETERS_MAX) else {
+            return error(400, 25, "Query parameters are not UTF-8, or too many.");
+        };
+        let given = |name: &str| parameters.get(name).filter(|value| !value.is_empty());
+        let count = match given("count").map(str::parse::<u64>) {
+            None => COUNT_MAX,
+            Some(Ok(count)) => count.min(COUNT_MAX),
+            Some(Err(_)) => return error(400, 44, "count parameter is invalid."),
+        };
+        let user = given("user_id").or(given("screen_name"));
+        let number = match (self.identities, user) {
+            (Identities::Reused, Some(user)) => digest(1, user) % IDS,
+            _ => number,
+        };
+        let one = |row: Value| Value::List(if count == 0 { Vec::new() } else { vec![row] });
+        let body = match kind {
+            Kind::Friends | Kind::Timeline if user.is_none() => return error(400, 25, "Query parameters are missing."),
+            Kind::Retweet if given("tweet_id").is_none() => return error(400, 25, "Query parameters are missing."),
+            Kind::Friends => {
+                let user = Value::record([("id_str", format!("11{number:010}").into())]);
+                Value::record([("users", one(user))])
+            }
+            Kind::Timeline => {
+                one(Value::record([("created_at", CREATED.into()), ("id_str", format!("21{number:010}").into())]))
+            }
+            Kind::Retweet => Value::List(Vec::new()),
+        };
+        answer(200, &body)
+    }
+}
+
+enum Kind {
+    Friends,
+    Timeline,
+    Retweet,
+}
+
+fn answer(status: u16, body: &Value) -> MockAnswer {
+    let mut text = String::new();
+    json::compose(&mut text, body);
+    MockAnswer::new(status, "application/json; charset=utf-8", text)
+}
+
+/// As Twitter tells of errors.
+fn error(status: u16, code: i64, message: &str) -> MockAnswer {
+    let one = Value::record([("code", Value::Integer(code)), ("message", message.into())]);
+    answer(status, &Value::record([("errors", Value::List(vec![one]))]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_answered_as_the_case_study_has_them() {
+        let twitter = Twitter::default();
+        let mut signed = hyper::HeaderMap::new();
+        signed.insert("authorization", "OAuth x".parse().unwrap());
+        let unsigned = hyper::HeaderMap::new();
+        let friends = "/1.1/friends/list.json";
+        let timeline = "/1.1/statuses/user_timeline.json";
+        let retweet = "/1.1/statuses/retweet/__id__.json";
+        for (method, target, headers, status, body) in [
+            ("GET", format!("{friends}?user_id=0"), &signed, 200, r#"{"users":[{"id_str":"110000000000"}]}"#),
+            (
+                "GET",
+                format!("{timeline}?user_id=110000000000"),
+                &signed,
+                200,
+                r#"[{"created_at":"Thu Jan 18 00:10:45 +0000 2007","id_str":"210000000001"}]"#,
+            ),
+            ("GET", format!("{retweet}?tweet_id=210000000001"), &signed, 200, "[]"),
+            ("GET", format!("{friends}?screen_name=x&count=0"), &signed, 200, r#"{"users":[]}"#),
+            (
+                "GET",
+                format!("{friends}?screen_name=x&count=5"),
+                &signed,
+                200,
+                r#"{"users":[{"id_str":"110000000004"}]}"#,
+            ),
+            ("GET", format!("{friends}?user_id=0"), &unsigned, 401, "Bad Authentication data."),
+            ("GET", friends.to_owned(), &signed, 400, "Query parameters are missing."),
+            ("GET", format!("{friends}?user_id="), &signed, 400, "Query parameters are missing."),
+            ("GET", format!("{friends}?user_id=1&count=-1"), &signed, 400, "count parameter is invalid."),
+            ("GET", format!("{friends}?user_id=%ff"), &signed, 400, "not UTF-8"),
+            ("GET", retweet.to_owned(), &signed, 400, "Query parameters are missing."),
+            ("POST", format!("{friends}?user_id=0"), &signed, 405, "requires a GET"),
+            ("GET", "/".to_owned(), &signed, 404, "does not exist"),
+            ("GET", format!("{friends}/?user_id=1"), &signed, 404, "does not exist"),
+        ] {
+            let request = MockRequest { method, target: &target, host: "a", headers, body: b"" };
+            let answer = twitter.answer(&request);
+            let text = String::from_utf8(answer.body).unwrap();
+            assert_eq!(answer.status, status, "{method} {target}: {text}");
+            assert!(if status == 200 { text == body } else { text.contains(body) }, "{method} {target}: {text}");
+        }
+    }
+
+    #[test]
+    fn who_asks_the_same_again_is_given_the_same_ids_where_they_are_reused() {
+        let mut headers = hyper::HeaderMap::new();
+        headers.insert("authorization", "OAuth x".parse().unwrap());
+        let ask = |twitter: &Twitter, target: &str| {
+            let request = MockRequest { method: "GET", target, host: "a", headers: &headers, body: b"" };
+            String::from_utf8(twitter.answer(&request).body).unwrap()
+        };
+        for identities in [Identities::Fresh, Identities::Reused] {
+            let twitter = Twitter::new(identities);
+            for path in ["/1.1/friends/list.json", "/1.1/statuses/user_timeline.json"] {
+                let of = |user: &str| ask(&twitter, &format!("{path}?user_id={user}"));
+                let (first, other, again) = (of("3"), of("6"), of("3"));
+                assert_eq!(first.len(), other.len());
+                assert_ne!(first, other);
+                assert_eq!(first == again, identities == Identities::Reused, "{path}");
+            }
+        }
+    }
+}

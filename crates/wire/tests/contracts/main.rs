@@ -1,9 +1,0 @@
-//! The codecs that contracts are checked on: Thrift by IDL, SOAP by WSDL, REST by templates.
-
-#[path = "../../../../fuzz/contracts.rs"]
-mod bodies;
-
-mod idl;
-mod properties;
-mod soap;
-mod thrift;
