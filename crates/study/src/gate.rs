@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
 use crate::metric::{Better, Metric};
-use crate::objective::{memory_text, share_text, time_text};
+use crate::objective::share_text;
 
 /// Longest text of conditions, bytes.
 const TEXT_MAX_BYTES: usize = 256;
@@ -155,7 +155,7 @@ impl FailIf {
         for part in words.split(|word| word.eq_ignore_ascii_case("or")) {
             match condition(&part.join(" ")) {
                 Ok(condition) if conditions.iter().any(|known| known.is_same_kind(&condition)) => {
-                    let message = format!("`{}` has two bounds of one kind", condition.metric.short());
+                    let message = format!("`{}` has two bounds of one kind", condition.metric.short_name());
                     errors.push(FailIfError::new(message, "keep the stricter one".to_owned()));
                 }
                 Ok(condition) => conditions.push(condition),
@@ -188,10 +188,13 @@ fn condition(text: &str) -> Result<Condition, FailIfError> {
         Better::Lower => (">", "<", "lower"),
         Better::Higher => ("<", ">", "higher"),
     };
-    let written = || format!("write `{} {worse} {}`", metric.short(), examples(metric));
+    let written = || format!("write `{} {worse} {}`", metric.short_name(), examples(metric));
     if sign == better {
-        let message =
-            format!("`{}` is better when {direction}: `{}` would fail an improvement", metric.short(), shown(text));
+        let message = format!(
+            "`{}` is better when {direction}: `{}` would fail an improvement",
+            metric.short_name(),
+            shown(text)
+        );
         return Err(FailIfError::new(message, written()));
     }
     let bound = read_bound(metric, bound).map_err(|message| FailIfError::new(message, written()))?;
@@ -217,14 +220,14 @@ fn examples(metric: &Metric) -> String {
         "bytes" => "64MiB",
         "bytes/s" => "10MiB/s",
         "1/s" => "10k/s",
-        _ if metric.is_share() => "90%",
+        _ if metric.is_share => "90%",
         _ => return format!("{factor}` or `{percent}` (relative to the baseline"),
     };
     format!("{factor}` or `{percent}` (relative to the baseline), or a value such as `{value}")
 }
 
 fn read_bound(metric: &Metric, text: &str) -> Result<Bound, String> {
-    let name = metric.short();
+    let name = metric.short_name();
     if metric.is_error_share() {
         let share = units::fraction(text).map_err(|wrong| format!("the bound of `{name}`: {wrong}"))?;
         return if share < 1.0 { Ok(Bound::Absolute(share)) } else { Err(format!("the bound of `{name}` is 100 %")) };
@@ -246,16 +249,11 @@ fn read_bound(metric: &Metric, text: &str) -> Result<Bound, String> {
             )),
         };
     }
-    if text.ends_with('%') && !metric.is_share() {
+    if text.ends_with('%') && !metric.is_share {
         return Err(format!("`{}` may be relative or absolute", shown(text)));
     }
-    let value = match metric.unit {
-        "ns" => units::duration_ns(text).map(|ns| ns as f64),
-        "bytes" => units::bytes(text).map(|bytes| bytes as f64),
-        "bytes/s" => units::bytes(text.strip_suffix("/s").unwrap_or(text)).map(|bytes| bytes as f64),
-        "1/s" => units::rate_per_s(text),
-        _ if metric.is_share() => units::fraction(text),
-        _ => return Err(format!("the bound of `{name}` is `{}`, expected a factor", shown(text))),
+    let Some(value) = metric.read_value(text) else {
+        return Err(format!("the bound of `{name}` is `{}`, expected a factor", shown(text)));
     };
     match value.map_err(|wrong| format!("the bound of `{name}`: {wrong}"))? {
         value if value > 0.0 => Ok(Bound::Absolute(value)),
@@ -272,17 +270,10 @@ impl Condition {
 impl Bound {
     /// The bound as it is written in a condition of this metric: `1.05`, `5ms`, `0.1%`.
     pub fn text(self, metric: &Metric) -> String {
-        let value = match self {
-            Bound::Factor(factor) => return factor.to_string(),
-            Bound::Absolute(value) => value,
-            Bound::Excess(share) => return format!("+{}", share_text(share)),
-        };
-        match metric.unit {
-            "ns" => time_text(value as u64),
-            "bytes" => memory_text(value as u64),
-            "bytes/s" => format!("{}/s", memory_text(value as u64)),
-            "1/s" => format!("{value}/s"),
-            _ => share_text(value),
+        match self {
+            Bound::Factor(factor) => factor.to_string(),
+            Bound::Absolute(value) => metric.value_text(value),
+            Bound::Excess(share) => format!("+{}", share_text(share)),
         }
     }
 }
@@ -294,7 +285,7 @@ fn shown(text: &str) -> String {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.metric.better == Better::Lower { '>' } else { '<' };
-        write!(f, "{} {sign} {}", self.metric.short(), self.bound.text(self.metric))
+        write!(f, "{} {sign} {}", self.metric.short_name(), self.bound.text(self.metric))
     }
 }
 

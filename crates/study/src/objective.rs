@@ -28,17 +28,8 @@ use crate::metric::Metric;
 /// Longest text of an objective, bytes.
 pub const OBJECTIVE_MAX_BYTES: usize = 256;
 
-/// The metrics that an objective may name: full name, short form, quantity of the bound.
-const KNOWN: [(&str, &str, Quantity); 8] = [
-    ("latency_mean", "mean", Quantity::Time),
-    ("latency_p50", "p50", Quantity::Time),
-    ("latency_p90", "p90", Quantity::Time),
-    ("latency_p95", "p95", Quantity::Time),
-    ("latency_p99", "p99", Quantity::Time),
-    ("latency_p999", "p99.9", Quantity::Time),
-    ("errors", "errors", Quantity::Share),
-    ("subject_rss", "rss", Quantity::Memory),
-];
+/// The metrics that an objective may name.
+const NAMED: [&str; 8] = ["mean", "p50", "p90", "p95", "p99", "p99.9", "errors", "rss"];
 
 /// Metrics of a trial that have no place here, and why not.
 const REFUSED: [(&str, &str); 3] = [
@@ -49,14 +40,6 @@ const REFUSED: [(&str, &str); 3] = [
 
 /// Longest time that a bound may be, ns: what histograms hold.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
-
-/// What a bound is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Quantity {
-    Time,
-    Share,
-    Memory,
-}
 
 /// An objective: one or more conditions, all of which must be met. Serialised as its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,7 +52,7 @@ pub struct Objective {
 /// A bound that a metric of a trial must meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
-    /// The metric. Of `errors` the share of all requests is meant, not their number.
+    /// The metric.
     pub metric: &'static Metric,
     /// Whether the bound itself is fine.
     pub or_equal: bool,
@@ -97,16 +80,12 @@ impl Condition {
 
     /// The metric's short form: `p99`.
     pub fn name(&self) -> &'static str {
-        known(self.metric.name).map_or(self.metric.name, |(_, short, _)| short)
+        self.metric.short_name()
     }
 
     /// The bound as it would be written in an objective: `5ms`, `0.1%`.
     pub fn bound_text(&self) -> String {
-        match known(self.metric.name).map(|(.., quantity)| quantity) {
-            Some(Quantity::Time) => time_text(self.bound as u64),
-            Some(Quantity::Memory) => memory_text(self.bound as u64),
-            Some(Quantity::Share) | None => share_text(self.bound),
-        }
+        self.metric.value_text(self.bound)
     }
 }
 
@@ -188,7 +167,8 @@ fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError
     let sign_len = part[sign_start..].find(|c| !is_sign(c)).unwrap_or(part.len() - sign_start);
     let (name, sign) = (part[..sign_start].trim_end(), &part[sign_start..sign_start + sign_len]);
     let name_span = span.start..span.start + name.len();
-    let (metric, quantity) = metric(name, name_span)?;
+    let metric = metric(name, name_span)?;
+    let (example, range, most) = bounds(metric);
     let sign_span = span.start + sign_start..span.start + sign_start + sign_len;
     let or_equal = match sign {
         "<" => false,
@@ -202,37 +182,26 @@ fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError
     let bound_span = trimmed(text, sign_span.end..span.end);
     let written = &text[bound_span.clone()];
     if written.is_empty() {
-        return Err(error(sign_span, format!("`{name}` has no bound"), Some(quantity.example())));
+        return Err(error(sign_span, format!("`{name}` has no bound"), Some(example)));
     }
-    let bound = quantity.read(written).map_err(|wrong| {
-        let hint = match &wrong {
-            UnitError::NoUnit { .. } => Some(quantity.example()),
-            _ => None,
-        };
+    let bound = metric.read_value(written).unwrap_or(Ok(0.0)).map_err(|wrong| {
+        let hint = matches!(wrong, UnitError::NoUnit { .. }).then_some(example);
         error(bound_span.clone(), format!("the bound of `{name}`: {wrong}"), hint)
     })?;
-    let fits = match quantity {
-        Quantity::Time => bound <= TIME_MAX_NS as f64,
-        Quantity::Share => bound < 1.0,
-        // Whole numbers beyond this are not exact.
-        Quantity::Memory => bound <= 9e15,
-    };
-    if !fits {
-        return Err(error(bound_span, format!("the bound of `{name}` is out of range: {}", quantity.range()), None));
+    if bound > most {
+        return Err(error(bound_span, format!("the bound of `{name}` is out of range: {range}"), None));
     }
-    if bound <= 0.0 && !(or_equal && quantity == Quantity::Share) {
-        let hint = (quantity == Quantity::Share).then_some("use `errors <= 0` to allow none");
+    if bound <= 0.0 && !(or_equal && metric.is_share) {
+        let hint = metric.is_share.then_some("use `errors <= 0` to allow none");
         return Err(error(bound_span, "the bound must be above 0".to_owned(), hint));
     }
     Ok(Condition { metric, or_equal, bound })
 }
 
-fn metric(name: &str, span: Range<usize>) -> Result<(&'static Metric, Quantity), ObjectiveError> {
+fn metric(name: &str, span: Range<usize>) -> Result<&'static Metric, ObjectiveError> {
     let wanted = name.to_ascii_lowercase();
-    let wanted = if wanted == "p999" { "p99.9" } else { wanted.as_str() };
-    let found = KNOWN.iter().find(|(full, short, _)| [*full, *short].contains(&wanted));
-    if let Some((metric, quantity)) = found.and_then(|(full, _, quantity)| Some((Metric::named(full)?, *quantity))) {
-        return Ok((metric, quantity));
+    if let Some(metric) = Metric::find(&wanted).filter(|metric| NAMED.contains(&metric.short_name())) {
+        return Ok(metric);
     }
     if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == wanted) {
         let message = format!("`{name}` cannot be an objective");
@@ -240,9 +209,9 @@ fn metric(name: &str, span: Range<usize>) -> Result<(&'static Metric, Quantity),
     }
     let message =
         if name.is_empty() { "missing metric".to_owned() } else { format!("unknown metric `{}`", shown(name)) };
-    let names = KNOWN.iter().map(|(_, short, _)| *short).chain(KNOWN.iter().map(|(full, ..)| *full));
-    let hint = did_you_mean(wanted, names);
-    let hint = hint.unwrap_or_else(|| suggestion(wanted, KNOWN.iter().map(|(_, short, _)| *short)));
+    let full = NAMED.iter().filter_map(|name| Some(Metric::find(name)?.name));
+    let hint = did_you_mean(&wanted, NAMED.into_iter().chain(full));
+    let hint = hint.unwrap_or_else(|| suggestion(&wanted, NAMED));
     Err(ObjectiveError { message, span, hint: Some(hint) })
 }
 
@@ -250,33 +219,13 @@ fn shown(text: &str) -> String {
     text.escape_debug().to_string()
 }
 
-fn known(full: &str) -> Option<(&'static str, &'static str, Quantity)> {
-    KNOWN.iter().find(|(name, ..)| *name == full).copied()
-}
-
-impl Quantity {
-    fn read(self, text: &str) -> Result<f64, UnitError> {
-        match self {
-            Quantity::Time => units::duration_ns(text).map(|ns| ns as f64),
-            Quantity::Share => units::fraction(text),
-            Quantity::Memory => units::bytes(text).map(|bytes| bytes as f64),
-        }
-    }
-
-    fn example(self) -> &'static str {
-        match self {
-            Quantity::Time => "a time, such as `5ms`",
-            Quantity::Share => "a fraction of the requests, such as `0.1%`",
-            Quantity::Memory => "memory, such as `64MiB`",
-        }
-    }
-
-    fn range(self) -> &'static str {
-        match self {
-            Quantity::Time => "at most 1h",
-            Quantity::Share => "below 100%",
-            Quantity::Memory => "at most 9e15 bytes",
-        }
+/// A bound of a metric: an example, its range, and the largest.
+fn bounds(metric: &Metric) -> (&'static str, &'static str, f64) {
+    match metric.unit {
+        "ns" => ("a time, such as `5ms`", "at most 1h", TIME_MAX_NS as f64),
+        // Whole numbers beyond this are not exact.
+        "bytes" => ("memory, such as `64MiB`", "at most 9e15 bytes", 9e15),
+        _ => ("a fraction of the requests, such as `0.1%`", "below 100%", 1.0f64.next_down()),
     }
 }
 
@@ -444,16 +393,16 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_shown_is_read_again(
-            metric in 0..KNOWN.len(), ns in 1..=TIME_MAX_NS, share in 0.0..1.0f64, whole in 0..1_000_000u64, or_equal: bool
+            metric in 0..NAMED.len(), ns in 1..=TIME_MAX_NS, share in 0.0..1.0f64, whole in 0..1_000_000u64, or_equal: bool
         ) {
-            let (full, _, quantity) = KNOWN[metric];
-            let bound = match quantity {
-                Quantity::Time | Quantity::Memory => ns as f64,
+            let metric = Metric::find(NAMED[metric]).unwrap();
+            let bound = match metric.is_share {
+                false => ns as f64,
                 // Shares that people write and shares that nobody would.
-                Quantity::Share if whole % 2 == 0 => (whole as f64 / 1e6).max(1e-6),
-                Quantity::Share => share.max(1e-300),
+                true if whole % 2 == 0 => (whole as f64 / 1e6).max(1e-6),
+                true => share.max(1e-300),
             };
-            let one = Condition { metric: Metric::named(full).unwrap(), or_equal, bound };
+            let one = Condition { metric, or_equal, bound };
             let objective = Objective { conditions: vec![one] };
             prop_assert_eq!(Objective::parse(&objective.to_string()), Ok(objective));
         }

@@ -102,7 +102,7 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             let answered = Some(measurement.latency().sum / measurement.latency().count as f64);
             bounded(condition, mean, answered, || found(batch::ratio(&sums, LEVEL)))
         }
-        "errors" => {
+        "error_share" => {
             let errors = value::errors_total(measurement);
             let all = errors.saturating_add(measurement.requests) as f64;
             let point = value::error_share(measurement)?;
@@ -157,7 +157,7 @@ fn part(condition: &Condition, value: Value) -> Part {
         .interval
         .map(|(low, high)| (beyond(low, condition.bound).min(excess), beyond(high, condition.bound).max(excess)));
     let why = match condition.metric.name {
-        "errors" => format!("errors {}", percent(value.point)),
+        "error_share" => format!("errors {}", percent(value.point)),
         _ => format!("{} {}", condition.name(), quantity(value.point, condition.metric.unit)),
     };
     Part { excess, interval, why }
