@@ -8,6 +8,7 @@ use study::record::{
 
 use crate::bottleneck::{self, BUSY};
 use crate::findings::{AgentFinding, MedianRange, Row, Warning};
+use crate::group::grouped;
 use crate::label;
 use crate::latency::Latency;
 use crate::number::{percent, quantity};
@@ -609,15 +610,8 @@ pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
 
 /// The machines of a run in a line; empty where it had but one.
 pub(crate) fn cluster(nodes: &[Node], trials: &[Kept]) -> String {
-    let mut groups = Vec::<(Role, usize, Vec<&str>)>::new();
-    for node in nodes {
-        let cpus = node.host.cpus.len();
-        match groups.iter_mut().find(|(role, of, _)| (*role, *of) == (node.role, cpus)) {
-            Some((.., names)) => names.push(&node.name),
-            None => groups.push((node.role, cpus, vec![&node.name])),
-        }
-    }
-    let group = |(at, (role, cpus, names)): (usize, &(Role, usize, Vec<&str>))| {
+    let groups = grouped(nodes.iter().map(|node| ((node.role, node.host.cpus.len()), node.name.as_str())));
+    let group = |(at, ((role, cpus), names)): (usize, &((Role, usize), Vec<&str>))| {
         let unit = if at == 0 { if *cpus == 1 { " CPU" } else { " CPUs" } } else { "" };
         let each = if names.len() > 1 { " each" } else { "" };
         format!("{} {} ({cpus}{unit}{each})", names.join(" "), role.word())

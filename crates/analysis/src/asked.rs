@@ -59,12 +59,8 @@ fn joined(all: &[&Part]) -> Option<String> {
     if all.iter().all(|part| part.usual) {
         return None;
     }
-    let mut distinct = Vec::<&str>::new();
-    for part in all.iter().filter(|part| !part.text.is_empty()) {
-        if !distinct.contains(&part.text.as_str()) {
-            distinct.push(&part.text);
-        }
-    }
+    let texts = all.iter().map(|part| part.text.as_str()).filter(|text| !text.is_empty());
+    let distinct = crate::group::distinct(texts);
     let or = |items: &[&str]| match items.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         _ => items.concat(),

@@ -1,13 +1,13 @@
 //! What a cache made of its workload: hit ratios, why GETs missed, operations by what they came to.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use study::record::{CacheCounts, CacheMeasurement, Hello, Measurement, MissCauses, TraceReplay};
 
 use crate::spread::{SpreadNs, spread};
 
 /// A cache in the report of one load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CacheReport {
     /// Bytes of hits over bytes asked for; `null` where nothing was.
     pub byte_hit_ratio: Option<f64>,
@@ -42,7 +42,7 @@ pub struct CacheReport {
 }
 
 /// Misses by cause, over GETs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MissShares {
     /// Nothing was ever stored under the key.
     pub compulsory: f64,

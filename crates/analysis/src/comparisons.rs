@@ -66,13 +66,7 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
 
 /// The policies under which something was measured.
 fn idle_policies(findings: &Findings) -> Vec<IdlePolicy> {
-    let mut policies = Vec::new();
-    for idle in findings.rows.iter().filter_map(|row| row.idle) {
-        if !policies.contains(&idle) {
-            policies.push(idle);
-        }
-    }
-    policies
+    crate::group::distinct(findings.rows.iter().filter_map(|row| row.idle))
 }
 
 /// That of the stop rule, then those of the figures.

@@ -15,6 +15,7 @@ use crate::findings::{
     ChangeAt, EffectAnalysis, EffectChange, EffectScale, EffectSource, Effects, Estimate, Factor, Findings,
     InteractionEffect, LevelEffect, Mark, MetricInfo, Row, SourceKind,
 };
+use crate::group::distinct;
 use crate::number;
 
 /// Below this, points scatter too unlike for an error that is pooled.
@@ -29,12 +30,7 @@ pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() < 2 {
         return Vec::new();
     }
-    let mut policies = Vec::new();
-    for idle in findings.rows.iter().filter_map(|row| row.idle) {
-        if !policies.contains(&idle) {
-            policies.push(idle);
-        }
-    }
+    let policies = distinct(findings.rows.iter().filter_map(|row| row.idle));
     let metrics = metrics(findings, plan);
     let of =
         |idle: &IdlePolicy| metrics.iter().map(|metric| one(findings, plan.design, metric, *idle)).collect::<Vec<_>>();
@@ -53,13 +49,7 @@ fn metrics<'a>(findings: &'a Findings, plan: &EffectsPlan) -> Vec<&'a MetricInfo
             names.extend(figures.flat_map(|figure| figure.y.iter().chain(&figure.y_more)).map(String::as_str));
         }
     }
-    let mut metrics = Vec::<&MetricInfo>::new();
-    for info in names.into_iter().filter_map(|name| findings.metric_info(name)) {
-        if !metrics.iter().any(|known| known.name == info.name) {
-            metrics.push(info);
-        }
-    }
-    metrics
+    distinct(names.into_iter().filter_map(|name| findings.metric_info(name)))
 }
 
 /// What can be analysed: the rows with their levels as indices.

@@ -16,7 +16,7 @@ mod over_requests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use study::WarningKind;
 use study::plan::{Design, Figure, Level, Table};
 use study::record::{
@@ -44,7 +44,7 @@ pub use self::over_requests::{OverRequests, RequestPoint, Trend as RequestTrend}
 pub const FINDINGS_VERSION: u32 = 2;
 
 /// What a run has found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Findings {
     /// [`FINDINGS_VERSION`].
     pub version: u32,
@@ -57,7 +57,6 @@ pub struct Findings {
     /// The question it asks.
     pub question: String,
     /// What is asked, in words: `which server is best`.
-    #[serde(default)]
     pub asked: String,
     /// The answer, sentence by sentence, the most important first; says so when there is none.
     pub answer: Vec<Sentence>,
@@ -76,10 +75,10 @@ pub struct Findings {
     /// Git revision of the study's folder, where known.
     pub revision: Option<String>,
     /// Git commit of the working directory, where servers were built, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// When the run was imported from a file, UTC, RFC 3339; empty: it ran with the store that it is in.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub imported: String,
     /// Seed of the order and of every trial.
     pub seed: u64,
@@ -88,80 +87,66 @@ pub struct Findings {
     /// The factors, in the order of the study.
     pub factors: Vec<Factor>,
     /// Where the run has not ended as it should: what is reported is what there is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
     /// The metrics that occur, in the order in which they should be shown.
     pub metrics: Vec<MetricInfo>,
     /// What was asked, by how many, and how: what all design points have in common, and what differs between them.
-    #[serde(default)]
     pub load: String,
     /// The figures that the study asks for.
     pub figures: Vec<Figure>,
     /// The tables that it asks for.
-    #[serde(default)]
     pub tables: Vec<Table>,
     /// One for every design point; two where a point was measured under both idle policies.
     pub rows: Vec<Row>,
     /// What was shown of contenders: by the metric that the study is about, then by others that it shows.
-    #[serde(default)]
     pub comparisons: Vec<Comparison>,
     /// What was shown of candidates against a baseline; `None`: the study has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateFinding>,
     /// What the metric that the study is about does from the first to the last level of each factor of numbers.
-    #[serde(default)]
     pub trends: Vec<Trend>,
     /// The searches for the capacities that the rates of other design points are shares of: no design points of the study.
-    #[serde(default)]
     pub capacities: Vec<Row>,
     /// Scalability over a numeric factor, one for each series.
     pub scalability: Vec<Scalability>,
     /// What the factors do, and what each does differently at the levels of another: one for each metric that is asked for, and each idle
     /// policy. Empty where fewer than two factors vary.
-    #[serde(default)]
     pub effects: Vec<Effects>,
     /// Servers in containers and companions, where there are any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosted: Vec<HostedFinding>,
     /// CPU profiles of the servers, where they were asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpu_profiles: Vec<ProfileFinding>,
     /// What differs between the profiles of two contenders.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub profile_differences: Vec<ProfileDifference>,
     /// Miss-ratio curves of caches, in the order of the figures that ask for them.
-    #[serde(default)]
     pub miss_ratios: Vec<MissRatios>,
     /// What each operation took, for every row whose trials are journeys.
-    #[serde(default)]
     pub operations: Vec<RowOperations>,
     /// What passing proxies adds to each design point, against the same at `direct`.
-    #[serde(default)]
     pub added: Vec<Added>,
     /// What happens over the requests of a trial, where the study asks for it.
-    #[serde(default)]
     pub over_requests: Vec<OverRequests>,
     /// One trial of each of the first rows, from the inside.
-    #[serde(default)]
     pub inside: Vec<InsideTrial>,
     /// What the absolute values are of; `None`: nothing was measured.
-    #[serde(default)]
     pub scope: Option<Scope>,
     /// Whether the machine changed its speed meanwhile; `None`: too few trials to tell.
-    #[serde(default)]
     pub states: Option<States>,
     /// The fixed piece of work before and after each trial; `None`: there was none.
-    #[serde(default)]
     pub probes: Option<Probed>,
     /// Counters of the network stack, all trials together.
     pub network: NetworkCounters,
     /// The machine; where the run had a cluster, that of the lab.
     pub machine: Host,
     /// The machines of its cluster, in a line; empty where the run had but one machine.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub cluster: String,
     /// The same one by one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
     /// What the generator can do on it against a null server, where that was measured.
     pub calibration: Option<Calibration>,
@@ -198,7 +183,7 @@ impl Findings {
 }
 
 /// One thing that a study found, in a sentence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sentence {
     /// Complete in itself.
     pub text: String,
@@ -213,7 +198,7 @@ impl std::fmt::Display for Sentence {
 }
 
 /// Parts of the findings that sentences come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// [`Findings::rows`].
@@ -239,7 +224,7 @@ pub enum Source {
 }
 
 /// What was shown of contenders, by one metric, under one idle policy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The metric.
     pub metric: String,
@@ -254,7 +239,7 @@ pub struct Comparison {
 }
 
 /// What was shown of contenders at one combination of the other factors.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedPlace {
     /// Levels of the other factors that vary, `clients 40`; empty where none does.
     pub label: String,
@@ -275,7 +260,7 @@ pub struct ComparedPlace {
 }
 
 /// Two design points, block by block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// Row of the first.
     pub a: usize,
@@ -300,7 +285,7 @@ pub struct Difference {
 }
 
 /// What a metric does from the first to the last level of a factor of numbers, all else alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Trend {
     /// The metric.
     pub metric: String,
@@ -317,7 +302,7 @@ pub struct Trend {
 }
 
 /// A run that was interrupted, or goes on still.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unfinished {
     /// Which of the two.
     pub state: RunState,
@@ -328,12 +313,12 @@ pub struct Unfinished {
     /// It in words: `interrupted after 5 of at least 15 trials`.
     pub sentence: String,
     /// The command line that goes on with it, for a shell; empty while it runs, and where it is not known.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub resume: String,
 }
 
 /// A factor and its levels.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Factor {
     /// Its name.
     pub name: String,
@@ -351,7 +336,7 @@ impl Factor {
 }
 
 /// What is known of a metric.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricInfo {
     /// Its name in studies, tables and CSV: `latency_p99`.
     pub name: String,
@@ -366,7 +351,7 @@ pub struct MetricInfo {
 }
 
 /// What is known of one design point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// Index of the design point in the plan.
     pub point: usize,
@@ -376,10 +361,8 @@ pub struct Row {
     /// Levels of the factors, by name.
     pub factors: BTreeMap<String, Level>,
     /// Processors of the subject.
-    #[serde(default)]
     pub cpus: u32,
     /// Processors it would have used, where this machine leaves it fewer; `None`: it has what the study asks for.
-    #[serde(default)]
     pub cpus_wanted: Option<u32>,
     /// Idle policy in force; `None`: no trial ran.
     pub idle: Option<IdlePolicy>,
@@ -396,10 +379,10 @@ pub struct Row {
     /// What forbids to read the row as a statement about the subject.
     pub marks: Vec<Mark>,
     /// The generators one by one, where the load came from several machines.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
     /// The search whose steps the trials were; the metrics above are then of the trials at its lower end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFinding>,
     /// Which clock the latencies are of.
     pub clock: Option<Clock>,
@@ -407,21 +390,17 @@ pub struct Row {
     pub latency: Option<Histogram>,
     /// Requests that were due and had no answer when their trial ended, all trials: how many, and how long they had waited. `None`: the store
     /// is older than that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub censored: Option<Box<Censored>>,
     /// Requests gone wrong, all trials, by kind.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind that has more to say.
-    #[serde(default)]
     pub error_examples: BTreeMap<String, String>,
     /// Answers by HTTP status, right or wrong, all trials.
-    #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
     /// TLS handshakes, all trials; 0 without TLS.
-    #[serde(default)]
     pub handshakes: u64,
     /// Those of them that resumed an earlier session.
-    #[serde(default)]
     pub handshakes_resumed: u64,
     /// Valid answers, all trials.
     pub requests: u64,
@@ -430,17 +409,17 @@ pub struct Row {
     /// Why no further trials were run, `target met: ±2.1 % after 9 trials`.
     pub stop_reason: String,
     /// Whether its trials had reached a steady state when measuring began; `None`: too few trials or windows to tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
     /// Why it is not ranked although it was measured: it fails more of its requests than another contender of its place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub more_errors: Option<String>,
     /// What the reader should know; `(3 of 8 trials)` where it does not hold for all.
     pub warnings: Vec<Warning>,
 }
 
 /// Whether the trials of a row had reached a steady state.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SteadyFinding {
     /// `false`: the halves of its trials differ by more than 2 %, and by more than chance makes of all rows of the report.
     pub reached: bool,
@@ -460,33 +439,8 @@ pub struct Warning {
     /// Trials that it is of; 0 where it is not of trials.
     pub trials: usize,
     /// What it was put together from, a line each; empty where the line says all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
-}
-
-/// As it stands in findings: those from before there were kinds have the text alone.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum ToldWarning {
-    Text(String),
-    Warning {
-        #[serde(default)]
-        kind: WarningKind,
-        text: String,
-        #[serde(default)]
-        trials: usize,
-        #[serde(default)]
-        details: Vec<String>,
-    },
-}
-
-impl<'de> Deserialize<'de> for Warning {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match ToldWarning::deserialize(deserializer)? {
-            ToldWarning::Text(text) => Warning::new(WarningKind::Other, text, 0),
-            ToldWarning::Warning { kind, text, trials, details } => Warning { kind, text, trials, details },
-        })
-    }
 }
 
 impl Warning {
@@ -529,7 +483,7 @@ impl Row {
 }
 
 /// What became of a design point.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum RowState {
     /// All its trials are there.
@@ -581,7 +535,7 @@ impl RowState {
 }
 
 /// Trials that failed alike.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailureCount {
     /// What kind.
     pub kind: FailureKind,
@@ -592,7 +546,7 @@ pub struct FailureCount {
 }
 
 /// A metric over the trials of a row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MetricFinding {
     /// Mean over the trials with its Student t interval; `None`: see `mean` and `note`.
     pub estimate: Option<Estimate>,
@@ -600,7 +554,7 @@ pub struct MetricFinding {
     pub mean: Option<f64>,
     /// The mean is only the least that it can be: in some trial requests still waited at the end that could change it. There is no estimate
     /// then, and the row takes no part in a comparison of this metric.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// Standard deviation of the values of the trials; `None` below two trials.
     pub stddev: Option<f64>,
@@ -618,7 +572,7 @@ pub struct MetricFinding {
 }
 
 /// Who was the limit, over the trials of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LimitFinding {
     /// The limit of most trials; of equally frequent ones the one that speaks least about the subject.
     pub limit: Limit,
@@ -627,7 +581,7 @@ pub struct LimitFinding {
     /// The reasons of the first trial that has it.
     pub reasons: Vec<String>,
     /// Whether `subject` means the server or the path to it: the path was not measured, and could do what speaks against the server.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub path_unknown: bool,
 }
 
@@ -658,7 +612,7 @@ impl Mark {
 }
 
 /// Where a latency starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
     /// At the write (closed loop).
@@ -678,7 +632,7 @@ impl Clock {
 }
 
 /// One trial of a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TrialFinding {
     /// Place in the order of the whole run, from 0.
     pub order: u32,
@@ -687,18 +641,16 @@ pub struct TrialFinding {
     /// When it started, UTC, RFC 3339.
     pub started: String,
     /// Offered rate, per second; `None` in a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_per_s: Option<f64>,
     /// Values, by name of the metric; empty for a failed trial.
     pub values: BTreeMap<String, f64>,
     /// Those of them that are only the least that they can be, because requests still waited at the end.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub at_least: BTreeSet<String>,
     /// Requests that were written and had no answer at the end.
-    #[serde(default)]
     pub in_flight: u64,
     /// Requests that were to be sent and were not by the end.
-    #[serde(default)]
     pub unsent: u64,
     /// Who was the limit.
     pub limited_by: Option<Limit>,
@@ -707,7 +659,7 @@ pub struct TrialFinding {
     /// Metrics in which it is an outlier: flagged, never removed.
     pub outlier_in: Vec<String>,
     /// Another process had a processor in use before or after it, as [`Findings::probes`] has it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contended: bool,
     /// Why it has no values.
     pub failed: Option<String>,
@@ -722,7 +674,7 @@ impl TrialFinding {
 
 /// What a search has found: the range from the largest offered rate confirmed to keep the objective to the smallest confirmed
 /// to break it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchFinding {
     /// What must be kept, `p99 < 5ms and errors < 0.1%`.
     pub objective: String,
@@ -745,7 +697,6 @@ pub struct SearchFinding {
     /// Why it ended.
     pub ended: String,
     /// What this answer is owed to.
-    #[serde(default)]
     pub bound: SearchBound,
     /// The ends were to lie so far apart: upper over lower end, less one.
     pub resolution: f64,
@@ -760,7 +711,7 @@ pub struct SearchFinding {
 }
 
 /// What the answer of a search is owed to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchBound {
     /// Nothing stood in the way: there is a lower end, and an upper one or none because the highest rate asked holds.
@@ -773,7 +724,7 @@ pub enum SearchBound {
 }
 
 /// An end of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchEnd {
     /// Offered rate, per second.
     pub rate_per_s: f64,
@@ -784,7 +735,7 @@ pub struct SearchEnd {
 }
 
 /// What the trials at one rate say together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchRate {
     /// Offered rate, per second.
     pub rate_per_s: f64,
@@ -800,7 +751,7 @@ pub struct SearchRate {
 }
 
 /// What is known of a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchVerdict {
     /// It keeps the objective.
@@ -832,7 +783,7 @@ impl SearchVerdict {
 }
 
 /// One trial of a search.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchStep {
     /// Place in the order of the whole run, from 0.
     pub order: u32,
@@ -847,18 +798,18 @@ pub struct SearchStep {
     /// The values that the objective looks at, those there are.
     pub values: Vec<SearchValue>,
     /// The trial; `None` where it was none of a study's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialFinding>,
 }
 
 /// A value that a condition looks at, in one trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchValue {
-    /// The metric; of `errors` the share of all requests.
+    /// The metric.
     pub metric: String,
     /// The condition, `p99 < 5ms`.
     pub condition: String,
-    /// Its bound, in the metric's unit, a fraction for errors.
+    /// Its bound, in the metric's unit.
     pub bound: f64,
     /// The value, likewise.
     pub value: f64,
@@ -869,7 +820,7 @@ pub struct SearchValue {
 }
 
 /// Throughput over a numeric factor, as the Universal Scalability Law has it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Scalability {
     /// The factor on the axis.
     pub factor: String,
@@ -878,19 +829,17 @@ pub struct Scalability {
     /// The series in words.
     pub label: String,
     /// Every N that was measured, ascending.
-    #[serde(default)]
     pub points: Vec<ScalabilityPoint>,
     /// The fit; `None`: the sentence says why not.
     pub fit: Option<UslFit>,
     /// The fitted law from the smallest to the largest N that was fitted, ascending; empty without a fit.
-    #[serde(default)]
     pub curve: Vec<CurvePoint>,
     /// What it means.
     pub sentence: String,
 }
 
 /// Throughput at one N.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScalabilityPoint {
     /// The level of the factor.
     pub n: f64,
@@ -907,7 +856,7 @@ pub struct ScalabilityPoint {
 }
 
 /// A place on a fitted law, with its interval: where the mean of many trials would lie if the law held.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CurvePoint {
     /// N.
     pub n: f64,
@@ -922,7 +871,7 @@ pub struct CurvePoint {
 /// A fitted Universal Scalability Law: `X(N) = rate N / (1 + contention (N-1) + coherency N (N-1))`.
 ///
 /// Source: Gunther 2007, Guerrilla Capacity Planning.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct UslFit {
     /// Throughput at `N = 1`, per second.
     pub rate_per_s: Estimate,
@@ -941,7 +890,7 @@ pub struct UslFit {
 }
 
 /// What the factors of a study do to one metric.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Effects {
     /// The metric.
     pub metric: String,
@@ -966,7 +915,7 @@ pub struct Effects {
 }
 
 /// In which terms factors act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectScale {
     /// Effects multiply: the analysis is of logarithms, and every effect is a ratio of geometric means.
@@ -976,7 +925,7 @@ pub enum EffectScale {
 }
 
 /// One analysis of variance with its effects (Jain 1991, chapters 17, 18, 22).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectAnalysis {
     /// In which terms.
     pub scale: EffectScale,
@@ -1005,7 +954,7 @@ pub struct EffectAnalysis {
 }
 
 /// A line of an analysis of variance.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectSource {
     /// What it is.
     pub kind: SourceKind,
@@ -1026,7 +975,7 @@ pub struct EffectSource {
 }
 
 /// Kinds of [`EffectSource`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
     /// A factor by itself.
@@ -1043,8 +992,22 @@ pub enum SourceKind {
     Error,
 }
 
+impl SourceKind {
+    /// One word.
+    pub fn word(self) -> &'static str {
+        match self {
+            SourceKind::Main => "main",
+            SourceKind::Interaction => "interaction",
+            SourceKind::Higher => "higher",
+            SourceKind::Points => "points",
+            SourceKind::Blocks => "blocks",
+            SourceKind::Error => "error",
+        }
+    }
+}
+
 /// What a level does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LevelEffect {
     /// The factor.
     pub factor: String,
@@ -1055,7 +1018,7 @@ pub struct LevelEffect {
 }
 
 /// What two levels do together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InteractionEffect {
     /// The two factors.
     pub factors: [String; 2],
@@ -1066,7 +1029,7 @@ pub struct InteractionEffect {
 }
 
 /// What going from one level to another does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectChange {
     /// The factor.
     pub factor: String,
@@ -1082,12 +1045,11 @@ pub struct EffectChange {
     pub detectable: f64,
     /// In a one-at-a-time design: probability of a change as large if there were none, adjusted for all changes of the metric (Holm); `None` in
     /// others, where the sources of variation are tested.
-    #[serde(default)]
     pub p_adjusted: Option<f64>,
 }
 
 /// A level of another factor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ChangeAt {
     /// The factor.
     pub factor: String,

@@ -10,6 +10,7 @@ use study::record::Record;
 
 use crate::failed_requests::FailedRequests;
 use crate::findings::{Estimate, Findings, GateFinding, GateTest, GateVerdict, Row};
+use crate::group::grouped;
 use crate::number::{count, is_unbounded, percent, quantity};
 use crate::places::places;
 use crate::trial::{Trial, Values};
@@ -602,14 +603,7 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
 
 /// What has no verdict, one sentence per reason.
 fn no_verdicts(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
-    let mut reasons = Vec::<(&str, Vec<&GateTest>)>::new();
-    for test in tests {
-        let Some(reason) = test.reason.as_deref() else { continue };
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, tests)) => tests.push(test),
-            None => reasons.push((reason, vec![test])),
-        }
-    }
+    let reasons = grouped(tests.iter().filter_map(|test| Some((test.reason.as_deref()?, test))));
     let sentence = |(reason, of): (&str, Vec<&GateTest>)| {
         let (at, candidate) = (at(of[0]), &of[0].candidate);
         if of.len() == tests.len() || !tests_several(found) {

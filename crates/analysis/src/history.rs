@@ -77,13 +77,7 @@ pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
 
 /// The runs of `study` by time, each machine by itself. Of the design points those that have all levels of one of `wanted`; all where there is none.
 pub fn history(study: &str, metric: &str, entries: Vec<Entry>, wanted: &[Levels]) -> History {
-    let mut machines = Vec::<(Machine, Vec<Entry>)>::new();
-    for entry in entries {
-        match machines.iter_mut().find(|(machine, _)| *machine == entry.machine) {
-            Some((_, known)) => known.push(entry),
-            None => machines.push((entry.machine.clone(), vec![entry])),
-        }
-    }
+    let mut machines = crate::group::grouped(entries.into_iter().map(|entry| (entry.machine.clone(), entry)));
     for (_, runs) in &mut machines {
         runs.sort_by(|a, b| (&a.head.started, &a.head.run).cmp(&(&b.head.started, &b.head.run)));
     }

@@ -1,13 +1,13 @@
 //! What a journey's operations came to.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use study::record::JourneyMeasurement;
 
 use crate::spread::{SpreadNs, spread};
 
 /// A journey in the report of one load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JourneyReport {
     /// Its name.
     pub name: String,
@@ -20,7 +20,7 @@ pub struct JourneyReport {
 }
 
 /// One operation of a journey.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationReport {
     /// Its name.
     pub name: String,

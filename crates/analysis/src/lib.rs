@@ -29,6 +29,7 @@ pub mod failed_requests;
 pub mod findings;
 mod flags;
 pub mod gate;
+pub mod group;
 mod histogram;
 pub mod history;
 mod hosted;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use stats::Bound;
 use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
 use study::spec::{Connection, Protocol};
@@ -26,7 +26,7 @@ pub const LOAD_QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// What `quintain load --json` prints. Scripts may rely on these keys; more may come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadReport {
     /// [`LOAD_VERSION`].
     pub version: u32,
@@ -88,7 +88,7 @@ pub struct LoadReport {
     /// The generator; of a load from several machines, all together.
     pub generator: Generator,
     /// The generators one by one, of a load from several machines.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
     /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on. They are of the
     /// seconds of this load: another stretch of this machine, or another start of the server, may differ.
@@ -126,7 +126,7 @@ impl<'a> From<&'a LoadReport> for FailedRequests<'a> {
 }
 
 /// Requests that were due and had no answer when measuring ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CensoredReport {
     /// Written, and not answered. In a closed loop nearly every client has one.
     pub in_flight: u64,
@@ -142,7 +142,7 @@ pub struct CensoredReport {
 
 /// Latency of a load, ns. What too few answers cannot tell is `null`: a quantile above all of them would be their
 /// maximum in disguise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyNs {
     /// Mean, from the exact sum.
     pub mean: Option<f64>,
@@ -167,7 +167,7 @@ pub struct LatencyNs {
 }
 
 /// What a load cost the generator, and whether it was the limit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Generator {
     /// CPU time of its workers while measuring, polling for the next send included, s; over `requests` it is the cost of one.
     pub cpu_s: f64,
@@ -184,7 +184,7 @@ pub struct Generator {
 }
 
 /// An interval, or why there is none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum IntervalOrNote {
     /// Its point, bounds and level; `n` is the number of batches, or of effective samples for a quantile.

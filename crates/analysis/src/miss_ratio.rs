@@ -10,6 +10,7 @@ use study::plan::{Figure, FigureKind, Level, POLICIES};
 use study::record::{IdlePolicy, Reference, Run};
 
 use crate::findings::{CurvePolicy, Estimate, Findings, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint, Row};
+use crate::group::{distinct, grouped};
 use crate::number::quantity;
 use crate::trial::Kept;
 use crate::words::idle_word;
@@ -68,14 +69,8 @@ fn panels(findings: &Findings, run: &Run, trials: &[Kept], index: usize, figure:
     let is_axis = |name: &String| name == x || Some(name) == figure.series.as_ref();
     let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && !is_axis(&factor.name));
     let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
-    let mut panels: Vec<(String, Vec<usize>)> = Vec::new();
-    for (row, found) in findings.rows.iter().enumerate() {
-        let title = if rest.is_empty() { String::new() } else { crate::label::label(&rest, &found.factors) };
-        match panels.iter_mut().find(|(known, _)| *known == title) {
-            Some((_, rows)) => rows.push(row),
-            None => panels.push((title, vec![row])),
-        }
-    }
+    let title = |row: &Row| if rest.is_empty() { String::new() } else { crate::label::label(&rest, &row.factors) };
+    let panels = grouped(findings.rows.iter().enumerate().map(|(index, row)| (title(row), index)));
     let all = All { findings, run, trials, figure, x };
     let found = panels.into_iter().map(|(panel, rows)| all.panel(index, panel, &rows));
     found.filter(|found| !found.curves.is_empty()).collect()
@@ -92,16 +87,11 @@ struct All<'a> {
 
 impl All<'_> {
     fn panel(&self, index: usize, panel: String, rows: &[usize]) -> MissRatios {
-        let mut keys: Vec<(Option<&Level>, Option<IdlePolicy>)> = Vec::new();
         let key = |row: &usize| {
             let row = &self.findings.rows[*row];
             (self.figure.series.as_ref().and_then(|series| row.factors.get(series)), row.idle)
         };
-        for row in rows.iter().filter(|row| self.findings.rows[**row].n > 0) {
-            if !keys.contains(&key(row)) {
-                keys.push(key(row));
-            }
-        }
+        let keys = distinct(rows.iter().filter(|row| self.findings.rows[**row].n > 0).map(key));
         let both = keys.iter().any(|(_, idle)| *idle != keys[0].1);
         let curve = |&(series, idle): &(Option<&Level>, Option<IdlePolicy>)| {
             let mut label = match (series, &self.figure.series) {
@@ -217,12 +207,9 @@ impl All<'_> {
         }
         for reference in self.run.references.iter().filter(|reference| points.contains(&reference.point)) {
             let Some(problem) = &reference.problem else { continue };
-            let note = format!("No simulated {}: {problem}.", reference.policy);
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
+            notes.push(format!("No simulated {}: {problem}.", reference.policy));
         }
-        notes
+        distinct(notes)
     }
 }
 

@@ -11,12 +11,8 @@ use crate::number::total;
 pub(crate) fn operations(records: &[&Record], level: f64) -> Option<RowOperations> {
     let measured = records.iter().filter_map(|record| record.measurement()?.journey.as_deref()).collect::<Vec<_>>();
     let first = *measured.first()?;
-    let mut names = Vec::<&str>::new();
-    for operation in measured.iter().flat_map(|journey| &journey.operations) {
-        if !names.contains(&operation.name.as_str()) {
-            names.push(&operation.name);
-        }
-    }
+    let operations = measured.iter().flat_map(|journey| &journey.operations);
+    let names = crate::group::distinct(operations.map(|operation| operation.name.as_str()));
     Some(RowOperations {
         row: 0,
         journey: first.name.clone(),

@@ -27,20 +27,14 @@ pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Sc
 
 /// The series over a resource.
 fn over<'a>(factor: &str, rows: &'a [Row]) -> Vec<(Key, Vec<Measured<'a>>)> {
-    let mut series = Vec::<(Key, Vec<Measured<'_>>)>::new();
-    for row in rows {
-        let (Some(n), Some(idle)) = (row.factors.get(factor).and_then(Level::as_f64), row.idle) else { continue };
+    let measured = |row: &'a Row| {
+        let (n, idle) = (row.factors.get(factor).and_then(Level::as_f64)?, row.idle?);
         let mut levels = row.factors.clone();
         levels.remove(factor);
-        let key = (levels, idle);
         let throughputs = row.trials.iter().filter_map(|trial| trial.values.get("throughput").copied());
-        let measured = Measured { n, throughputs: throughputs.collect(), row };
-        match series.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, points)) => points.push(measured),
-            None => series.push((key, vec![measured])),
-        }
-    }
-    series
+        Some(((levels, idle), Measured { n, throughputs: throughputs.collect(), row }))
+    };
+    crate::group::grouped(rows.iter().filter_map(measured))
 }
 
 /// Levels of all other factors, and what idle processors did.

@@ -1,13 +1,13 @@
 //! How long something took, of which there are quantiles.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use study::record::Histogram;
 
 use crate::histogram;
 
 /// How long something took that is not a request, ns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpreadNs {
     /// How often.
     pub count: u64,

@@ -153,13 +153,4 @@ mod tests {
         let [line] = of_kind(&found, WarningKind::GeneratorWaited)[..] else { panic!("{found:?}") };
         assert!(line.text.ends_with(" (1 of 8 trials)") && line.details.len() == 2, "{line:?}");
     }
-
-    #[test]
-    fn findings_from_before_there_were_kinds_read() {
-        let line = serde_json::from_str::<Warning>(r#""threads 4: generator-bound""#).unwrap();
-        assert_eq!(line, Warning::new(WarningKind::Other, "threads 4: generator-bound", 0));
-        let line = lines(|record| record.warnings = vec![WarningKind::Pause.says("a")]).remove(0);
-        let text = serde_json::to_string(&line).unwrap();
-        assert_eq!(serde_json::from_str::<Warning>(&text).unwrap(), line, "{text}");
-    }
 }

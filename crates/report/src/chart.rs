@@ -140,6 +140,13 @@ pub(crate) struct Mark {
     pub(crate) tip: String,
 }
 
+impl Mark {
+    /// One without a bar, filled.
+    pub(crate) fn at(x: f64, y: f64, tip: String) -> Mark {
+        Mark { x, y, aside: 0.0, bar: None, hollow: false, tip }
+    }
+}
+
 impl Panel {
     /// A panel with values up, of the usual height.
     pub(crate) fn new(title: String, x: Axis, y: Axis, layers: Vec<Layer>) -> Panel {

@@ -4,71 +4,42 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
-use analysis::findings::{EffectScale, Estimate, Findings, Row, SourceKind, TrialFinding};
+use analysis::findings::{Clock, EffectScale, Estimate, Findings, MetricInfo, Row, TrialFinding};
 use analysis::words::idle_word;
 use study::record::Limit;
 
 /// One row for each design point and metric-wise columns: `_mean`, `_low`, `_high`, `_stddev`. What is not known is an empty
 /// field.
 pub fn csv(findings: &Findings) -> String {
-    let mut heads = ["run", "point"].map(str::to_owned).to_vec();
-    heads.extend(factor_heads(findings));
-    heads.extend(
-        ["idle", "state", "n", "failures", "requests", "errors_total", "limited_by", "marks", "clock"]
-            .map(str::to_owned),
-    );
-    for metric in &findings.metrics {
-        heads.extend(["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name)));
-    }
-    heads.extend(
-        [
-            "stop_reason",
-            "warnings",
-            "errors",
-            "statuses",
-            "cpus",
-            "cpus_wanted",
-            "at_least",
-            "in_flight",
-            "unsent",
-            "run_state",
-        ]
-        .map(str::to_owned),
-    );
-    let mut out = line(&heads);
+    let of_metric =
+        |metric: &MetricInfo| ["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name));
+    let heads = names("run,point").chain(factor_heads(findings));
+    let heads = heads.chain(names("idle,state,n,failures,requests,errors_total,limited_by,marks,clock"));
+    let heads = heads.chain(findings.metrics.iter().flat_map(of_metric));
+    let rest = "stop_reason,warnings,errors,statuses,cpus,cpus_wanted,at_least,in_flight,unsent,run_state";
+    let mut out = line(heads.chain(names(rest)));
     for row in findings.all_rows() {
         let mut cells = vec![findings.run.clone(), row.point.to_string()];
         cells.extend(levels(findings, row));
-        cells.push(row.idle.map_or("", idle_word).to_owned());
-        cells.push(row.state.word().to_owned());
-        cells.push(row.n.to_string());
+        cells.extend([row.idle.map_or("", idle_word).to_owned(), row.state.word().to_owned(), row.n.to_string()]);
         cells.push(row.failures.iter().map(|failure| failure.count).sum::<usize>().to_string());
-        cells.push(row.requests.to_string());
-        cells.push(row.errors_total().to_string());
+        cells.extend([row.requests, row.errors_total()].map(|count| count.to_string()));
         cells.push(row.limited_by.as_ref().map_or("", |found| found.limit.name()).to_owned());
-        cells.push(row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join("; "));
-        cells.push(row.clock.map_or("", |clock| clock.word()).to_owned());
+        cells.extend([list(row.marks.iter().map(|mark| mark.text())), row.clock.map_or("", Clock::word).to_owned()]);
         for metric in &findings.metrics {
             let found = row.metrics.get(&metric.name);
-            let estimate = found.and_then(|found| found.estimate.as_ref());
-            cells.push(number(found.and_then(|found| found.mean)));
-            cells.push(number(estimate.map(|estimate| estimate.low)));
-            cells.push(number(estimate.map(|estimate| estimate.high)));
+            let [_, low, high] = ends(found.and_then(|found| found.estimate.as_ref()));
+            cells.extend([number(found.and_then(|found| found.mean)), low, high]);
             cells.push(number(found.and_then(|found| found.stddev)));
         }
-        let why = row.state.reason().filter(|_| row.n == 0).unwrap_or(&row.stop_reason);
-        cells.push(why.to_owned());
-        cells.push(row.warnings.iter().map(|warning| warning.text.as_str()).collect::<Vec<_>>().join("; "));
-        cells.push(counts(&row.errors));
-        cells.push(counts(&row.statuses));
-        cells.push(row.cpus.to_string());
+        cells.push(row.state.reason().filter(|_| row.n == 0).unwrap_or(&row.stop_reason).to_owned());
+        cells.push(list(row.warnings.iter().map(|warning| warning.text.as_str())));
+        cells.extend([counts(&row.errors), counts(&row.statuses), row.cpus.to_string()]);
         cells.push(row.cpus_wanted.map_or(String::new(), |wanted| wanted.to_string()));
-        let bounds = row.metrics.iter().filter(|(_, found)| found.at_least).map(|(name, _)| name.as_str());
-        cells.push(bounds.collect::<Vec<_>>().join("; "));
+        cells.push(list(row.metrics.iter().filter(|(_, found)| found.at_least).map(|(name, _)| name.as_str())));
         let all = |count: fn(&TrialFinding) -> u64| analysis::number::total(row.trials.iter().map(count)).to_string();
-        cells.extend([all(|trial| trial.in_flight), all(|trial| trial.unsent)]);
-        cells.push(run_state(findings));
-        out += &line(&cells);
+        cells.extend([all(|trial| trial.in_flight), all(|trial| trial.unsent), run_state(findings)]);
+        out += &line(cells);
     }
     out
 }
@@ -80,35 +51,26 @@ fn run_state(findings: &Findings) -> String {
 
 /// One row for each trial, in the order they ran.
 pub fn csv_trials(findings: &Findings) -> String {
-    let mut heads = ["run", "order", "block", "started", "point"].map(str::to_owned).to_vec();
-    heads.extend(factor_heads(findings));
-    heads.extend(["idle", "limited_by", "marks", "outlier_in"].map(str::to_owned));
-    heads.extend(findings.metrics.iter().map(|metric| metric.name.clone()));
-    heads.extend(
-        ["failed", "at_least", "in_flight", "unsent", "contended", "probe_cpu_ns", "run_state"].map(str::to_owned),
-    );
+    let heads = names("run,order,block,started,point").chain(factor_heads(findings));
+    let heads = heads.chain(names("idle,limited_by,marks,outlier_in"));
+    let heads = heads.chain(findings.metrics.iter().map(|metric| metric.name.clone()));
+    let mut out = line(heads.chain(names("failed,at_least,in_flight,unsent,contended,probe_cpu_ns,run_state")));
     let probed = findings.probes.iter().flat_map(|probed| &probed.trials);
     let probed = probed.map(|trial| (trial.order, trial.cpu_ns())).collect::<BTreeMap<_, _>>();
     let mut trials =
         findings.all_rows().flat_map(|row| row.trials.iter().map(move |trial| (row, trial))).collect::<Vec<_>>();
     trials.sort_by_key(|(_, trial)| trial.order);
-    let mut out = line(&heads);
     for (row, trial) in trials {
         let mut cells = vec![findings.run.clone(), trial.order.to_string(), trial.block.to_string()];
         cells.extend([trial.started.clone(), row.point.to_string()]);
         cells.extend(levels(findings, row));
-        cells.push(row.idle.map_or("", idle_word).to_owned());
-        cells.push(trial.limited_by.map_or("", Limit::name).to_owned());
-        cells.push(trial.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join("; "));
-        cells.push(trial.outlier_in.join("; "));
+        cells.extend([row.idle.map_or("", idle_word), trial.limited_by.map_or("", Limit::name)].map(str::to_owned));
+        cells.extend([list(trial.marks.iter().map(|mark| mark.text())), trial.outlier_in.join("; ")]);
         cells.extend(findings.metrics.iter().map(|metric| number(trial.values.get(&metric.name).copied())));
-        cells.push(trial.failed.clone().unwrap_or_default());
-        cells.push(trial.at_least.iter().map(String::as_str).collect::<Vec<_>>().join("; "));
-        cells.extend([trial.in_flight.to_string(), trial.unsent.to_string()]);
-        cells.push(trial.contended.to_string());
-        cells.push(number(probed.get(&trial.order).copied().flatten()));
-        cells.push(run_state(findings));
-        out += &line(&cells);
+        cells.extend([trial.failed.clone().unwrap_or_default(), list(trial.at_least.iter().map(String::as_str))]);
+        cells.extend([trial.in_flight.to_string(), trial.unsent.to_string(), trial.contended.to_string()]);
+        cells.extend([number(probed.get(&trial.order).copied().flatten()), run_state(findings)]);
+        out += &line(cells);
     }
     out
 }
@@ -116,56 +78,24 @@ pub fn csv_trials(findings: &Findings) -> String {
 /// One row for each source of variation, effect of a level, interaction of two and change, of each metric and scale (`ratio` or
 /// `difference`). What has no meaning in a row is an empty field.
 pub fn csv_effects(findings: &Findings) -> String {
-    const HEADS: [&str; 19] = [
-        "run",
-        "metric",
-        "idle",
-        "design",
-        "scale",
-        "what",
-        "factor",
-        "level",
-        "to",
-        "other",
-        "other_level",
-        "share",
-        "squares",
-        "df",
-        "f",
-        "p_adjusted",
-        "point",
-        "low",
-        "high",
-    ];
-    let mut out = line(&HEADS.map(str::to_owned));
+    let mut out = "run,metric,idle,design,scale,what,factor,level,to,other,other_level,share,squares,df,f,p_adjusted,\
+                   point,low,high\n"
+        .to_owned();
     for effects in &findings.effects {
         for found in &effects.analyses {
-            let scale = match found.scale {
-                EffectScale::Ratio => "ratio",
-                EffectScale::Difference => "difference",
-            };
+            let scale = if found.scale == EffectScale::Ratio { "ratio" } else { "difference" };
             let start = [&findings.run, &effects.metric, idle_word(effects.idle), effects.design.word(), scale]
                 .map(str::to_owned);
             let mut row = |what: &str, names: [String; 5], numbers: [String; 5], estimate: Option<&Estimate>| {
-                let ends = estimate.map_or([None; 3], |e| [Some(e.point), Some(e.low), Some(e.high)]).map(number);
-                let cells = [start.as_slice(), &[what.to_owned()], &names, &numbers, &ends].concat();
-                out += &line(&cells);
+                out += &line([start.as_slice(), &[what.to_owned()], &names, &numbers, &ends(estimate)].concat());
             };
             let none = || [(); 5].map(|()| String::new());
             for source in &found.sources {
-                let what = match source.kind {
-                    SourceKind::Main => "main",
-                    SourceKind::Interaction => "interaction",
-                    SourceKind::Higher => "higher",
-                    SourceKind::Points => "points",
-                    SourceKind::Blocks => "blocks",
-                    SourceKind::Error => "error",
-                };
                 let name = |index: usize| source.factors.get(index).cloned().unwrap_or_default();
                 let names = [name(0), String::new(), String::new(), name(1), String::new()];
                 let numbers =
                     [Some(source.share), Some(source.squares), Some(source.df as f64), source.f, source.p_adjusted];
-                row(what, names, numbers.map(number), None);
+                row(source.kind.word(), names, numbers.map(number), None);
             }
             for level in &found.levels {
                 let names =
@@ -191,25 +121,9 @@ pub fn csv_effects(findings: &Findings) -> String {
 
 /// One row for each metric of each design point that passes proxies: what it adds to the same at `direct`.
 pub fn csv_added(findings: &Findings) -> String {
-    const HEADS: [&str; 16] = [
-        "run",
-        "through",
-        "place",
-        "metric",
-        "unit",
-        "blocks",
-        "direct_mean",
-        "through_mean",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "p_adjusted",
-        "shown",
-    ];
-    let mut out = line(&HEADS.map(str::to_owned));
+    let mut out = "run,through,place,metric,unit,blocks,direct_mean,through_mean,difference,difference_low,\
+                   difference_high,ratio,ratio_low,ratio_high,p_adjusted,shown\n"
+        .to_owned();
     for (found, metric) in
         findings.added.iter().flat_map(|found| found.metrics.iter().map(move |metric| (found, metric)))
     {
@@ -217,34 +131,17 @@ pub fn csv_added(findings: &Findings) -> String {
         let mut cells = [&findings.run, &found.through, &found.place, &metric.metric, unit].map(str::to_owned).to_vec();
         cells.push(metric.blocks.to_string());
         cells.extend([Some(metric.direct), Some(metric.through)].map(number));
-        for estimate in [&metric.difference, &metric.ratio] {
-            let parts = [|e: &Estimate| e.point, |e: &Estimate| e.low, |e: &Estimate| e.high];
-            cells.extend(parts.map(|part| number(estimate.as_ref().map(part))));
-        }
+        cells.extend([&metric.difference, &metric.ratio].into_iter().flat_map(|estimate| ends(estimate.as_ref())));
         cells.push(number(metric.p_adjusted));
         cells.push(metric.p_adjusted.map_or(String::new(), |_| metric.shown.to_string()));
-        out += &line(&cells);
+        out += &line(cells);
     }
     out
 }
 
 /// One row for each point of each series over requests; the slope stands in each.
 pub fn csv_over_requests(findings: &Findings) -> String {
-    const HEADS: [&str; 12] = [
-        "run",
-        "point",
-        "label",
-        "what",
-        "unit",
-        "requests",
-        "mean",
-        "low",
-        "high",
-        "slope_per_1000",
-        "slope_low",
-        "slope_high",
-    ];
-    let mut out = line(&HEADS.map(str::to_owned));
+    let mut out = "run,point,label,what,unit,requests,mean,low,high,slope_per_1000,slope_low,slope_high\n".to_owned();
     for (found, point) in
         findings.over_requests.iter().flat_map(|found| found.points.iter().map(move |point| (found, point)))
     {
@@ -254,34 +151,16 @@ pub fn csv_over_requests(findings: &Findings) -> String {
         cells.extend([Some(point.requests), Some(point.mean), point.low, point.high].map(number));
         let slope = found.slope_per_1000.as_ref();
         cells.extend([Some(found.slope_per_1000_mean), slope.map(|e| e.low), slope.map(|e| e.high)].map(number));
-        out += &line(&cells);
+        out += &line(cells);
     }
     out
 }
 
 /// One row for each point of each miss-ratio curve, `measured` or `simulated`. What has no meaning in a row is an empty field.
 pub fn csv_miss_ratios(findings: &Findings) -> String {
-    const HEADS: [&str; 18] = [
-        "run",
-        "panel",
-        "what",
-        "series",
-        "capacity_bytes",
-        "footprint_share",
-        "memory_bytes",
-        "n",
-        "miss_ratio",
-        "low",
-        "high",
-        "policy",
-        "simulated",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "p_adjusted",
-        "strays",
-    ];
-    let mut out = line(&HEADS.map(str::to_owned));
+    let mut out = "run,panel,what,series,capacity_bytes,footprint_share,memory_bytes,n,miss_ratio,low,high,policy,\
+                   simulated,difference,difference_low,difference_high,p_adjusted,strays\n"
+        .to_owned();
     for found in &findings.miss_ratios {
         let start = |what: &str, series: &str| [&findings.run, &found.panel, what, series].map(str::to_owned).to_vec();
         for (curve, point) in found.curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)))
@@ -290,15 +169,13 @@ pub fn csv_miss_ratios(findings: &Findings) -> String {
             cells.push(point.capacity_bytes.to_string());
             cells.extend([point.footprint_share, point.memory_bytes].map(number));
             cells.push(findings.rows[point.row].n.to_string());
-            let (estimate, difference) = (point.estimate.as_ref(), point.difference.as_ref());
-            cells.extend([Some(point.miss_ratio), estimate.map(|e| e.low), estimate.map(|e| e.high)].map(number));
-            cells.push(curve.policy.clone().unwrap_or_default());
-            let of_difference = [|e: &Estimate| e.point, |e: &Estimate| e.low, |e: &Estimate| e.high];
+            let [_, low, high] = ends(point.estimate.as_ref());
+            cells.extend([number(Some(point.miss_ratio)), low, high, curve.policy.clone().unwrap_or_default()]);
             cells.push(number(point.simulated));
-            cells.extend(of_difference.map(|part| number(difference.map(part))));
+            cells.extend(ends(point.difference.as_ref()));
             cells.push(number(point.p_adjusted));
             cells.push(point.p_adjusted.map_or(String::new(), |_| point.strays.to_string()));
-            out += &line(&cells);
+            out += &line(cells);
         }
         for (policy, point) in
             found.policies.iter().flat_map(|policy| policy.points.iter().map(move |point| (policy, point)))
@@ -306,8 +183,8 @@ pub fn csv_miss_ratios(findings: &Findings) -> String {
             let mut cells = start("simulated", &policy.name);
             cells.extend([point.capacity_bytes.to_string(), String::new(), String::new(), point.replays.to_string()]);
             cells.push(number(Some(point.miss_ratio)));
-            cells.resize(HEADS.len(), String::new());
-            out += &line(&cells);
+            cells.resize(18, String::new());
+            out += &line(cells);
         }
     }
     out
@@ -318,28 +195,27 @@ fn counts<K: std::fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
     counts.iter().map(|(key, count)| format!("{key}: {count}")).collect::<Vec<_>>().join("; ")
 }
 
-/// A factor may be called like a fixed column; then it is told apart.
+/// Columns that a factor may be called like; it is then told apart.
+const FIXED: &str = "run,point,order,block,started,idle,state,n,limited_by,marks,failed,errors,statuses,cpus";
+
 fn factor_heads(findings: &Findings) -> impl Iterator<Item = String> {
-    const FIXED: [&str; 14] = [
-        "run",
-        "point",
-        "order",
-        "block",
-        "started",
-        "idle",
-        "state",
-        "n",
-        "limited_by",
-        "marks",
-        "failed",
-        "errors",
-        "statuses",
-        "cpus",
-    ];
-    findings.factors.iter().map(|factor| match FIXED.contains(&factor.name.as_str()) {
+    findings.factors.iter().map(|factor| match FIXED.split(',').any(|fixed| fixed == factor.name) {
         true => format!("factor_{}", factor.name),
         false => factor.name.clone(),
     })
+}
+
+fn names(heads: &str) -> impl Iterator<Item = String> {
+    heads.split(',').map(str::to_owned)
+}
+
+fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+/// An estimate with its ends; empty fields where there is none.
+fn ends(estimate: Option<&Estimate>) -> [String; 3] {
+    estimate.map_or([None; 3], |e| [e.point, e.low, e.high].map(Some)).map(number)
 }
 
 fn levels(findings: &Findings, row: &Row) -> impl Iterator<Item = String> {
@@ -352,12 +228,12 @@ pub(crate) fn number(value: Option<f64>) -> String {
 }
 
 /// RFC 4180, but lines end with a line feed alone.
-pub(crate) fn line(cells: &[String]) -> String {
-    let quoted = |cell: &String| match cell.contains(['"', ',', '\n', '\r']) {
+pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
+    let quoted = |cell: String| match cell.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.clone(),
+        false => cell,
     };
-    format!("{}\n", cells.iter().map(quoted).collect::<Vec<_>>().join(","))
+    format!("{}\n", cells.into_iter().map(quoted).collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]
@@ -469,6 +345,6 @@ mod tests {
     #[test]
     fn quotes() {
         let cells = ["a", "b,c", "d\"e", "f\ng"].map(str::to_owned);
-        assert_eq!(line(&cells), "a,\"b,c\",\"d\"\"e\",\"f\ng\"\n");
+        assert_eq!(line(cells.clone()), "a,\"b,c\",\"d\"\"e\",\"f\ng\"\n");
     }
 }

@@ -15,12 +15,13 @@ mod probes;
 mod steps;
 mod timeline;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use study::plan::{Figure as Wanted, FigureKind, Level};
 
 use crate::chart::Panel;
 use analysis::findings::{Factor, Findings, Mark, Row};
+use analysis::group::grouped;
 use colours::Colours;
 
 pub(crate) use file::{Face, key_svg, svg_file};
@@ -28,7 +29,7 @@ pub(crate) use flame::Flame;
 pub(crate) use history::history;
 
 /// A figure, ready to be drawn.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Drawing {
     /// Stem of its file: `1-line-throughput`.
     pub(crate) name: String,
@@ -251,17 +252,18 @@ impl<'a> Grid<'a> {
     ) -> Drawing {
         let labels = self.series_labels();
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
-        let mut used: Vec<usize> = rows().filter_map(|row| self.series_of(row)).collect();
-        used.sort_unstable();
-        used.dedup();
+        let used = rows().filter_map(|row| self.series_of(row)).collect::<BTreeSet<_>>();
         let keys =
             used.into_iter().map(|series| Key { series, label: labels[&series].clone(), simulated: false }).collect();
-        let mut marks: Vec<Mark> = rows().flat_map(|row| row.marks.iter().copied()).collect();
-        marks.sort_unstable();
-        marks.dedup();
-        let hollow = marks.iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ");
-        Drawing { name, title, caption, keys, hollow, panels, flames: Vec::new(), notes: not_shown(self.findings) }
+        let hollow = hollow(rows().flat_map(|row| &row.marks));
+        Drawing { name, title, caption, keys, hollow, panels, notes: not_shown(self.findings), ..Drawing::default() }
     }
+}
+
+/// What hollow markers mean.
+fn hollow<'a>(marks: impl Iterator<Item = &'a Mark>) -> String {
+    let marks = marks.collect::<BTreeSet<_>>();
+    marks.into_iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ")
 }
 
 /// Where the level of a row stands among the levels of a factor.
@@ -287,14 +289,10 @@ fn metric_of(findings: &Findings, name: &str) -> (String, String) {
 
 /// The rows without data, by reason.
 fn not_shown(findings: &Findings) -> Vec<String> {
-    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for row in findings.rows.iter().filter(|row| row.n == 0) {
-        let text = format!("{}: {}", row.state.word(), row.state.reason().unwrap_or("no trial has a measurement"));
-        match reasons.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, labels)) => labels.push(&row.label),
-            None => reasons.push((text, vec![&row.label])),
-        }
-    }
+    let reason =
+        |row: &Row| format!("{}: {}", row.state.word(), row.state.reason().unwrap_or("no trial has a measurement"));
+    let without = findings.rows.iter().filter(|row| row.n == 0);
+    let reasons = grouped(without.map(|row| (reason(row), row.label.as_str())));
     let line = |(reason, labels): (String, Vec<&str>)| {
         let named = labels.iter().take(4).copied().collect::<Vec<_>>().join("; ");
         let more = if labels.len() > 4 { format!("; and {} more", labels.len() - 4) } else { String::new() };

@@ -1,6 +1,7 @@
 //! JSON Schemas of what scripts may read, generated from the types.
 
-use schemars::{JsonSchema, Schema, schema_for};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 
 use crate::workload::WorkloadDrawn;
 use analysis::findings::History;
@@ -18,7 +19,7 @@ pub fn schemas() -> [(&'static str, String); 5] {
 }
 
 fn text<T: JsonSchema>() -> String {
-    let schema: Schema = schema_for!(T);
+    let schema = SchemaSettings::default().for_serialize().into_generator().into_root_schema_for::<T>();
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
     text.push('\n');
     text

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use askama::Template;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::chart::style::Background;
 use crate::chart::{Axis, Layer, Panel};
@@ -17,7 +17,7 @@ use analysis::number::{self, percent};
 pub const WORKLOAD_VERSION: u32 = 1;
 
 /// What `quintain workload show --json` prints. Scripts may rely on these keys; more may come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WorkloadDrawn {
     /// [`WORKLOAD_VERSION`].
     pub version: u32,
@@ -52,7 +52,7 @@ pub struct WorkloadDrawn {
 }
 
 /// The share of the most popular keys.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Head {
     /// How many of the most popular keys.
     pub keys: u64,
@@ -63,7 +63,7 @@ pub struct Head {
 }
 
 /// Lengths as drawn and by their law, bytes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Lengths {
     /// `keys` or `values`.
     pub of: String,
@@ -76,7 +76,7 @@ pub struct Lengths {
 }
 
 /// Figures of lengths, bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// Mean.
     pub mean: f64,
@@ -91,7 +91,7 @@ pub struct Spread {
 }
 
 /// A test of fit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FitFound {
     /// What was tested.
     pub of: String,
@@ -220,14 +220,13 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     let key = |(series, label): (usize, &str)| Key { series, label: label.to_owned(), simulated: false };
     let fits = drawn.fits.iter().map(|fit| format!("{}: {}, p = {}.", fit.of, fit.words, p_text(fit.p)));
     let drawing = Drawing {
-        flames: Vec::new(),
         name: "workload".to_owned(),
         title: format!("{}: sampled and expected", drawn.name),
         caption: format!("Line: {} sampled. Rings: the distribution.", number::count(drawn.operations, "operation")),
         keys: ["sampled", "distribution (rings)"].into_iter().enumerate().map(key).collect(),
-        hollow: String::new(),
         panels: drawn.curves.iter().map(panel).collect(),
         notes: fits.collect(),
+        ..Drawing::default()
     };
     figure::svg_file(&drawing, Background::Light)
 }

@@ -1,12 +1,12 @@
 //! What a proxy adds.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::estimate::Estimate;
 
 /// What the requests of one design point pay for passing proxies.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Added {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
@@ -23,7 +23,7 @@ pub struct Added {
 }
 
 /// One metric of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AddedMetric {
     /// Its name.
     pub metric: String,

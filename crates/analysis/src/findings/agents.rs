@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use study::record::Limit;
 
 /// One generator over the trials of a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentFinding {
     /// Name of its machine.
     pub node: String,
@@ -28,7 +28,7 @@ pub struct AgentFinding {
 }
 
 /// Values of trials: the one in the middle, the least and the largest. Values of generators are not averaged.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MedianRange {
     /// The median.
     pub median: f64,

@@ -1,11 +1,11 @@
 //! What a run met of its machine.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use study::record::Probes;
 
 /// What the absolute values of a run are of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Scope {
     /// When the first trial began, UTC, RFC 3339.
     pub from: String,
@@ -22,7 +22,7 @@ pub struct Scope {
 }
 
 /// Whether the machine changed its speed during the run, so that trials that ran one after the other are alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct States {
     /// Chance that neighbours are so alike where their order means nothing, over all trials in the order in which they ran.
     pub p: f64,
@@ -33,7 +33,7 @@ pub struct States {
 }
 
 /// What the fixed piece of work before and after each trial told of the processors. No value is adjusted by it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Probed {
     /// Median of its CPU time, all processors, ns: on the same model of processor another run's median tells which of the two met it faster.
     pub cpu_ns_median: f64,
@@ -46,7 +46,7 @@ pub struct Probed {
 }
 
 /// The probes of one trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProbedTrial {
     /// Place in the order of the whole run, from 0.
     pub order: u32,

@@ -1,16 +1,16 @@
 //! Where servers spend their CPU time.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use study::cpu_profile::{SampledFunction, SampledStack};
 
 /// The CPU profile of the server of one design point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileFinding {
     /// The design point.
     pub label: String,
     /// Why there is none, or why samples are missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// What was counted between samples.
     pub event: String,
@@ -36,7 +36,7 @@ impl ProfileFinding {
 }
 
 /// What differs between the profiles of two contenders.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileDifference {
     /// The first: the baseline, where there is one.
     pub a: String,
@@ -49,7 +49,7 @@ pub struct ProfileDifference {
 }
 
 /// The share of one function in two profiles.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ShareDifference {
     /// Its name.
     pub name: String,

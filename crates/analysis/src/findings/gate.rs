@@ -1,13 +1,13 @@
 //! A baseline and its candidates.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use study::gate::{Bound, Undecided};
 
 use super::Estimate;
 
 /// What was shown of candidates against their baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GateFinding {
     /// The factor whose levels are compared.
     pub factor: String,
@@ -16,7 +16,6 @@ pub struct GateFinding {
     /// What fails a candidate; `None`: nothing does, and what is asked is whether they differ.
     pub fail_if: Option<String>,
     /// The share of its requests that a candidate may fail beyond those that the baseline fails.
-    #[serde(default)]
     pub allow_errors: f64,
     /// What is made of a candidate of which neither was shown.
     pub undecided: Undecided,
@@ -27,17 +26,17 @@ pub struct GateFinding {
     /// Metrics beside those that were asked for, by the same pairs, each with its own error: of twenty, one differs by chance.
     pub also: Vec<GateTest>,
     /// The baseline held against itself (`--null`): what is shown here is a false alarm.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub null: Vec<GateTest>,
     /// How far the two values of half of the pairs of the baseline with itself are apart at least: the noise of a single pair, a fraction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub null_scatter: Option<f64>,
     /// What it took: time of all trials, without builds, ns.
     pub cost_ns: u64,
 }
 
 /// What pairs say of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateVerdict {
     /// Better than what fails it; where nothing does, better than the baseline.
@@ -51,7 +50,7 @@ pub enum GateVerdict {
 }
 
 /// One candidate, one metric.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GateTest {
     /// Levels of the other factors that vary, `clients 40`; empty where none does.
     pub label: String,
@@ -75,20 +74,20 @@ pub struct GateTest {
     pub level: Option<f64>,
     /// The typical ratio candidate/baseline (Hodges & Lehmann), with the interval of the test: it excludes 1, or the bound, if that is
     /// shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
     /// The candidate's typical value with the interval of the test, for absolute bounds, in the unit of the metric.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Estimate>,
     /// The candidate's share less the baseline's with the interval of the test, for failed requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Estimate>,
     /// Typical value of the baseline in these pairs, in the unit of the metric; of failed requests the mean share.
     pub base_value: Option<f64>,
     /// Typical value of the candidate. It is the baseline's times the ratio.
     pub candidate_value: Option<f64>,
     /// How requests of baseline and candidate failed, the most frequent kind, such as `status 503`; empty if none did.
-    #[serde(default, skip_serializing_if = "no_failures")]
+    #[serde(skip_serializing_if = "no_failures")]
     pub failed_by: [String; 2],
     /// So many more pairs would likely decide; `None`: it is decided, or nobody can tell.
     pub more_pairs: Option<u64>,

@@ -13,7 +13,7 @@ use super::{Estimate, Mark, MetricInfo};
 pub const HISTORY_VERSION: u32 = 1;
 
 /// Runs of one study by time, each machine by itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct History {
     /// [`HISTORY_VERSION`].
     pub version: u32,
@@ -26,7 +26,7 @@ pub struct History {
 }
 
 /// Runs on one machine, or on one set of machines with one layout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MachineHistory {
     /// What makes results comparable.
     pub machine: Machine,
@@ -41,7 +41,7 @@ pub struct MachineHistory {
 }
 
 /// A machine, by what makes results comparable. Nothing is compared between two that differ in any of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Machine {
     /// Host name.
     pub name: String,
@@ -66,7 +66,7 @@ impl std::fmt::Display for Machine {
 }
 
 /// What is known of a run besides its values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunHead {
     /// Its name.
     pub run: String,
@@ -89,7 +89,7 @@ pub struct RunHead {
 }
 
 /// A run in a history.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryRun {
     /// The run.
     #[serde(flatten)]
@@ -99,7 +99,7 @@ pub struct HistoryRun {
 }
 
 /// A design point over runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryPoint {
     /// Its label in the latest run that has it.
     pub label: String,
@@ -137,7 +137,7 @@ impl PointValue {
 }
 
 /// Two runs of a design point whose intervals lie apart, between which the revision changed. No verdict: separate runs of one server often do.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Step {
     /// Index among [`MachineHistory::points`].
     pub point: usize,
@@ -155,7 +155,7 @@ pub struct Step {
 }
 
 /// Two stored runs beside each other, without a verdict.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SideBySide {
     /// [`HISTORY_VERSION`].
     pub version: u32,
@@ -179,7 +179,7 @@ pub struct SideBySide {
 }
 
 /// A design point in two runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SidePoint {
     /// Its label.
     pub label: String,

@@ -1,12 +1,12 @@
 //! Servers in containers and companions: what each used.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::MedianRange;
 
 /// A server or a companion over the trials of a row; values that no trial has are `null`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HostedFinding {
     /// The design point.
     pub label: String,

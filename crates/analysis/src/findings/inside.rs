@@ -1,10 +1,10 @@
 //! One trial from the inside.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// One trial of a row from the beginning of its measured time to the end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InsideTrial {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
@@ -23,7 +23,7 @@ pub struct InsideTrial {
 }
 
 /// A piece of the measured time: some windows side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Column {
     /// Its beginning, ns since measuring began.
     pub from_ns: u64,
@@ -42,7 +42,7 @@ pub struct Column {
 }
 
 /// What a process used, meanwhile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Process {
     /// Which it is.
     pub role: Role,
@@ -58,7 +58,7 @@ pub struct Process {
 }
 
 /// Whose process it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// What is measured.

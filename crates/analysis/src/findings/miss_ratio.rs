@@ -1,13 +1,13 @@
 //! Miss-ratio curves beside those of policies.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use study::plan::Level;
 
 use super::estimate::Estimate;
 
 /// The curves of one panel of a figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MissRatios {
     /// Index of the figure among `Findings::figures`.
     pub figure: usize,
@@ -26,7 +26,7 @@ pub struct MissRatios {
 }
 
 /// A measured curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MissRatioCurve {
     /// Name of the series.
     pub label: String,
@@ -41,7 +41,7 @@ pub struct MissRatioCurve {
 }
 
 /// A measured point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MissRatioPoint {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
@@ -66,12 +66,11 @@ pub struct MissRatioPoint {
     /// Whether it strays: the difference is more than chance, and more than a tenth of a point.
     pub strays: bool,
     /// Whether the difference is shown to be less than a tenth of a point, either way (two one-sided tests, Holm as above).
-    #[serde(default)]
     pub keeps: bool,
 }
 
 /// The curve of a policy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CurvePolicy {
     /// Its name.
     pub name: String,
@@ -82,7 +81,7 @@ pub struct CurvePolicy {
 }
 
 /// A point of it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PolicyPoint {
     /// Bytes.
     pub capacity_bytes: u64,

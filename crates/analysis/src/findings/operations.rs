@@ -1,12 +1,12 @@
 //! What operations of journeys took.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::estimate::Estimate;
 
 /// The operations of one row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RowOperations {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
@@ -21,7 +21,7 @@ pub struct RowOperations {
 }
 
 /// One operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationFinding {
     /// Its name.
     pub name: String,
@@ -38,7 +38,7 @@ pub struct OperationFinding {
 }
 
 /// A value of each trial, over the trials.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OverTrials {
     /// Mean over the trials; `null` where one of them has too few calls for the value.
     pub mean: Option<f64>,

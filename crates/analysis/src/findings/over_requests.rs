@@ -1,12 +1,12 @@
 //! What happens over the requests of a trial.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::estimate::Estimate;
 
 /// One series of one design point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OverRequests {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
@@ -19,18 +19,15 @@ pub struct OverRequests {
     /// The same without an interval.
     pub slope_per_1000_mean: f64,
     /// Chance of a slope so far from 0 where nothing grows, adjusted for all series of the report (Holm); `None` below two trials.
-    #[serde(default)]
     pub p_adjusted: Option<f64>,
     /// Whether it is shown to grow or to shrink.
     pub shown: bool,
     /// Whether what it changes by over all requests of a trial is shown to be less than 5 % of its mean, either way.
-    #[serde(default)]
     pub small: bool,
     /// What can be said of how it goes on.
-    #[serde(default)]
     pub trend: Trend,
     /// The slopes of the first and of the second half of the requests, means over trials, where they are of a series that is bent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub halves_per_1000: Option<(f64, f64)>,
     /// Requests that a point is the mean of.
     pub requests_a_point: f64,
@@ -41,7 +38,7 @@ pub struct OverRequests {
 }
 
 /// What can be said of a series over requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trend {
     /// It grows or shrinks by its slope, in a line.
@@ -56,7 +53,7 @@ pub enum Trend {
 }
 
 /// One point of it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RequestPoint {
     /// Requests before it, from the start of measuring.
     pub requests: f64,

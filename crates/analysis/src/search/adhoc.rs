@@ -1,7 +1,7 @@
 //! A search without a study (`quintain load --find`): the same rules on a server that runs already.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use stats::search::{self, Outcome, Trial};
 use study::plan::SearchPlan;
 use study::record::{Measurement, Purpose, Step};
@@ -16,7 +16,7 @@ use crate::words::purpose;
 pub const FIND_VERSION: u32 = 1;
 
 /// What `quintain load --find --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FindReport {
     /// [`FIND_VERSION`].
     pub version: u32,

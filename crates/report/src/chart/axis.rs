@@ -48,7 +48,7 @@ impl Axis {
 
     /// Linear, wide enough for `low` and `high`, in one unit that the label names.
     pub(crate) fn linear(low: f64, high: f64, unit: &str, label: &str) -> Axis {
-        let (divisor, name) = unit::of_axis(unit, low.abs().max(high.abs()));
+        let (divisor, name) = analysis::number::scale(unit, low.abs().max(high.abs()));
         let (low, high) = (low / divisor, high / divisor);
         let mut ticks = ticks::linear(low, high, TARGET);
         // The outermost marks lie beyond the values; where that is far, the axis ends before them.

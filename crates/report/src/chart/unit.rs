@@ -2,11 +2,6 @@
 
 use analysis::number;
 
-/// Divisor and name of the unit in which an axis up to `size` is marked.
-pub(crate) fn of_axis(unit: &str, size: f64) -> (f64, &'static str) {
-    number::scale(unit, size)
-}
-
 /// A round number with its unit, as short as can be: `10 µs`.
 pub(crate) fn short(value: f64, unit: &str) -> String {
     let (divisor, name) = number::scale(unit, value);

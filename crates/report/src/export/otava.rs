@@ -45,15 +45,15 @@ pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
             |run: &Findings| -> Option<Row> { run.rows.iter().find(|row| row.n > 0 && name(run, row) == key).cloned() };
         let runs = history.iter().filter_map(|run| Some((run, same(run)?))).collect::<Vec<_>>();
         let heads = [TIME].iter().chain(&ATTRIBUTES).map(|&head| head.to_owned());
-        let heads = heads.chain(latest.metrics.iter().map(|metric| metric.name.clone())).collect::<Vec<_>>();
+        let heads = heads.chain(latest.metrics.iter().map(|metric| metric.name.clone()));
         let value = |row: &Row, metric: &str| row.metrics.get(metric)?.mean.filter(|mean| mean.is_finite());
-        let mut text = csv::line(&heads);
+        let mut text = csv::line(heads);
         for (run, row) in &runs {
             let limit = row.limited_by.as_ref().map_or("", |found| found.limit.name());
             let mut cells = vec![run.started.clone(), run.run.clone(), run.revision.clone().unwrap_or_default()];
             cells.extend([run.quintain.clone(), limit.to_owned()]);
             cells.extend(latest.metrics.iter().map(|metric| csv::number(value(row, &metric.name))));
-            text += &csv::line(&cells);
+            text += &csv::line(cells);
         }
         let complete = latest.metrics.iter().filter(|metric| {
             let is_there = |(_, row): &(&Findings, Row)| value(row, &metric.name).is_some();

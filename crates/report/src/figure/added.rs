@@ -34,16 +34,15 @@ pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dra
     };
     let key = |(series, label): &(usize, &str)| Key { series: *series, label: (*label).to_owned(), simulated: false };
     Drawing {
-        flames: Vec::new(),
         name: format!("added-{}", metrics[0]),
         title: wanted.title.clone().unwrap_or_else(|| "Proxy overhead".to_owned()),
         caption: format!(
             "Markers: mean over blocks of the trial through the proxy minus the direct trial. Bars: {bars}."
         ),
         keys: series.iter().map(key).collect(),
-        hollow: String::new(),
         panels,
         notes: super::not_shown(findings),
+        ..Drawing::default()
     }
 }
 
@@ -75,14 +74,8 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
             );
             let bar = metric.difference.map(|difference| (difference.low, difference.high));
             let tip = if detail.tips { tip } else { String::new() };
-            Mark {
-                x: point(metric),
-                y: slot as f64,
-                aside: 0.0,
-                bar,
-                hollow: findings.rows[found.row].is_marked(),
-                tip,
-            }
+            let hollow = findings.rows[found.row].is_marked();
+            Mark { bar, hollow, ..Mark::at(point(metric), slot as f64, tip) }
         });
         Layer::Marks { series: *series, marks: marks.collect(), joined: false, aside: 0.0 }
     });

@@ -62,7 +62,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
                 let (x, y) = turn(*q, *ns);
                 let words = format!("{name}: {}", number::quantity(*ns, "ns"));
                 let tip = if detail.tips { tip(&labels[&curve.series], curve.row, &words) } else { String::new() };
-                Mark { x, y, aside: 0.0, bar: None, hollow: curve.row.is_marked(), tip }
+                Mark { hollow: curve.row.is_marked(), ..Mark::at(x, y, tip) }
             };
             let marks = curve.marked.iter().map(mark).collect();
             layers.push(Layer::Marks { series: curve.series, marks, joined: false, aside: 0.0 });

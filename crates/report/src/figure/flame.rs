@@ -65,11 +65,9 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
                  see are left out.",
                 profile.sentence
             ),
-            keys: Vec::new(),
-            hollow: String::new(),
-            panels: Vec::new(),
             flames: vec![Flame::new(profile, boxes, detail.tips)],
             notes,
+            ..Drawing::default()
         }
     };
     let mut drawings = sampled.iter().take(shown).map(draw).collect::<Vec<_>>();

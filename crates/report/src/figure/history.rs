@@ -61,7 +61,6 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     }
     let quick = machine.runs.iter().any(|run| run.head.quick);
     Drawing {
-        flames: Vec::new(),
         name: format!("history-{}-{}", index + 1, metric.name),
         title: format!("{} over runs on {}", capitalised(&metric.noun), machine.machine.name),
         caption: format!(
@@ -73,6 +72,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
         hollow: marked.join(" or "),
         panels,
         notes,
+        ..Drawing::default()
     }
 }
 
@@ -95,14 +95,8 @@ fn mark(at: usize, run: &HistoryRun, value: &PointValue, label: &str, unit: &str
         run.head.run,
         run.head.started
     );
-    Mark {
-        x: at as f64,
-        y: value.mean,
-        aside: 0.0,
-        bar,
-        hollow: !value.marks.is_empty(),
-        tip: if tips { tip } else { String::new() },
-    }
+    let tip = if tips { tip } else { String::new() };
+    Mark { bar, hollow: !value.marks.is_empty(), ..Mark::at(at as f64, value.mean, tip) }
 }
 
 /// The speed of the machine in each run; `None`: fewer than two have probes.
@@ -112,7 +106,7 @@ fn speed(machine: &MachineHistory, x: &Axis, series: usize) -> Option<Panel> {
         .iter()
         .enumerate()
         .filter_map(|(at, run)| Some((at as f64, run.speed.filter(|speed| drawable(*speed))? * 100.0)));
-    let marks = speeds.map(|(x, y)| Mark { x, y, aside: 0.0, bar: None, hollow: false, tip: format!("{y:+.1} %") });
+    let marks = speeds.map(|(x, y)| Mark::at(x, y, format!("{y:+.1} %")));
     let marks = marks.collect::<Vec<_>>();
     let (low, high) =
         marks.iter().fold((-SPEED_WIDTH, SPEED_WIDTH), |(low, high), mark| (mark.y.min(low), mark.y.max(high)));

@@ -51,7 +51,6 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
         notes.push("CPU use over time is unknown.".to_owned());
     }
     Some(Drawing {
-        flames: Vec::new(),
         name: "inside".to_owned(),
         title: "Inside a trial".to_owned(),
         caption: format!(
@@ -60,10 +59,9 @@ pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
              whole trial.",
             rule(shown)
         ),
-        keys: Vec::new(),
-        hollow: String::new(),
         panels,
         notes,
+        ..Drawing::default()
     })
 }
 

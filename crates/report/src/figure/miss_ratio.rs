@@ -9,13 +9,13 @@ use super::colours::Colours;
 use super::{Detail, Drawing, Key, percent, place_of};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
+use analysis::group::distinct;
 use analysis::miss_ratio::capacity;
 use analysis::number::{self, quantity};
 
 /// A panel for each combination of the levels of the other factors.
 pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, detail: Detail) -> Drawing {
     let found = || findings.miss_ratios.iter().filter(|found| found.figure == index);
-    let mut labels: Vec<(usize, &str)> = Vec::new();
     let colours = Colours::new(findings);
     let factor = wanted.series.as_ref().and_then(|name| findings.factors.iter().find(|factor| factor.name == *name));
     let number = |curve: &MissRatioCurve| {
@@ -23,21 +23,9 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         let place = factor.map_or(Some(0), |factor| place_of(factor, row))?;
         Some(colours.number(colours.first_of(factor), place, row))
     };
-    let mut policies: Vec<&str> = Vec::new();
-    for panel in found() {
-        let of_panel = panel.curves.iter().filter_map(|curve| Some((number(curve)?, curve.label.as_str())));
-        of_panel.for_each(|key| {
-            if !labels.contains(&key) {
-                labels.push(key)
-            }
-        });
-        let of_panel = panel.policies.iter().map(|policy| policy.name.as_str());
-        of_panel.for_each(|name| {
-            if !policies.contains(&name) {
-                policies.push(name)
-            }
-        });
-    }
+    let curves = found().flat_map(|panel| &panel.curves);
+    let labels = distinct(curves.filter_map(|curve| Some((number(curve)?, curve.label.as_str()))));
+    let policies = distinct(found().flat_map(|panel| &panel.policies).map(|policy| policy.name.as_str()));
     let behind = labels.iter().map(|(series, _)| series + 1).max().unwrap_or(0).max(colours.others());
     let measured = || found().flat_map(|panel| panel.curves.iter().flat_map(|curve| &curve.points));
     let simulated = || found().flat_map(|panel| panel.policies.iter().flat_map(|policy| &policy.points));
@@ -80,11 +68,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         simulated: true,
     }));
     let mut notes = super::not_shown(findings);
-    for note in found().flat_map(|found| &found.notes) {
-        if !notes.contains(note) {
-            notes.push(note.clone());
-        }
-    }
+    notes.extend(distinct(found().flat_map(|found| found.notes.iter().cloned())));
     if all > panels.len() {
         notes.insert(0, format!("{} more panels are not drawn; the table has their numbers.", all - panels.len()));
     }
@@ -93,7 +77,6 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         false => format!("bars: {} % intervals, where wider than the marker", percent(wanted.interval)),
     };
     Drawing {
-        flames: Vec::new(),
         name: "miss-ratio".to_owned(),
         title: wanted
             .title
@@ -103,9 +86,10 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
             "Markers: means over trials; {bars}. Thin, dashed: policies simulated on the operations of the trials."
         ),
         keys,
-        hollow: hollow(findings, measured()),
+        hollow: super::hollow(measured().flat_map(|point| &findings.rows[point.row].marks)),
         panels,
         notes,
+        ..Drawing::default()
     }
 }
 
@@ -114,13 +98,6 @@ fn shares(found: &MissRatios) -> Option<String> {
     let shares = found.curves.iter().flat_map(|curve| curve.points.iter().filter_map(|point| point.footprint_share));
     let (low, high) = shares.fold((f64::INFINITY, 0.0_f64), |(low, high), share| (low.min(share), high.max(share)));
     (low <= high).then(|| format!("{} to {}", number::percent(low), number::percent(high)))
-}
-
-fn hollow<'a>(findings: &Findings, points: impl Iterator<Item = &'a MissRatioPoint>) -> String {
-    let mut marks = points.flat_map(|point| findings.rows[point.row].marks.clone()).collect::<Vec<_>>();
-    marks.sort_unstable();
-    marks.dedup();
-    marks.into_iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ")
 }
 
 fn mark(findings: &Findings, curve: &MissRatioCurve, point: &MissRatioPoint, detail: Detail) -> Mark {
@@ -141,12 +118,7 @@ fn mark(findings: &Findings, curve: &MissRatioCurve, point: &MissRatioPoint, det
         }
         super::tip(&curve.label, row, &text)
     };
-    Mark {
-        x: point.capacity_bytes as f64,
-        y: point.miss_ratio,
-        aside: 0.0,
-        bar: point.estimate.map(|estimate| (estimate.low.max(0.0), estimate.high.min(1.0))),
-        hollow: row.is_marked(),
-        tip: if detail.tips { words() } else { String::new() },
-    }
+    let bar = point.estimate.map(|estimate| (estimate.low.max(0.0), estimate.high.min(1.0)));
+    let tip = if detail.tips { words() } else { String::new() };
+    Mark { bar, hollow: row.is_marked(), ..Mark::at(point.capacity_bytes as f64, point.miss_ratio, tip) }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use study::Metric;
 use study::plan::Figure as Wanted;
 
-use super::{Detail, Drawing, Facet, Grid, Key, MARKS, metric_of, percent, tip};
+use super::{Detail, Drawing, Facet, Grid, Key, MARKS, hollow, metric_of, percent, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
 use analysis::number;
@@ -109,7 +109,9 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
         drawing.keys = used.into_iter().map(key).collect();
     }
     if trials {
-        drawing.hollow = hollow(points());
+        // Verdicts of single trials count, be the row marked or not.
+        drawing.hollow =
+            hollow(points().flat_map(|row| row.marks.iter().chain(row.trials.iter().flat_map(|trial| &trial.marks))));
     }
     if left_out > 0 {
         drawing.notes.insert(0, format!("{left_out} more panels are not drawn; the table has their numbers."));
@@ -166,21 +168,13 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
     grid.colours.named(grid.colours.others(), names.collect())
 }
 
-/// What hollow markers of single trials mean: their own verdicts count, be the row marked or not.
-fn hollow<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
-    let marks = |row: &'a Row| row.marks.iter().chain(row.trials.iter().flat_map(|trial| &trial.marks));
-    let marks = rows.flat_map(marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
-    marks.into_iter().collect::<Vec<_>>().join(" or ")
-}
-
 impl<'a> Over<'a> {
     /// Numbers where two levels or more have data, else words.
     fn across(&self, facets: &[Facet<'a>]) -> Across<'a> {
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
         let Some(factor) = self.grid.x else { return Across::Series(self.used(rows())) };
-        let mut used: Vec<usize> = rows().filter_map(|row| super::place_of(factor, row)).collect();
-        used.sort_unstable();
-        used.dedup();
+        let used = rows().filter_map(|row| super::place_of(factor, row)).collect::<BTreeSet<_>>();
+        let used = used.into_iter().collect::<Vec<_>>();
         if used.len() < 2 {
             return Across::Series(self.used(rows()));
         }
@@ -196,6 +190,16 @@ impl<'a> Over<'a> {
             (false, false) => Across::Words(factor, used),
         }
     }
+}
+
+/// A slot for each of these levels of a factor, and in which one a row stands.
+fn slots(factor: &Factor, places: &[usize]) -> (Axis, impl Fn(&Row, usize) -> Option<f64>) {
+    let names = places.iter().map(|place| factor.levels[*place].to_string()).collect::<Vec<_>>();
+    let place = move |row: &Row, _| {
+        let level = super::place_of(factor, row)?;
+        Some(places.iter().position(|known| *known == level)? as f64)
+    };
+    (Axis::slots(&names, &factor.name), place)
 }
 
 impl Over<'_> {
@@ -289,19 +293,11 @@ impl Over<'_> {
             let midpoint = (values.len() as f64 - 1.0) / 2.0;
             let marks = values.iter().enumerate().filter(|(_, (_, value, _))| drawable(*value)).map(
                 |(index, (order, value, hollow))| {
-                    Mark {
-                        // Side by side in the order they ran, so that trials with one value do not hide each other.
-                        aside: (index as f64 - midpoint) * spread / values.len() as f64,
-                        x,
-                        y: *value,
-                        bar: None,
-                        hollow: *hollow,
-                        tip: if tips {
-                            tip(series(), row, &format!("{}, trial {order}", number::quantity(*value, &self.unit)))
-                        } else {
-                            String::new()
-                        },
-                    }
+                    let words = || format!("{}, trial {order}", number::quantity(*value, &self.unit));
+                    let tip = if tips { tip(series(), row, &words()) } else { String::new() };
+                    // Side by side in the order they ran, so that trials with one value do not hide each other.
+                    let aside = (index as f64 - midpoint) * spread / values.len() as f64;
+                    Mark { aside, hollow: *hollow, ..Mark::at(x, *value, tip) }
                 },
             );
             return marks.collect();
@@ -327,14 +323,8 @@ impl Over<'_> {
                 format!("{}, no interval ({})", number::quantity(y, &self.unit), number::count(row.n as u64, "trial"))
             }
         };
-        vec![Mark {
-            x,
-            y,
-            aside: 0.0,
-            bar,
-            hollow: row.is_marked() || found.at_least,
-            tip: if tips { tip(series(), row, &words) } else { String::new() },
-        }]
+        let tip = if tips { tip(series(), row, &words) } else { String::new() };
+        vec![Mark { bar, hollow: row.is_marked() || found.at_least, ..Mark::at(x, y, tip) }]
     }
 
     fn panel(&self, facet: &Facet<'_>, values: &Axis) -> Panel {
@@ -352,20 +342,12 @@ impl Over<'_> {
             }
             Across::Steps(factor, places) => {
                 let room = Panel::slot_room(places.len());
-                let names: Vec<String> = places.iter().map(|place| factor.levels[*place].to_string()).collect();
-                let place = |row: &Row, _| {
-                    let level = super::place_of(factor, row)?;
-                    Some(places.iter().position(|known| *known == level)? as f64)
-                };
+                let (slots, place) = slots(factor, places);
                 let layers = self.layers(facet, &place, (room * 0.7).min(28.0), true, false);
-                Panel::new(title, Axis::slots(&names, &factor.name), values.clone(), layers)
+                Panel::new(title, slots, values.clone(), layers)
             }
             Across::Words(factor, places) => {
-                let names: Vec<String> = places.iter().map(|place| factor.levels[*place].to_string()).collect();
-                let place = |row: &Row, _| {
-                    let level = super::place_of(factor, row)?;
-                    Some(places.iter().position(|known| *known == level)? as f64)
-                };
+                let (slots, place) = slots(factor, places);
                 // What names the slot is its series too: they do not stand side by side.
                 let aside =
                     if self.grid.series.is_some_and(|series| series.name == factor.name) && self.metrics.len() == 1 {
@@ -376,7 +358,7 @@ impl Over<'_> {
                 let room = if self.trials { 20.0 } else { 10.0 } * aside as f64;
                 let layers = self.layers(facet, &place, if aside == 1 { 0.0 } else { room }, false, true);
                 let slot = room + 14.0;
-                Panel { slot, ..Panel::new(title, values.clone(), Axis::slots(&names, &factor.name), layers) }
+                Panel { slot, ..Panel::new(title, values.clone(), slots, layers) }
             }
             Across::Series(used) => {
                 let names: Vec<String> = used.iter().map(|series| self.labels[series].clone()).collect();

@@ -9,6 +9,7 @@ use super::colours::Colours;
 use super::{Detail, Drawing, Key, percent};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Estimate, Factor, Findings, Mark as RowMark, Row, TrialFinding};
+use analysis::group::grouped;
 use analysis::number::drawable;
 use analysis::{label, number};
 
@@ -97,7 +98,6 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let marks = points().flat_map(|point| &point.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
     let hollow = marks.into_iter().chain(bounds.then_some("a lower bound")).collect::<Vec<_>>().join(" or ");
     Some(Drawing {
-        flames: Vec::new(),
         name: "over-rate".to_owned(),
         title: "Latency over the offered rate".to_owned(),
         caption: format!("Markers: means over the trials at a rate, including search trials. Bars: {bars}."),
@@ -105,6 +105,7 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
         hollow,
         panels,
         notes: (left_out > 0).then(|| format!("{left_out} more lines are not drawn.")).into_iter().collect(),
+        ..Drawing::default()
     })
 }
 
@@ -194,16 +195,10 @@ fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
         };
         return offered(row).map(point).into_iter().collect();
     };
-    let mut rates: Vec<(f64, Vec<&TrialFinding>)> = Vec::new();
-    for step in &search.steps {
-        let rate = step.rate_per_s.filter(|rate| *rate > 0.0 && drawable(*rate));
-        let trial = step.trial.as_ref().filter(|trial| trial.failed.is_none());
-        let (Some(rate), Some(trial)) = (rate, trial) else { continue };
-        match rates.iter_mut().find(|(known, _)| *known == rate) {
-            Some((_, trials)) => trials.push(trial),
-            None => rates.push((rate, vec![trial])),
-        }
-    }
+    let rates = grouped(search.steps.iter().filter_map(|step| {
+        let rate = step.rate_per_s.filter(|rate| *rate > 0.0 && drawable(*rate))?;
+        Some((rate, step.trial.as_ref().filter(|trial| trial.failed.is_none())?))
+    }));
     let point = |(rate_per_s, trials): (f64, Vec<&TrialFinding>)| {
         let value = |(metric, _): (&str, &str)| {
             let values = trials.iter().filter_map(|trial| trial.values.get(metric).copied()).collect::<Vec<_>>();
@@ -236,12 +231,8 @@ fn mark(point: &Point<'_>, place: usize, y: &Axis, detail: Detail) -> Option<Mar
         let trials = number::count(point.trials as u64, "trial");
         super::tip(QUANTILES[place].1, point.row, &format!("at {rate}: {shown} ({trials})"))
     };
-    Some(Mark {
-        x: point.rate_per_s,
-        y: value.mean,
-        aside: 0.0,
-        bar: value.estimate.map(|found| (found.low.max(bottom), found.high.min(top))),
-        hollow: !point.marks.is_empty() || value.at_least,
-        tip: if detail.tips { words() } else { String::new() },
-    })
+    let bar = value.estimate.map(|found| (found.low.max(bottom), found.high.min(top)));
+    let tip = if detail.tips { words() } else { String::new() };
+    let hollow = !point.marks.is_empty() || value.at_least;
+    Some(Mark { bar, hollow, ..Mark::at(point.rate_per_s, value.mean, tip) })
 }

@@ -8,6 +8,7 @@ use super::{Detail, Drawing, Key, over, percent};
 use crate::chart::{Axis, Layer, Panel};
 use analysis::findings::Findings;
 use analysis::findings::OverRequests;
+use analysis::group::distinct;
 use analysis::number::drawable;
 
 /// Resident set over requests, and in a panel of its own what is in the store, where there is one.
@@ -70,20 +71,15 @@ struct Line<'a> {
 
 /// A panel for each of `whats`; one series for one row.
 fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line<'a>> {
-    let mut rows: Vec<usize> = Vec::new();
+    let found = || findings.over_requests.iter().filter(|found| whats.contains(&found.what.as_str()));
+    let rows = distinct(found().map(|found| found.row));
+    let series = Colours::new(findings).of_rows(&rows.iter().map(|row| &findings.rows[*row]).collect::<Vec<_>>());
     let line = |found: &'a OverRequests| {
         let panel = whats.iter().position(|what| *what == found.what)?;
-        if !rows.contains(&found.row) {
-            rows.push(found.row);
-        }
-        let series = rows.iter().position(|row| *row == found.row)?;
-        (series < detail.panels).then_some(Line { found, panel, series })
+        let place = rows.iter().position(|row| *row == found.row).filter(|place| *place < detail.panels)?;
+        Some(Line { found, panel, series: series[place] })
     };
-    let mut lines = findings.over_requests.iter().filter_map(line).collect::<Vec<_>>();
-    let rows = rows.iter().map(|row| &findings.rows[*row]).collect::<Vec<_>>();
-    let series = Colours::new(findings).of_rows(&rows);
-    lines.iter_mut().for_each(|line| line.series = series[line.series]);
-    lines
+    found().filter_map(line).collect()
 }
 
 /// `axes`: of each panel title, unit and what it shows.
@@ -115,14 +111,13 @@ fn draw(
         (!of_panel.is_empty()).then(|| panel(axis, &of_panel))
     });
     Drawing {
-        flames: Vec::new(),
         name: name.to_owned(),
         title: wanted.title.clone().unwrap_or_else(|| title.to_owned()),
         caption: format!("Lines: means over trials, up to the end of the shortest. {band}{more}"),
         keys,
-        hollow: String::new(),
         panels: panels.collect(),
         notes: super::not_shown(findings),
+        ..Drawing::default()
     }
 }
 

@@ -29,14 +29,9 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
                     number::quantity(probe.cpu_ns as f64, "ns"),
                     number::quantity(probe.wall_ns as f64, "ns")
                 );
-                marks.entry(probe.cpu).or_default().push(Mark {
-                    x: f64::from(trial.order) + aside,
-                    y,
-                    aside: 0.0,
-                    bar: None,
-                    hollow: probe.is_contended(),
-                    tip: if detail.tips { words } else { String::new() },
-                });
+                let tip = if detail.tips { words } else { String::new() };
+                let mark = Mark { hollow: probe.is_contended(), ..Mark::at(f64::from(trial.order) + aside, y, tip) };
+                marks.entry(probe.cpu).or_default().push(mark);
             }
         }
     }
@@ -58,7 +53,6 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
         }
     }
     Some(Drawing {
-        flames: Vec::new(),
         name: "probes".to_owned(),
         title: "CPU speed over the run".to_owned(),
         caption: format!(
@@ -69,7 +63,7 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
         keys,
         hollow: hollow.to_owned(),
         panels: vec![Panel::new(String::new(), x, y, layers)],
-        notes: Vec::new(),
+        ..Drawing::default()
     })
 }
 

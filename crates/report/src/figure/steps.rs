@@ -1,5 +1,7 @@
 //! A search step by step: which rate was tried, and what came of it.
 
+use std::collections::BTreeSet;
+
 use super::colours::Colours;
 use super::{Detail, Drawing, Key};
 use crate::chart::{Axis, Layer, Mark, Panel};
@@ -36,15 +38,10 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
         let title = if alone { String::new() } else { row.label.clone() };
         Panel::new(title, x.clone(), y.clone(), layers(search, first_number, detail))
     };
-    let mut used = shown()
-        .flat_map(|(_, search)| search.steps.iter().filter(|s| s.rate_per_s.is_some()))
-        .map(series)
-        .collect::<Vec<_>>();
-    used.sort_unstable();
-    used.dedup();
+    let tried = shown().flat_map(|(_, search)| search.steps.iter().filter(|step| step.rate_per_s.is_some()));
+    let used = tried.map(series).collect::<BTreeSet<_>>();
     let left_out = searches.len().saturating_sub(detail.panels);
     Some(Drawing {
-        flames: Vec::new(),
         name: "search".to_owned(),
         title: format!("Search for the highest rate at which {}", first.objective),
         caption: "One marker per trial, each with a fresh server, by its own verdict. Dashed: the ends of the range \
@@ -54,9 +51,9 @@ pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
             .into_iter()
             .map(|series| Key { series: first_number + series, label: VERDICTS[series].to_owned(), simulated: false })
             .collect(),
-        hollow: String::new(),
         panels: shown().map(panel).collect(),
         notes: (left_out > 0).then(|| format!("{left_out} more panels are not drawn.")).into_iter().collect(),
+        ..Drawing::default()
     })
 }
 
@@ -68,14 +65,7 @@ fn layers(search: &SearchFinding, first_number: usize, detail: Detail) -> Vec<La
         let Some(rate_per_s) = step.rate_per_s else { continue };
         let words = format!("{}: {}\n{}", purpose(step.purpose), number::quantity(rate_per_s, "1/s"), step.why);
         let tip = if detail.tips { words } else { String::new() };
-        marks[series(step)].push(Mark {
-            x: (index + 1) as f64,
-            y: rate_per_s,
-            aside: 0.0,
-            bar: None,
-            hollow: false,
-            tip,
-        });
+        marks[series(step)].push(Mark::at((index + 1) as f64, rate_per_s, tip));
     }
     let marks = marks.into_iter().enumerate().filter(|(_, marks)| !marks.is_empty());
     layers.extend(marks.map(|(series, marks)| Layer::Marks {

@@ -39,17 +39,8 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                         number::quantity(*value, &unit)
                     );
                     let tip = if detail.tips { tip(&labels[&series], row, &words) } else { String::new() };
-                    marks.push((
-                        series,
-                        Mark {
-                            x: f64::from(trial.order),
-                            y,
-                            aside: 0.0,
-                            bar: None,
-                            hollow: !trial.marks.is_empty(),
-                            tip,
-                        },
-                    ));
+                    let hollow = !trial.marks.is_empty();
+                    marks.push((series, Mark { hollow, ..Mark::at(f64::from(trial.order), y, tip) }));
                 }
             }
         }

@@ -44,13 +44,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 
 /// What each rests on; what is the same of several is said once.
 fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {
-    let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
-    for profile in profiles {
-        match lines.iter_mut().find(|(sentence, _)| *sentence == profile.sentence) {
-            Some((_, labels)) => labels.push(&profile.label),
-            None => lines.push((&profile.sentence, vec![&profile.label])),
-        }
-    }
+    let lines = profiles.iter().map(|profile| (profile.sentence.as_str(), profile.label.as_str()));
+    let lines = analysis::group::grouped(lines);
     let line = |(sentence, labels): (&str, Vec<&str>)| match labels.as_slice() {
         labels if labels.len() == profiles.len() && labels.len() > 1 => {
             Item::new(format!("all design points: {sentence}"))

@@ -2,6 +2,7 @@
 
 use analysis::effects::{change, source_name};
 use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings, MetricInfo};
+use analysis::group::{distinct, grouped};
 use analysis::number;
 use study::plan::{Design, Level};
 
@@ -71,13 +72,7 @@ fn variation(effects: &Effects, title: String) -> Table {
         );
     }
     // Where trials are few, blocks may be told apart in one analysis alone; names bring the lines together.
-    let mut names = Vec::new();
-    for source in effects.analyses.iter().flat_map(|found| &found.sources) {
-        let name = source_name(source);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let names = distinct(effects.analyses.iter().flat_map(|found| &found.sources).map(source_name));
     let row = |name: String| {
         let of = |found: &'_ EffectAnalysis| found.sources.iter().find(|source| source_name(source) == name).cloned();
         let df = effects.analyses.iter().find_map(of).map_or_else(String::new, |source| source.df.to_string());
@@ -107,12 +102,8 @@ fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
     let heads = heads.chain(effects.analyses.iter().flat_map(scales)).collect();
     let same =
         |a: &EffectChange, b: &EffectChange| (&a.factor, &a.from, &a.to, &a.at) == (&b.factor, &b.from, &b.to, &b.at);
-    let mut all = Vec::<&EffectChange>::new();
-    for found in effects.analyses.iter().flat_map(|analysis| &analysis.changes) {
-        if !all.iter().any(|known| same(known, found)) {
-            all.push(found);
-        }
-    }
+    let all = effects.analyses.iter().flat_map(|analysis| &analysis.changes);
+    let all = grouped(all.map(|found| ((&found.factor, &found.from, &found.to, &found.at), found)));
     let row = |wanted: &EffectChange| {
         let at = match (&wanted.at, effects.design) {
             (Some(ChangeAt { level: Level::Text(word), .. }), _) => word.clone(),
@@ -130,5 +121,5 @@ fn changes(effects: &Effects, metric: &MetricInfo, title: String) -> Table {
         }
         row
     };
-    Table::plain(title, heads, all.into_iter().map(row).collect())
+    Table::plain(title, heads, all.into_iter().map(|(_, found)| row(found[0])).collect())
 }

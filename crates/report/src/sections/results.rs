@@ -122,13 +122,8 @@ fn marks_legend(f: &Findings) -> Vec<&'static str> {
 
 /// Why there were no further trials: a study ends at all points together, but for those that were searches or were given up.
 fn stopped(f: &Findings) -> String {
-    let mut reasons = Vec::<(&str, Vec<&Row>)>::new();
-    for row in f.rows.iter().filter(|row| row.n > 0) {
-        match reasons.iter_mut().find(|(known, _)| *known == row.stop_reason) {
-            Some((_, rows)) => rows.push(row),
-            None => reasons.push((&row.stop_reason, vec![row])),
-        }
-    }
+    let measured = f.rows.iter().filter(|row| row.n > 0);
+    let reasons = analysis::group::grouped(measured.map(|row| (row.stop_reason.as_str(), row)));
     let alone = reasons.len() == 1;
     let text = |(reason, rows): &(&str, Vec<&Row>)| match rows.as_slice() {
         [row] if !alone => label::about(row, reason),

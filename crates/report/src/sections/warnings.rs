@@ -1,7 +1,7 @@
 //! What the reader should know: of the run, and of what the doctor complained.
 
 use analysis::Findings;
-use study::record::{Finding, FindingState};
+use study::record::{Finding, FindingState, Node};
 
 use crate::document::{Block, Item, Section};
 
@@ -26,15 +26,10 @@ fn is_bad(found: &Finding) -> bool {
 
 /// What the doctor found on machines of a cluster: the same on several is one line.
 fn of_nodes(f: &Findings) -> impl Iterator<Item = Item> {
-    let mut lines = Vec::<(String, Vec<&str>)>::new();
-    for node in &f.nodes {
-        for found in node.doctor.iter().filter(|found| is_bad(found)) {
-            let text = format!("{}: {}", found.check, found.text);
-            match lines.iter_mut().find(|(known, _)| *known == text) {
-                Some((_, names)) => names.push(&node.name),
-                None => lines.push((text, vec![&node.name])),
-            }
-        }
-    }
+    let of_node = |node: &'_ Node| {
+        let bad = node.doctor.iter().filter(|found| is_bad(found));
+        bad.map(|found| (format!("{}: {}", found.check, found.text), node.name.clone())).collect::<Vec<_>>()
+    };
+    let lines = analysis::group::grouped(f.nodes.iter().flat_map(of_node));
     lines.into_iter().map(|(text, names)| Item::new(format!("doctor on {}: {text}", names.join(", "))))
 }

@@ -1,0 +1,18 @@
+//! Lists by key, in the order in which keys come first.
+
+/// The values of each key.
+pub fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups = Vec::<(K, Vec<V>)>::new();
+    for (key, value) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
+}
+
+/// The items without repetitions.
+pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    grouped(items.into_iter().map(|item| (item, ()))).into_iter().map(|(item, _)| item).collect()
+}
