@@ -9,39 +9,14 @@ use std::process::Command;
 use crate::licences;
 use crate::tidy::{output, root};
 
-const HELP: &str = "\
-Builds the static binary of a release, and packs it with manual pages, completions and licences.
+pub(crate) const TARGET: &str = "x86_64-unknown-linux-musl";
 
-Usage: cargo xtask dist [--target TRIPLE] [--out DIR]
-
-Options:
-  --target TRIPLE  [default: x86_64-unknown-linux-musl]; `rustup target add TRIPLE` gets it. musl has C compiled too: Debian's `musl-tools`
-  --out DIR        [default: target/dist]; builds in DIR/build, packs to DIR
-  --help           print this";
-
-const TARGET: &str = "x86_64-unknown-linux-musl";
-
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    let (mut target, mut out) = (TARGET.to_owned(), None);
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().cloned().ok_or(format!("error: `{word}` needs a value"));
-        match word.as_str() {
-            "--target" => target = value()?,
-            "--out" => out = Some(PathBuf::from(value()?)),
-            "--help" | "-h" => {
-                println!("{HELP}");
-                return Ok(());
-            }
-            unknown => return Err(format!("error: unknown argument `{unknown}`\n\n{HELP}")),
-        }
-    }
+pub(crate) fn run(target: &str) -> Result<(), String> {
     let root = root();
-    let out = out.unwrap_or_else(|| root.join("target/dist"));
+    let out = root.join("target/dist");
     fs::create_dir_all(&out).map_err(|error| format!("error: {}: {error}", out.display()))?;
-    let out = out.canonicalize().map_err(|error| format!("error: {}: {error}", out.display()))?;
     let epoch = output(&root, "git", &["log", "-1", "--format=%ct"])?.trim().to_owned();
-    let binary = build(&root, &target, &out.join("build"), &epoch)?;
+    let binary = build(&root, target, &out.join("build"), &epoch)?;
 
     let name = format!("quintain-{}-{target}", env!("CARGO_PKG_VERSION"));
     let folder = out.join(&name);

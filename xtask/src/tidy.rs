@@ -12,27 +12,21 @@ use crate::circles;
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 /// Runs every check from the root of the repository; the error lists every complaint.
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    if let Some(unknown) = arguments.first() {
-        return Err(format!("unknown argument `{unknown}`: `cargo xtask tidy` takes none"));
-    }
+pub(crate) fn run() -> Result<(), String> {
     let root = root();
     let read = |path: &str| std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
     let architecture = read("docs/ARCHITECTURE.md")?;
     let files = tracked_files(&root)?;
-    let commands = Commands::of(&read("crates/quintain/src/cli.rs")?, crate::HELP);
 
     let mut complaints = Vec::new();
-    complaints.extend(check_arrows(&table_arrows(&architecture)?, &metadata_arrows(&cargo_metadata(&root)?)?));
+    complaints
+        .extend(check_arrows(&table_arrows(&architecture)?, &metadata_arrows(&metadata(&root, &["--no-deps"])?)?));
     complaints.extend(check_terms(&read("docs/TERMS.md")?, &all_text(&root, &files)));
     for file in &files {
         let path = file.as_str();
         let text = || read(path);
         if path.ends_with(".md") {
             complaints.extend(check_document(path, &text()?, &files));
-            if path != "CHANGELOG.md" {
-                complaints.extend(commands.check(path, &text()?));
-            }
         }
         if path.ends_with(".rs") && !path.starts_with("xtask/src/tidy.rs") {
             complaints.extend(check_source(path, &text()?));
@@ -50,100 +44,6 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     Err(complaints.join("\n"))
 }
 
-/// What the two command lines know: verbs of quintain, names of its flags, verbs of xtask.
-struct Commands {
-    verbs: BTreeSet<String>,
-    flags: BTreeSet<String>,
-    chores: BTreeSet<String>,
-}
-
-impl Commands {
-    /// From the file that defines the flags, and from the help of xtask.
-    fn of(cli: &str, chores: &str) -> Self {
-        let kebab = |name: &str| {
-            let mut text = String::new();
-            for (at, letter) in name.chars().enumerate() {
-                if at > 0 && letter.is_uppercase() {
-                    text.push('-');
-                }
-                text.extend(if letter == '_' { '-' } else { letter }.to_lowercase());
-            }
-            text
-        };
-        // Variants of every enum with subcommands are verbs of some command line; more than one too many does no harm here.
-        let variant = |line: &str| {
-            let name = line.trim().split(['(', '{', ',', ' ']).next().unwrap_or_default().to_owned();
-            name.starts_with(|c: char| c.is_ascii_uppercase()).then_some(name)
-        };
-        let field = |line: &str| {
-            Some(line.trim().strip_prefix("pub(crate) ").unwrap_or(line.trim()).split_once(':')?.0.to_owned())
-        };
-        let quoted = |line: &str, key: &str| {
-            let rest = line.split(key).skip(1).filter_map(|rest| rest.split('"').nth(1).map(str::to_owned));
-            rest.collect::<Vec<_>>()
-        };
-        let named = ["long = ", "alias = ", "name = "];
-        let flags = cli.lines().filter_map(field).map(|name| kebab(&name));
-        let renamed =
-            cli.lines().flat_map(|line| named.iter().flat_map(move |key| quoted(line, key)).collect::<Vec<_>>());
-        let renamed = renamed.collect::<Vec<_>>();
-        let clap = ["help", "version"].map(str::to_owned);
-        Commands {
-            verbs: cli.lines().filter_map(variant).map(|name| kebab(&name)).chain(renamed.iter().cloned()).collect(),
-            flags: flags.chain(renamed).chain(clap).collect(),
-            chores: chores
-                .lines()
-                .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
-                .map(str::to_owned)
-                .collect(),
-        }
-    }
-
-    /// Commands in a document, in text or in code, that name what is not there.
-    fn check(&self, path: &str, text: &str) -> Vec<String> {
-        let mut complaints = Vec::new();
-        // Below a prompt stands what a command printed.
-        let mut is_screen = false;
-        for (number, line) in text.lines().enumerate() {
-            let mut complain = |what: String| complaints.push(format!("{path}:{}: {what}", number + 1));
-            let is_asked = line.starts_with("    $ ");
-            is_screen = is_asked || is_screen && (line.is_empty() || line.starts_with("    "));
-            for begin in ["cargo xtask ", "quintain "] {
-                for rest in line.split(begin).skip(1) {
-                    let command = rest.split(['`', '|', '#', ';', '>']).next().unwrap_or_default();
-                    let mut words = command.split_whitespace();
-                    let Some(verb) =
-                        words.next().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-'))
-                    else {
-                        continue;
-                    };
-                    let is_code = rest.len() > command.len() && rest[command.len()..].starts_with('`')
-                        || line.starts_with("    ") && (is_asked || !is_screen);
-                    let is_verb = verb.starts_with(|c: char| c.is_ascii_lowercase()) && is_code;
-                    if begin.contains("xtask") {
-                        if is_verb && !self.chores.contains(verb) {
-                            complain(format!("`cargo xtask {verb}` is no chore"));
-                        }
-                        continue;
-                    }
-                    if is_verb && !self.verbs.contains(verb) {
-                        complain(format!("`quintain {verb}` is no command"));
-                    }
-                    let flag = |word: &str| {
-                        let name = word.trim_start_matches(['[', '(']).strip_prefix("--")?;
-                        let name = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next()?.to_owned();
-                        (!name.is_empty()).then_some(name)
-                    };
-                    for unknown in words.filter_map(flag).filter(|name| is_code && !self.flags.contains(name)) {
-                        complain(format!("`--{unknown}` is no flag of quintain"));
-                    }
-                }
-            }
-        }
-        complaints
-    }
-}
-
 /// No files of one crate import each other in a circle.
 fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     let mut crates = BTreeMap::<&str, BTreeMap<String, String>>::new();
@@ -159,20 +59,19 @@ fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     }
     let mut complaints = Vec::new();
     for (name, files) in &crates {
-        let circles = circles::circles(files).map_err(|error| format!("{name}/src/{error}"))?;
-        complaints.extend(circles.iter().map(|circle| {
+        complaints.extend(circles::circles(files).iter().map(|circle| {
             format!("{name}/src: {} import each other in a circle: move what they share below them", circle.join(", "))
         }));
     }
     Ok(complaints)
 }
 
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository").to_path_buf()
 }
 
 /// What a program writes to stdout; where it fails, what it says.
-pub fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
+pub(crate) fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program)
         .args(arguments)
         .current_dir(root)
@@ -189,8 +88,10 @@ fn is_of_crate(path: &str) -> bool {
     path.starts_with("crates/") || path.starts_with("contracts/")
 }
 
-fn cargo_metadata(root: &Path) -> Result<serde_json::Value, String> {
-    let text = output(root, env!("CARGO"), &["metadata", "--no-deps", "--format-version", "1", "--offline"])?;
+/// What `cargo metadata` prints with these arguments.
+pub(crate) fn metadata(root: &Path, arguments: &[&str]) -> Result<serde_json::Value, String> {
+    let words = [&["metadata", "--format-version", "1", "--offline"][..], arguments].concat();
+    let text = output(root, env!("CARGO"), &words)?;
     serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
 }
 
@@ -284,7 +185,7 @@ fn check_arrows(allowed: &Arrows, real: &Arrows) -> Vec<String> {
 
 /// A document names only files that exist, and wraps its prose.
 fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
-    const FOLDERS: [&str; 11] = [
+    const FOLDERS: [&str; 12] = [
         "crates/",
         "contracts/",
         "docs/",
@@ -293,6 +194,7 @@ fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
         "schemas/",
         "fuzz/",
         "xtask/",
+        "experiments/",
         ".ci/",
         ".cargo/",
         "examples/",
@@ -387,18 +289,6 @@ fn check_manifest(path: &str, text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn commands_in_documents_are_there() {
-        let cli = "enum Verb {\n    Run(RunArgs),\n    MockChess(Args),\n}\n    #[arg(long = \"set\")]\n    pub(crate) sets: Vec<String>,\n    pub(crate) max_time: u32,\n";
-        let known = Commands::of(cli, "Verbs:\n  tidy  check\n");
-        let fine = "    quintain run volley --set a=1 --max-time 5\n`quintain mock-chess`, `cargo xtask tidy`; quintain starts servers\n";
-        assert_eq!(known.check("a.md", fine), Vec::<String>::new());
-        assert_eq!(known.check("a.md", "see `quintain bench`"), ["a.md:1: `quintain bench` is no command"]);
-        assert_eq!(known.check("a.md", "`quintain run x --sets a`"), Vec::<String>::new(), "a field is a flag");
-        assert_eq!(known.check("a.md", "`quintain run x --fast`"), ["a.md:1: `--fast` is no flag of quintain"]);
-        assert_eq!(known.check("a.md", "`cargo xtask ci`"), ["a.md:1: `cargo xtask ci` is no chore"]);
-    }
 
     const TABLE: &str =
         "\n| Crate | May import | What |\n|---|---|---|\n| `a` | | pure |\n| `b` | `a` | uses |\n\ntext";

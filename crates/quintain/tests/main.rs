@@ -9,6 +9,7 @@ mod chess;
 mod cluster;
 mod common;
 mod compare;
+mod conformance;
 mod curves;
 mod face;
 mod guides;

@@ -378,7 +378,7 @@ mod tests {
         assert!(found[0].pairs[0].disagrees(), "{:?}", found[0].pairs[0]);
     }
 
-    /// The small version of the promise; `cargo xtask coverage` has the table.
+    /// The small version of the promise; `experiments coverage` has the table.
     #[test]
     fn false_claims_are_rare() {
         let (mut rng, reports) = (Rng::new(5), 400);

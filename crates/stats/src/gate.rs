@@ -640,7 +640,7 @@ mod tests {
         }
     }
 
-    /// The small version of the promise; `cargo xtask coverage` has the table.
+    /// The small version of the promise; `experiments coverage` has the table.
     #[test]
     fn a_server_compared_with_itself_by_five_metrics_seldom_differs() {
         const ROUNDS: usize = 300;

@@ -34,14 +34,11 @@ pub(super) fn bisect(quintain: &Path, folder: &Path, times: u32, flags: &[String
 fn make_repository(repository: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("error: {}: {error}", repository.display());
     std::fs::create_dir_all(repository).map_err(failed)?;
-    let source = std::fs::read_to_string("xtask/planted/server.c");
-    let source =
-        source.map_err(|error| format!("error: xtask/planted/server.c: {error}; run this in the repository"))?;
     git(repository, &["init", "--quiet", "--initial-branch", "main"])?;
     std::fs::write(repository.join(".gitignore"), "compare.db*\nbeside*\n").map_err(failed)?;
     for commit in 1..=COMMITS {
         let work = WORK[usize::from(commit >= SLOWER)];
-        let text = format!("// revision {commit}\n#define WORK {work}\n{source}");
+        let text = format!("// revision {commit}\n#define WORK {work}\n{}", super::SOURCE);
         std::fs::write(repository.join("server.c"), text).map_err(failed)?;
         git(repository, &["add", "."])?;
         git(repository, &["commit", "--quiet", "-m", &format!("commit {commit}")])?;

@@ -502,7 +502,7 @@ pub fn power(reports: u32, seed: u64) -> Vec<(String, &'static str, f64)> {
 mod tests {
     use super::*;
 
-    /// The full table is made by `cargo xtask coverage`; this holds its promises, loosely, for few reports of the kinder worlds.
+    /// The full table is made by `experiments coverage`; this holds its promises, loosely, for few reports of the kinder worlds.
     #[test]
     fn promises_hold_in_a_small_simulation() {
         let mut rows = Vec::new();

@@ -5,7 +5,6 @@
 //! that reports use, and it is counted how often the truth lies inside.
 
 use stats::batch;
-use stats::compare::{self, LogRatio};
 use stats::distribution::Distribution;
 use stats::effects::{self, Scale};
 use stats::histogram::Histogram;
@@ -13,7 +12,7 @@ use stats::interval::normal_cdf;
 use stats::interval::{self, Estimate};
 use stats::random::Rng;
 use stats::search::{self, Next, Outcome as Step, Rules, Trial};
-use stats::stop::{self, AdaptiveRule};
+use stats::stop;
 use stats::usl::{self, Law, Point};
 
 /// Level of all intervals here.
@@ -58,8 +57,6 @@ enum Metric {
 enum Kind {
     /// Trials from the start to the last, then Student's t.
     Trials { subject: Subject, trials: usize, metric: Metric },
-    /// Trials until [`stop::adaptive`] says so.
-    Adaptive { subject: Subject, min: u32 },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
     /// A series that grows until its batch-means interval is narrow enough, looked at as [`stop::next_look`] says or
@@ -73,36 +70,15 @@ enum Kind {
     BatchQuantile { subject: Subject, q: f64 },
     /// Quantile of independent requests by order statistics.
     Order { requests: u64, q: f64 },
-    /// Ratio of two subjects in the same blocks, or not.
-    Ratio { paired: bool },
     /// Saturation search on a subject whose starts differ in capacity by `between`; `blind`: by bisection that believes one trial a
     /// rate.
     Search { between: f64, blind: bool },
     /// The law of scalability through seven points of so many trials, which scatter alike at all N, or eight times as much beyond the
     /// peak as before it.
     Scalability { trials: usize, even: bool, of: Scaling },
-    /// A factorial of two factors, three levels by two, with so many trials a point in blocks that differ by 10 %.
-    Factorial { trials: usize, sample: Sample, of: Effect },
-}
-
-/// How the trials of a factorial come about.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Sample {
-    /// All are there and scatter alike.
-    Whole,
-    /// One in six is lost.
-    Lost,
-    /// One point scatters eight times as much as the others.
-    Uneven,
-}
-
-/// What is estimated of a factorial.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Effect {
-    /// From the first level of the first factor to the last, on average.
-    Change,
-    /// By how much that differs between the levels of the second.
-    Interaction,
+    /// Main effect in a factorial of two factors, three levels by two, with so many trials a point in blocks that differ
+    /// by 10 %; `is_lossy`: one trial in six is lost.
+    Factorial { trials: usize, is_lossy: bool },
 }
 
 /// What is estimated of the law of scalability.
@@ -194,13 +170,6 @@ pub fn cases() -> Vec<Case> {
         let kind = Kind::Trials { subject: subject(law), trials: 10, metric: Metric::Quantile(0.99) };
         add(format!("p99 of 10 trials, {law_name} latency"), Promise::Between(0.92, 0.98), kind);
     }
-    for (min, promise) in [(2, Promise::Nothing), (5, Promise::Nothing), (8, Promise::AtLeast(0.92))] {
-        for (law_name, law) in [("lognormal", LOGNORMAL), ("bimodal", BIMODAL)] {
-            // Trials scatter by 6 %, so that the target is met between the fewest and the most of them.
-            let kind = Kind::Adaptive { subject: Subject { between: 0.06, ..subject(law) }, min };
-            add(format!("trials until ±3 %, {min} to 30, {law_name} latency"), promise, kind);
-        }
-    }
     for rho in [0.0, 0.5, 0.9] {
         for windows in [50, 100, 200, 600, 1800] {
             let kind = Kind::BatchMean { rho, windows };
@@ -234,9 +203,6 @@ pub fn cases() -> Vec<Case> {
         Promise::Between(0.94, 0.99),
         Kind::Order { requests: 2_000, q: 0.99 },
     );
-    for (paired, name) in [(true, "in 8 common blocks"), (false, "of 8 trials each, apart")] {
-        add(format!("ratio of two subjects {name}"), Promise::Between(0.93, 0.97), Kind::Ratio { paired });
-    }
     for (between, starts) in [(0.0, "starts alike"), (0.03, "starts 3 % apart"), (0.06, "starts 6 % apart")] {
         let kind = |blind| Kind::Search { between, blind };
         add(format!("saturation search, {starts}"), Promise::AtLeast(0.95), kind(false));
@@ -257,28 +223,12 @@ pub fn cases() -> Vec<Case> {
             kind,
         );
     }
-    let between = |low, high| Promise::Between(low, high);
-    for (trials, sample, of, name, promise) in [
-        (2, Sample::Whole, Effect::Change, "main effect in a factorial, 6 points of 2 trials", between(0.93, 0.97)),
-        (8, Sample::Whole, Effect::Change, "main effect in a factorial, 6 points of 8 trials", between(0.93, 0.97)),
-        (
-            8,
-            Sample::Whole,
-            Effect::Interaction,
-            "interaction in a factorial, 6 points of 8 trials",
-            between(0.93, 0.97),
-        ),
-        (8, Sample::Lost, Effect::Change, "main effect, one trial in six lost", between(0.93, 0.97)),
-        (8, Sample::Lost, Effect::Interaction, "interaction, one trial in six lost", between(0.93, 0.97)),
-        (
-            8,
-            Sample::Uneven,
-            Effect::Interaction,
-            "interaction where one point scatters eight times as much",
-            Promise::Nothing,
-        ),
+    for (trials, is_lossy, name) in [
+        (2, false, "main effect in a factorial, 6 points of 2 trials"),
+        (8, false, "main effect in a factorial, 6 points of 8 trials"),
+        (8, true, "main effect, one trial in six lost"),
     ] {
-        add(name.to_owned(), promise, Kind::Factorial { trials, sample, of });
+        add(name.to_owned(), Promise::Between(0.93, 0.97), Kind::Factorial { trials, is_lossy });
     }
     cases
 }
@@ -305,17 +255,13 @@ impl Kind {
     fn truth(&self) -> f64 {
         match self {
             Kind::Trials { subject, metric, .. } => subject.truth(*metric),
-            Kind::Adaptive { subject, .. } | Kind::BatchRatio { subject } => subject.truth(Metric::Mean),
+            Kind::BatchRatio { subject } => subject.truth(Metric::Mean),
             Kind::BatchQuantile { subject, q } => subject.truth(Metric::Quantile(*q)),
             Kind::BatchMean { .. } | Kind::Growing { .. } | Kind::Naive { .. } => SERIES_MEAN,
             Kind::Order { q, .. } => LOGNORMAL.quantile(*q),
-            Kind::Ratio { .. } => RATIO,
             // In terms of the subject's own capacity, which differs from study to study.
             Kind::Search { .. } => 1.0,
-            Kind::Factorial { of, .. } => match of {
-                Effect::Change => FACTORIAL[2][0].midpoint(FACTORIAL[2][1]).exp(),
-                Effect::Interaction => (FACTORIAL[2][1] - FACTORIAL[2][0]).exp(),
-            },
+            Kind::Factorial { .. } => FACTORIAL[2][0].midpoint(FACTORIAL[2][1]).exp(),
             Kind::Scalability { of, .. } => match of {
                 Scaling::Contention => LAW.sigma,
                 Scaling::Coherency => LAW.kappa,
@@ -330,14 +276,6 @@ impl Kind {
         match *self {
             Kind::Trials { subject, trials, metric } => {
                 let values = (0..trials).map(|_| subject.trial(metric, rng)).collect::<Vec<_>>();
-                interval::mean(&values, LEVEL)
-            }
-            Kind::Adaptive { subject, min } => {
-                let rule = AdaptiveRule { relative: 0.03, level: LEVEL, min, max: 30 };
-                let mut values = Vec::new();
-                while !stop::adaptive(&values, &rule).is_final() {
-                    values.push(subject.trial(Metric::Mean, rng));
-                }
                 interval::mean(&values, LEVEL)
             }
             Kind::BatchMean { rho, windows } => {
@@ -372,10 +310,9 @@ impl Kind {
                 }
                 histogram.quantile_interval(q, LEVEL, requests).ok()
             }
-            Kind::Ratio { paired } => ratio(rng, paired).map(|found| found.ratio(LEVEL)),
             Kind::Search { between, blind } => Knee::draw(between, rng).range(blind, rng),
             Kind::Scalability { trials, even, of } => scaling(rng, trials, even, of),
-            Kind::Factorial { trials, sample, of } => effect(rng, trials, sample, of),
+            Kind::Factorial { trials, is_lossy } => effect(rng, trials, is_lossy),
         }
     }
 }
@@ -383,15 +320,14 @@ impl Kind {
 /// Logarithms of the simulated factorial's means, less those at the first level of the first factor: three levels by two.
 const FACTORIAL: [[f64; 2]; 3] = [[0.0, 0.0], [0.1, 0.12], [0.3, 0.5]];
 
-fn effect(rng: &mut Rng, trials: usize, sample: Sample, of: Effect) -> Option<Estimate> {
+fn effect(rng: &mut Rng, trials: usize, is_lossy: bool) -> Option<Estimate> {
     let mut values = Vec::new();
     for block in 0..trials as u32 {
         let slow = 0.1 * rng.normal();
         for (a, means) in FACTORIAL.iter().enumerate() {
             for (b, mean) in means.iter().enumerate() {
-                let spread = if sample == Sample::Uneven && (a, b) == (2, 1) { 0.16 } else { 0.02 };
-                let value = 1000.0 * (mean + slow + 0.2 * b as f64 + spread * rng.normal()).exp();
-                if sample == Sample::Lost && rng.below(6) == 0 {
+                let value = 1000.0 * (mean + slow + 0.2 * b as f64 + 0.02 * rng.normal()).exp();
+                if is_lossy && rng.below(6) == 0 {
                     continue;
                 }
                 values.push(effects::Trial { levels: vec![a, b], block, value });
@@ -399,11 +335,7 @@ fn effect(rng: &mut Rng, trials: usize, sample: Sample, of: Effect) -> Option<Es
         }
     }
     let found = effects::factorial(&[3, 2], &values, Scale::Log).ok()?;
-    let contrast = match of {
-        Effect::Change => found.change(0, 0, 2),
-        Effect::Interaction => found.change_of_change((0, 0, 2), (1, 0, 1)),
-    };
-    Some(contrast.ratio(LEVEL))
+    Some(found.change(0, 0, 2).ratio(LEVEL))
 }
 
 /// The simulated law of scalability; its peak is at 9.7.
@@ -432,9 +364,6 @@ fn scaling(rng: &mut Rng, trials: usize, even: bool, of: Scaling) -> Option<Esti
 
 /// Mean of the simulated series.
 const SERIES_MEAN: f64 = 100.0;
-/// True ratio of the two simulated subjects.
-const RATIO: f64 = 1.1;
-
 /// A stationary AR(1) process with standard deviation 1 and mean 0.
 struct Ar1 {
     rho: f64,
@@ -469,22 +398,6 @@ fn growing(rng: &mut Rng, rho: f64, often: bool) -> Option<Estimate> {
             return found;
         }
     }
-}
-
-/// Two subjects of which the second scatters twice as much, eight trials each; blocks differ more than either.
-fn ratio(rng: &mut Rng, paired: bool) -> Option<LogRatio> {
-    let mut pairs = Vec::new();
-    for _ in 0..8 {
-        let block = if paired { (0.2 * rng.normal()).exp() } else { 1.0 };
-        let a = (0.03 * rng.normal()).exp();
-        let b = RATIO * (0.06 * rng.normal()).exp();
-        pairs.push((block * a, block * b));
-    }
-    if paired {
-        return compare::paired(&pairs);
-    }
-    let (a, b) = pairs.into_iter().unzip::<f64, f64, Vec<_>, Vec<_>>();
-    compare::welch(&a, &b)
 }
 
 /// A single server with exponential service times and Poisson arrivals (M/M/1), whose capacity differs from start to start. Its
@@ -678,7 +591,7 @@ mod tests {
     }
 
     // A small simulation, in three tests that run side by side. The full one, of 2,000 studies each and without slack,
-    // is `cargo xtask coverage`.
+    // is `experiments coverage`.
     #[test]
     fn promises_are_kept_by_a_third_of_the_cases() {
         check(0);

@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    // The gates that are quick to replay; all of them by `cargo xtask hit-ratio`.
+    // The gates that are quick to replay; all of them by `experiments hit-ratio`.
 
     fn objects(name: &str, evictor: Evictor) -> f64 {
         let gate = GATES.iter().find(|gate| gate.name == name).unwrap();

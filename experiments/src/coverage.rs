@@ -1,7 +1,9 @@
-//! `cargo xtask coverage`: the full simulation of what `docs/METHOD.md` promises of its intervals.
+//! `experiments coverage`: the full simulation of what `docs/METHOD.md` promises of its intervals.
 
 use std::fmt::Write as _;
 use std::path::Path;
+
+use clap::Args;
 
 mod cases;
 
@@ -9,20 +11,25 @@ use cases::{Case, Outcome};
 
 use crate::{series, worlds};
 
-const HELP: &str = "usage: cargo xtask coverage [--studies N] [--seed N] [--write]";
 const DOCUMENT: &str = "docs/METHOD.md";
 const BEGIN: &str = "<!-- coverage begin -->";
 const END: &str = "<!-- coverage end -->";
 
-struct Options {
+/// Simulate how often the intervals of the statistics hold what docs/METHOD.md promises
+#[derive(Args)]
+pub(crate) struct CoverageArgs {
+    /// Studies per row
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     studies: u32,
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Write the tables to docs/METHOD.md
+    #[arg(long)]
     write: bool,
 }
 
-/// Simulates every case and prints a table; the error lists the promises that were not kept.
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    let options = parse(arguments)?;
+/// Simulates every case and prints the tables; the error lists the promises that were not kept.
+pub(crate) fn run(options: &CoverageArgs) -> Result<(), String> {
     let mut results = Vec::new();
     for case in cases::cases() {
         let outcome = cases::run(&case, options.studies, options.seed);
@@ -32,7 +39,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let rows = worlds::rows(options.studies, options.seed);
     let of_series = series::rows(options.studies, options.seed);
     let table = [
-        table(&results, &options),
+        table(&results, options),
         worlds::table(&rows, "In reports on several contenders", |row| {
             !row.what.contains("absolute") && !row.what.contains("the same") && !is_gate(row)
         }),
@@ -67,29 +74,11 @@ fn is_gate(row: &worlds::Row) -> bool {
     row.what.contains("gate") || row.what.contains("compared with itself")
 }
 
-fn parse(arguments: &[String]) -> Result<Options, String> {
-    let mut options = Options { studies: 2_000, seed: 1, write: false };
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        let mut number = || {
-            let text = rest.next().ok_or(format!("`{argument}` needs a number\n{HELP}"))?;
-            text.parse::<u32>().map_err(|error| format!("`{argument} {text}`: {error}\n{HELP}"))
-        };
-        match argument.as_str() {
-            "--studies" => options.studies = number()?.max(1),
-            "--seed" => options.seed = u64::from(number()?),
-            "--write" => options.write = true,
-            unknown => return Err(format!("unknown argument `{unknown}`\n{HELP}")),
-        }
-    }
-    Ok(options)
-}
-
 fn share(fraction: Option<f64>) -> String {
     fraction.map_or("none".to_owned(), |fraction| format!("{:.1} %", fraction * 100.0))
 }
 
-fn table(results: &[(Case, Outcome)], options: &Options) -> String {
+fn table(results: &[(Case, Outcome)], options: &CoverageArgs) -> String {
     let mut text = format!(
         "{} simulated studies a row, seed {}, intervals of 95 %.\n\n\
          | What | Promised | Hold the truth | Declined | Half-width |\n|---|---|---:|---:|---:|\n",
@@ -127,17 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn arguments() {
-        let parse = |text: &str| parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-        assert_eq!(parse("--studies 10 --write").map(|options| (options.studies, options.write)), Ok((10, true)));
-        assert!(parse("--studies").is_err() && parse("--studies x").is_err() && parse("--quick").is_err());
-    }
-
-    #[test]
     fn a_row_for_each_case() {
         let case = cases::cases().remove(0);
         let outcome = Outcome { studies: 100, answered: 80, covered: 76, width: 0.012 };
-        let options = Options { studies: 100, seed: 1, write: false };
+        let options = CoverageArgs { studies: 100, seed: 1, write: false };
         let text = table(&[(case, outcome)], &options);
         let row = text.lines().last().unwrap();
         assert_eq!(row, "| mean of 5 trials, lognormal latency | 93 to 97 % | 95.0 % | 20.0 % | ±1.2 % |");

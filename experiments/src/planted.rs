@@ -1,5 +1,5 @@
 //! How often is `quintain compare` wrong, and how often are those who decide by three runs of wrk? Real processes on this machine, whose difference is known:
-//! two builds of `xtask/planted/server.c`.
+//! two builds of one server in C.
 
 mod bisect;
 
@@ -9,111 +9,72 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use serde_json::Value;
 
-use crate::alone::{Alone, free_port};
+use crate::server::{Server, quintain};
 
-const HELP: &str = "\
-Compares two builds of a server whose difference is known, again and again.
+/// A server that does `WORK` steps of arithmetic per request.
+const SOURCE: &str = include_str!("../planted/server.c");
 
-Usage: cargo xtask planted [--work BASE,HEAD] [--fail N] [--comparisons N] [--busy] [--quintain FILE] [-- FLAGS OF COMPARE]
-
-  --work BASE,HEAD  steps of arithmetic for each request [default: 4000,4000: no difference]
-  --fail N          the head answers every Nth request with 503, at once [default: 0, none]
-  --comparisons N   so many [default: 10]
-  --busy            beside every second comparison, a process that uses a CPU in bursts
-  --bisect N        instead: so many times `git bisect run` over six commits, the fourth of which makes the server do
-                    15 % more work, by CPU time per request, while a compiler runs beside it
-  --boards N        instead: so many comparisons as boards and CI scripts make them, three runs of wrk for each build, base first
-  --seconds N       length of each run of wrk [default: 5]
-  --quintain FILE   the program [default: the build beside this one]
-  FLAGS             for example `--within 0.5%`";
-
-struct Asked {
-    work: [u32; 2],
+/// Compare two builds of a server whose difference is known, with `quintain compare` and as boards do
+#[derive(Args)]
+pub(crate) struct PlantedArgs {
+    /// Steps of arithmetic per request
+    #[arg(long, value_names = ["BASE,HEAD"], value_delimiter = ',', default_value = "4000,4000")]
+    work: Vec<u32>,
+    /// The head answers every Nth request with 503, at once; 0 is never
+    #[arg(long, value_name = "N", default_value_t = 0)]
     fail: u32,
+    /// Number of comparisons
+    #[arg(long, value_name = "N", default_value_t = 10)]
     comparisons: u32,
-    bisect: u32,
-    boards: u32,
-    seconds: u32,
+    /// Run a process that uses a CPU in bursts during every second comparison
+    #[arg(long)]
     busy: bool,
+    /// Instead: run `git bisect run` this many times over six commits, the fourth of which makes the server do 15 % more
+    /// work, by CPU time per request, while a compiler runs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    bisect: u32,
+    /// Instead: compare this many times as boards and CI scripts do, three runs of wrk for each build, base first
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    boards: u32,
+    /// Length of each run of wrk
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seconds: u32,
+    /// Program under test [default: the build next to this one]
+    #[arg(long, value_name = "FILE")]
     quintain: Option<PathBuf>,
+    /// Flags of `quintain compare`, for example `--within 0.5%`
+    #[arg(last = true)]
     flags: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    if arguments.iter().any(|argument| argument == "--help") {
-        println!("{HELP}");
-        return Ok(());
-    }
-    let asked = read(arguments)?;
-    let folder = std::env::temp_dir().join(format!("planted-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|error| format!("error: {}: {error}", folder.display()))?;
-    let done = with(&asked, &folder);
-    let _ = std::fs::remove_dir_all(&folder);
-    done
-}
-
-fn read(arguments: &[String]) -> Result<Asked, String> {
-    let mut asked = Asked {
-        work: [4000, 4000],
-        fail: 0,
-        comparisons: 10,
-        bisect: 0,
-        boards: 0,
-        seconds: 5,
-        busy: false,
-        quintain: None,
-        flags: Vec::new(),
-    };
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("error: `{word}` needs a value\n\n{HELP}"));
-        let wrong = |value: &str| format!("error: `{word} {value}`\n\n{HELP}");
-        let number = |value: &String| value.parse::<u32>().map_err(|_| wrong(value));
-        match word.as_str() {
-            "--work" => {
-                let value = value()?;
-                let (base, head) = value.split_once(',').ok_or_else(|| wrong(value))?;
-                asked.work = [number(&base.to_owned())?, number(&head.to_owned())?];
-            }
-            "--fail" => asked.fail = number(value()?)?,
-            "--comparisons" => asked.comparisons = number(value()?)?,
-            "--bisect" => asked.bisect = number(value()?)?,
-            "--boards" => asked.boards = number(value()?)?,
-            "--seconds" => asked.seconds = number(value()?)?,
-            "--busy" => asked.busy = true,
-            "--quintain" => asked.quintain = Some(PathBuf::from(value()?)),
-            "--" => asked.flags.extend(words.by_ref().cloned()),
-            unknown => return Err(format!("error: unknown argument `{unknown}`\n\n{HELP}")),
-        }
-    }
-    Ok(asked)
-}
-
-fn with(asked: &Asked, folder: &Path) -> Result<(), String> {
+pub(crate) fn run(asked: &PlantedArgs) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|error| format!("error: {error}"))?;
+    let folder = folder.path();
     if asked.bisect > 0 {
-        let quintain = asked.quintain.clone().map_or_else(crate::built::quintain, Ok)?;
-        return bisect::bisect(&quintain, folder, asked.bisect, &asked.flags);
+        return bisect::bisect(&quintain(asked.quintain.as_deref())?, folder, asked.bisect, &asked.flags);
     }
+    let [base, head] = asked.work[..] else { return Err("error: `--work` needs two numbers".to_owned()) };
+    let source = folder.join("server.c");
+    std::fs::write(&source, SOURCE).map_err(|error| format!("error: {}: {error}", source.display()))?;
     let mut servers = Vec::new();
-    for (side, work, fail) in [("base", asked.work[0], 0), ("head", asked.work[1], asked.fail)] {
+    for (side, work, fail) in [("base", base, 0), ("head", head, asked.fail)] {
         let program = folder.join(side);
         let built = Command::new("cc")
             .args(["-O2", &format!("-DWORK={work}"), &format!("-DFAIL={fail}"), "-o"])
-            .args([program.as_path(), Path::new("xtask/planted/server.c")])
+            .args([&program, &source])
             .status();
         if !built.is_ok_and(|status| status.success()) {
-            return Err(
-                "error: `cc` cannot build xtask/planted/server.c; run this in the root of the repository".to_owned()
-            );
+            return Err("error: `cc` cannot build the server".to_owned());
         }
         servers.push(program);
     }
     if asked.boards > 0 {
         return boards(asked, &servers);
     }
-    let quintain = asked.quintain.clone().map_or_else(crate::built::quintain, Ok)?;
+    let quintain = quintain(asked.quintain.as_deref())?;
     let mut named = BTreeMap::<(bool, String), u32>::new();
     let mut took = Vec::new();
     let mut ratios = Vec::new();
@@ -214,7 +175,7 @@ fn beside<T>(busy: bool, work: impl FnOnce() -> T) -> T {
 }
 
 /// Three runs of wrk for each build, base first, each with a fresh server: what the best and what the mean of them say.
-fn boards(asked: &Asked, servers: &[PathBuf]) -> Result<(), String> {
+fn boards(asked: &PlantedArgs, servers: &[PathBuf]) -> Result<(), String> {
     let (mut best, mut mean) = (Vec::new(), Vec::new());
     for at in 0..asked.boards {
         let busy = asked.busy && at % 2 == 1;
@@ -252,10 +213,17 @@ fn boards(asked: &Asked, servers: &[PathBuf]) -> Result<(), String> {
 
 /// Requests per second as wrk has them, generator on CPU 1 and server on CPU 0.
 fn wrk(server: &Path, seconds: u32) -> Result<f64, String> {
-    let port = free_port()?;
-    let _server = Alone::start(0, &[server.display().to_string(), "-p".to_owned(), port.to_string()], port)?;
+    let server = Server::start(&format!("taskset -c 0 '{}' -p {{port}}", server.display()))?;
     let output = Command::new("taskset")
-        .args(["-c", "1", "wrk", "-t1", "-c20", &format!("-d{seconds}s"), &format!("http://127.0.0.1:{port}/")])
+        .args([
+            "-c",
+            "1",
+            "wrk",
+            "-t1",
+            "-c20",
+            &format!("-d{seconds}s"),
+            &format!("http://127.0.0.1:{}/", server.port),
+        ])
         .output()
         .map_err(|error| format!("error: wrk: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -131,7 +131,7 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
 mod tests {
     use super::*;
 
-    /// The full table is made by `cargo xtask coverage`; this holds its promises, loosely, for few reports.
+    /// The full table is made by `experiments coverage`; this holds its promises, loosely, for few reports.
     #[test]
     fn promises_hold_in_a_small_simulation() {
         let mut rows = Vec::new();

@@ -1,98 +1,82 @@
-//! Are trials blamed on the right party? Trials with a planted fault: the server has no CPU, the generator is stopped, the server is stopped.
+//! Is each trial blamed on the right party? Trials with a planted fault: the server has no CPU, the generator is stopped, the server is stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-const HELP: &str = "\
-Plants a fault in trials of `quintain run` and counts how many are named for what it is. Needs `chrt` and the right to use real-time priorities.
-
-Usage: cargo xtask blame [--trials N] [--fault FAULT] [--quintain FILE]
-
-  --trials N       trials per fault [default: 16]
-  --fault FAULT    one fault only: `starved` (a real-time process takes the server's CPU in bursts until the end), `taken` (a process with
-                   nice -20 takes it for the whole trial), `stopped` (SIGSTOP to the generator for 300 ms), `hung` (SIGSTOP to the server),
-                   `none`
-  --quintain FILE  the program [default: the build beside this one]";
+/// Plant faults in trials of `quintain run` and count how many are named for what they are
+///
+/// Needs `chrt` and the right to use real-time priorities.
+#[derive(Args)]
+pub(crate) struct BlameArgs {
+    /// Trials per fault
+    #[arg(long, default_value_t = 16)]
+    trials: u32,
+    /// Only this fault
+    #[arg(long)]
+    fault: Option<Fault>,
+    /// Program under test [default: the build next to this one]
+    #[arg(long, value_name = "FILE")]
+    quintain: Option<PathBuf>,
+}
 
 /// Length of a trial.
 const TRIAL: Duration = Duration::from_millis(1_000);
-/// The program must have started server and generator within this.
+/// Time limit for the program to start server and generator.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Trials per fault of which one may be wrong: 15 of 16.
+/// Share of the trials of a fault that may be named for something else: 1 of 16.
 const MOST_WRONG: f64 = 1.0 / 16.0;
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum Fault {
+    /// A real-time process takes the server's CPU in bursts until the end
     Starved,
+    /// A process with nice -20 takes the server's CPU for the whole trial
     Taken,
+    /// SIGSTOP to the generator for 300 ms
     Stopped,
+    /// SIGSTOP to the server
     Hung,
+    /// No fault
     None,
 }
 
-const FAULTS: [(&str, Fault, &str); 5] = [
-    ("starved", Fault::Starved, "shared"),
-    ("taken", Fault::Taken, "shared"),
-    ("stopped", Fault::Stopped, "generator"),
-    ("hung", Fault::Hung, "hung"),
-    ("none", Fault::None, "another"),
-];
-
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let (mut trials, mut only, mut quintain) = (16, None, None);
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("error: `{word}` needs a value\n\n{HELP}"));
-        match word.as_str() {
-            "--help" => {
-                println!("{HELP}");
-                return Ok(());
-            }
-            "--trials" => trials = value()?.parse::<u32>().map_err(|error| format!("error: `--trials`: {error}"))?,
-            "--fault" => only = Some(value()?.clone()),
-            "--quintain" => quintain = Some(PathBuf::from(value()?)),
-            unknown => return Err(format!("error: unknown argument `{unknown}`\n\n{HELP}")),
+impl Fault {
+    /// The party that a trial with this fault must be blamed on.
+    fn party(self) -> &'static str {
+        match self {
+            Fault::Starved | Fault::Taken => "shared",
+            Fault::Stopped => "generator",
+            Fault::Hung => "hung",
+            Fault::None => "another",
         }
-    }
-    let faults = FAULTS.iter().filter(|(name, ..)| only.as_ref().is_none_or(|only| only == name)).collect::<Vec<_>>();
-    if faults.is_empty() {
-        return Err(format!("error: unknown fault `{}`\n\n{HELP}", only.unwrap_or_default()));
-    }
-    let quintain = quintain.map_or_else(crate::built::quintain, Ok)?;
-    let folder = std::env::temp_dir().join(format!("blame-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|error| format!("error: {}: {error}", folder.display()))?;
-    let wrong = with(&quintain, &folder, &faults, trials);
-    let _ = std::fs::remove_dir_all(&folder);
-    match wrong?.as_slice() {
-        [] => Ok(()),
-        wrong => Err(format!("error: not named for what they are: {}", wrong.join(", "))),
     }
 }
 
-/// Plants the faults; gives those of which too many trials were named for something else.
-fn with<'a>(
-    quintain: &Path,
-    folder: &Path,
-    faults: &[&(&'a str, Fault, &str)],
-    trials: u32,
-) -> Result<Vec<&'a str>, String> {
+pub(crate) fn run(args: &BlameArgs) -> Result<(), String> {
+    let quintain = crate::server::quintain(args.quintain.as_deref())?;
+    let folder = tempfile::tempdir().map_err(|error| format!("error: {error}"))?;
     let mut wrong = Vec::new();
-    for (name, fault, expected) in faults {
+    for fault in Fault::value_variants().iter().filter(|fault| args.fault.is_none_or(|only| only == **fault)) {
+        let (name, expected) = (format!("{fault:?}").to_lowercase(), fault.party());
         let mut right = 0;
-        for at in 0..trials {
-            let (found, why) = trial(quintain, folder, *fault, at)?;
-            right += u32::from(found == *expected);
+        for at in 0..args.trials {
+            let (found, why) = trial(&quintain, folder.path(), *fault, at)?;
+            right += u32::from(found == expected);
             println!("{name} {at}: {found}: {why}");
         }
-        println!("{name}: {right} of {trials} named `{expected}`");
-        if f64::from(trials - right) > f64::from(trials) * MOST_WRONG {
-            wrong.push(*name);
+        println!("{name}: {right} of {} named `{expected}`", args.trials);
+        if f64::from(args.trials - right) > f64::from(args.trials) * MOST_WRONG {
+            wrong.push(name);
         }
     }
-    Ok(wrong)
+    match wrong.as_slice() {
+        [] => Ok(()),
+        wrong => Err(format!("error: not named for what they are: {}", wrong.join(", "))),
+    }
 }
 
 /// Runs one trial with the fault; gives whom it is blamed on and why.

@@ -1,8 +1,11 @@
-//! The suite of `cargo xtask subjects` against servers of which is known what they break, and against the subjects in C.
+//! `quintain verify` against servers with a known defect each, and against the subjects in C.
+#![expect(clippy::disallowed_methods, reason = "these tests start servers as their users do")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
+
+use crate::common::QUINTAIN;
 
 /// The server of `broken.c`, built once. Like the C subjects it needs a C compiler.
 static BROKEN: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
@@ -15,45 +18,54 @@ static BROKEN: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
     (folder, program)
 });
 
-fn suite(arguments: &[&str]) -> (Output, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask")).arg("subjects").args(arguments).output().expect("xtask");
+/// The root of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("quintain lies in crates/")
+}
+
+fn verify(protocol: &str, command: &str, cases: &[&str]) -> (Output, String) {
+    let mut verify = Command::new(QUINTAIN);
+    verify.args(["verify", "--protocol", protocol, "--command", command]).current_dir(root());
+    if protocol == "http" {
+        verify.args(["--cases", "subjects/http.toml"]);
+    }
+    let output = verify.args(cases.iter().flat_map(|case| ["--case", case])).output().expect("quintain");
     let text = String::from_utf8(output.stdout.clone()).expect("its output is text");
     (output, text)
 }
 
-/// Runs the suite, or the cases named, against the broken server; the names of the cases that did not pass.
+/// Runs all cases, or those named: whether the server passes, the names of the cases that failed or were skipped, the output.
+fn misses_of(protocol: &str, command: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
+    let (output, text) = verify(protocol, command, cases);
+    let missed = |line: &str| {
+        line.strip_prefix("  failed ")
+            .or(line.strip_prefix("  skipped "))?
+            .split(' ')
+            .find(|word| !word.is_empty())
+            .map(str::to_owned)
+    };
+    (output.status.success(), text.lines().filter_map(missed).collect(), text.clone())
+}
+
+/// As `misses_of`, for the server of `broken.c`.
 fn misses(defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
-    let command = format!("'{}' {defect} -p {{port}}", BROKEN.1.display());
-    let mut arguments = vec!["--command", &command];
-    arguments.extend(cases.iter().flat_map(|case| ["--case", case]));
-    let (output, text) = suite(&arguments);
-    let rows = text.lines().filter_map(|line| line.strip_prefix("    ")?.split(':').next());
-    (output.status.success(), rows.map(str::to_owned).collect(), text.clone())
+    misses_of("pingpong", &format!("'{}' {defect} -p {{port}}", BROKEN.1.display()), cases)
 }
 
-/// As `misses`, against the server of `examples/broken_http.rs`; `around` is a command of a shell with `{}` where that stands.
+/// As `misses_of`, for the server of `examples/broken_http.rs`; `around` is a shell command in which `{}` stands for it.
 fn http_misses(around: &str, defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
-    example_misses("http", "broken_http", around, defect, cases)
+    misses_of("http", &around.replace("{}", &format!("{} {defect} -p {{port}}", example("broken_http"))), cases)
 }
 
-/// As `misses`, against an example.
-fn example_misses(
-    kind: &str,
-    example: &str,
-    around: &str,
-    defect: &str,
-    cases: &[&str],
-) -> (bool, Vec<String>, String) {
-    let tests = std::env::current_exe().expect("the path of this test");
-    let program = tests.ancestors().nth(2).expect("the target folder").join("examples").join(example);
-    assert!(program.exists(), "{} is built by `cargo test -p xtask` without `--test`", program.display());
-    let server = format!("{} {defect} -p {{port}}", program.display());
-    let command = around.replace("{}", &server);
-    let mut arguments = vec!["--kind", kind, "--command", &command];
-    arguments.extend(cases.iter().flat_map(|case| ["--case", case]));
-    let (output, text) = suite(&arguments);
-    let rows = text.lines().filter_map(|line| line.strip_prefix("    ")?.split(':').next());
-    (output.status.success(), rows.map(str::to_owned).collect(), text.clone())
+/// As `misses_of`, for the server of `examples/broken_cache.rs`.
+fn cache_misses(defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
+    misses_of("cache", &format!("{} {defect} -p {{port}}", example("broken_cache")), cases)
+}
+
+fn example(name: &str) -> String {
+    let program = Path::new(QUINTAIN).with_file_name("examples").join(name);
+    assert!(program.exists(), "{} is built by `cargo test -p quintain` without `--test`", program.display());
+    program.display().to_string()
 }
 
 /// Looks at a few rows at a time: most of the time is spent waiting for answers that do not come.
@@ -208,16 +220,16 @@ fn each_case_of_caches_says_what_is_wrong() {
     ];
     for_each_row(&rows, |(defect, case, says)| {
         let chosen = if case.is_empty() { &cases[..] } else { std::slice::from_ref(case) };
-        let (success, failed, text) = example_misses("cache", "broken_cache", "{}", defect, chosen);
+        let (success, failed, text) = cache_misses(defect, chosen);
         let expected: &[&str] = if case.is_empty() { &[] } else { std::slice::from_ref(case) };
         assert_eq!(failed, expected, "{defect}: {text}");
         assert_eq!(success, case.is_empty(), "{defect}: {text}");
         assert!(text.contains(says), "{defect}: {text}");
     });
     // A server of the same words that are not all of the protocol.
-    let (success, failed, text) = example_misses("cache", "broken_cache", "{}", "none", &["text", "resp", "split"]);
+    let (success, failed, text) = cache_misses("none", &["text", "resp", "split"]);
     assert!(!success && failed == ["text", "resp", "split"], "{text}");
-    assert!(text.contains("not checked: this server does not speak Resp"), "{text}");
+    assert!(text.contains("this server does not speak Resp"), "{text}");
     assert!(text.contains("a key of 251") && text.contains("cut after 1 bytes"), "{text}");
 }
 
@@ -226,7 +238,7 @@ fn what_http_does_not_promise_is_not_checked() {
     let (success, failed, text) = http_misses("{}", "has-no-bytes", &["bytes", "unknown"]);
     assert!(success && failed == ["bytes"] && text.contains("the first response has the status 404"), "{text}");
     let (success, failed, text) = http_misses("{}", "says-it-cannot", &["answers"]);
-    assert!(!success && failed.is_empty() && text.contains("skipped: cannot run here: no such thing"), "{text}");
+    assert!(!success && failed.is_empty() && text.contains("cannot run here: no such thing"), "{text}");
     let (success, failed, text) = http_misses("{}", "nagle", &["nodelay"]);
     assert_eq!(failed, ["nodelay"], "{text}");
     assert!(text.contains("TCP_NODELAY is not set") != success, "{text}");
@@ -234,33 +246,28 @@ fn what_http_does_not_promise_is_not_checked() {
 
 #[test]
 fn no_nodelay() {
-    // Where the kernel keeps the sockets of other processes to itself the case says `not checked`, which is no failure.
+    // If the kernel hides the sockets of other processes, the case is skipped, which is not a failure.
     let (success, failed, text) = misses("nagle", &["nodelay"]);
     assert_eq!(failed, ["nodelay"], "{text}");
     assert!(text.contains("TCP_NODELAY is not set") != success, "{text}");
-    assert!(!success || text.contains("not checked"), "{text}");
+    assert!(!success || text.contains("skipped"), "{text}");
 }
 
 #[test]
-fn a_server_that_cannot_run_here_is_skipped_and_nothing_was_checked() {
+fn a_server_that_cannot_run_here_is_not_checked() {
     let (success, failed, text) = misses("says-it-cannot", &[]);
     assert!(!success && failed.is_empty(), "{text}");
-    assert!(text.contains("skipped: cannot run here: no such thing"), "{text}");
+    assert!(text.contains("cannot run here: no such thing"), "{text}");
 }
 
-/// The servers that build everywhere. `c-uring` may be skipped where the kernel or a sandbox refuses io_uring.
 #[test]
 fn the_subjects_in_c_conform() {
-    let (output, text) = suite(&["c-threaded", "c-epoll", "c-uring"]);
-    assert!(output.status.success(), "{text}");
-    for name in ["c-threaded", "c-epoll"] {
-        assert!(text.lines().any(|line| line.starts_with(name) && line.ends_with("conforms")), "{text}");
+    for name in ["c-threaded", "c-epoll", "c-uring"] {
+        let made = Command::new("make").args(["-C", &format!("subjects/{name}"), name]).current_dir(root()).output();
+        assert!(made.expect("make").status.success(), "{name} does not build");
+        let (output, text) = verify("pingpong", &format!("subjects/{name}/{name} -p {{port}}"), &[]);
+        // The kernel or a sandbox may refuse io_uring.
+        let is_refused = name == "c-uring" && text.contains("cannot run here");
+        assert!(output.status.success() || is_refused, "{name}: {text}");
     }
-}
-
-#[test]
-fn an_unknown_verb_ends_with_2() {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask")).arg("dance").output().expect("xtask");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("unknown verb `dance`"));
 }

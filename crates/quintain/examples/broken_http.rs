@@ -1,6 +1,8 @@
 //! A server of HTTP that breaks subjects/REQUIREMENTS.md in the one way that its first argument names, or keeps it (`none`).
 //! A blocking thread per connection, so that each defect is a line.
 
+#![allow(clippy::print_stderr)]
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::process::exit;
