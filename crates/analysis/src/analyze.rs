@@ -80,27 +80,50 @@ impl<'a> Analysis<'a> {
             self.strange += records.len();
             return;
         }
+        let mut known = BTreeMap::new();
         // Two rows where both idle policies were in force: their trials are never mixed.
         for idle in [IdlePolicy::Machine, IdlePolicy::Spin] {
             let of_row = records.iter().copied().filter(|record| record.idle == idle).collect::<Vec<_>>();
             if !of_row.is_empty() {
                 let part = Part::new(&self.run, point, Some(idle), &of_row);
+                let trials = part.row.trials.iter();
+                known.extend(trials.map(|trial| (trial.block, (trial.values.clone(), trial.at_least.clone()))));
                 self.parts.insert((point, Some(idle == IdlePolicy::Spin)), part);
             }
         }
         let level = value::level(&self.run.plan.trials);
         for record in records {
-            self.trials.push(Kept::new(record, level));
+            let values = known.remove(&record.block);
+            let values = values.unwrap_or_else(|| value::values_and_bounds(record, level));
+            self.trials.push(Kept::new(record, &values));
             self.probed.extend(probes::of_trial(record));
             self.network = row::network(self.network, record.network);
             self.has_hosted |= hosted::is_told(record);
-            let (from, until) = self.started.get_or_insert_with(|| (record.started.clone(), record.started.clone()));
-            if record.started < *from {
-                from.clone_from(&record.started);
-            }
-            if record.started > *until {
-                until.clone_from(&record.started);
-            }
+            self.started_between(&record.started, &record.started);
+        }
+    }
+
+    /// Adds the trials of design points that another analysis of this run was given, so that several threads can share
+    /// the work.
+    pub fn merge(&mut self, other: Self) {
+        self.parts.extend(other.parts);
+        self.trials.extend(other.trials);
+        self.probed.extend(other.probed);
+        self.network = row::network(self.network, other.network);
+        self.has_hosted |= other.has_hosted;
+        self.strange += other.strange;
+        if let Some((first, last)) = other.started {
+            self.started_between(&first, &last);
+        }
+    }
+
+    fn started_between(&mut self, first: &str, last: &str) {
+        let (from, until) = self.started.get_or_insert_with(|| (first.to_owned(), last.to_owned()));
+        if first < from.as_str() {
+            first.clone_into(from);
+        }
+        if last > until.as_str() {
+            last.clone_into(until);
         }
     }
 

@@ -20,7 +20,7 @@ impl Latency {
     /// From what is stored.
     pub fn from_parts(answered: &Histogram, censored: Option<&Censored>) -> Option<Latency> {
         let waits = match censored.filter(|censored| !censored.is_empty()) {
-            None => stats::Histogram::new(),
+            None => histogram::read(&Histogram { precision_bits: answered.precision_bits, ..Histogram::default() })?,
             Some(Censored { in_flight, unsent, .. }) => {
                 let mut waits = histogram::read(in_flight)?;
                 waits.merge(&histogram::read(unsent)?);

@@ -132,7 +132,10 @@ mod tests {
     #[test]
     fn says_what_was_done() {
         let (mut run, records) = example::volley();
-        let records = records.iter().map(|record| Kept::new(record, 0.95)).collect::<Vec<_>>();
+        let records = records
+            .iter()
+            .map(|record| Kept::new(record, &crate::value::values_and_bounds(record, 0.95)))
+            .collect::<Vec<_>>();
         let text = paragraphs(&run, &records, true, None).join("\n");
         assert!(
             text.contains("at confidence level 95 %")

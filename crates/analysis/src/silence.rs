@@ -60,7 +60,7 @@ fn pause_from_ns(measurement: &Measurement) -> f64 {
 
 /// How long all connections had been silent at the end, where that is a pause.
 fn silent_at_end(measurement: &Measurement) -> Option<u64> {
-    let silent_ns = measurement.censored.as_deref()?.silent_ns;
+    let silent_ns = Some(measurement.censored.as_deref()?.silent_ns).filter(|ns| *ns as f64 > SHORTEST_NS)?;
     let from_ns = hung_from_ns(measurement).min(pause_from_ns(measurement));
     (silent_ns as f64 > from_ns).then_some(silent_ns)
 }
@@ -89,9 +89,11 @@ pub(crate) fn warnings(measurement: &Measurement, waits: Waits) -> Vec<(WarningK
 
 /// Connections that were silent at the end while others were answered.
 fn connections(measurement: &Measurement) -> Option<String> {
+    let waiting = &measurement.censored.as_deref()?.connections;
+    let waiting = Some(waiting).filter(|waiting| waiting.max.is_some_and(|max| max as f64 > SHORTEST_NS))?;
     // Longer than any answer took, too.
     let from_ns = silent_from_ns(measurement).max(measurement.service.max.unwrap_or(0) as f64);
-    let waiting = histogram::read(&measurement.censored.as_deref()?.connections)?;
+    let waiting = histogram::read(waiting)?;
     let mut silent = waiting.iter_buckets().filter(|(low, ..)| *low as f64 > from_ns).peekable();
     let shortest_ns = silent.peek()?.0;
     let number = silent.map(|(.., count)| count).sum::<u64>();
@@ -119,9 +121,8 @@ fn pause(measurement: &Measurement) -> Option<String> {
     }
     let (run, end) = longest;
     let paused_ns = run.saturating_mul(window_ns) as f64;
-    let service = histogram::read(&measurement.service)?;
     // Whoever waited for the end of it waited as long: else nobody was waiting, as between the requests of a slow timetable.
-    let was_awaited = service.max()? as f64 >= paused_ns;
+    let was_awaited = paused_ns > 0.0 && measurement.service.max? as f64 >= paused_ns;
     (was_awaited && paused_ns >= pause_from_ns(measurement)).then(|| {
         let from_ns = (end as u64 - run) * window_ns;
         format!(

@@ -68,8 +68,8 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(record: &Record, level: f64) -> Self {
-        let (values, at_least) = value::values_and_bounds(record, level);
+    /// `values`: those of the record.
+    pub(crate) fn new(record: &Record, (values, at_least): &Values) -> Self {
         let place = |name: &str| study::METRICS.iter().position(|metric| metric.name == name);
         let value = |(name, value): (&String, &f64)| Some((place(name)? as u8, at_least.contains(name), *value));
         let measurement = record.measurement();
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn kept_trials_have_the_values_of_their_records() {
         for record in example::volley().1 {
-            let kept = Kept::new(&record, 0.95);
+            let kept = Kept::new(&record, &value::values_and_bounds(&record, 0.95));
             assert_eq!(kept.trial().values(0.95), Trial::from(&record).values(0.95));
             assert_eq!(kept.trial().is_measured, record.measurement().is_some());
         }

@@ -1,6 +1,8 @@
 //! `quintain history`: the runs of a study by revision and time. It points at steps and judges none.
 
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use analysis::findings::History;
 use analysis::history::{Digest, Levels, entry};
@@ -94,17 +96,40 @@ pub(crate) fn keep(store: &Store, run: &Run, findings: &Findings, trials: u64) -
     digest
 }
 
-/// The findings of a stored run, of which one design point at a time is in memory, and how many trials it has.
+/// The findings of a stored run, and how many trials it has. A few design points at a time are in memory, one for each
+/// thread that reads.
 pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), StoreError> {
+    let (points, path) = (store.points(&run.id)?, store.path());
+    let next = AtomicUsize::new(0);
+    let read = |store: &Store| {
+        let (mut analysis, mut trials) = (Analysis::new(run), 0);
+        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut records = store.records_of(&run.id, *point)?;
+            analysis::judge_again(run, &mut records);
+            analysis.add(&records);
+            trials += records.len() as u64;
+        }
+        Ok::<_, StoreError>((analysis, trials))
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX).min(points.len());
     let (mut analysis, mut trials) = (Analysis::new(run), 0);
-    for point in store.points(&run.id)? {
-        let mut records = store.records_of(&run.id, point)?;
-        analysis::judge_again(run, &mut records);
-        analysis.add(&records);
-        trials += records.len() as u64;
-    }
+    std::thread::scope(|scope| {
+        let others = || scope.spawn(|| read(&Store::open_existing(path)?));
+        let others = (1..threads).map(|_| others()).collect::<Vec<_>>();
+        let parts = std::iter::once(read(store));
+        let of_others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        for part in parts.chain(of_others) {
+            let (part, of_part) = part?;
+            analysis.merge(part);
+            trials += of_part;
+        }
+        Ok::<_, StoreError>(())
+    })?;
     Ok((analysis.finish(), trials))
 }
+
+/// Most threads that read a run: each has the trials of a design point in memory.
+const READERS_MAX: usize = 4;
 
 /// What a newer quintain has stored hides nothing of the other runs.
 fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Problem> {

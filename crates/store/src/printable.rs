@@ -13,10 +13,15 @@ const ESCAPED: [&str; 4] = ["builds", "error_examples", "message", "warnings"];
 pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
     // Most have none of what such a text is written with.
     let suspects = ["\\u00", "\\b", "\\f", "\\r"];
-    if suspects.iter().all(|escape| !json.contains(escape)) && !json.chars().any(char::is_control) {
+    if suspects.iter().all(|escape| !json.contains(escape)) && !json.bytes().any(may_be_control) {
         return Ok(());
     }
     value(&serde_json::from_str(json)?)
+}
+
+/// Whether a control character may begin with this byte: those of ASCII, and U+0080 to U+009F behind 0xC2.
+fn may_be_control(byte: u8) -> bool {
+    byte < 0x20 || byte == 0x7f || byte == 0xc2
 }
 
 fn value(found: &Value) -> Result<(), serde_json::Error> {

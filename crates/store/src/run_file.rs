@@ -11,6 +11,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::sync::mpsc::sync_channel;
 
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -29,7 +30,7 @@ pub const RUN_FILE_VERSION: u32 = 1;
 pub const LINE_MAX: usize = 32 << 20;
 
 /// Longest content, bytes, uncompressed.
-pub const CONTENT_MAX: u64 = 4 << 30;
+pub const CONTENT_MAX: u64 = 32 << 30;
 
 /// Most trials.
 pub const TRIALS_MAX: u64 = 1_000_000;
@@ -277,6 +278,30 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
     }
 }
 
+/// The same, with the file read and decompressed in a thread of its own while `each` works.
+///
+/// # Errors
+/// [`RunFileError`], and those of `each`.
+pub fn read_beside(file: impl Read + Send, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) -> Result<Content> {
+    std::thread::scope(|scope| {
+        let (sender, lines) = sync_channel::<(u64, bool, String)>(LINES_AHEAD);
+        let reader = scope.spawn(move || {
+            read(file, |number, line| {
+                let (is_run, Line::Run(json) | Line::Trial(json)) = (matches!(line, Line::Run(_)), line);
+                let sent = sender.send((number, is_run, json.to_owned()));
+                sent.map_err(|_| RunFileError::Io(io::ErrorKind::BrokenPipe.into()))
+            })
+        });
+        for (number, is_run, json) in &lines {
+            each(number, if is_run { Line::Run(&json) } else { Line::Trial(&json) })?;
+        }
+        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Lines that are decompressed before they are asked for.
+const LINES_AHEAD: usize = 4;
+
 /// Lines of bounded length of a content of bounded length.
 struct Lines<R: Read> {
     file: BufReader<GzDecoder<BufReader<R>>>,
@@ -356,7 +381,7 @@ impl Check {
         let invalid = |why: String| RunFileError::Invalid { line: number, why };
         match line {
             Line::Run(json) => {
-                let run: Run = parse(json, number, "the run")?;
+                let run: Run = parse(json, number, "the run", |run: &Run| run.version)?;
                 name(&run.id).map_err(invalid)?;
                 if !is_time(&run.started) {
                     return Err(invalid(format!(
@@ -368,7 +393,7 @@ impl Check {
                 Ok(None)
             }
             Line::Trial(json) => {
-                let record: Record = parse(json, number, "the trial")?;
+                let record: Record = parse(json, number, "the trial", |record: &Record| record.version)?;
                 let points = self.run.as_ref().map_or(0, |run| run.plan.points.len());
                 if record.point >= points {
                     return Err(invalid(format!("a trial of design point {}; the plan has {points}", record.point)));
@@ -388,20 +413,21 @@ impl Check {
     }
 }
 
-/// A run or a trial. Versions are told of before what else does not fit.
-fn parse<T: serde::de::DeserializeOwned>(json: &str, line: u64, what: &str) -> Result<T> {
+/// A run or a trial. A later version is told of before what else does not fit.
+fn parse<T: serde::de::DeserializeOwned>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> Result<T> {
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,
     }
     let invalid = |error: serde_json::Error| RunFileError::Invalid { line, why: error.to_string() };
-    known(
-        &format!("{what} in line {line}"),
-        serde_json::from_str::<Versioned>(json).map_err(invalid)?.version,
-        RECORD_VERSION,
-    )?;
+    let check_version = |version| known(&format!("{what} in line {line}"), version, RECORD_VERSION);
+    let found = serde_json::from_str::<T>(json).map_err(|error| {
+        let version = serde_json::from_str::<Versioned>(json).map(|found| found.version);
+        version.map_err(invalid).and_then(check_version).err().unwrap_or_else(|| invalid(error))
+    })?;
+    check_version(version(&found))?;
     crate::printable::check(json).map_err(invalid)?;
-    serde_json::from_str(json).map_err(invalid)
+    Ok(found)
 }
 
 /// Whether a run may have this name, and what is wrong with it: names are parts of commands and of file names.

@@ -520,7 +520,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::RunFile`], [`StoreError::RunExists`] and errors of the file.
-    pub fn import<R: Read>(
+    pub fn import<R: Read + Send>(
         &self,
         mut file: impl FnMut() -> io::Result<R>,
         name: Option<&str>,
@@ -528,7 +528,7 @@ impl Store {
     ) -> Result<String> {
         let mut check = Check::default();
         let mut keys = Vec::new();
-        let content = run_file::read(file().map_err(RunFileError::Io)?, |number, line| {
+        let content = run_file::read_beside(file().map_err(RunFileError::Io)?, |number, line| {
             keys.extend(check.line(number, line)?.as_ref().map(TrialKey::of));
             Ok(())
         })?;
@@ -545,7 +545,7 @@ impl Store {
             false => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3, '$.id', ?1))",
         };
         let (mut failed, mut keys) = (None, keys.into_iter());
-        let again = run_file::read(file().map_err(RunFileError::Io)?, |_, line| {
+        let again = run_file::read_beside(file().map_err(RunFileError::Io)?, |_, line| {
             let entered = match line {
                 Line::Run(json) => transaction.execute(enter_run, [&id, json, now]).map(drop),
                 // A file that has grown since it was checked fails its checksum below.

@@ -73,15 +73,23 @@ impl TryFrom<&Histogram> for stats::Histogram {
                 return Err(HistogramError::Sum { name, value });
             }
         }
-        let (sum_bounds, squares_bounds) = bounds_of_sums(stored);
-        Ok(stats::Histogram::from_parts(&Parts {
+        let parts = Parts {
             precision: stored.precision_bits,
             counts: stored.buckets.clone(),
             saturated: stored.saturated,
             min: stored.min.unwrap_or(0),
             max: stored.max.unwrap_or(0),
-            sum: unrounded(stored.sum, sum_bounds),
-            sum_sq: unrounded(stored.sum_of_squares, squares_bounds),
+            sum: stored.sum as u128,
+            sum_sq: stored.sum_of_squares as u128,
+        };
+        // Sums are rarely at a bound, where rounding puts them outside.
+        Ok(stats::Histogram::from_parts(&parts).or_else(|_| {
+            let (sum_bounds, squares_bounds) = bounds_of_sums(stored);
+            stats::Histogram::from_parts(&Parts {
+                sum: unrounded(stored.sum, sum_bounds),
+                sum_sq: unrounded(stored.sum_of_squares, squares_bounds),
+                ..parts
+            })
         })?)
     }
 }
