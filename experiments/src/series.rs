@@ -2,7 +2,7 @@
 //! at once? Windows of a trial resemble their neighbours in all the ways that are simulated; what is said comes from the
 //! functions that reports call.
 
-use stats::growth::{self, Series, Shown};
+use stats::trend::{self, Series, Shown};
 use stats::{Rng, outlier, steady};
 
 use crate::worlds::{Promise, Row, count};
@@ -73,7 +73,7 @@ fn lines(rng: &mut Rng, windows: Windows, trials: usize, growth: f64) -> Series 
     let requests = |at: usize| (at as f64 + 0.5) * 100.0;
     let line = |values: Vec<f64>| values.into_iter().enumerate().map(|(at, value)| (requests(at), value)).collect();
     let trials = (0..trials).map(|_| line(trial(rng, windows, growth))).collect::<Vec<_>>();
-    Series::of_lines(&trials, growth::FLAT_SHARE).expect("there are trials")
+    Series::from_lines(&trials, trend::FLAT_SHARE).expect("there are trials")
 }
 
 /// Simulates all rows with so many reports each.
@@ -92,13 +92,13 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
     };
     row("a false `grows` or `shrinks`, 36 flat series of 8 trials", Promise::AtMost(ERROR), &mut |rng| {
         let flat = (0..SERIES).map(|_| lines(rng, windows, 8, 0.0)).collect::<Vec<_>>();
-        growth::growth(&flat, ERROR).iter().any(|found| matches!(found.shown, Shown::Grows | Shown::Shrinks))
+        trend::growth(&flat, ERROR).iter().any(|found| matches!(found.shown, Shown::Grows | Shown::Shrinks))
     });
     row("a false `flat`, 36 series of 8 trials that change by 5 %", Promise::AtMost(ERROR), &mut |rng| {
         // The line ends half a window before the trial does.
-        let share = growth::FLAT_SHARE * WINDOWS as f64 / (WINDOWS as f64 - 0.5);
+        let share = trend::FLAT_SHARE * WINDOWS as f64 / (WINDOWS as f64 - 0.5);
         let changing = (0..SERIES).map(|_| lines(rng, windows, 8, share)).collect::<Vec<_>>();
-        growth::growth(&changing, ERROR).iter().any(|found| found.is_small)
+        trend::growth(&changing, ERROR).iter().any(|found| found.is_small)
     });
     row("a false `no steady state`, 12 points of 8 trials", Promise::AtMost(ERROR), &mut |rng| {
         let point = |rng: &mut Rng| (0..8).map(|_| trial(rng, windows, 0.0)).collect::<Vec<_>>();
@@ -118,7 +118,7 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
     });
     row("one of 36 series that grows by 20 % is shown", Promise::Excluded("power"), &mut |rng| {
         let series = (0..SERIES).map(|at| lines(rng, windows, 8, if at == 0 { 0.2 } else { 0.0 }));
-        growth::growth(&series.collect::<Vec<_>>(), ERROR)[0].shown == Shown::Grows
+        trend::growth(&series.collect::<Vec<_>>(), ERROR)[0].shown == Shown::Grows
     });
     row("one of 12 points without steady state, 10 %, is flagged", Promise::Excluded("power"), &mut |rng| {
         let point = |rng: &mut Rng, growth| (0..8).map(|_| trial(rng, windows, growth)).collect::<Vec<_>>();

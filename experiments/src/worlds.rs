@@ -5,7 +5,7 @@
 
 use stats::claims::{self, Claims, Place};
 use stats::gate;
-use stats::looks::{self, Decision, Rule, Target};
+use stats::stop_rule::{self, Decision, Rule, Target};
 use stats::{Rng, pairs};
 
 /// Chance of a false claim, and of an interval that misses, that is promised.
@@ -119,12 +119,12 @@ fn study(machine: &mut Machine<'_>, places: usize, truths: &[f64], rule: &Rule) 
             Target::Comparison(_) => claims::comparison_width(&claims::claims(&found, &LOWER)),
             Target::Absolute(_) => {
                 let points = values(&found);
-                let pooled = looks::pooled_relative_sd(points.iter().map(Vec::as_slice))?;
-                looks::pooled_half_width(pooled, blocks, 1.0 - ERROR)
+                let pooled = stop_rule::pooled_relative_sd(points.iter().map(Vec::as_slice))?;
+                stop_rule::pooled_half_width(pooled, blocks, 1.0 - ERROR)
             }
         };
-        let looked = looks::is_look(blocks) || blocks >= rule.max;
-        match looks::decide(looked.then(width).flatten(), blocks, rule) {
+        let looked = stop_rule::is_look(blocks) || blocks >= rule.max;
+        match stop_rule::decide(looked.then(width).flatten(), blocks, rule) {
             Decision::Continue => {}
             decision => return (found, decision),
         }
@@ -344,7 +344,7 @@ pub fn count(reports: u32, seed: u64, mut report: impl FnMut(&mut Rng) -> bool) 
 
 /// Reports on contenders that are all alike, or of which two are best, at four places, ended by the comparison target.
 fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
-    let rule = Rule { target: Some(Target::Comparison(0.03)), min: looks::FIRST_LOOK, max: 30 };
+    let rule = Rule { target: Some(Target::Comparison(0.03)), min: stop_rule::FIRST_LOOK, max: 30 };
     let slower = |claims: &[Claims], truths: &[f64]| {
         let wrong = |pair: &claims::Pair| {
             pair.larger(ERROR)
@@ -398,7 +398,7 @@ fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
 
 /// Absolute intervals of four points, ended by the absolute target, of the mean over all states: with spells only that of this run is promised.
 fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
-    let rule = Rule { target: Some(Target::Absolute(0.03)), min: looks::FIRST_LOOK, max: 30 };
+    let rule = Rule { target: Some(Target::Absolute(0.03)), min: stop_rule::FIRST_LOOK, max: 30 };
     for points in [1, 4, 12] {
         let truths = vec![1.0; points];
         let (mut covered_all, mut covered_met, mut met) = (0u32, 0u32, 0u32);
@@ -408,8 +408,8 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             let truth = machine.mean();
             let (places, decision) = study(&mut machine, 1, &truths, &rule);
             let all = values(&places);
-            let pooled = looks::pooled_relative_sd(all.iter().map(Vec::as_slice)).unwrap_or(0.0);
-            let interval = looks::shown(&all[0], pooled, 1.0 - ERROR);
+            let pooled = stop_rule::pooled_relative_sd(all.iter().map(Vec::as_slice)).unwrap_or(0.0);
+            let interval = stop_rule::shown(&all[0], pooled, 1.0 - ERROR);
             let held = interval.is_some_and(|found| found.low <= truth && truth <= found.high);
             covered_all += u32::from(held);
             // "Met" is said of a point whose shown interval is within the target.
@@ -464,7 +464,7 @@ fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             machine.rng.shuffle(&mut order);
             trials.extend(order.map(|point| (point, machine.trial(1.0))));
         }
-        stats::states::p_value(&trials, 1).is_some_and(|p| p <= ERROR)
+        stats::speed_states::p_value(&trials, 1).is_some_and(|p| p <= ERROR)
     });
     let promise = match world {
         World { spells: Some(_), .. } => Promise::Excluded("there are states to be found"),

@@ -3,7 +3,7 @@
 use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet};
 
-use stats::growth::Series;
+use stats::trend::Series;
 use study::WarningKind;
 use study::plan::Level;
 use study::record::{IdlePolicy, NetworkCounters, Record, Run, RunState};
@@ -264,9 +264,9 @@ fn pool(run: &Run, rows: &mut [Row]) {
         let is_pooled = |row: &Row| !row.is_marked() && row.search.is_none();
         let values = |row: &Row| row.trials.iter().filter_map(|trial| trial.known(metric.name)).collect::<Vec<_>>();
         let all = rows.iter().filter(|row| is_pooled(row)).map(values).collect::<Vec<_>>();
-        let Some(pooled) = stats::looks::pooled_relative_sd(all.iter().map(Vec::as_slice)) else { continue };
+        let Some(pooled) = stats::stop_rule::pooled_relative_sd(all.iter().map(Vec::as_slice)) else { continue };
         for row in rows.iter_mut().filter(|row| is_pooled(row)) {
-            let shown = stats::looks::shown(&values(row), pooled, level);
+            let shown = stats::stop_rule::shown(&values(row), pooled, level);
             let found = row.metrics.get_mut(metric.name).filter(|found| found.estimate.is_some());
             if let (Some(shown), Some(found)) = (shown, found) {
                 found.estimate = Some(shown.into());

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use stats::adjust;
 use stats::claims::BLOCKS_MIN;
-use stats::compare;
-use stats::effects::{Contrast, Factorial, Scale, Source, Trial, factorial};
+use stats::effects::{Contrast, Factorial, POWER, Scale, Source, Trial, factorial};
 use study::plan::{Design, EffectsPlan, FigureKind, Level};
 use study::record::IdlePolicy;
 
@@ -206,7 +206,7 @@ fn analysis(
             })?;
             let mut analysis = bare(&found, scale, &[]);
             let tested = (1..points.len()).map(|index| found.change(0, 0, index).p_value()).collect::<Vec<_>>();
-            let adjusted = compare::holm(&tested);
+            let adjusted = adjust::holm(&tested);
             for (index, point) in points.iter().enumerate().skip(1) {
                 let factor = point.iter().position(|level| *level > 0).unwrap_or(0);
                 let levels = &input.factors[factor].levels;
@@ -238,7 +238,7 @@ impl Shown {
     }
 
     fn detectable(&self, contrast: &Contrast) -> f64 {
-        let detectable = contrast.detectable(self.level, compare::POWER);
+        let detectable = contrast.detectable(self.level, POWER);
         let detectable = if self.scale == Scale::Log { detectable.exp_m1() } else { detectable };
         // No less than that; more would not be a number.
         detectable.min(f64::MAX)
@@ -261,7 +261,7 @@ impl Shown {
 fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     let is_effect = |source: Source| !matches!(source, Source::Blocks | Source::Error);
     let tested = found.terms().iter().filter(|term| is_effect(term.source)).filter_map(|term| term.p_value);
-    let mut adjusted = compare::holm(&tested.collect::<Vec<_>>()).into_iter();
+    let mut adjusted = adjust::holm(&tested.collect::<Vec<_>>()).into_iter();
     let name = |factor: usize| factors.get(factor).map_or_else(String::new, |factor| factor.name.clone());
     let source = |term: &stats::effects::Term| EffectSource {
         kind: match term.source {
@@ -788,7 +788,7 @@ mod tests {
         };
         // Points in the order of the factors' first levels: clients, maxmem, build.
         let raw = [1, 2, 3].map(raw);
-        let mut adjusted = compare::holm(&raw);
+        let mut adjusted = adjust::holm(&raw);
         let mut found = changes.iter().map(|change| change.p_adjusted.unwrap()).collect::<Vec<_>>();
         adjusted.sort_by(f64::total_cmp);
         found.sort_by(f64::total_cmp);

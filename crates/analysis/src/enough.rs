@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use stats::claims;
-use stats::looks::{self, Decision, Rule, Target};
+use stats::stop_rule::{self, Decision, Rule, Target};
 use study::plan::Plan;
 use study::record::{Failure, FailureKind, Outcome, Record};
 
@@ -63,14 +63,14 @@ fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
         return gate::reason(plan, gate, trials, blocks);
     }
     let rule = rule(plan);
-    let is_looked_at = looks::is_look(blocks) || blocks >= rule.max;
+    let is_looked_at = stop_rule::is_look(blocks) || blocks >= rule.max;
     let width = || width(plan, trials, blocks);
-    let decision = looks::decide(if is_looked_at { width() } else { None }, blocks, &rule);
+    let decision = stop_rule::decide(if is_looked_at { width() } else { None }, blocks, &rule);
     match decision {
         Decision::Continue => None,
         Decision::Budget { width: Some(width), .. } => {
-            let likely =
-                target(plan).and_then(|target| looks::trials_needed(width, blocks, target, value::level(&plan.trials)));
+            let likely = target(plan)
+                .and_then(|target| stop_rule::trials_needed(width, blocks, target, value::level(&plan.trials)));
             let likely = likely.filter(|&needed| needed > blocks);
             Some(match (likely, target(plan)) {
                 (Some(needed), Some(target)) => {
@@ -131,8 +131,8 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     let points = values.iter().filter(|values| values.iter().any(Option::is_some));
     let points = points.map(|values| values.iter().copied().flatten().collect::<Vec<_>>()).collect::<Vec<_>>();
     let fewest = points.iter().map(Vec::len).min()?;
-    let pooled = looks::pooled_relative_sd(points.iter().map(Vec::as_slice))?;
-    looks::pooled_half_width(pooled, u32::try_from(fewest).ok()?, level)
+    let pooled = stop_rule::pooled_relative_sd(points.iter().map(Vec::as_slice))?;
+    stop_rule::pooled_half_width(pooled, u32::try_from(fewest).ok()?, level)
 }
 
 /// `None`: there is nothing to compare.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use stats::growth::Series;
 use stats::outlier;
 use stats::steady::{self, Steady};
+use stats::trend::Series;
 use study::WarningKind;
 use study::record::Record;
 

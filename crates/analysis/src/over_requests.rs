@@ -3,7 +3,7 @@
 //! In each trial a line is fitted through the series by least squares; its slope is one value of the trial, so the interval over trials is
 //! an interval over fresh processes. What is said of growth is said of all series of the report together (`stats::growth`).
 
-use stats::growth::{self, Growth, Series, Shown};
+use stats::trend::{self, Growth, Series, Shown};
 use study::calls::MemoryAt;
 use study::metric::OVER_REQUESTS;
 use study::plan::{FigureKind, Plan};
@@ -96,7 +96,7 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
     });
     let is_state = matches!(what, "proxy_rss" | "subject_rss" | "proxy_store");
     let of_trials = Trials {
-        changes: Series::of_lines(&trials, growth::FLAT_SHARE)?,
+        changes: Series::from_lines(&trials, trend::FLAT_SHARE)?,
         halves: halves.collect(),
         requests: shortest,
         of: measured.len(),
@@ -128,16 +128,16 @@ fn largest_gap(trials: &[Vec<(f64, f64)>]) -> f64 {
 /// Says of all series together which ones grow, which ones are flat, and which of those that grow do not so in a line.
 fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     let error = 1.0 - findings.level;
-    let growths = growth::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
+    let growths = trend::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
     let grows = |growth: &Growth| matches!(growth.shown, Shown::Grows | Shown::Shrinks);
     let bend = |trials: &Trials| {
         let changes = trials.halves.iter().map(|(first, second)| second - first).collect::<Vec<_>>();
-        Some((growth::p_value(&changes)?, stats::interval::average(&changes)?))
+        Some((trend::p_value(&changes)?, stats::interval::average(&changes)?))
     };
     let bends = growths.iter().zip(trials).map(|(growth, trials)| grows(growth).then(|| bend(trials)).flatten());
     let bends = bends.collect::<Vec<_>>();
     let tested = bends.iter().flatten().map(|(p, _)| *p).collect::<Vec<_>>();
-    let mut adjusted = stats::compare::holm(&tested).into_iter();
+    let mut adjusted = stats::adjust::holm(&tested).into_iter();
     let series = all.len();
     for (((found, trials), growth), bend) in all.iter_mut().zip(trials).zip(&growths).zip(bends) {
         let is_bent = bend
@@ -308,7 +308,7 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
     if findings.quick {
         return format!("{label}: {what} {}, in a quick run", change(slope, true));
     }
-    let margin = growth::FLAT_SHARE * 100.0;
+    let margin = trend::FLAT_SHARE * 100.0;
     let word = if slope.point > 0.0 { "grows" } else { "shrinks" };
     let requests = trials.requests;
     match (found.trend, found.halves_per_1000) {

@@ -9,7 +9,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
     let (fewest, most) = (starts.clone().min()?, starts.max()?);
     let (from, until) = started?;
-    let unseen_share = stats::looks::unseen_share(u32::try_from(fewest).unwrap_or(u32::MAX), 1.0 - level);
+    let unseen_share = stats::stop_rule::unseen_share(u32::try_from(fewest).unwrap_or(u32::MAX), 1.0 - level);
     let times = times(&from, &until);
     let starts = match (fewest, most) {
         (1, 1) => "1 start".to_owned(),

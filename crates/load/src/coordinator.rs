@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use net::Nanos;
 use stats::batch;
-use stats::stop::{self, Moments, Next, VolleyRule};
+use stats::volley::{Moments, Next, VolleyRule};
 use study::seam::{Announced, Connected, HOLD_MAX, Latencies, Phase};
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
@@ -291,7 +291,7 @@ impl<'a> Coordinator<'a> {
             started: NEVER,
             from: NEVER,
             deadline: NEVER,
-            look_at: stop::next_look(0),
+            look_at: batch::next_look(0),
             volley,
             warmup_note: "",
             look_at_transient: transient::FEWEST,
@@ -566,7 +566,7 @@ impl<'a> Coordinator<'a> {
         if finished < self.look_at {
             return None;
         }
-        self.look_at = stop::next_look(finished);
+        self.look_at = batch::next_look(finished);
         let mut windows = vec![(0.0, 0.0); finished];
         for gauge in &self.control.gauges {
             for (all, one) in windows.iter_mut().zip(&gauge.live().windows) {

@@ -1,7 +1,7 @@
 //! Whether the hit ratio of a cache that fills up has come to rest.
 
 use net::Nanos;
-use stats::drift;
+use stats::mann_kendall;
 
 /// Windows without which nothing is said.
 pub(crate) const FEWEST: usize = 20;
@@ -40,7 +40,7 @@ pub(crate) fn judge(windows: &[(u64, u64)]) -> CacheOutcome {
         // Nothing is read: there is no hit ratio to wait for.
         return CacheOutcome { steady: true, ..unknown };
     }
-    let Some(trend) = drift::mann_kendall(&ratios) else { return unknown };
+    let Some(trend) = mann_kendall::mann_kendall(&ratios) else { return unknown };
     let moved = trend.slope * (ratios.len() - 1) as f64;
     CacheOutcome { steady: trend.p_value >= P_VALUE || moved.abs() < MOVE, moved: Some(moved), windows: windows.len() }
 }

@@ -137,7 +137,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     let mut fits = Vec::new();
     let mut fit = |of: &str, found: Option<Fit>| {
         if let Some(found) = found {
-            let (test, words) = ("chi-square".to_owned(), found.words().to_owned());
+            let (test, words) = ("chi-square".to_owned(), found.conclusion().to_owned());
             fits.push(FitFound {
                 of: of.to_owned(),
                 test,

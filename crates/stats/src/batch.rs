@@ -259,6 +259,18 @@ pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
     (time / (1.0 - lost.min(0.8))).max(1.0)
 }
 
+/// Windows that a single trial must have before its interval is looked at in order to stop.
+const FIRST_LOOK: usize = 50;
+
+/// How many windows a trial of so many should have when its interval is next looked at in order to stop: 50, then half as
+/// many again each time.
+///
+/// Each look is a chance to stop because the interval happens to be narrow. Looking after every ten windows, intervals of
+/// nominal 95 % cover 85 to 92 % in simulations where many looks are taken; with this, 93 to 95 % (see `docs/METHOD.md`).
+pub fn next_look(windows: usize) -> usize {
+    if windows < FIRST_LOOK { FIRST_LOOK } else { windows.saturating_mul(3) / 2 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,5 +417,11 @@ mod tests {
         let words = quantile(&windows, &whole, 0.99999, 0.95).unwrap_err().to_string();
         assert!(words.starts_with("not enough data for an interval: not enough samples: "), "{words}");
         assert_eq!(quantile(&[], &Histogram::new(), 0.5, 0.95), Err(Declined::Nothing));
+    }
+
+    #[test]
+    fn looks_get_rarer() {
+        let looks = std::iter::successors(Some(0), |&windows| Some(next_look(windows))).take(5).collect::<Vec<_>>();
+        assert_eq!(looks, [0, 50, 75, 112, 168]);
     }
 }

@@ -3,7 +3,7 @@
 //! A *place* is what its contenders share (clients, size, cores ...). All that is claimed about all places of one metric together is false in
 //! at most `error` of reports, for the leaders and for "slower than" each.
 
-use crate::compare::holm;
+use crate::adjust::holm;
 use crate::interval::Estimate;
 use crate::pairs::Pairs;
 
@@ -84,7 +84,7 @@ impl Pair {
 /// Kim & Hsu 1988), Holm over places. "Slower": Holm over all pairs of all places, since the leader was chosen by the data. May be the best:
 /// no other better at one-sided `error / (K - 1)`.
 pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
-    with_changes(places, &[], rule).0
+    between_bounds(&places.iter().map(Between::from).collect::<Vec<_>>(), &[], rule).0
 }
 
 /// Values of which some are only the least that they can be: a place of the least values and one of the greatest, infinite where nothing bounds them.
@@ -104,14 +104,8 @@ impl From<&Place> for Between {
     }
 }
 
-/// The same beside changes that the same report tells of: each a place of two, from the first to the second, without a leader. They share the
-/// adjustment of "slower", so that a report with many of both says no more that is false.
-pub fn with_changes(places: &[Place], changes: &[Place], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
-    let between = |places: &[Place]| places.iter().map(Between::from).collect::<Vec<_>>();
-    between_bounds(&between(places), &between(changes), rule)
-}
-
-/// The same of values that are bounds in part.
+/// The same of values that are bounds in part, beside changes that the same report tells of: each a place of two, from the first to the second,
+/// without a leader. They share the adjustment of "slower", so that a report with many of both says no more that is false.
 pub fn between_bounds(places: &[Between], changes: &[Between], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
     let mut found = places.iter().map(|place| place_pairs(place, rule)).collect::<Vec<_>>();
     let mut changed = changes.iter().map(|place| place_pairs(place, rule).1).collect::<Vec<_>>();
@@ -215,12 +209,9 @@ fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f
 
 /// Whether another one was shown to be better, adjusted for all pairs.
 fn is_beaten(index: usize, pairs: &[Pair], rule: &Rule) -> bool {
-    pairs.iter().any(|pair| match pair.larger(rule.error) {
-        Some(larger) => {
-            let b_is_better = larger == rule.higher_is_better;
-            if b_is_better { pair.a == index } else { pair.b == index }
-        }
-        None => false,
+    pairs.iter().any(|pair| {
+        let loser = |larger| if larger == rule.higher_is_better { pair.a } else { pair.b };
+        pair.larger(rule.error).map(loser) == Some(index)
     })
 }
 
@@ -228,24 +219,8 @@ fn may_be_best(contenders: usize, pairs: &[Tested], rule: &Rule) -> Vec<usize> {
     let error = rule.error / contenders.saturating_sub(1).max(1) as f64;
     let beaten = |index: usize| {
         pairs.iter().any(|(pair, (larger, smaller))| {
-            let p = match (pair.a == index, pair.b == index) {
-                (true, _) => {
-                    if rule.higher_is_better {
-                        larger
-                    } else {
-                        smaller
-                    }
-                }
-                (_, true) => {
-                    if rule.higher_is_better {
-                        smaller
-                    } else {
-                        larger
-                    }
-                }
-                _ => return false,
-            };
-            pair.blocks >= BLOCKS_MIN && *p <= error
+            let p = if (pair.a == index) == rule.higher_is_better { larger } else { smaller };
+            [pair.a, pair.b].contains(&index) && pair.blocks >= BLOCKS_MIN && *p <= error
         })
     };
     (0..contenders).filter(|&index| !beaten(index)).collect()
@@ -338,11 +313,15 @@ mod tests {
     fn changes_share_the_adjustment() {
         let place = place(&mut Rng::new(2), &[1.0, 1.01], 15, 0.02);
         let alone = claims(std::slice::from_ref(&place), &LOWER)[0].pairs[0].clone();
-        let (found, changes) = with_changes(std::slice::from_ref(&place), &vec![place.clone(); 9], &LOWER);
+        let (found, changes) = between_bounds(&[Between::from(&place)], &vec![Between::from(&place); 9], &LOWER);
         assert!((found[0].pairs[0].p_adjusted - (10.0 * alone.p).min(1.0)).abs() < 1e-12, "{alone:?}");
         let nine = changes.iter().flatten().filter(|pair| (pair.a, pair.b, pair.p) == (0, 1, alone.p)).count();
         assert_eq!((nine, found[0].best), (9, claims(&[place], &LOWER)[0].best));
-        assert_eq!(with_changes(&[], &[vec![vec![None], vec![Some(1.0)]]], &LOWER).1, [None], "no common block");
+        assert_eq!(
+            between_bounds(&[], &[Between::from(&vec![vec![None], vec![Some(1.0)]])], &LOWER).1,
+            [None],
+            "no common block"
+        );
     }
 
     #[test]

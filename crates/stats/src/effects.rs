@@ -30,6 +30,9 @@ use crate::special;
 /// More design points than this are refused: the arithmetic grows with the third power, and no reader with it.
 pub const POINTS_MAX: usize = 256;
 
+/// The power of "could detect".
+pub const POWER: f64 = 0.8;
+
 /// One trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
@@ -566,7 +569,7 @@ impl Factorial {
     ///
     /// # Panics
     /// When the weights are not as many as the points, or do not sum to zero.
-    pub fn contrast(&self, weights: &[f64]) -> Contrast {
+    fn contrast(&self, weights: &[f64]) -> Contrast {
         assert_eq!(weights.len(), self.means.len(), "a weight for each point");
         let size = weights.iter().map(|weight| weight.abs()).sum::<f64>();
         assert!(weights.iter().sum::<f64>().abs() <= 1e-9 * size, "the weights of a difference sum to zero");
@@ -639,25 +642,6 @@ impl Factorial {
         self.contrast(&self.weights(|of, at| match of {
             _ if of == factor => Some(step(at, from, to)),
             _ if of == other => Some(f64::from(u8::from(at == level))),
-            _ => None,
-        }))
-    }
-
-    /// By how much [`Factorial::change_at`] differs between two levels of the other factor: the second less the first.
-    ///
-    /// # Panics
-    /// When the factors are one, or there is no such level.
-    pub fn change_of_change(
-        &self,
-        (a, from_a, to_a): (usize, usize, usize),
-        (b, from_b, to_b): (usize, usize, usize),
-    ) -> Contrast {
-        assert_ne!(a, b, "a factor does not interact with itself");
-        self.count(a, from_a.max(to_a));
-        self.count(b, from_b.max(to_b));
-        self.contrast(&self.weights(|of, at| match of {
-            _ if of == a => Some(step(at, from_a, to_a)),
-            _ if of == b => Some(step(at, from_b, to_b)),
             _ => None,
         }))
     }
@@ -859,7 +843,6 @@ mod tests {
         close(found.change(0, 1, 0).point, -43.0);
         close(found.change_at(0, 0, 1, (1, 0)).point, 33.0);
         close(found.change_at(0, 0, 1, (1, 1)).point, 53.0);
-        close(found.change_of_change((0, 0, 1), (1, 0, 1)).point, 20.0);
         // Of 12 trials two groups of 6 differ: sqrt(12.75 * (1/6 + 1/6)).
         close(found.change(0, 0, 1).standard_error, (12.75f64 / 3.0).sqrt());
         close(found.change_at(0, 0, 1, (1, 1)).standard_error, (12.75f64 * 2.0 / 3.0).sqrt());

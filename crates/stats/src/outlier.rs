@@ -16,10 +16,10 @@ const FEWEST: usize = 5;
 pub fn outliers(groups: &[Vec<Option<f64>>], error: f64) -> Vec<Vec<usize>> {
     let judged = groups.iter().filter(|values| values.iter().flatten().count() >= FEWEST).count();
     let error = error / judged.max(1) as f64;
-    groups.iter().map(|values| of_group(values, error)).collect()
+    groups.iter().map(|values| group_outliers(values, error)).collect()
 }
 
-fn of_group(values: &[Option<f64>], error: f64) -> Vec<usize> {
+fn group_outliers(values: &[Option<f64>], error: f64) -> Vec<usize> {
     let mut rest = values.iter().enumerate().filter_map(|(index, value)| Some((index, (*value)?))).collect::<Vec<_>>();
     if rest.len() < FEWEST || rest.iter().any(|(_, value)| !value.is_finite()) || most_are_equal(&rest) {
         return Vec::new();

@@ -96,17 +96,6 @@ impl Pairs {
         Some(Estimate { point: logs.point.exp(), low: logs.low.exp(), high: logs.high.exp(), ..logs })
     }
 
-    /// Two one-sided tests of "the ratio lies within `1 + margin` and its inverse", at this error (Schuirmann 1987): whether the typical
-    /// ratio's interval of level `1 - 2·error` lies inside.
-    ///
-    /// # Panics
-    /// When `margin` is not positive.
-    pub fn is_equivalent(&self, margin: f64, error: f64) -> bool {
-        assert!(margin > 0.0, "a margin is a positive fraction: {margin}");
-        self.typical(1.0 - 2.0 * error)
-            .is_some_and(|ratio| ratio.low > 1.0 / (1.0 + margin) && ratio.high < 1.0 + margin)
-    }
-
     /// All means of two differences, each also with itself, ascending (Walsh averages).
     fn walsh(&self) -> Vec<f64> {
         let n = self.logs.len();
@@ -307,15 +296,6 @@ mod tests {
         assert_eq!(Pairs::new([(f64::INFINITY, 1.0)]), None);
         assert_eq!(Pairs::new([(1.0, 1.0); 5]).unwrap().typical(0.95), None);
         close(Pairs::new([(2.0, 3.0)]).unwrap().typical_point(), 1.5);
-    }
-
-    #[test]
-    fn equivalence_needs_the_interval_inside() {
-        let pairs = Pairs::from_logs(TWELVE.to_vec());
-        // R: wilcox.test(d, conf.int = TRUE, conf.level = .9) has 0.0075 to 0.0295.
-        let ninety = pairs.typical(0.9).unwrap();
-        let reach = ninety.high - 1.0;
-        assert!(pairs.is_equivalent(reach + 1e-9, 0.05) && !pairs.is_equivalent(reach - 1e-9, 0.05), "{ninety:?}");
     }
 
     #[test]

@@ -265,7 +265,7 @@ impl Rules {
         self.to_per_s.unwrap_or(f64::INFINITY)
     }
 
-    fn begin(&self, pilot_per_s: Option<f64>) -> f64 {
+    fn start_rate(&self, pilot_per_s: Option<f64>) -> f64 {
         let begin = self.from_per_s.unwrap_or_else(|| even(pilot_per_s.map_or(START_PER_S, |rate| rate / 2.0)));
         begin.max(self.floor()).min(self.top())
     }
@@ -379,7 +379,7 @@ impl<'a> Board<'a> {
             return trial(*rate_per_s, *purpose);
         }
         if self.rates.is_empty() {
-            return trial(self.rules.begin(self.pilot_per_s), Purpose::Bracket);
+            return trial(self.rules.start_rate(self.pilot_per_s), Purpose::Bracket);
         }
         let (low, ceiling) = (self.low().map(|rate| rate.rate_per_s), self.ceiling());
         let inside = |rate: &&Rate| {

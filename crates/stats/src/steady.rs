@@ -1,6 +1,6 @@
 //! Was a steady state reached before measuring began?
 
-use crate::growth::{self, Growth, Series, Shown};
+use crate::trend::{self, Growth, Series, Shown};
 
 /// A change from the first half of a trial to the second that is smaller than this moves the mean of the trial by less than half
 /// of it, and is called steady whatever a test says.
@@ -32,7 +32,7 @@ pub fn steady(points: &[Vec<Vec<f64>>], error: f64) -> Vec<Steady> {
 
 /// What [`judge`] needs of the trials of a design point, `trials[trial][window]`.
 pub fn halves(trials: &[Vec<f64>]) -> Series {
-    let mut series = Series::of_halves(trials, MARGIN);
+    let mut series = Series::from_halves(trials, MARGIN);
     // Those that are not judged take no part.
     if series.changes.len() < FEWEST {
         series.changes.clear();
@@ -45,7 +45,7 @@ pub fn halves(trials: &[Vec<f64>]) -> Series {
 /// # Panics
 /// When `error` is not strictly between 0 and 1.
 pub fn judge(points: &[Series], error: f64) -> Vec<Steady> {
-    let found = growth::growth(points, error).into_iter();
+    let found = trend::growth(points, error).into_iter();
     let judged = |change: Growth| {
         let moved = change.change.map(|mean| mean.point.abs() > MARGIN)?;
         Some(!(moved && matches!(change.shown, Shown::Grows | Shown::Shrinks)))

@@ -12,7 +12,6 @@ use stats::interval::normal_cdf;
 use stats::interval::{self, Estimate};
 use stats::random::Rng;
 use stats::search::{self, Next, Outcome as Step, Rules, Trial};
-use stats::stop;
 use stats::usl::{self, Law, Point};
 
 /// Level of all intervals here.
@@ -59,7 +58,7 @@ enum Kind {
     Trials { subject: Subject, trials: usize, metric: Metric },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
-    /// A series that grows until its batch-means interval is narrow enough, looked at as [`stop::next_look`] says or
+    /// A series that grows until its batch-means interval is narrow enough, looked at as [`batch::next_look`] says or
     /// after every ten windows.
     Growing { rho: f64, often: bool },
     /// The same series taken for independent, as the textbook does not allow.
@@ -392,7 +391,7 @@ fn growing(rng: &mut Rng, rho: f64, often: bool) -> Option<Estimate> {
     let series = series(rng, rho, 10_000);
     let mut windows = 0;
     loop {
-        windows = if often { windows + 10 } else { stop::next_look(windows) };
+        windows = if often { windows + 10 } else { batch::next_look(windows) };
         let found = batch::mean(&series[..windows.min(series.len())], LEVEL).ok().map(|found| found.estimate);
         if windows >= series.len() || found.is_some_and(|found| found.relative_half_width() <= 0.01) {
             return found;

@@ -131,7 +131,7 @@ fn unit(state: &mut u64) -> f64 {
 
 impl Sizes {
     /// Key and value bytes of a key.
-    fn of(self, id: u64, seed: u64) -> (u32, u32) {
+    fn key_and_value_bytes(self, id: u64, seed: u64) -> (u32, u32) {
         let mut state = id ^ seed.rotate_left(32) ^ 0x5eed;
         match self {
             Sizes::Course => {
@@ -241,7 +241,7 @@ impl Iterator for Requests {
                 }
             }
         };
-        let (key_bytes, value_bytes) = self.gate.sizes.of(id, self.seed);
+        let (key_bytes, value_bytes) = self.gate.sizes.key_and_value_bytes(id, self.seed);
         Some(Request { id, key_bytes, value_bytes })
     }
 }
@@ -257,7 +257,7 @@ mod tests {
     fn sizes_have_the_published_moments() {
         assert!((ETC_HEAD.iter().sum::<f64>() - 0.44155).abs() < 1e-12);
         let mean = |sizes: Sizes, of: fn((u32, u32)) -> u32| {
-            (0..400_000).map(|id| f64::from(of(sizes.of(id, 1)))).sum::<f64>() / 400_000.0
+            (0..400_000).map(|id| f64::from(of(sizes.key_and_value_bytes(id, 1)))).sum::<f64>() / 400_000.0
         };
         // Means of the laws: 28 and 200; 36.2 and 194. Bounds are about 4 standard errors and the clamp of short keys.
         for (sizes, key, value) in [(Sizes::Course, 28.0, 200.0), (Sizes::Etc, 36.2, 194.0)] {

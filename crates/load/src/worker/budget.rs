@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use net::Nanos;
-use stats::stop::Moments;
+use stats::volley::Moments;
 use study::spec::{Arrivals, Stop, Target, Warmup};
 
 use super::Task;

@@ -1,7 +1,7 @@
 //! Does a series grow while a trial runs? Each trial has one change of it, so the trials are what is counted: how the
 //! values of one trial resemble their neighbours does not matter.
 
-use crate::compare::holm;
+use crate::adjust::holm;
 use crate::interval::{self, Estimate};
 use crate::slope;
 
@@ -20,7 +20,7 @@ pub struct Series {
 impl Series {
     /// The series `(x, y)` of each trial: its change is the slope of the line through it, over as much of x as the shortest trial has; the
     /// margin is this share of the mean of all values. Trials of which no line can be drawn are left out; `None`: none is left.
-    pub fn of_lines(trials: &[Vec<(f64, f64)>], margin_share: f64) -> Option<Series> {
+    pub fn from_lines(trials: &[Vec<(f64, f64)>], margin_share: f64) -> Option<Series> {
         let slopes = trials.iter().filter_map(|series| Some((series.last()?.0, slope::least_squares(series)?)));
         let slopes = slopes.collect::<Vec<_>>();
         let range = slopes.iter().map(|(end, _)| *end).reduce(f64::min)?;
@@ -31,7 +31,7 @@ impl Series {
 
     /// The values of each trial in their order, as ratios: its change is the logarithm of the mean of the second half over that of the first.
     /// Trials of fewer than 4 values, or with a half that has no positive mean, are left out.
-    pub fn of_halves(trials: &[Vec<f64>], margin: f64) -> Series {
+    pub fn from_halves(trials: &[Vec<f64>], margin: f64) -> Series {
         let change = |values: &Vec<f64>| {
             let (first, second) = values.split_at(values.len() / 2);
             let log = |half: &[f64]| interval::average(half).filter(|_| half.len() >= 2).map(f64::ln);
@@ -181,18 +181,18 @@ mod tests {
     fn lines_of_trials() {
         let line =
             |slope: f64, n: u32| (1..=n).map(|x| (f64::from(x), 10.0 + slope * f64::from(x))).collect::<Vec<_>>();
-        let found = Series::of_lines(&[line(0.0, 10), line(0.5, 20), vec![(1.0, 10.0)]], 0.05).unwrap();
+        let found = Series::from_lines(&[line(0.0, 10), line(0.5, 20), vec![(1.0, 10.0)]], 0.05).unwrap();
         assert_eq!(found.changes.len(), 2);
         assert!(found.changes[0].abs() < 1e-12 && (found.changes[1] - 5.0).abs() < 1e-12, "{found:?}");
         // 10 values of 10, 20 of 15.25 and one of 10.
         assert!((found.margin - 0.05 * 415.0 / 31.0).abs() < 1e-12, "{found:?}");
-        assert_eq!(Series::of_lines(&[], 0.05), None);
+        assert_eq!(Series::from_lines(&[], 0.05), None);
     }
 
     #[test]
     fn halves_of_trials() {
         let trials = [vec![1.0, 1.0, 3.0, 1.0], vec![2.0, 2.0, 9.0, 2.0, 1.0], vec![1.0; 3], vec![0.0, 0.0, 1.0, 1.0]];
-        let found = Series::of_halves(&trials, 0.02);
+        let found = Series::from_halves(&trials, 0.02);
         assert_eq!(found.changes, [2f64.ln(), 4f64.ln() - 2f64.ln()]);
     }
 

@@ -1,8 +1,8 @@
 //! Ranks by Zipf's law from a table of a few hundred blocks: no logarithm for most of them.
 
+use crate::item_sizes::{Cell, alias};
 use crate::popularity::Zipf;
 use crate::random::Rng;
-use crate::sizes::{Cell, alias};
 
 /// A block of ranks is as wide as this part of its first rank: then its last rank is no less than 1 / (1 + 1/32)^exponent as popular as
 /// its first.
