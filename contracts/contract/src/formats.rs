@@ -1,25 +1,14 @@
 //! Texts with a form of their own: dates, identifiers, movetexts of chess, media types, URLs.
 
+use time::{Date, Month, UtcDateTime};
+
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar. Source: Howard Hinnant, "chrono-compatible low-level date
-/// algorithms", `days_from_civil`.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-fn days_of_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+/// A date of the Gregorian calendar; `None`: there is none.
+fn date(year: i64, month: i64, day: i64) -> Option<Date> {
+    let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
+    Date::from_calendar_date(i32::try_from(year).ok()?, month, u8::try_from(day).ok()?).ok()
 }
 
 /// Digits only: `parse` would take a sign.
@@ -68,23 +57,20 @@ pub(crate) fn rfc822_date(text: &str) -> bool {
     let month = MONTHS.iter().position(|known| *known == month.to_ascii_lowercase());
     let year_known = matches!(year.len(), 2 | 4).then(|| number(year)).flatten();
     let (Some(month), Some(year), Some(day)) = (month, year_known, number(day)) else { return false };
-    (1..=days_of_month(year, month as i64 + 1)).contains(&day) && is_clock(clock) && zone.is_none_or(is_zone)
+    date(year, month as i64 + 1, day).is_some() && is_clock(clock) && zone.is_none_or(is_zone)
 }
 
 /// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339 section 5.6. What is below a millisecond is cut off.
 ///
 /// `zone_needed`: whether one without a zone is refused; else it is taken as UTC, as XML Schema's `dateTime` allows.
 pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
-    let (date, time) = text.split_once(['T', 't', ' '])?;
-    let mut parts = date.split('-');
+    let (day_text, time) = text.split_once(['T', 't', ' '])?;
+    let mut parts = day_text.split('-');
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
     if parts.next().is_some() || (year.len(), month.len(), day.len()) != (4, 2, 2) {
         return None;
     }
-    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
-    if !(1..=12).contains(&month) || !(1..=days_of_month(year, month)).contains(&day) {
-        return None;
-    }
+    let date = self::date(number(year)?, number(month)?, number(day)?)?;
     let (time, zone_minutes) = match time.strip_suffix(['Z', 'z']) {
         Some(time) => (time, 0),
         None => match time.rfind(['+', '-']) {
@@ -119,7 +105,8 @@ pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
         Some(_) => return None,
     };
     let (hour, minute, second) = (number(&clock[..2])?, number(&clock[3..5])?, number(&clock[6..])?);
-    let minutes = (days(year, month, day) * 24 + hour) * 60 + minute - zone_minutes;
+    let days = i64::from(date.to_julian_day() - UtcDateTime::UNIX_EPOCH.to_julian_day());
+    let minutes = (days * 24 + hour) * 60 + minute - zone_minutes;
     Some((minutes * 60 + second) * 1000 + millis)
 }
 

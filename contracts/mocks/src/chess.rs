@@ -1,18 +1,19 @@
 //! Chess by mail in the manner of Xfcc, over SOAP 1.1.
 
-mod game;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use codecs::soap::{self, Envelope, Limits, Request, View, Wsdl, compose_envelope, compose_fault};
 use codecs::value::Value;
 
-use self::game::{Game, MoveRequest};
 use super::{Identities, MockAnswer, MockRequest, Service};
 
+/// The game that everybody plays: the first moves of the case study. Another move is `InvalidMove`.
+const MOVES: [&str; 4] = ["e4", "d5", "exd5", "Qxd5"];
 /// Days that a player has for a move; nobody's time is counted.
 const DAYS: i64 = 30;
+/// When every game began.
+const BEGUN: &str = "2017.05.12";
 /// Longest name of a player, bytes.
 const NAME_BYTES_MAX: usize = 256;
 const XML: &str = "text/xml; charset=utf-8";
@@ -28,8 +29,76 @@ pub struct Chess {
     games: Mutex<Games>,
     games_max: usize,
     identities: Identities,
-    /// Seconds since 1970, for the date of a game.
-    clock: fn() -> u64,
+}
+
+/// A game.
+#[derive(Debug, Clone)]
+struct Game {
+    id: i64,
+    white: String,
+    black: String,
+    /// Moves of [`MOVES`] that were made.
+    plies: usize,
+    /// The side to move has been offered a draw.
+    draw_offered: bool,
+    is_drawn: bool,
+}
+
+impl Game {
+    /// One name if somebody plays against himself, else two.
+    fn players(&self) -> impl Iterator<Item = &str> {
+        let black = Some(self.black.as_str()).filter(|black| *black != self.white);
+        [self.white.as_str()].into_iter().chain(black)
+    }
+
+    /// Whether it is this player's turn; nobody's when the game is over.
+    fn is_turn(&self, name: &str) -> bool {
+        let mover = if self.plies.is_multiple_of(2) { &self.white } else { &self.black };
+        !self.is_drawn && mover == name
+    }
+
+    /// The moves as PGN has them, with the result behind: `1. e4 d5 *`.
+    fn movetext(&self) -> String {
+        let mut text = String::new();
+        for (ply, played) in MOVES.iter().enumerate().take(self.plies) {
+            if ply % 2 == 0 {
+                text.push_str(&format!("{}. ", ply / 2 + 1));
+            }
+            text.push_str(played);
+            text.push(' ');
+        }
+        text.push_str(if self.is_drawn { "1/2-1/2" } else { "*" });
+        text
+    }
+
+    /// Accepts a draw or makes a move; the error is what `MakeAMoveResult` says.
+    fn play(&mut self, request: &MoveRequest) -> Result<(), &'static str> {
+        if request.accepts_draw {
+            if !self.draw_offered {
+                return Err("NoDrawWasOffered");
+            }
+            (self.is_drawn, self.draw_offered) = (true, false);
+            return Ok(());
+        }
+        if request.movecount != self.plies as i64 + 1 {
+            return Err("InvalidMoveNumber");
+        }
+        if MOVES.get(self.plies) != Some(&request.played.as_str()) {
+            return Err("InvalidMove");
+        }
+        self.plies += 1;
+        self.draw_offered = request.offers_draw;
+        Ok(())
+    }
+}
+
+/// What a player asks of `MakeAMove`.
+struct MoveRequest {
+    accepts_draw: bool,
+    /// Number of the ply that this is, from 1.
+    movecount: i64,
+    played: String,
+    offers_draw: bool,
 }
 
 /// Found by number and by player without a search, so that a call takes no longer when there are more of them.
@@ -37,21 +106,22 @@ pub struct Chess {
 struct Games {
     last_id: i64,
     all: BTreeMap<i64, Game>,
-    of_player: HashMap<String, BTreeSet<i64>>,
+    /// By player.
+    ids: HashMap<String, BTreeSet<i64>>,
 }
 
 impl Games {
     /// Begins a game. One that the same two have played is forgotten, so that a load can be repeated; the mock of the case study forgets
     /// those of all players.
-    fn begin(&mut self, white: String, black: String, begun: String, games_max: usize, identities: Identities) -> i64 {
+    fn begin_game(&mut self, white: String, black: String, games_max: usize, identities: Identities) -> i64 {
         let is_same = |other: &&Game| (&other.white, &other.black) == (&white, &black);
-        let earlier = self.of(&white).find(is_same).map(|other| other.id);
+        let earlier = self.of_player(&white).find(is_same).map(|other| other.id);
         earlier.into_iter().for_each(|id| self.forget(id));
         let id = earlier.filter(|_| identities == Identities::Reused).unwrap_or(self.last_id + 1);
         self.last_id = self.last_id.max(id);
-        let game = Game::new(id, white, black, begun);
+        let game = Game { id, white, black, plies: 0, draw_offered: false, is_drawn: false };
         for player in game.players() {
-            self.of_player.entry(player.to_owned()).or_default().insert(game.id);
+            self.ids.entry(player.to_owned()).or_default().insert(game.id);
         }
         self.all.insert(game.id, game);
         let oldest = self.all.first_key_value().map(|(id, _)| *id);
@@ -64,28 +134,28 @@ impl Games {
     fn forget(&mut self, id: i64) {
         let forgotten = self.all.remove(&id);
         for player in forgotten.iter().flat_map(Game::players) {
-            let Some(ids) = self.of_player.get_mut(player) else { continue };
+            let Some(ids) = self.ids.get_mut(player) else { continue };
             ids.remove(&id);
             if ids.is_empty() {
-                self.of_player.remove(player);
+                self.ids.remove(player);
             }
         }
     }
 
-    fn of(&self, player: &str) -> impl Iterator<Item = &Game> {
-        self.of_player.get(player).into_iter().flatten().filter_map(|id| self.all.get(id))
+    fn of_player(&self, player: &str) -> impl Iterator<Item = &Game> {
+        self.ids.get(player).into_iter().flatten().filter_map(|id| self.all.get(id))
     }
 }
 
 impl Chess {
     /// With so many games kept, the oldest being forgotten first; the mock of the case study keeps one. Where identities are reused, a game of
     /// two players has the number of the one before it that they played.
-    pub fn new(games_max: usize, identities: Identities, clock: fn() -> u64) -> Chess {
+    pub fn new(games_max: usize, identities: Identities) -> Chess {
         let read = soap::wsdl::parse("chess.wsdl", codecs::schemas::CHESS_WSDL, &mut |_| {
             Err("includes are not needed".to_owned())
         });
         let wsdl = read.expect("covered by a test");
-        Chess { wsdl, games: Mutex::default(), games_max: games_max.max(1), identities, clock }
+        Chess { wsdl, games: Mutex::default(), games_max: games_max.max(1), identities }
     }
 
     fn games(&self) -> MutexGuard<'_, Games> {
@@ -96,40 +166,36 @@ impl Chess {
     fn call(&self, request: &Request<'_>) -> Result<Value, String> {
         let arguments = Arguments(request.arguments);
         match request.operation.name.as_str() {
-            "MakeGame" => self.make(arguments.name("whiteUser")?, arguments.name("blackUser")?),
+            "MakeGame" => {
+                let (white, black) = (arguments.name("whiteUser")?, arguments.name("blackUser")?);
+                Ok(Value::Integer(self.games().begin_game(white, black, self.games_max, self.identities)))
+            }
             "GetMyGames" => Ok(self.list(&arguments.text("username")?)),
             "MakeAMove" => {
-                let wish = MoveRequest {
-                    accept_draw: arguments.flag("acceptDraw")?,
-                    claim_draw: arguments.flag("claimDraw")?,
-                    resign: arguments.flag("resign")?,
-                    movecount: arguments.integer("movecount")?.unwrap_or(0),
-                    mv: arguments.text("myMove")?,
-                    offer_draw: arguments.flag("offerDraw")?,
-                };
                 let id = arguments.integer("gameId")?.ok_or("missing `gameId`")?;
-                let result = self.act(&arguments.text("username")?, id, &wish);
+                let request = MoveRequest {
+                    accepts_draw: arguments.flag("acceptDraw")?,
+                    movecount: arguments.integer("movecount")?.unwrap_or(0),
+                    played: arguments.text("myMove")?,
+                    offers_draw: arguments.flag("offerDraw")?,
+                };
+                let result = self.make_move(&arguments.text("username")?, id, &request);
                 Ok(Value::from(result.err().unwrap_or("Success")))
             }
             other => Err(format!("`{other}` is not served")),
         }
     }
 
-    fn make(&self, white: String, black: String) -> Result<Value, String> {
-        let begun = date((self.clock)());
-        Ok(Value::Integer(self.games().begin(white, black, begun, self.games_max, self.identities)))
-    }
-
-    fn act(&self, user: &str, id: i64, wish: &MoveRequest) -> Result<(), &'static str> {
+    fn make_move(&self, user: &str, id: i64, request: &MoveRequest) -> Result<(), &'static str> {
         let mut games = self.games();
         let game = games.all.get_mut(&id).ok_or("InvalidGameID")?;
-        if !game.is_player(user) {
+        if game.players().all(|player| player != user) {
             return Err("NotYourGame");
         }
         if !game.is_turn(user) {
             return Err("NotYourTurn");
         }
-        game.act(wish)
+        game.play(request)
     }
 
     fn list(&self, user: &str) -> Value {
@@ -151,11 +217,11 @@ impl Chess {
                 ("minutesOpponent", none),
                 ("moves", game.movetext().into()),
                 ("drawOffered", game.draw_offered.into()),
-                ("result", game.outcome.name().into()),
-                ("eventDate", game.begun.as_str().into()),
+                ("result", if game.is_drawn { "Draw" } else { "Ongoing" }.into()),
+                ("eventDate", BEGUN.into()),
             ])
         };
-        Value::List(games.of(user).map(row).collect())
+        Value::List(games.of_player(user).map(row).collect())
     }
 
     fn soap(&self, request: &MockRequest<'_>) -> MockAnswer {
@@ -245,18 +311,6 @@ impl Arguments<'_> {
         let Some(view) = self.get(name) else { return Ok(None) };
         view.as_i64().map(Some).ok_or_else(|| format!("`{name}` is not an integer"))
     }
-}
-
-/// The day as PGN has it, `YYYY.MM.DD`, of seconds since 1970.
-fn date(seconds: u64) -> String {
-    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
-    // `Sun, 22 Nov 2026 04:10:00 GMT` (RFC 9110, section 5.6.7).
-    let text = httpdate::fmt_http_date(time);
-    let mut words = text.split(' ').skip(1);
-    let (day, month, year) = (words.next(), words.next(), words.next());
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let number = MONTHS.iter().position(|name| Some(*name) == month).map_or(0, |index| index + 1);
-    format!("{}.{number:02}.{}", year.unwrap_or("????"), day.unwrap_or("??"))
 }
 
 #[cfg(test)]

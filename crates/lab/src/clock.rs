@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use time::UtcDateTime;
+
 /// Monotonic time now.
 #[expect(clippy::disallowed_methods, reason = "this module owns the lab's clocks")]
 pub fn now() -> Instant {
@@ -50,35 +52,19 @@ pub fn nanos(span: Duration) -> u64 {
 
 /// Seconds since 1970 as RFC 3339, UTC.
 pub fn format_rfc3339(unix_seconds: u64) -> String {
-    let (year, month, day) = civil(unix_seconds / 86_400);
-    let (hour, minute, second) = time_of_day(unix_seconds);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let at = utc(unix_seconds);
+    format!("{}T{:02}:{:02}:{:02}Z", at.date(), at.hour(), at.minute(), at.second())
 }
 
 /// Seconds since 1970 as `YYYYMMDD-HHMMSS`, UTC.
 pub fn format_stamp(unix_seconds: u64) -> String {
-    let (year, month, day) = civil(unix_seconds / 86_400);
-    let (hour, minute, second) = time_of_day(unix_seconds);
-    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
+    format_rfc3339(unix_seconds).replace(['-', ':', 'Z'], "").replace('T', "-")
 }
 
-fn time_of_day(unix_seconds: u64) -> (u64, u64, u64) {
-    let second = unix_seconds % 86_400;
-    (second / 3600, second / 60 % 60, second % 60)
-}
-
-/// Year, month and day of the Gregorian calendar. Source: Hinnant, "chrono-compatible low-level date algorithms",
-/// `civil_from_days`, for days that are not negative.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468; // Days since 0000-03-01: leap days end a year that starts in March.
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+/// The date and time in UTC; the end of the year 9999 for anything later.
+fn utc(unix_seconds: u64) -> UtcDateTime {
+    let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
+    UtcDateTime::from_unix_timestamp(seconds).unwrap_or(UtcDateTime::MAX)
 }
 
 #[cfg(test)]

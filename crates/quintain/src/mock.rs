@@ -31,8 +31,7 @@ pub(crate) fn evernote(args: ServeEvernoteArgs, shutdown: &Shutdown) -> Result<(
 
 pub(crate) fn chess(args: ServeChessArgs, shutdown: &Shutdown) -> Result<(), Problem> {
     let listen = listen(&args.mock, None);
-    let chess = Arc::new(Chess::new(args.games as usize, identities(args.identities), lab::clock::unix_seconds))
-        as Arc<dyn Service>;
+    let chess = Arc::new(Chess::new(args.games as usize, identities(args.identities))) as Arc<dyn Service>;
     let address = SocketAddr::new(args.mock.host, args.mock.port);
     serve_mock(&listen, &[address], |_| vec![chess], shutdown, ready)?;
     Ok(())

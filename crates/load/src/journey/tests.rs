@@ -155,7 +155,7 @@ fn chess_is_played_by_several_at_once() {
         1,
         &[],
         None,
-        |_| vec![Arc::new(Chess::new(100, Identities::Fresh, || 0)) as Arc<dyn Service>],
+        |_| vec![Arc::new(Chess::new(100, Identities::Fresh)) as Arc<dyn Service>],
         |bound| {
             let measurement =
                 load(target(preset("chess"), &[("chess", format!("http://{}", bound[0]))]), 4, 7 * 20 + 6);
@@ -219,7 +219,7 @@ fn a_client_is_the_same_user_in_all_its_journeys_where_identities_are_reused() {
         let log = log.lock().unwrap();
         assert!(log[0].contains("user_id=0") && log[..3] == log[3..6] && log[..3] == log[6..], "{log:?}");
     });
-    let chess = |_: &[SocketAddr]| vec![Arc::new(Chess::new(100, Identities::Reused, || 0)) as Arc<dyn Service>];
+    let chess = |_: &[SocketAddr]| vec![Arc::new(Chess::new(100, Identities::Reused)) as Arc<dyn Service>];
     served(1, &[], None, chess, |bound| {
         let measurement = load(reused("chess", &[("chess", format!("http://{}", bound[0]))]), 3, 7 * 20);
         assert_eq!((measurement.requests, measurement.errors_total()), (140, 0), "{:?}", measurement.error_examples);
@@ -270,7 +270,7 @@ fn whoever_stands_beside_says_where_to_dial() {
             }),
             log,
         };
-        vec![Arc::new(Chess::new(10, Identities::Fresh, || 0)) as Arc<dyn Service>, Arc::new(resolver)]
+        vec![Arc::new(Chess::new(10, Identities::Fresh)) as Arc<dyn Service>, Arc::new(resolver)]
     };
     served(2, &[], None, services, |bound| {
         let resolved = |url: String| {

@@ -1,6 +1,5 @@
 //! Whether the server's certificate is to be trusted, and in words why not.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -11,6 +10,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
     client::verify_server_cert_signed_by_trust_anchor, client::verify_server_name,
 };
+use time::{Date, UtcDateTime};
 use webpki::EndEntityCert;
 
 /// Names shown of a certificate at most.
@@ -102,33 +102,10 @@ impl From<CertificateError> for BadCertificate {
     }
 }
 
-/// A day of the calendar, UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Date {
-    year: u64,
-    month: u64,
-    day: u64,
-}
-
-impl From<UnixTime> for Date {
-    /// Source: Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
-    fn from(time: UnixTime) -> Self {
-        // Days since 0000-03-01, so that the leap day is a year's last.
-        let days = time.as_secs() / 86_400 + 719_468;
-        let (era, of_era) = (days / 146_097, days % 146_097);
-        let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let from_march = (5 * of_year + 2) / 153;
-        let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-        let year = year_of_era + era * 400 + u64::from(month <= 2);
-        Self { year, month, day: of_year - (153 * from_march + 2) / 5 + 1 }
-    }
-}
-
-impl fmt::Display for Date {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
-    }
+/// The day of a time, UTC; the last day of the year 9999 for anything later.
+fn date_of(time: UnixTime) -> Date {
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    UtcDateTime::from_unix_timestamp(seconds).map_or(Date::MAX, UtcDateTime::date)
 }
 
 /// Trusts what leads to a root.
@@ -270,10 +247,10 @@ fn judge(
     let subject = parsed.as_ref().map(subject).unwrap_or_default();
     match error {
         CertificateError::ExpiredContext { not_after, .. } => {
-            BadCertificate::Expired { subject, date: (*not_after).into() }
+            BadCertificate::Expired { subject, date: date_of(*not_after) }
         }
         CertificateError::NotValidYetContext { not_before, .. } => {
-            BadCertificate::NotYetValid { subject, date: (*not_before).into() }
+            BadCertificate::NotYetValid { subject, date: date_of(*not_before) }
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let presented = presented.iter().map(|name| bare(name)).collect::<Vec<_>>();
@@ -373,7 +350,7 @@ mod tests {
 
     #[test]
     fn seconds_are_days_of_the_calendar() {
-        let date = |seconds| Date::from(UnixTime::since_unix_epoch(Duration::from_secs(seconds))).to_string();
+        let date = |seconds| date_of(UnixTime::since_unix_epoch(Duration::from_secs(seconds))).to_string();
         // date -u -d @SECONDS +%F
         assert_eq!(date(0), "1970-01-01");
         assert_eq!(date(951_782_400), "2000-02-29");
