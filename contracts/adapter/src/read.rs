@@ -78,9 +78,6 @@ pub(crate) struct Reply<'m> {
     pub(crate) tape: Tape<'m>,
     pub(crate) value: TapeId,
     pub(crate) is_error: bool,
-    /// An HTTP status other than 2xx. Its body may be of another type, also one that a proxy made, so that clauses
-    /// without a verdict do not refuse it.
-    pub(crate) may_be_undecided: bool,
 }
 
 impl Reply<'_> {
@@ -88,14 +85,14 @@ impl Reply<'_> {
     pub(crate) fn opaque() -> Self {
         let mut tape = Tape::new();
         let value = tape.opaque();
-        Self { tape, value, is_error: false, may_be_undecided: false }
+        Self { tape, value, is_error: false }
     }
 
     /// A reply that is none of its operation, and what it is instead: `no Thrift message: ...`.
     pub(crate) fn malformed(what: String) -> Self {
         let mut tape = Tape::new();
         let value = tape.malformed(what);
-        Self { tape, value, is_error: false, may_be_undecided: false }
+        Self { tape, value, is_error: false }
     }
 
     pub(crate) fn outcome(&self) -> Outcome<'_> {
@@ -291,17 +288,14 @@ impl Service {
         of_method.filter_map(|(_, template, op)| Some((op, template.matches(path)?))).next()
     }
 
-    /// What an HTTP request calls. `is_strict`: a request that different readers take for different operations is
-    /// unreadable.
-    pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>, is_strict: bool) -> RequestKind<'m> {
+    /// What an HTTP request calls.
+    pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>) -> RequestKind<'m> {
         match (&self.schema, request.body) {
             (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
                 Ok(message) => self.thrift_request(&message),
                 Err(_) => RequestKind::Unreadable,
             },
-            (Schema::Soap(wsdl), Content::Plain(body)) => {
-                soap::request(wsdl, &self.ops, request.headers, body, is_strict)
-            }
+            (Schema::Soap(wsdl), Content::Plain(body)) => soap::request(wsdl, &self.ops, request.headers, body),
             // Which operation it calls is in the body alone.
             (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
             (Schema::Rest, _) => match self.route(request.method, request.path) {
@@ -316,7 +310,7 @@ impl Service {
         // A status that says that something went wrong comes from whoever is on the way, too, with a text of its own.
         let is_done = (200..300).contains(&reply.code);
         let unless_done = |what: String| if is_done { Reply::malformed(what) } else { Reply::opaque() };
-        let read = match (&self.schema, reply.body) {
+        match (&self.schema, reply.body) {
             (Schema::Rest, _) => json::reply(reply),
             (_, Content::Unread(_) | Content::Over) => Reply::opaque(),
             (_, Content::Broken(what)) => unless_done(what.clone()),
@@ -330,8 +324,7 @@ impl Service {
                 Err(Unread::Over) => Reply::opaque(),
                 Err(Unread::Malformed(what)) => unless_done(what),
             },
-        };
-        Reply { may_be_undecided: !is_done, ..read }
+        }
     }
 }
 

@@ -6,14 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::ServiceId;
 use contract::metadata::{Known, ReplyMetadata, RequestMetadata};
-use contract::monitor::report::{Found, Kind};
 use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
-use crate::config::{Config, ProtocolKind, Unchecked as OnUnchecked};
+use crate::config::{Config, ProtocolKind};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
 use crate::read::{Current, Services};
-use crate::refusal::{Refusal, Unchecked};
 use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::AnyStore;
@@ -28,24 +26,17 @@ pub(crate) struct Watch {
     pub(crate) reports: Reports,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
-    pub(crate) enforce: bool,
-    /// Whether messages that cannot be checked are refused.
-    pub(crate) refuses_unchecked: bool,
-    pub(crate) fail_open: bool,
     /// A call is looked at where its draw is below this.
     sample_below: u64,
     numbers: AtomicU64,
 }
 
-/// What is to become of a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// It passes. For the other adapter, a block of metadata.
-    Pass { ticket: Option<Ticket>, block: Option<Block> },
-    /// It is refused.
-    Refuse(Refusal),
-    /// The adapter itself failed, and is told to let nothing pass then.
-    Broken,
+/// What follows from a message that passes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) ticket: Option<Ticket>,
+    /// For the other adapter.
+    pub(crate) block: Option<Block>,
 }
 
 /// Metadata to be sent.
@@ -95,9 +86,6 @@ impl Watch {
             reports,
             metrics,
             label: config.name.clone(),
-            enforce: config.checks.enforce,
-            refuses_unchecked: config.checks.unchecked == OnUnchecked::Refuse,
-            fail_open: config.checks.fail_open,
             sample_below,
             numbers: AtomicU64::new(0),
         };
@@ -172,23 +160,18 @@ impl Watch {
         with(&mut self.lock())
     }
 
-    /// Takes one event and reports what the monitor found. `may_be_undecided`: clauses without a verdict do not
-    /// refuse this message.
-    pub(crate) fn step(&self, event: Event<'_>, call: u64, may_be_undecided: bool) -> Step {
+    /// Takes one event and reports what the monitor found.
+    pub(crate) fn step(&self, event: Event<'_>, call: u64) -> Step {
         let now_s = crate::clock::unix_s();
-        let stepped = catch_unwind(AssertUnwindSafe(|| self.lock().step(event, now_s)));
-        match stepped {
-            Ok(stepped) => self.stepped(stepped, call, may_be_undecided),
-            Err(_) => self.broken(),
-        }
+        let stepped = self.guarded(|| self.lock().step(event, now_s));
+        stepped.map_or_else(Step::default, |stepped| self.stepped(stepped, call))
     }
 
     /// The adapter of the other side cannot be reached: what it would have asked is asked here.
-    pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) -> Step {
+    pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) {
         let now_s = crate::clock::unix_s();
-        match catch_unwind(AssertUnwindSafe(|| self.lock().go_alone(call, ticket, now_s))) {
-            Ok(stepped) => self.stepped(stepped, number, false),
-            Err(_) => self.broken(),
+        if let Some(stepped) = self.guarded(|| self.lock().go_alone(call, ticket, now_s)) {
+            self.stepped(stepped, number);
         }
     }
 
@@ -197,13 +180,7 @@ impl Watch {
         catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
     }
 
-    pub(crate) fn broken(&self) -> Step {
-        count(&self.metrics.panics);
-        if self.fail_open { Step::Pass { ticket: None, block: None } } else { Step::Broken }
-    }
-
-    fn stepped(&self, stepped: StepOutput, call: u64, may_be_undecided: bool) -> Step {
-        let refusal = self.refusal(&stepped, may_be_undecided);
+    fn stepped(&self, stepped: StepOutput, call: u64) -> Step {
         let mut block = None;
         for action in stepped.actions {
             match action {
@@ -217,32 +194,7 @@ impl Watch {
         for report in stepped.reports {
             self.reports.tell(report, call);
         }
-        match refusal {
-            Some(refusal) => Step::Refuse(refusal),
-            None => Step::Pass { ticket: stepped.ticket, block },
-        }
-    }
-
-    /// Whether `enforce` refuses a message, counted.
-    fn refusal(&self, stepped: &StepOutput, may_be_undecided: bool) -> Option<Refusal> {
-        let failed = stepped.reports.iter().find(|report| report.found == Found::Fails);
-        if let Some(report) = failed.filter(|_| self.enforce) {
-            count(&self.metrics.refused_calls);
-            return Some(Refusal::Violated(report.clause.clone()));
-        }
-        let is_clause = |kind| matches!(kind, Kind::Precondition | Kind::Postcondition | Kind::Exception);
-        let undecided = stepped.reports.iter().find(|report| is_clause(report.kind) && report.found != Found::Fails);
-        let undecided = undecided.filter(|_| self.refuses_unchecked && !may_be_undecided)?;
-        self.metrics.refuse(Unchecked::Undecided);
-        Some(Refusal::Undecided(undecided.clause.clone()))
-    }
-
-    /// Refuses a message that cannot be checked, if the configuration says so.
-    pub(crate) fn refuse_unchecked(&self, why: Unchecked) -> Option<Refusal> {
-        self.refuses_unchecked.then(|| {
-            self.metrics.refuse(why);
-            Refusal::Unchecked(why)
-        })
+        Step { ticket: stepped.ticket, block }
     }
 }
 

@@ -34,14 +34,14 @@ fn ask(address: SocketAddr) -> String {
 }
 
 #[test]
-fn what_fails_in_the_adapter_itself_costs_the_check_or_where_that_is_asked_for_the_call() {
+fn what_fails_in_the_adapter_itself_costs_the_check() {
     let port = service();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("any.contract"), CONTRACT).unwrap();
-    for (fail_open, status, body) in [(true, "200", "fine"), (false, "502", "the adapter failed")] {
+    {
         let text = format!(
             "name = 'client'\ncontract = 'any.contract'\n[[consuming]]\nservice = 'Any'\nendpoint = 'http://127.0.0.1:{port}'\n\
-             [protocols.Any]\nkind = 'rest'\n[checks]\nfail_open = {fail_open}\n"
+             [protocols.Any]\nkind = 'rest'\n"
         );
         let config = crate::config::read(&text, Path::new(folder.path())).unwrap();
         let fails = Arc::new(AtomicBool::new(false));
@@ -56,10 +56,7 @@ fn what_fails_in_the_adapter_itself_costs_the_check_or_where_that_is_asked_for_t
         fails.store(true, Ordering::Relaxed);
         for _ in 0..2 {
             let answer = ask(address);
-            assert!(
-                answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(body),
-                "{fail_open}: {answer}"
-            );
+            assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("fine"), "{answer}");
         }
         fails.store(false, Ordering::Relaxed);
         let answer = ask(address);
