@@ -7,7 +7,7 @@ mod thrift;
 pub(crate) use self::thrift::decode as thrift_message;
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use contract::monitor::Outcome;
 use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
@@ -31,8 +31,6 @@ pub(crate) struct Op {
 /// How the messages of one service are read.
 #[derive(Debug)]
 pub(crate) struct Service {
-    /// The contract that it is of, which is kept as long as a call is held to it.
-    contract: Arc<Contract>,
     pub(crate) id: ServiceId,
     pub(crate) name: String,
     pub(crate) family: ProtocolKind,
@@ -128,49 +126,10 @@ impl Services {
         }
         if wrong.is_empty() { Ok(Self { contract, all }) } else { Err(wrong) }
     }
-}
-
-/// The services of the contract that holds now.
-#[derive(Debug)]
-pub(crate) struct Current(RwLock<Held>);
-
-#[derive(Debug)]
-struct Held {
-    now: Services,
-    /// Of the contract before: a number may have been asked for just before it was replaced.
-    before: Option<Services>,
-}
-
-impl Current {
-    pub(crate) fn new(services: Services) -> Self {
-        Self(RwLock::new(Held { now: services, before: None }))
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Held> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn contract(&self) -> Arc<Contract> {
-        self.read().now.contract.clone()
-    }
 
     /// A service by its number.
     pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
-        let held = self.read();
-        let before = || held.before.as_ref().and_then(|before| before.all.get(&id));
-        held.now.all.get(&id).or_else(before).cloned()
-    }
-
-    /// Whether a service is of the contract that holds.
-    pub(crate) fn is_current(&self, service: &Service) -> bool {
-        Arc::ptr_eq(&self.read().now.contract, &service.contract)
-    }
-
-    /// From now on these are the services. Calls that are under way have those that they began with.
-    pub(crate) fn renew(&self, services: Services) {
-        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut held.now, services);
-        held.before = Some(before);
+        self.all.get(&id).cloned()
     }
 }
 
@@ -232,8 +191,8 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let (contract, family, bare) = (contract.clone(), protocol.family, protocol.bare());
-    Ok(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
+    let (family, bare) = (protocol.family, protocol.bare());
+    Ok(Service { id, name: name.clone(), family, bare, schema, ops, routes })
 }
 
 /// What of an HTTP request clauses may speak of.

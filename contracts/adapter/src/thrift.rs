@@ -66,7 +66,6 @@ async fn calls(
     // What passed before is the greeting between adapters, which the first call is charged with.
     let (mut count_up, mut seen) = (up.stream.count(), 0);
     let mut was_called = false;
-    let mut service = service.clone();
     loop {
         // Both sides are listened to while nothing is under way: either may end. First the service's, as what it has closed can take no request.
         let got = tokio::select! {
@@ -107,15 +106,6 @@ async fn calls(
             Received::Message { block, bytes, begin, protocol } => {
                 was_called = true;
                 let since = crate::clock::now();
-                if !app.watch.services.is_current(&service) {
-                    // The contract has changed since the last call of this connection.
-                    let Some(renewed) = service_of(app, hop) else {
-                        app.watch.metrics.skip(Skip::Unlisted);
-                        up.send(None, &bytes).await?;
-                        return tunnel(app, down, up).await;
-                    };
-                    service = renewed;
-                }
                 let message = app.watch.guarded(|| crate::read::thrift_message(protocol, &bytes[begin..]));
                 let Some(Ok(message)) = message else {
                     app.watch.metrics.skip(Skip::Unreadable);
@@ -155,7 +145,7 @@ async fn calls(
                     }
                     continue;
                 }
-                let mut passing = InFlightCall::new(app, hop, &service, op, number, since);
+                let mut passing = InFlightCall::new(app, hop, service, op, number, since);
                 let block = passing.request(&request, block.as_deref(), up.is_adapter);
                 let sent = up.send(block.as_deref(), &bytes).await?;
                 passing.metadata_bytes += sent - block.map_or(0, |block| block.len());
@@ -178,7 +168,7 @@ async fn calls(
                     Received::Message { block, bytes, begin, protocol, .. } => {
                         messages += bytes.len();
                         let block =
-                            reply(app, &service, &mut passing, &request, block.as_ref(), protocol, &bytes[begin..]);
+                            reply(app, service, &mut passing, &request, block.as_ref(), protocol, &bytes[begin..]);
                         let length = block.as_ref().map_or(0, Vec::len);
                         passing.metadata_bytes += down.send(block.as_deref(), &bytes).await? - length;
                     }

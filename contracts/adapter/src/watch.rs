@@ -11,7 +11,7 @@ use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Pla
 use crate::config::{Config, ProtocolKind};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
-use crate::read::{Current, Services};
+use crate::read::Services;
 use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::AnyStore;
@@ -20,7 +20,7 @@ use crate::store::AnyStore;
 #[derive(Debug)]
 pub(crate) struct Watch {
     monitor: Mutex<Monitor<AnyStore>>,
-    pub(crate) services: Current,
+    pub(crate) services: Services,
     /// Endpoints over HTTP of which something is promised, by their URLs.
     pub(crate) routes: Routes,
     pub(crate) reports: Reports,
@@ -81,7 +81,7 @@ impl Watch {
         let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
         let watch = Self {
             monitor: Mutex::new(monitor),
-            services: Current::new(services),
+            services,
             routes: Routes::default(),
             reports,
             metrics,
@@ -141,18 +141,6 @@ impl Watch {
     pub(crate) fn metrics_text(&self) -> String {
         let (counts, tallies) = self.with(|monitor| (monitor.counts(), monitor.tallies()));
         self.metrics.text(counts, &tallies)
-    }
-
-    /// From now on another contract holds, all at once: whoever is recognised is held to the one that his number is of.
-    pub(crate) fn renew(&self, services: Services) {
-        let mut monitor = self.lock();
-        monitor.store().renew(services.contract.hash());
-        monitor.renew(services.contract.clone());
-        self.services.renew(services);
-        let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
-        drop(monitor);
-        // Services of the new contract may be asked over HTTP where the old one knew none.
-        promised.iter().for_each(|(endpoint, service)| self.route(endpoint, *service));
     }
 
     /// Does something with the monitor that is no step: looking at its entries, flushing its store.
