@@ -1,7 +1,7 @@
 //! What do the trials say, and how sure is it? Records to [`Findings`].
 //!
 //! ```
-//! let (run, records) = analysis::example::compared();
+//! let (run, records) = fixtures::compared();
 //! let findings = analysis::analyze(&run, &records);
 //! assert!(findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in all 3 comparisons"));
 //! ```
@@ -23,8 +23,6 @@ mod comparisons;
 mod cpu_profile;
 pub mod effects;
 mod enough;
-#[doc(hidden)]
-pub mod example;
 pub mod failed_requests;
 pub mod findings;
 mod flags;
@@ -64,6 +62,9 @@ mod volley;
 mod waiting;
 mod warning;
 pub mod words;
+
+#[cfg(test)]
+use fixtures as example;
 
 pub use agents::judge_agents;
 pub use analyze::{Analysis, analyze};

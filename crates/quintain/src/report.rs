@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_figure_too_large_for_a_png_loses_nothing_else() {
-        let (run, records) = analysis::example::capacity();
+        let (run, records) = fixtures::capacity();
         let mut findings = analysis::analyze(&run, &records);
         findings.figures[0].title = Some("a title of very many lines ".repeat(4_000));
         let folder = tempfile::tempdir().unwrap();

@@ -11,13 +11,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: page volley|sweep|threads|capacity|builds|through|cluster|one FILE.html".into());
     };
     let (mut run, mut records) = match which.as_str() {
-        "sweep" => analysis::example::sweep(),
-        "threads" => analysis::example::threads(),
-        "capacity" => analysis::example::capacity(),
-        "builds" => analysis::example::builds(),
-        "through" => analysis::example::through(),
-        "cluster" => analysis::example::cluster(),
-        _ => analysis::example::volley(),
+        "sweep" => fixtures::sweep(),
+        "threads" => fixtures::threads(),
+        "capacity" => fixtures::capacity(),
+        "builds" => fixtures::builds(),
+        "through" => fixtures::through(),
+        "cluster" => fixtures::cluster(),
+        _ => fixtures::volley(),
     };
     if which == "one" {
         // What a machine with two processors leaves: one number of cores.

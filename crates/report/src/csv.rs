@@ -239,7 +239,8 @@ pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::{analyze, example};
+    use analysis::analyze;
+    use fixtures as example;
     use insta::assert_snapshot;
 
     fn findings() -> Findings {

@@ -52,7 +52,8 @@ pub fn find_terminal(report: &FindReport, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::{Search, example, find};
+    use analysis::{Search, find};
+    use fixtures as example;
 
     /// The first steps of the example's search, as if they had been measured without a study.
     fn example(steps: usize) -> Search {

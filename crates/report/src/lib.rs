@@ -1,7 +1,7 @@
 //! Findings to a document, and documents to terminal, Markdown and HTML; CSV and JSON; figures to SVG and PNG.
 //!
 //! ```
-//! let (run, records) = analysis::example::compared();
+//! let (run, records) = fixtures::compared();
 //! let findings = analysis::analyze(&run, &records);
 //! println!("{}", report::terminal(&findings, &report::Style::PLAIN));
 //! ```

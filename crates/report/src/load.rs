@@ -374,7 +374,7 @@ fn journey_lines(journey: &JourneyReport) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::example;
+    use fixtures as example;
     use insta::assert_snapshot;
     use std::collections::BTreeMap;
     use study::record::Volley;
@@ -751,7 +751,7 @@ mod tests {
 
     #[test]
     fn for_a_person_about_a_subject_that_fell_silent() {
-        use analysis::example::{MS, leave};
+        use fixtures::{MS, leave};
         let hung = measurement(|measurement| {
             measurement.offered_per_s = Some(100_000.0);
             measurement.response = Some(measurement.service.clone());

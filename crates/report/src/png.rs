@@ -113,8 +113,8 @@ mod tests {
 
     use super::*;
     use crate::{Background, figure_svgs};
-    use analysis::example;
     use analysis::findings::{Findings, RowState};
+    use fixtures as example;
 
     /// Every figure of every example, and those of one with words that are hard to place.
     fn every_figure() -> Vec<(String, String)> {

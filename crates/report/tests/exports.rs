@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use analysis::{Findings, analyze, example};
+use analysis::{Findings, analyze};
+use fixtures as example;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};

@@ -1,7 +1,7 @@
 //! Every form of a report says the same: what a reader sees at the terminal stands in Markdown and on the page, word for word.
 
-use analysis::example::{self, MS, leave};
 use analysis::{Findings, analyze};
+use fixtures::{self as example, MS, leave};
 use report::{Style, csv, csv_added, csv_effects, csv_miss_ratios, csv_trials, html, json, markdown, terminal};
 use study::WarningKind;
 use study::record::{BuildOutcome, Failure, FailureKind, Measurement, Outcome, Record, Run, RunState};

@@ -17,7 +17,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
 
 /// A run of one point and a few of its trials, with few windows: the fewer numbers, the more can be tried.
 fn small() -> (Run, Vec<Record>) {
-    let (mut run, mut records) = analysis::example::volley();
+    let (mut run, mut records) = fixtures::volley();
     run.plan.points.truncate(1);
     run.builds.truncate(1);
     records.retain(|record| record.point == 0);

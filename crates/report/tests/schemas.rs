@@ -55,7 +55,7 @@ fn the_schema_of_a_workload_has_its_keys_described() {
 
 #[test]
 fn findings_have_every_key_that_their_schema_requires() {
-    let (run, records) = analysis::example::volley();
+    let (run, records) = fixtures::volley();
     let value = serde_json::to_value(analysis::analyze(&run, &records)).unwrap();
     let schemas = report::schema::schemas();
     let schema: serde_json::Value = serde_json::from_str(&schemas[0].1).unwrap();

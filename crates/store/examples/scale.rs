@@ -82,7 +82,7 @@ fn wide(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
 
 /// A run of so many design points of one factor.
 fn run(id: &str, started: &str, points: usize) -> Run {
-    let (mut run, _) = analysis::example::volley();
+    let (mut run, _) = fixtures::volley();
     (run.id, run.started, run.state) = (id.to_owned(), started.to_owned(), Some(RunState::Complete));
     run.commit = Some(format!("{:040x}", id.len()));
     let template = run.plan.points[0].clone();
@@ -99,7 +99,7 @@ fn run(id: &str, started: &str, points: usize) -> Run {
 
 /// The file of a run, its trials from those of the example: only their places in the plan differ.
 fn write(file: &Path, run: &Run, blocks: u32) -> Result<()> {
-    let (_, records) = analysis::example::volley();
+    let (_, records) = fixtures::volley();
     let is_measured = |record: &&Record| matches!(record.outcome, Outcome::Measured(_));
     let templates = records.iter().filter(is_measured).map(tail).collect::<Result<Vec<_>>>()?;
     let mut writer = Writer::new(BufWriter::new(File::create(file)?), env!("CARGO_PKG_VERSION"))?;

@@ -709,7 +709,7 @@ mod tests {
     fn a_store_that_may_only_be_read_is_read_and_left_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a store % of?.db");
-        let (run, records) = analysis::example::volley();
+        let (run, records) = fixtures::volley();
         let store = Store::open(&path).unwrap();
         store.begin_run(&run).unwrap();
         store.add_record(&run.id, &records[0]).unwrap();
@@ -735,7 +735,7 @@ mod tests {
     fn a_store_that_may_only_be_read_is_read_with_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("quintain.db");
-        let (run, _) = analysis::example::volley();
+        let (run, _) = fixtures::volley();
         let writer = Store::open(&path).unwrap();
         writer.begin_run(&run).unwrap();
         let read_only = Store::open_read_only(&path, String::new()).unwrap();

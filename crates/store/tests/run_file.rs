@@ -6,7 +6,7 @@ mod fuzz;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-use analysis::example;
+use fixtures as example;
 use store::run_file::{LINE_MAX, Line, Writer, read};
 use store::{Store, StoreError};
 use study::record::{Record, Run, RunState};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use analysis::example;
+use fixtures as example;
 use store::{LAYOUT_VERSION, Store, StoreError};
 use study::record::{Calibration, Failure, FailureKind, IdlePolicy, Outcome, Record, Run, RunState};
 use study::spec::Protocol;

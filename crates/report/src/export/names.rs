@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn names_have_every_factor() {
-        let (run, records) = analysis::example::volley();
+        let (run, records) = fixtures::volley();
         let findings = analysis::analyze(&run, &records);
         assert_eq!(name(&findings, &findings.rows[4]), "volley/server=go/cores=1/clients=40");
         assert_eq!(
@@ -79,7 +79,7 @@ mod tests {
 
         #[test]
         fn any_level_can_be_told_from_any_other(first in ".*", second in ".*") {
-            let (run, _) = analysis::example::volley();
+            let (run, _) = fixtures::volley();
             let mut findings = analysis::analyze(&run, &[]);
             let names = [&first, &second].map(|level| {
                 findings.rows[0].factors.insert("server".to_owned(), Level::Text(level.clone()));

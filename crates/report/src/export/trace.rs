@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_trial_is_chosen_by_its_order_or_is_the_first_with_a_measurement() {
-        let (run, mut records) = analysis::example::volley();
+        let (run, mut records) = fixtures::volley();
         let findings = analysis::analyze(&run, &records);
         records.reverse();
         let first = records.iter_mut().find(|record| record.order == 0).unwrap();

@@ -70,7 +70,8 @@ pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::{analyze, example};
+    use analysis::analyze;
+    use fixtures as example;
 
     #[test]
     fn each_probe_is_a_mark_hollow_where_another_had_the_processor() {

@@ -1,6 +1,6 @@
 use super::*;
-use analysis::example;
 use analysis::findings::History;
+use fixtures as example;
 use study::record::{Outcome, Record, Run};
 
 /// Five runs on two machines: a slower commit, a slower machine, a quick run, one that was imported, one that was interrupted.

@@ -114,7 +114,8 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::markdown;
-    use analysis::{analyze, example};
+    use analysis::analyze;
+    use fixtures as example;
     use insta::assert_snapshot;
 
     #[test]

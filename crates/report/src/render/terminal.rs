@@ -113,7 +113,8 @@ mod tests {
     use super::Style;
     use crate::paint::columns;
     use crate::terminal;
-    use analysis::{analyze, example};
+    use analysis::analyze;
+    use fixtures as example;
     use insta::assert_snapshot;
 
     fn example_text(width: usize) -> String {

@@ -42,7 +42,8 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::{analyze, example};
+    use analysis::analyze;
+    use fixtures as example;
     use study::record::{CacheCounts, CacheMeasurement, MissCauses, Outcome};
 
     #[test]

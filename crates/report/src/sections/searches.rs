@@ -59,7 +59,8 @@ pub(crate) fn steps(findings: &Findings) -> Vec<(String, Table)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::{analyze, example};
+    use analysis::analyze;
+    use fixtures as example;
 
     #[test]
     fn a_search_has_its_range_and_its_steps() {

@@ -102,7 +102,8 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::{analyze, example};
+    use analysis::analyze;
+    use fixtures as example;
 
     fn first(findings: &Findings) -> Table {
         super::table(findings, &findings.tables[0])

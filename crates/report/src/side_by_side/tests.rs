@@ -1,5 +1,6 @@
 use super::*;
-use analysis::{example, side_by_side};
+use analysis::side_by_side;
+use fixtures as example;
 
 #[test]
 fn two_runs_at_a_terminal() {

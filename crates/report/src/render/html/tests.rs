@@ -12,10 +12,10 @@ use crate::chart::Layer;
 use crate::chart::scale::Scale;
 use crate::chart::style::Background;
 use crate::figure::{self, Detail};
-use analysis::example;
 use analysis::findings::{
     Estimate, FINDINGS_VERSION, Factor, Findings, Mark, MetricFinding, MetricInfo, Row, RowState, TrialFinding, Warning,
 };
+use fixtures as example;
 
 /// Findings of a run in which nothing happened.
 pub(crate) fn nothing() -> Findings {
