@@ -1,4 +1,4 @@
-//! How long clauses take, beside the same in CEL: `cargo run --release --manifest-path yardstick/Cargo.toml`.
+//! How long clauses take, beside the same in CEL: `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
 //!
 //! Both engines take turns, eleven rounds each; printed are the medians and the ranges of the rounds. CEL is given its values
 //! ready made; what converting a message into them would take is not counted.
