@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use contract::{Finding, Severity};
+use contract::{Contract, Finding, Severity};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
@@ -63,7 +63,7 @@ pub struct Checked {
 /// # Errors
 /// All that is wrong.
 pub fn check(config: &Config) -> Result<Checked, StartError> {
-    check_known(config, &[], true)
+    check_known(config, &[], true, None)
 }
 
 /// As [`check`], of a configuration with whatever mistakes it has: those are told with all that is wrong in what it names, and what
@@ -72,7 +72,7 @@ pub fn check(config: &Config) -> Result<Checked, StartError> {
 /// # Errors
 /// All that is wrong.
 pub fn check_draft(draft: &Draft) -> Result<Checked, StartError> {
-    let checked = check_known(&draft.config, &draft.doubtful, !draft.is_partial);
+    let checked = check_known(&draft.config, &draft.doubtful, !draft.is_partial, None);
     if draft.mistakes.is_empty() {
         return checked;
     }
@@ -83,8 +83,14 @@ pub fn check_draft(draft: &Draft) -> Result<Checked, StartError> {
     Err(StartError::Wrong(wrong))
 }
 
-/// `doubtful`: services whose protocols are not known. `is_whole`: what is not in the configuration was not meant to be.
-fn check_known(config: &Config, doubtful: &[String], is_whole: bool) -> Result<Checked, StartError> {
+/// `doubtful`: services whose protocols are not known. `is_whole`: what is not in the configuration was not meant to be. `before`: the contract
+/// that holds so far.
+fn check_known(
+    config: &Config,
+    doubtful: &[String],
+    is_whole: bool,
+    before: Option<&Contract>,
+) -> Result<Checked, StartError> {
     let mut wrong = Vec::new();
     let mut warnings = Vec::new();
     let mut protocols = config.protocols.clone();
@@ -111,7 +117,8 @@ fn check_known(config: &Config, doubtful: &[String], is_whole: bool) -> Result<C
                         Severity::Note => {}
                     }
                 }
-                contract = loaded.checked.contract.map(Arc::new);
+                let read = loaded.checked.contract;
+                contract = read.map(|read| Arc::new(before.map_or(read.clone(), |before| read.after(before))));
             }
             Err(error) => wrong.push(error),
         }
@@ -385,6 +392,20 @@ impl Running {
     /// What it has counted, as Prometheus reads it.
     pub fn metrics(&self) -> String {
         self.app.watch.metrics_text()
+    }
+
+    /// Reads the contract and its schemas anew, and holds calls that come from now on to it; those that are under way are held to what they
+    /// began with, and entries stay. What is worth a thought.
+    ///
+    /// `config` is the one that it was started with: nothing else of it is looked at anew.
+    ///
+    /// # Errors
+    /// All that is wrong. What held so far still does.
+    pub fn reload(&self, config: &Config) -> Result<Vec<String>, StartError> {
+        let before = self.app.watch.services.contract();
+        let checked = check_known(config, &[], true, Some(&before))?;
+        self.app.watch.renew(checked.services);
+        Ok(checked.warnings)
     }
 
     /// Whether much less memory is used than at some time since the last call: messages in flight or

@@ -12,7 +12,8 @@ use crate::calls::Line;
 use crate::dial::Whom;
 use crate::metrics::{Skip, count};
 use crate::read::{Op, Reply, Request, Service};
-use crate::watch::{Block, known};
+use crate::refusal::Refusal;
+use crate::watch::{Block, Step, known};
 
 /// Whose messages pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,17 @@ impl Hop {
     pub(crate) fn whom(&self) -> Whom {
         if self.is_tls { Whom::Tls } else { Whom::Plain }
     }
+}
+
+/// What is to become of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// It passes; the block that goes beside it, where the other side has an adapter.
+    Pass(Option<Vec<u8>>),
+    /// It is refused.
+    Refuse(Refusal),
+    /// The adapter failed, and is told to let nothing pass then.
+    Broken,
 }
 
 /// A call.
@@ -140,43 +152,52 @@ impl<'a> InFlightCall<'a> {
         Call { endpoint: &self.hop.endpoint, operation: self.op.id, args }
     }
 
-    /// The request has come. `block`: what stood beside it. `to_adapter`: whether the next one is an adapter. Gives the block for that one.
-    pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Option<Vec<u8>> {
+    /// The request has come. `block`: what stood beside it. `to_adapter`: whether the next one is an adapter.
+    pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Decision {
         let watch = &self.app.watch;
         let args = request.values();
         let step = match &self.hop.side {
-            Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.number),
+            Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.number, false),
             Side::Server { peers } => {
                 let metadata = block.filter(|_| *peers).and_then(|block| self.metadata(block));
                 self.metadata_bytes += block.map_or(0, <[u8]>::len);
-                watch.step(Event::RequestReceived(self.call(&args), metadata.as_ref()), self.number)
+                watch.step(Event::RequestReceived(self.call(&args), metadata.as_ref()), self.number, false)
             }
         };
-        self.ticket = step.ticket;
-        let Some(Block::Request(metadata)) = step.block else { return None };
-        if !to_adapter {
-            // The adapter on the other side could not be reached, so its part is ours.
-            self.alone(&args);
-            return None;
+        match step {
+            Step::Pass { ticket, block } => {
+                self.ticket = ticket;
+                let Some(Block::Request(metadata)) = block else { return Decision::Pass(None) };
+                if !to_adapter {
+                    // The adapter on the other side could not be reached, so its part is ours.
+                    return self.alone(&args);
+                }
+                let known = known(&self.hop.endpoint, &self.service.name, &watch.label);
+                let bytes = metadata::encode_request(&metadata, known);
+                self.metadata_bytes += bytes.len();
+                self.sent = Some(metadata);
+                Decision::Pass(Some(bytes))
+            }
+            Step::Refuse(refusal) => Decision::Refuse(refusal),
+            Step::Broken => Decision::Broken,
         }
-        let known = known(&self.hop.endpoint, &self.service.name, &watch.label);
-        let bytes = metadata::encode_request(&metadata, known);
-        self.metadata_bytes += bytes.len();
-        self.sent = Some(metadata);
-        Some(bytes)
     }
 
-    fn alone(&mut self, args: &[contract::Value<'_>]) {
-        let Some(mut ticket) = self.ticket.take() else { return };
-        self.app.watch.alone(self.call(args), &mut ticket, self.number);
+    fn alone(&mut self, args: &[contract::Value<'_>]) -> Decision {
+        let Some(mut ticket) = self.ticket.take() else { return Decision::Pass(None) };
+        let step = self.app.watch.alone(self.call(args), &mut ticket, self.number);
         self.ticket = Some(ticket);
+        match step {
+            Step::Refuse(refusal) => Decision::Refuse(refusal),
+            _ => Decision::Pass(None),
+        }
     }
 
     /// The adapter on the other side ended before it had the request, which went to the service itself.
-    pub(crate) fn lost(&mut self, request: &Request<'_>) {
+    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Decision {
         self.sent = None;
         self.metadata_bytes = 0;
-        self.alone(&request.values());
+        self.alone(&request.values())
     }
 
     /// What another adapter said beside its request; `None`: nothing that is believed.
@@ -211,10 +232,10 @@ impl<'a> InFlightCall<'a> {
         self.ticket.is_some() && self.op.reads_reply
     }
 
-    /// The reply has come. `block`: what stood beside it. Gives the block that is to go on with it.
-    pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Option<Vec<u8>> {
+    /// The reply has come. `block`: what stood beside it.
+    pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Decision {
         let watch = &self.app.watch;
-        let ticket = self.ticket.take()?;
+        let Some(ticket) = self.ticket.take() else { return Decision::Pass(None) };
         let args = request.values();
         let call = self.call(&args);
         let step = match &self.hop.side {
@@ -233,27 +254,33 @@ impl<'a> InFlightCall<'a> {
                     decoded
                 });
                 let event = Event::ReplyReceived(call, &ticket, reply.outcome(), metadata.as_ref());
-                let step = watch.step(event, self.number);
+                let step = watch.step(event, self.number, reply.may_be_undecided);
                 self.got = metadata.unwrap_or_default();
                 step
             }
             Side::Server { .. } => {
                 let event = Event::ReplySent(call, &ticket, reply.outcome());
-                watch.step(event, self.number)
+                watch.step(event, self.number, reply.may_be_undecided)
             }
         };
-        let Some(Block::Reply(metadata)) = step.block else { return None };
-        let known = known(&self.hop.endpoint, &self.service.name, ticket.sender());
-        let bytes = metadata::encode_reply(&metadata, known);
-        self.metadata_bytes += bytes.len();
-        Some(bytes)
+        match step {
+            Step::Pass { block: Some(Block::Reply(metadata)), .. } => {
+                let known = known(&self.hop.endpoint, &self.service.name, ticket.sender());
+                let bytes = metadata::encode_reply(&metadata, known);
+                self.metadata_bytes += bytes.len();
+                Decision::Pass(Some(bytes))
+            }
+            Step::Pass { .. } => Decision::Pass(None),
+            Step::Refuse(refusal) => Decision::Refuse(refusal),
+            Step::Broken => Decision::Broken,
+        }
     }
 
     /// As [`InFlightCall::reply`], of a reply that an adapter on the other side will not see as one.
-    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) {
+    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Decision {
         self.ticket = self.ticket.take().map(Ticket::alone);
         self.sent = None;
-        self.reply(request, reply, None);
+        self.reply(request, reply, None)
     }
 
     pub(crate) fn op(&self) -> &Op {

@@ -12,7 +12,7 @@ use ::config::{Diagnostic, Report, Section, mend};
 use contract::monitor::Side;
 
 pub use self::keys::reference;
-use self::keys::{ADAPTER, FORMATS, KINDS, ON_MISMATCH, SIDES};
+use self::keys::{ADAPTER, FORMATS, KINDS, ON_MISMATCH, SIDES, UNCHECKED};
 use crate::endpoint::{Endpoint, Pattern, Scheme};
 
 /// How the messages of a service are encoded and carried.
@@ -134,15 +134,30 @@ pub struct ReportSettings {
     pub show_secrets: bool,
 }
 
-/// Which calls are looked at, and how.
+/// What happens to a message that cannot be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unchecked {
+    /// It is refused. Requires `enforce`.
+    Refuse,
+    /// It passes.
+    Pass,
+}
+
+/// Which calls are looked at, and what follows.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckSettings {
     /// Who asks preconditions.
     pub requires: Side,
     /// Who asks postconditions.
     pub ensures: Side,
+    /// Whether calls that break a contract are refused.
+    pub enforce: bool,
+    /// What happens to a message that cannot be checked.
+    pub unchecked: Unchecked,
     /// The share of calls that are looked at.
     pub sample: f64,
+    /// Whether a call passes unchecked where the adapter itself fails.
+    pub fail_open: bool,
     /// Steps that one clause may take.
     pub steps: u64,
 }
@@ -421,10 +436,26 @@ fn reports(section: &Section<'_>, folder: &Path) -> ReportSettings {
 
 fn checks(section: &Section<'_>) -> CheckSettings {
     section.check_keys();
+    let (enforce, sample) = (flag(section, "enforce"), section.fraction("sample"));
+    let default = if enforce { Unchecked::Refuse } else { Unchecked::Pass };
+    let unchecked = section.choice("unchecked", UNCHECKED).unwrap_or(default);
+    let refuses = unchecked == Unchecked::Refuse;
+    if refuses && !enforce {
+        let hint = "add `enforce = true`, or remove `unchecked`".to_owned();
+        section.mistake("unchecked", "`unchecked = \"refuse\"` needs `enforce = true`".to_owned(), Some(hint));
+    }
+    if enforce && refuses && sample.is_some_and(|sample| sample < 1.0) {
+        let hint = "add `unchecked = \"pass\"`, or remove `sample`".to_owned();
+        let what = "`sample` below 1 lets calls pass unchecked, which `enforce` does not allow".to_owned();
+        section.mistake("sample", what, Some(hint));
+    }
     CheckSettings {
         requires: section.choice("requires", SIDES).unwrap_or(Side::Receiver),
         ensures: section.choice("ensures", SIDES).unwrap_or(Side::Receiver),
-        sample: section.fraction("sample").unwrap_or_default(),
+        enforce,
+        unchecked,
+        sample: sample.unwrap_or_default(),
+        fail_open: section.flag("fail_open").unwrap_or(!refuses),
         steps: section.count("steps").unwrap_or_default(),
     }
 }

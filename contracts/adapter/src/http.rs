@@ -16,12 +16,13 @@ use hyper::http::uri::PathAndQuery;
 use hyper::upgrade::OnUpgrade;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::app::App;
 use crate::body::{Body, Read, Whole};
-use crate::call::{Caller, Hop, InFlightCall, ParkedCall, Side};
+use crate::call::{Caller, Decision, Hop, InFlightCall, ParkedCall, Side};
 use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::encoding::Content;
@@ -29,6 +30,7 @@ use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
 use crate::pool::{Conn, MADE_HERE, META};
 use crate::read::{HttpReply, HttpRequest, Op, RequestKind, Service};
+use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
 
 /// Where the requests of a connection go.
@@ -43,6 +45,9 @@ pub(crate) enum Target {
 /// What a client begins with that knows its server to speak HTTP/2. Source: RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// Empty SETTINGS and a GOAWAY with HTTP_1_1_REQUIRED, which refuse HTTP/2. Source: RFC 9113, sections 3.4, 6.8 and 7.
+const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
+
 /// Serves one connection until either side ends.
 pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) -> io::Result<()> {
     if let Target::Fixed { scheme, forward, .. } = &target {
@@ -51,6 +56,10 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) ->
             () = app.ending() => return Ok(()),
         };
         if is_other.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
+            if app.watch.refuse_unchecked(Unchecked::Protocol).is_some() {
+                client.write_all(HTTP_1_1_REQUIRED).await?;
+                return client.shutdown().await;
+            }
             app.watch.metrics.skip(Skip::Unreadable);
             let whom = if *scheme == Scheme::Https { Whom::Tls } else { Whom::Plain };
             let mut upstream = app.dial.connect(forward, whom).await?;
@@ -164,7 +173,15 @@ enum Failed {
     Reply(hyper::Error),
     Body(hyper::Error),
     Late,
+    Broken,
     Full,
+    Refused {
+        refusal: Refusal,
+        service: Arc<Service>,
+        code: StatusCode,
+    },
+    /// Refused without a service whose protocol would have a form for it.
+    Unlisted(Refusal),
 }
 
 impl Failed {
@@ -180,8 +197,19 @@ impl Failed {
             Self::Reply(error) => plain(StatusCode::BAD_GATEWAY, &format!("no response from the service: {error}\n")),
             Self::Body(error) => plain(StatusCode::BAD_REQUEST, &format!("incomplete request: {error}\n")),
             Self::Late => plain(StatusCode::GATEWAY_TIMEOUT, "no response from the service in time\n"),
+            Self::Broken => plain(StatusCode::BAD_GATEWAY, "the adapter failed\n"),
             Self::Full => plain(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n"),
+            Self::Refused { refusal, service, code } => refused(service.family, &refusal, code),
+            Self::Unlisted(refusal) => refused(ProtocolKind::Rest, &refusal, refusal.request_status()),
         }
+    }
+
+    fn request_refused(refusal: Refusal, service: &Arc<Service>) -> Self {
+        Self::Refused { code: refusal.request_status(), refusal, service: service.clone() }
+    }
+
+    fn reply_refused(refusal: Refusal, service: &Arc<Service>) -> Self {
+        Self::Refused { code: StatusCode::BAD_GATEWAY, refusal, service: service.clone() }
     }
 }
 
@@ -189,6 +217,28 @@ fn plain(code: StatusCode, text: &str) -> Response<Body> {
     let mut response = Response::new(Body::of(text.to_owned()));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// The response to a refused call: a fault in SOAP, otherwise a problem of RFC 9457.
+fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Response<Body> {
+    let text = refusal.text();
+    let (code, kind, body) = match family {
+        ProtocolKind::Soap => {
+            let mut out = String::new();
+            let who = if code.is_client_error() { "Client" } else { "Server" };
+            codecs::soap::compose_fault(&mut out, who, &text, None);
+            // SOAP 1.1, section 6.2: faults have the status 500.
+            (StatusCode::INTERNAL_SERVER_ERROR, "text/xml; charset=utf-8", out)
+        }
+        _ => {
+            let problem = serde_json::json!({ "title": refusal.title(), "status": code.as_u16(), "detail": text });
+            (code, "application/problem+json", problem.to_string())
+        }
+    };
+    let mut response = Response::new(Body::of(body));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
@@ -209,11 +259,16 @@ async fn pass(
     if block.is_some() && !may_carry {
         count(&app.watch.metrics.metadata_refused);
     }
-    let block = block.filter(|_| may_carry);
+    // An empty block would exempt the call from checks.
+    let block = block.filter(|block| may_carry && !(app.watch.refuses_unchecked && block.bytes.is_empty()));
     let service = match app.watch.standing(&hop.endpoint) {
         EndpointState::Service(id) if going.is_listed => {
             app.watch.services.get(id).filter(|service| service.family != ProtocolKind::Thrift)
         }
+        EndpointState::Conflict if going.is_listed => match app.watch.refuse_unchecked(Unchecked::Conflict) {
+            Some(refusal) => return Err(Failed::Unlisted(refusal)),
+            None => None,
+        },
         _ => None,
     };
     let (number, is_sampled) = app.watch.next_call();
@@ -239,10 +294,18 @@ async fn pass(
                 return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
             }
             Read::Part(body, skip) => {
+                if let Some(refusal) = app.watch.refuse_unchecked(skip.unread()) {
+                    return Err(Failed::request_refused(refusal, service));
+                }
                 app.watch.metrics.skip(skip);
                 return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
             }
         }
+    }
+    if let (Some(service), Some(_)) = (&service, &upgrade)
+        && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Protocol)
+    {
+        return Err(Failed::request_refused(refusal, service));
     }
     match (&service, skip) {
         (Some(service), Some(Skip::Unlisted)) => {
@@ -432,16 +495,31 @@ async fn checked(
     let (method, query, headers) =
         (parts.method.clone(), parts.uri.query().unwrap_or_default().to_owned(), parts.headers.clone());
     let content = app.decoded(&headers, &whole.bytes);
+    let refuse = |why| match app.watch.refuse_unchecked(why) {
+        Some(refusal) => Err(Failed::request_refused(refusal, service)),
+        None => Ok(()),
+    };
     if content == Content::Over {
+        refuse(Unchecked::Size)?;
         app.watch.metrics.skip(Skip::Size);
         return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
     }
     let request =
         HttpRequest { method: method.as_str(), path: &going.behind, query: &query, headers: &headers, body: &content };
-    let called = app.watch.guarded(|| service.http_request(&request));
+    if matches!(content, Content::Unread(_)) {
+        refuse(Unchecked::Encoding)?;
+    }
+    let called = app.watch.guarded(|| service.http_request(&request, app.watch.refuses_unchecked));
     let (op, request) = match called {
         Some(RequestKind::Known(op, request)) => (op, request),
+        None if !app.watch.fail_open => return Err(Failed::Broken),
         other => {
+            if matches!(other, Some(RequestKind::Unreadable)) {
+                refuse(Unchecked::Unreadable)?;
+            }
+            if upgrade.is_some() {
+                refuse(Unchecked::Protocol)?;
+            }
             match other {
                 Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
                 Some(_) => app.watch.metrics.skip(Skip::Unreadable),
@@ -454,6 +532,7 @@ async fn checked(
     if !share.resize(content.decoded_bytes() + request.tape.memory_bytes()) {
         drop(request);
         drop(content);
+        refuse(Unchecked::Memory)?;
         app.watch.metrics.skip(Skip::Memory);
         return unchecked(app, send(app, going, kept, parts, body, None).await?, upgrade);
     }
@@ -463,17 +542,41 @@ async fn checked(
     passing.resume();
     let to_adapter = held.whom == Whom::Peer;
     passing.metadata_bytes += block.as_ref().map_or(0, |block| block.around_bytes);
-    let block = passing.request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter);
-    if let Some((block, field)) = block.and_then(|block| field_of(&block).map(|field| (block, field))) {
-        passing.metadata_bytes += field_bytes(&field) - block.len();
-        parts.headers.insert(META, field);
+    match passing.request(&request, block.as_ref().map(|block| &block.bytes[..]), to_adapter) {
+        Decision::Pass(Some(block)) => {
+            if let Some(field) = field_of(&block) {
+                passing.metadata_bytes += field_bytes(&field) - block.len();
+                parts.headers.insert(META, field);
+            }
+        }
+        Decision::Pass(None) => {}
+        Decision::Refuse(refusal) => {
+            app.pool.put(&held.authority, held.whom, held.conn);
+            passing.end(0);
+            return Err(Failed::request_refused(refusal, service));
+        }
+        Decision::Broken => return Err(Failed::Broken),
+    }
+    if upgrade.is_some()
+        && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Protocol)
+    {
+        app.pool.put(&held.authority, held.whom, held.conn);
+        passing.end(0);
+        return Err(Failed::request_refused(refusal, service));
     }
     passing.pause();
     let sent = send(app, going, kept, parts, body, Some(held)).await;
     passing.resume();
     let Sent { response, is_adapter } = sent?;
     if to_adapter && !is_adapter {
-        passing.lost(&request);
+        match passing.lost(&request) {
+            Decision::Pass(_) => {}
+            Decision::Refuse(refusal) => {
+                passing.end(0);
+                return Err(Failed::request_refused(refusal, service));
+            }
+            Decision::Broken => return Err(Failed::Broken),
+        }
     }
     if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (response.status(), upgrade) {
         passing.skipped(Skip::Unreadable);
@@ -496,7 +599,7 @@ async fn checked(
     // A reply without a length may be one that its client reads as it comes. If nothing depends on its end, it is sent
     // on at once and judged then.
     let is_streamed = incoming.size_hint().exact().is_none() && !is_endless(&parts.headers);
-    if reads_body && is_streamed && !op.introduces_by_reply {
+    if reads_body && is_streamed && !app.watch.enforce && !op.introduces_by_reply {
         let call = StreamedCall {
             app: app.clone(),
             hop: hop.clone(),
@@ -515,16 +618,18 @@ async fn checked(
         let body = Body::watched(incoming, &app.limits, &app.budget, done);
         return Ok(Response::from_parts(parts, body));
     }
+    // Without its whole body, a reply is judged by its head, and what is unknown then may refuse it.
+    let is_strict = app.watch.refuses_unchecked;
     let judge = |passing: &mut InFlightCall<'_>, head: &hyper::http::response::Parts, content: &Content<'_>| {
         let reply = HttpReply { code: head.status.as_u16(), headers: &head.headers, body: content };
         let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
         let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
-        replied(passing, &request, &reply, block.as_ref())
+        replied(passing, &request, &reply, block.as_ref(), service)
     };
     let body = if !reads_body {
         if reads {
             let reply = crate::read::Reply::opaque();
-            added = replied(&mut passing, &request, &reply, block.as_ref());
+            added = replied(&mut passing, &request, &reply, block.as_ref(), service)?;
         }
         Body::streaming(incoming)
     } else {
@@ -535,6 +640,10 @@ async fn checked(
         };
         passing.resume();
         match read {
+            Read::Cut(_, error) if is_strict => {
+                passing.end(0);
+                return Err(Failed::Reply(error));
+            }
             Read::Cut(body, error) => {
                 passing.skipped(Skip::Unreadable);
                 body.cut(error)
@@ -542,13 +651,17 @@ async fn checked(
             Read::Whole(whole, body) => {
                 let content = app.decoded(&parts.headers, &whole.bytes);
                 match &content {
-                    Content::Over => passing.skipped(Skip::Size),
-                    Content::Unread(_) => passing.skipped(Skip::Unreadable),
+                    Content::Over if !is_strict => passing.skipped(Skip::Size),
+                    Content::Unread(_) if !is_strict => passing.skipped(Skip::Unreadable),
                     _ => {}
                 }
-                if content != Content::Over {
-                    added = judge(&mut passing, &parts, &content);
+                if is_strict || content != Content::Over {
+                    added = judge(&mut passing, &parts, &content)?;
                 }
+                body
+            }
+            Read::Part(body, _) if is_strict => {
+                added = judge(&mut passing, &parts, &Content::Over)?;
                 body
             }
             Read::Part(body, skip) => {
@@ -604,12 +717,12 @@ impl StreamedCall {
             let request =
                 HttpRequest { method: method.as_str(), path: &path, query: &query, headers: &headers, body: &asked };
             let reply = HttpReply { code: head.status.as_u16(), headers: &head.headers, body: content };
-            let called = app.watch.guarded(|| service.http_request(&request));
+            let called = app.watch.guarded(|| service.http_request(&request, false));
             if let Some(RequestKind::Known(op, request)) = called {
                 let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
                 let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
-                // No field can follow the head.
-                let _ = replied(&mut passing, &request, &reply, block.as_ref());
+                // Nothing is refused here, and no field can follow the head.
+                let _ = replied(&mut passing, &request, &reply, block.as_ref(), &service);
             }
         }
         let extra = if is_adapter { passing.metadata_bytes as i64 } else { 0 };
@@ -623,10 +736,17 @@ fn replied(
     request: &crate::read::Request<'_>,
     reply: &crate::read::Reply<'_>,
     block: Option<&Block>,
-) -> Option<HeaderValue> {
+    service: &Arc<Service>,
+) -> Result<Option<HeaderValue>, Failed> {
     passing.metadata_bytes += block.map_or(0, |block| block.around_bytes);
-    let block = passing.reply(request, reply, block.map(|block| &block.bytes[..])).filter(|block| !block.is_empty())?;
-    let field = field_of(&block);
-    passing.metadata_bytes += field.as_ref().map_or(0, |field| field_bytes(field) - block.len());
-    field
+    match passing.reply(request, reply, block.map(|block| &block.bytes[..])) {
+        Decision::Pass(Some(block)) if !block.is_empty() => {
+            let field = field_of(&block);
+            passing.metadata_bytes += field.as_ref().map_or(0, |field| field_bytes(field) - block.len());
+            Ok(field)
+        }
+        Decision::Pass(_) => Ok(None),
+        Decision::Refuse(refusal) => Err(Failed::reply_refused(refusal, service)),
+        Decision::Broken => Err(Failed::Broken),
+    }
 }

@@ -1,7 +1,7 @@
 //! What passes between a party and its services, and are contracts kept? A proxy that asks.
 //!
 //! An adapter stands beside one party. It takes the party's calls and those of others to it, passes the bytes on as they came, and shows every message
-//! to the monitor of `contract`. Between two adapters a small block of metadata goes beside each message. Nothing is ever refused: what is not
+//! to the monitor of `contract`. Between two adapters a small block of metadata goes beside each message. By default nothing is ever refused: what is not
 //! kept is told. `docs/CONTRACTS.md` has the language and the rules of blame.
 //!
 //! Whatever is wrong with the adapter itself (a message that it cannot read, a store that is broken, another adapter that is gone), the party sees what it would
@@ -24,6 +24,7 @@ mod messages;
 mod metrics;
 mod pool;
 mod read;
+mod refusal;
 mod reports;
 mod routes;
 mod schema;

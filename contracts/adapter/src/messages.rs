@@ -33,6 +33,7 @@ pub(crate) enum Received {
         /// Where in it the message begins, behind its frame's length.
         begin: usize,
         protocol: Protocol,
+        framing: Framing,
     },
     /// A frame that is too long to be looked at, or has no room in memory: so many bytes from here on.
     Large { length: usize, skip: Skip },
@@ -173,7 +174,7 @@ impl Messages {
             Ok(Progress::Message { used, begin }) => {
                 let block = self.block(head, block);
                 let bytes = self.buffer.split_to(used).freeze();
-                Ok(Some(Received::Message { block, bytes, begin, protocol }))
+                Ok(Some(Received::Message { block, bytes, begin, protocol, framing }))
             }
             Err(error) => match message.first_chunk::<4>().map(|length| u32::from_be_bytes(*length)) {
                 Some(length) if framing == Framing::Framed && length <= i32::MAX as u32 => {

@@ -10,6 +10,8 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::refusal::{UNCHECKED, Unchecked};
+
 /// What became of a call besides being checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Skip {
@@ -34,6 +36,15 @@ pub(crate) enum Skip {
 }
 
 impl Skip {
+    /// The reason to refuse a message that could not be read whole.
+    pub(crate) fn unread(self) -> Unchecked {
+        match self {
+            Skip::Slow => Unchecked::Slow,
+            Skip::Memory => Unchecked::Memory,
+            _ => Unchecked::Size,
+        }
+    }
+
     /// As lines of calls and metrics name it.
     pub(crate) fn name(self) -> &'static str {
         [
@@ -69,6 +80,7 @@ const BOUNDS_US: [u64; 16] = [2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 250, 5
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     pub(crate) calls: AtomicU64,
+    pub(crate) refused_calls: AtomicU64,
     pub(crate) connections: AtomicU64,
     pub(crate) connections_now: AtomicU64,
     pub(crate) connections_over: AtomicU64,
@@ -93,6 +105,7 @@ pub(crate) struct Metrics {
     pub(crate) store_bytes: AtomicU64,
     pub(crate) store_file_bytes: AtomicU64,
     skipped: [AtomicU64; SKIPS.len()],
+    refused_unchecked: [AtomicU64; UNCHECKED.len()],
     own: [AtomicU64; BOUNDS_US.len() + 1],
     own_sum_ns: AtomicU64,
 }
@@ -105,6 +118,11 @@ pub(crate) fn count(counter: &AtomicU64) {
 impl Metrics {
     pub(crate) fn skip(&self, skip: Skip) {
         count(&self.skipped[skip as usize]);
+    }
+
+    pub(crate) fn refuse(&self, why: Unchecked) {
+        count(&self.refused_calls);
+        count(&self.refused_unchecked[why as usize]);
     }
 
     /// A call and the adapter's own time in it.
@@ -148,6 +166,8 @@ impl Metrics {
             .iter()
             .zip(&self.skipped)
             .map(|(skip, count)| (vec![label("reason", skip.name().trim_start_matches("skipped:"))], read(count)));
+        let refused = UNCHECKED.iter().zip(&self.refused_unchecked);
+        let refused = refused.map(|(why, count)| (vec![label("reason", why.name())], read(count)));
         let counter = |name, help, rows| Family { name, unit: None, kind: MetricType::Counter, help, rows };
         let one = |name, help, count: u64| counter(name, help, vec![(Vec::new(), count)]);
         let size = |name, kind, help, bytes: u64| Family {
@@ -170,6 +190,12 @@ impl Metrics {
                 "unchecked",
                 "Calls and tunnels not checked.",
                 skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]).collect(),
+            ),
+            one("refused_calls", "Calls and tunnels refused because of `enforce`.", read(&self.refused_calls)),
+            counter(
+                "refused_unchecked",
+                "Those of them that were refused because they could not be checked.",
+                refused.collect(),
             ),
             one("connections", "Connections accepted.", read(&self.connections)),
             Family {

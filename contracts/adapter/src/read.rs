@@ -7,7 +7,7 @@ mod thrift;
 pub(crate) use self::thrift::decode as thrift_message;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use contract::monitor::Outcome;
 use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
@@ -31,6 +31,8 @@ pub(crate) struct Op {
 /// How the messages of one service are read.
 #[derive(Debug)]
 pub(crate) struct Service {
+    /// The contract that it is of, which is kept as long as a call is held to it.
+    contract: Arc<Contract>,
     pub(crate) id: ServiceId,
     pub(crate) name: String,
     pub(crate) family: ProtocolKind,
@@ -76,6 +78,9 @@ pub(crate) struct Reply<'m> {
     pub(crate) tape: Tape<'m>,
     pub(crate) value: TapeId,
     pub(crate) is_error: bool,
+    /// An HTTP status other than 2xx. Its body may be of another type, also one that a proxy made, so that clauses
+    /// without a verdict do not refuse it.
+    pub(crate) may_be_undecided: bool,
 }
 
 impl Reply<'_> {
@@ -83,14 +88,14 @@ impl Reply<'_> {
     pub(crate) fn opaque() -> Self {
         let mut tape = Tape::new();
         let value = tape.opaque();
-        Self { tape, value, is_error: false }
+        Self { tape, value, is_error: false, may_be_undecided: false }
     }
 
     /// A reply that is none of its operation, and what it is instead: `no Thrift message: ...`.
     pub(crate) fn malformed(what: String) -> Self {
         let mut tape = Tape::new();
         let value = tape.malformed(what);
-        Self { tape, value, is_error: false }
+        Self { tape, value, is_error: false, may_be_undecided: false }
     }
 
     pub(crate) fn outcome(&self) -> Outcome<'_> {
@@ -126,10 +131,49 @@ impl Services {
         }
         if wrong.is_empty() { Ok(Self { contract, all }) } else { Err(wrong) }
     }
+}
+
+/// The services of the contract that holds now.
+#[derive(Debug)]
+pub(crate) struct Current(RwLock<Held>);
+
+#[derive(Debug)]
+struct Held {
+    now: Services,
+    /// Of the contract before: a number may have been asked for just before it was replaced.
+    before: Option<Services>,
+}
+
+impl Current {
+    pub(crate) fn new(services: Services) -> Self {
+        Self(RwLock::new(Held { now: services, before: None }))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Held> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn contract(&self) -> Arc<Contract> {
+        self.read().now.contract.clone()
+    }
 
     /// A service by its number.
     pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
-        self.all.get(&id).cloned()
+        let held = self.read();
+        let before = || held.before.as_ref().and_then(|before| before.all.get(&id));
+        held.now.all.get(&id).or_else(before).cloned()
+    }
+
+    /// Whether a service is of the contract that holds.
+    pub(crate) fn is_current(&self, service: &Service) -> bool {
+        Arc::ptr_eq(&self.read().now.contract, &service.contract)
+    }
+
+    /// From now on these are the services. Calls that are under way have those that they began with.
+    pub(crate) fn renew(&self, services: Services) {
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut held.now, services);
+        held.before = Some(before);
     }
 }
 
@@ -191,8 +235,8 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let (family, bare) = (protocol.family, protocol.bare());
-    Ok(Service { id, name: name.clone(), family, bare, schema, ops, routes })
+    let (contract, family, bare) = (contract.clone(), protocol.family, protocol.bare());
+    Ok(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
 }
 
 /// What of an HTTP request clauses may speak of.
@@ -247,14 +291,17 @@ impl Service {
         of_method.filter_map(|(_, template, op)| Some((op, template.matches(path)?))).next()
     }
 
-    /// What an HTTP request calls.
-    pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>) -> RequestKind<'m> {
+    /// What an HTTP request calls. `is_strict`: a request that different readers take for different operations is
+    /// unreadable.
+    pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>, is_strict: bool) -> RequestKind<'m> {
         match (&self.schema, request.body) {
             (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
                 Ok(message) => self.thrift_request(&message),
                 Err(_) => RequestKind::Unreadable,
             },
-            (Schema::Soap(wsdl), Content::Plain(body)) => soap::request(wsdl, &self.ops, request.headers, body),
+            (Schema::Soap(wsdl), Content::Plain(body)) => {
+                soap::request(wsdl, &self.ops, request.headers, body, is_strict)
+            }
             // Which operation it calls is in the body alone.
             (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
             (Schema::Rest, _) => match self.route(request.method, request.path) {
@@ -269,7 +316,7 @@ impl Service {
         // A status that says that something went wrong comes from whoever is on the way, too, with a text of its own.
         let is_done = (200..300).contains(&reply.code);
         let unless_done = |what: String| if is_done { Reply::malformed(what) } else { Reply::opaque() };
-        match (&self.schema, reply.body) {
+        let read = match (&self.schema, reply.body) {
             (Schema::Rest, _) => json::reply(reply),
             (_, Content::Unread(_) | Content::Over) => Reply::opaque(),
             (_, Content::Broken(what)) => unless_done(what.clone()),
@@ -283,7 +330,8 @@ impl Service {
                 Err(Unread::Over) => Reply::opaque(),
                 Err(Unread::Malformed(what)) => unless_done(what),
             },
-        }
+        };
+        Reply { may_be_undecided: !is_done, ..read }
     }
 }
 

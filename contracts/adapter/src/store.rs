@@ -71,6 +71,8 @@ struct Shared {
 #[derive(Debug)]
 struct Waiting {
     batch: Batch,
+    /// The hash of the contract that the file is to be of from now on.
+    contract_hash: Option<u64>,
     /// What is being written: still to be found, as it may have left the cache.
     going: Arc<MemoryStore>,
     /// Keys of entries that the file may lack: dropped, expired, or lost in a crash.
@@ -81,7 +83,13 @@ struct Waiting {
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { batch: Batch::default(), going: nothing(), lost: Forgotten::new(FORGOTTEN_BYTES), forgotten: 0 }
+        Self {
+            batch: Batch::default(),
+            contract_hash: None,
+            going: nothing(),
+            lost: Forgotten::new(FORGOTTEN_BYTES),
+            forgotten: 0,
+        }
     }
 }
 
@@ -177,6 +185,14 @@ impl AnyStore {
     pub(crate) fn close(&mut self) {
         if let Self::File(store) = self {
             store.writer.close();
+        }
+    }
+
+    /// From now on the entries are those of another contract.
+    pub(crate) fn renew(&mut self, contract_hash: u64) {
+        if let Self::File(store) = self {
+            let mut waiting = store.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.contract_hash = Some(contract_hash);
         }
     }
 

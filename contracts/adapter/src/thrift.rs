@@ -5,21 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use codecs::thrift::MessageKind;
+use codecs::thrift::{Header, MessageKind, compose_application_exception};
 use contract::monitor::EndpointState;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::app::App;
-use crate::call::{Hop, InFlightCall, Side};
+use crate::call::{Decision, Hop, InFlightCall, Side};
 use crate::config::ProtocolKind;
 use crate::messages::{Messages, Received};
 use crate::metrics::Skip;
 use crate::read::{Reply, RequestKind, Service, Unread};
+use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
 
 /// Serves one connection until either side ends. `from_adapter`: it has greeted.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapter: bool) -> io::Result<()> {
+    let is_conflict = app.watch.standing(&hop.endpoint) == EndpointState::Conflict;
+    if is_conflict && app.watch.refuse_unchecked(Unchecked::Conflict).is_some() {
+        return Ok(());
+    }
     let service = service_of(app, hop);
     let upstream = upstream(app, hop, service.is_some()).await?;
     let mut down = Messages::new(client, from_adapter, app.limits.body_bytes, &app.budget);
@@ -66,6 +71,7 @@ async fn calls(
     // What passed before is the greeting between adapters, which the first call is charged with.
     let (mut count_up, mut seen) = (up.stream.count(), 0);
     let mut was_called = false;
+    let mut service = service.clone();
     loop {
         // Both sides are listened to while nothing is under way: either may end. First the service's, as what it has closed can take no request.
         let got = tokio::select! {
@@ -83,6 +89,9 @@ async fn calls(
                     Ok(_) => {}
                 }
                 // A service that speaks unasked is none that can be cut into calls.
+                if app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
+                    return Ok(());
+                }
                 app.watch.metrics.skip(Skip::Unreadable);
                 return tunnel(app, down, up).await;
             }
@@ -95,26 +104,46 @@ async fn calls(
         match got {
             Received::End => return Ok(()),
             Received::Opaque { .. } => {
+                if app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
+                    return Ok(());
+                }
                 app.watch.metrics.skip(Skip::Unreadable);
                 return tunnel(app, down, up).await;
             }
             Received::Large { length, skip } => {
+                if app.watch.refuse_unchecked(skip.unread()).is_some() {
+                    return Ok(());
+                }
                 app.watch.metrics.skip(skip);
                 down.pass(up, length).await?;
                 unchecked_reply(app, hop, down, up).await?;
             }
-            Received::Message { block, bytes, begin, protocol } => {
+            Received::Message { block, bytes, begin, protocol, framing } => {
                 was_called = true;
                 let since = crate::clock::now();
+                if !app.watch.services.is_current(&service) {
+                    // The contract has changed since the last call of this connection.
+                    let Some(renewed) = service_of(app, hop) else {
+                        app.watch.metrics.skip(Skip::Unlisted);
+                        up.send(None, &bytes).await?;
+                        return tunnel(app, down, up).await;
+                    };
+                    service = renewed;
+                }
                 let message = app.watch.guarded(|| crate::read::thrift_message(protocol, &bytes[begin..]));
                 let Some(Ok(message)) = message else {
+                    if app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
+                        return Ok(());
+                    }
                     app.watch.metrics.skip(Skip::Unreadable);
                     up.send(None, &bytes).await?;
                     return tunnel(app, down, up).await;
                 };
                 let is_oneway = message.header.kind == MessageKind::Oneway;
                 let (number, is_sampled) = app.watch.next_call();
-                // An empty block says that the adapter before has not looked at the call, so neither does this one.
+                // An empty block says that the adapter before has not looked at the call, so neither does this one,
+                // unless that would exempt it from `enforce`.
+                let block = block.filter(|block| !(app.watch.refuses_unchecked && block.is_empty()));
                 let is_looked_at = is_sampled && block.as_ref().is_none_or(|block| !block.is_empty());
                 let called = if is_looked_at {
                     app.watch.guarded(|| service.thrift_request(&message))
@@ -122,6 +151,16 @@ async fn calls(
                     app.watch.metrics.skip(Skip::Sample);
                     None
                 };
+                let refuse = |refusal: &Refusal| refused(protocol, framing, &message.header, refusal);
+                if is_looked_at && called.is_none() && !app.watch.fail_open {
+                    return Err(io::Error::other("the adapter failed"));
+                }
+                if let Some(RequestKind::Unreadable) = called
+                    && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Unreadable)
+                {
+                    down.send(None, &refuse(&refusal)).await?;
+                    continue;
+                }
                 let Some(RequestKind::Known(op, request)) = called else {
                     match called {
                         Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),
@@ -138,6 +177,10 @@ async fn calls(
                 let mut share = app.budget.share();
                 if !share.resize(request.tape.memory_bytes()) {
                     drop(request);
+                    if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Memory) {
+                        down.send(None, &refuse(&refusal)).await?;
+                        continue;
+                    }
                     app.watch.metrics.skip(Skip::Memory);
                     up.send(None, &bytes).await?;
                     if !is_oneway {
@@ -145,10 +188,21 @@ async fn calls(
                     }
                     continue;
                 }
-                let mut passing = InFlightCall::new(app, hop, service, op, number, since);
-                let block = passing.request(&request, block.as_deref(), up.is_adapter);
-                let sent = up.send(block.as_deref(), &bytes).await?;
-                passing.metadata_bytes += sent - block.map_or(0, |block| block.len());
+                let mut passing = InFlightCall::new(app, hop, &service, op, number, since);
+                match passing.request(&request, block.as_deref(), up.is_adapter) {
+                    Decision::Pass(block) => {
+                        passing.metadata_bytes +=
+                            up.send(block.as_deref(), &bytes).await? - block.map_or(0, |block| block.len())
+                    }
+                    Decision::Refuse(refusal) => {
+                        if !is_oneway {
+                            down.send(None, &refuse(&refusal)).await?;
+                        }
+                        passing.end(0);
+                        continue;
+                    }
+                    Decision::Broken => return Err(io::Error::other("the adapter failed")),
+                }
                 let mut messages = bytes.len();
                 passing.pause();
                 if is_oneway {
@@ -167,12 +221,21 @@ async fn calls(
                 match got {
                     Received::Message { block, bytes, begin, protocol, .. } => {
                         messages += bytes.len();
-                        let block =
-                            reply(app, service, &mut passing, &request, block.as_ref(), protocol, &bytes[begin..]);
-                        let length = block.as_ref().map_or(0, Vec::len);
-                        passing.metadata_bytes += down.send(block.as_deref(), &bytes).await? - length;
+                        match reply(app, &service, &mut passing, &request, block.as_ref(), protocol, &bytes[begin..]) {
+                            Decision::Pass(block) => {
+                                let length = block.as_ref().map_or(0, Vec::len);
+                                passing.metadata_bytes += down.send(block.as_deref(), &bytes).await? - length;
+                            }
+                            Decision::Refuse(refusal) => drop(down.send(None, &refuse(&refusal)).await?),
+                            Decision::Broken => return Err(io::Error::other("the adapter failed")),
+                        }
                     }
                     Received::Large { length, skip } => {
+                        if let Some(refusal) = app.watch.refuse_unchecked(skip.unread()) {
+                            down.send(None, &refuse(&refusal)).await?;
+                            passing.end(0);
+                            return Ok(());
+                        }
                         passing.skipped(skip);
                         messages += length;
                         up.pass(down, length).await?;
@@ -181,8 +244,20 @@ async fn calls(
                     Received::Opaque { what } => {
                         passing.skipped(Skip::Unreadable);
                         // The adapter before, where there is one, sees bytes from now on and no reply.
-                        if let Some(what) = what {
-                            passing.reply_alone(&request, &Reply::malformed(what));
+                        let malformed = what.map(Reply::malformed);
+                        match malformed.map(|reply| passing.reply_alone(&request, &reply)) {
+                            Some(Decision::Refuse(refusal)) => {
+                                down.send(None, &refuse(&refusal)).await?;
+                                passing.end(0);
+                                return Ok(());
+                            }
+                            Some(Decision::Broken) => return Err(io::Error::other("the adapter failed")),
+                            None | Some(Decision::Pass(_)) => {}
+                        }
+                        if let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Unreadable) {
+                            down.send(None, &refuse(&refusal)).await?;
+                            passing.end(0);
+                            return Ok(());
                         }
                         passing.end(0);
                         return tunnel(app, down, up).await;
@@ -202,7 +277,7 @@ fn reply(
     block: Option<&Bytes>,
     protocol: codecs::thrift::Protocol,
     bytes: &[u8],
-) -> Option<Vec<u8>> {
+) -> Decision {
     // A block of a reply is empty where nothing is introduced.
     let read = app.watch.guarded(|| match crate::read::thrift_message(protocol, bytes) {
         Ok(message) => service.thrift_reply(passing.op(), &message),
@@ -238,6 +313,19 @@ fn extra(count_up: &std::sync::atomic::AtomicU64, seen: &mut u64, messages: usiz
     let all = count_up.load(Ordering::Relaxed);
     let passed = all - std::mem::replace(seen, all);
     if is_adapter { passed as i64 - messages as i64 } else { 0 }
+}
+
+/// The exception that answers a refused call.
+fn refused(
+    protocol: codecs::thrift::Protocol,
+    framing: codecs::thrift::Framing,
+    header: &Header<'_>,
+    refusal: &Refusal,
+) -> Vec<u8> {
+    const INTERNAL_ERROR: i32 = 6;
+    let mut out = Vec::new();
+    compose_application_exception(&mut out, protocol, framing, header, &refusal.text(), INTERNAL_ERROR);
+    out
 }
 
 /// Passes on whatever comes, in both directions, until both have ended or nothing has come for a while.

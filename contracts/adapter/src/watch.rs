@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::ServiceId;
 use contract::metadata::{Known, ReplyMetadata, RequestMetadata};
+use contract::monitor::report::{Found, Kind};
 use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
-use crate::config::{Config, ProtocolKind};
+use crate::config::{Config, ProtocolKind, Unchecked as OnUnchecked};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
-use crate::read::Services;
+use crate::read::{Current, Services};
+use crate::refusal::{Refusal, Unchecked};
 use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::AnyStore;
@@ -20,23 +22,30 @@ use crate::store::AnyStore;
 #[derive(Debug)]
 pub(crate) struct Watch {
     monitor: Mutex<Monitor<AnyStore>>,
-    pub(crate) services: Services,
+    pub(crate) services: Current,
     /// Endpoints over HTTP of which something is promised, by their URLs.
     pub(crate) routes: Routes,
     pub(crate) reports: Reports,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
+    pub(crate) enforce: bool,
+    /// Whether messages that cannot be checked are refused.
+    pub(crate) refuses_unchecked: bool,
+    pub(crate) fail_open: bool,
     /// A call is looked at where its draw is below this.
     sample_below: u64,
     numbers: AtomicU64,
 }
 
-/// What follows from a message that passes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) ticket: Option<Ticket>,
-    /// For the other adapter.
-    pub(crate) block: Option<Block>,
+/// What is to become of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It passes. For the other adapter, a block of metadata.
+    Pass { ticket: Option<Ticket>, block: Option<Block> },
+    /// It is refused.
+    Refuse(Refusal),
+    /// The adapter itself failed, and is told to let nothing pass then.
+    Broken,
 }
 
 /// Metadata to be sent.
@@ -81,11 +90,14 @@ impl Watch {
         let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
         let watch = Self {
             monitor: Mutex::new(monitor),
-            services,
+            services: Current::new(services),
             routes: Routes::default(),
             reports,
             metrics,
             label: config.name.clone(),
+            enforce: config.checks.enforce,
+            refuses_unchecked: config.checks.unchecked == OnUnchecked::Refuse,
+            fail_open: config.checks.fail_open,
             sample_below,
             numbers: AtomicU64::new(0),
         };
@@ -143,23 +155,40 @@ impl Watch {
         self.metrics.text(counts, &tallies)
     }
 
+    /// From now on another contract holds, all at once: whoever is recognised is held to the one that his number is of.
+    pub(crate) fn renew(&self, services: Services) {
+        let mut monitor = self.lock();
+        monitor.store().renew(services.contract.hash());
+        monitor.renew(services.contract.clone());
+        self.services.renew(services);
+        let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
+        drop(monitor);
+        // Services of the new contract may be asked over HTTP where the old one knew none.
+        promised.iter().for_each(|(endpoint, service)| self.route(endpoint, *service));
+    }
+
     /// Does something with the monitor that is no step: looking at its entries, flushing its store.
     pub(crate) fn with<T>(&self, with: impl FnOnce(&mut Monitor<AnyStore>) -> T) -> T {
         with(&mut self.lock())
     }
 
-    /// Takes one event and reports what the monitor found.
-    pub(crate) fn step(&self, event: Event<'_>, call: u64) -> Step {
+    /// Takes one event and reports what the monitor found. `may_be_undecided`: clauses without a verdict do not
+    /// refuse this message.
+    pub(crate) fn step(&self, event: Event<'_>, call: u64, may_be_undecided: bool) -> Step {
         let now_s = crate::clock::unix_s();
-        let stepped = self.guarded(|| self.lock().step(event, now_s));
-        stepped.map_or_else(Step::default, |stepped| self.stepped(stepped, call))
+        let stepped = catch_unwind(AssertUnwindSafe(|| self.lock().step(event, now_s)));
+        match stepped {
+            Ok(stepped) => self.stepped(stepped, call, may_be_undecided),
+            Err(_) => self.broken(),
+        }
     }
 
     /// The adapter of the other side cannot be reached: what it would have asked is asked here.
-    pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) {
+    pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) -> Step {
         let now_s = crate::clock::unix_s();
-        if let Some(stepped) = self.guarded(|| self.lock().go_alone(call, ticket, now_s)) {
-            self.stepped(stepped, number);
+        match catch_unwind(AssertUnwindSafe(|| self.lock().go_alone(call, ticket, now_s))) {
+            Ok(stepped) => self.stepped(stepped, number, false),
+            Err(_) => self.broken(),
         }
     }
 
@@ -168,7 +197,13 @@ impl Watch {
         catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
     }
 
-    fn stepped(&self, stepped: StepOutput, call: u64) -> Step {
+    pub(crate) fn broken(&self) -> Step {
+        count(&self.metrics.panics);
+        if self.fail_open { Step::Pass { ticket: None, block: None } } else { Step::Broken }
+    }
+
+    fn stepped(&self, stepped: StepOutput, call: u64, may_be_undecided: bool) -> Step {
+        let refusal = self.refusal(&stepped, may_be_undecided);
         let mut block = None;
         for action in stepped.actions {
             match action {
@@ -182,7 +217,32 @@ impl Watch {
         for report in stepped.reports {
             self.reports.tell(report, call);
         }
-        Step { ticket: stepped.ticket, block }
+        match refusal {
+            Some(refusal) => Step::Refuse(refusal),
+            None => Step::Pass { ticket: stepped.ticket, block },
+        }
+    }
+
+    /// Whether `enforce` refuses a message, counted.
+    fn refusal(&self, stepped: &StepOutput, may_be_undecided: bool) -> Option<Refusal> {
+        let failed = stepped.reports.iter().find(|report| report.found == Found::Fails);
+        if let Some(report) = failed.filter(|_| self.enforce) {
+            count(&self.metrics.refused_calls);
+            return Some(Refusal::Violated(report.clause.clone()));
+        }
+        let is_clause = |kind| matches!(kind, Kind::Precondition | Kind::Postcondition | Kind::Exception);
+        let undecided = stepped.reports.iter().find(|report| is_clause(report.kind) && report.found != Found::Fails);
+        let undecided = undecided.filter(|_| self.refuses_unchecked && !may_be_undecided)?;
+        self.metrics.refuse(Unchecked::Undecided);
+        Some(Refusal::Undecided(undecided.clause.clone()))
+    }
+
+    /// Refuses a message that cannot be checked, if the configuration says so.
+    pub(crate) fn refuse_unchecked(&self, why: Unchecked) -> Option<Refusal> {
+        self.refuses_unchecked.then(|| {
+            self.metrics.refuse(why);
+            Refusal::Unchecked(why)
+        })
     }
 }
 

@@ -5,7 +5,11 @@ use crate::syntax::Direction;
 
 /// Number of a service in its contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServiceId(pub(crate) u16);
+pub struct ServiceId {
+    /// That of the contract, so that numbers of one are none of another.
+    pub(crate) generation: u16,
+    pub(crate) at: u16,
+}
 
 /// A clause with one expression.
 #[derive(Clone, Debug)]

@@ -44,7 +44,7 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: Option<Known<'_>>,
     }
     let identifies =
         services.iter().flat_map(|service| &service.operations).flat_map(|operation| &operation.identifies);
-    let with_index = identifies.filter(|identify| identify.index.is_some()).map(|identify| identify.service.0);
+    let with_index = identifies.filter(|identify| identify.index.is_some()).map(|identify| identify.service.at);
     for at in with_index.collect::<Vec<_>>() {
         if let Some(service) = services.get_mut(usize::from(at)) {
             service.has_introduced_members = true;
@@ -52,7 +52,7 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: Option<Known<'_>>,
     }
     let hash = rapidhash::v3::rapidhash_v3(crate::print::file(file).as_bytes());
     let schemas = file.schemas.iter().map(|schema| schema.text.clone()).collect();
-    Contract { services, schemas, hash }
+    Contract { services, schemas, hash, generation: 0 }
 }
 
 fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, found: &mut Found) {
@@ -259,7 +259,7 @@ impl Whole<'_> {
         Some(Identify {
             clause,
             direction: identifies.direction,
-            service: ServiceId(service? as u16),
+            service: ServiceId { generation: 0, at: service? as u16 },
             steps,
             at,
             index,

@@ -11,6 +11,8 @@ pub struct Contract {
     pub(crate) services: Vec<Service>,
     pub(crate) schemas: Vec<String>,
     pub(crate) hash: u64,
+    /// Which of the contracts it is that one monitor has had, one after the other.
+    pub(crate) generation: u16,
 }
 
 /// Number of an operation in its contract.
@@ -60,7 +62,21 @@ impl Operation {
 impl Contract {
     /// The number of a service.
     pub fn service(&self, name: &str) -> Option<ServiceId> {
-        self.services.iter().position(|service| service.name == name).map(|at| ServiceId(at as u16))
+        self.services.iter().position(|service| service.name == name).map(|at| self.id(at))
+    }
+
+    fn id(&self, at: usize) -> ServiceId {
+        ServiceId { generation: self.generation, at: at as u16 }
+    }
+
+    /// This contract as the one that comes after another one: the numbers of its services and operations are none of `before`'s.
+    pub fn after(mut self, before: &Self) -> Self {
+        self.generation = before.generation.wrapping_add(1);
+        let operations = self.services.iter_mut().flat_map(|service| &mut service.operations);
+        for identify in operations.flat_map(|operation| &mut operation.identifies) {
+            identify.service.generation = self.generation;
+        }
+        self
     }
 
     /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, by its number.
@@ -77,7 +93,7 @@ impl Contract {
 
     /// The name of a service.
     pub fn service_name(&self, service: ServiceId) -> &str {
-        &self.services[usize::from(service.0)].name
+        &self.services[usize::from(service.at)].name
     }
 
     /// Whether replies of an operation introduce endpoints.
@@ -87,24 +103,25 @@ impl Contract {
 
     /// Whether a message introduces members of a service, each with its index.
     pub(crate) fn has_introduced_members(&self, service: ServiceId) -> bool {
-        self.services[usize::from(service.0)].has_introduced_members
+        self.services[usize::from(service.at)].has_introduced_members
     }
 
     /// Every service, in the order of the text.
     pub fn services(&self) -> impl Iterator<Item = ServiceId> + use<> {
-        (0..self.services.len() as u16).map(ServiceId)
+        let generation = self.generation;
+        (0..self.services.len() as u16).map(move |at| ServiceId { generation, at })
     }
 
     /// The number of an operation. Of HTTP its name is method and template: `GET /users/{id}`.
     pub fn operation(&self, service: ServiceId, name: &str) -> Option<OperationId> {
-        let operations = &self.services[usize::from(service.0)].operations;
+        let operations = &self.services[usize::from(service.at)].operations;
         let at = operations.iter().position(|operation| operation.name == name)?;
         Some(OperationId { service, operation: at as u16 })
     }
 
     /// The names of a service's operations, in the order of the text: the order in which templates of paths are tried.
     pub fn operations(&self, service: ServiceId) -> impl Iterator<Item = &str> {
-        self.services[usize::from(service.0)].operations.iter().map(|operation| operation.name.as_str())
+        self.services[usize::from(service.at)].operations.iter().map(|operation| operation.name.as_str())
     }
 
     /// The names of the values that a call of this operation is judged by, in their order.
@@ -131,7 +148,7 @@ impl Contract {
     }
 
     pub(crate) fn op(&self, id: OperationId) -> &Operation {
-        &self.services[usize::from(id.service.0)].operations[usize::from(id.operation)]
+        &self.services[usize::from(id.service.at)].operations[usize::from(id.operation)]
     }
 }
 

@@ -7,25 +7,25 @@ mod alone;
 mod entry;
 mod event;
 mod forgotten;
+mod generations;
 mod judge;
 mod keep;
 mod log;
 pub mod report;
 mod show;
 mod store;
-mod tallies;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use self::entry::{Entry, NameId, Origin, key_of};
 pub use self::event::{Action, Call, Event, Outcome, StepOutput, Ticket};
+use self::generations::Generations;
+pub use self::generations::{OTHER, Tallies, Tally};
 use self::keep::{Kept, Vouching};
 use self::report::{Found, Kind, Link, Report};
 pub use self::show::{Shown, show_entry};
 pub use self::store::{Forgotten, Key, MemoryStore, Store};
-use self::tallies::Counted;
-pub use self::tallies::{OTHER, Tallies, Tally};
 use crate::clause::ServiceId;
 use crate::contract::{Contract, OperationId};
 use crate::eval::{Env, STEPS_MAX, Scratch};
@@ -130,14 +130,16 @@ const NAME_BYTES: usize = 96;
 /// One service that an endpoint was promised to be.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
+    /// The service's name, which stays the same when contracts change.
+    name: NameId,
+    /// Its number in the contract that holds; where that has none of the name, in the last one that had.
     service: ServiceId,
     peer: Option<NameId>,
 }
 
 /// The state of an adapter, and its step function.
 pub struct Monitor<S> {
-    contract: Arc<Contract>,
-    counted: Counted,
+    contracts: Generations,
     settings: Settings,
     store: S,
     names: Vec<Arc<str>>,
@@ -160,8 +162,7 @@ impl<S: Store> Monitor<S> {
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
         let names_bytes = names.iter().map(|name| name.len() + NAME_BYTES).sum();
         let mut monitor = Self {
-            counted: Counted::new(&contract),
-            contract,
+            contracts: Generations::new(contract),
             settings,
             store,
             names,
@@ -180,9 +181,9 @@ impl<S: Store> Monitor<S> {
         monitor.store.each(now_s, &mut |_, bytes| entries.extend(Entry::decode(bytes)));
         for entry in entries {
             let known = monitor.names.get(entry.service as usize);
-            let known = known.and_then(|name| monitor.contract.service(name));
+            let known = known.and_then(|name| monitor.contracts.newest().service(name));
             if let Some(service) = known.filter(|_| (entry.endpoint as usize) < monitor.names.len()) {
-                monitor.promise(entry.endpoint, service, entry.peer);
+                monitor.promise(entry.endpoint, entry.service, service, entry.peer);
             }
         }
         monitor
@@ -195,16 +196,26 @@ impl<S: Store> Monitor<S> {
 
     /// The contract.
     pub fn contract(&self) -> &Arc<Contract> {
-        &self.contract
+        self.contracts.newest()
+    }
+
+    /// From now on another contract holds, which [`Contract::after`] made the one after that which held so far. Entries stay, and calls that are
+    /// under way are held to what they began with.
+    pub fn renew(&mut self, contract: Arc<Contract>) {
+        self.contracts.renew(contract.clone());
+        for promise in self.endpoints.values_mut().flatten() {
+            let name = self.names.get(promise.name as usize);
+            promise.service = name.and_then(|name| contract.service(name)).unwrap_or(promise.service);
+        }
     }
 
     /// What each clause came to so far, and whom it blamed.
     pub fn tallies(&self) -> Tallies {
-        self.counted.tallies()
+        self.contracts.tallies()
     }
 
     fn service_name(&self, service: ServiceId) -> &str {
-        self.contract.service_name(service)
+        self.contracts.of(service).service_name(service)
     }
 
     /// The store, to look at or to flush.
@@ -351,7 +362,7 @@ impl<S: Store> Monitor<S> {
         let introduced = self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped);
         self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
         for found in introduced {
-            match metadata.and_then(|metadata| found.carried(&metadata.entries, &self.contract)) {
+            match metadata.and_then(|metadata| found.carried(&metadata.entries, self.contracts.of(found.service))) {
                 Some(carried) => self.keep_carried(&found, carried, sender_number, now_s, &mut stepped),
                 None => {
                     // A sender with an adapter that says nothing of it vouches for it all the same, as it sent it.
@@ -372,7 +383,7 @@ impl<S: Store> Monitor<S> {
 
     fn reply_sent(&mut self, call: Call<'_>, ticket: &Ticket, outcome: Outcome<'_>, now_s: u64) -> StepOutput {
         let mut stepped = StepOutput::default();
-        if ticket.bypassed {
+        if ticket.bypassed || !self.contracts.knows(call.operation.service) {
             stepped.actions.push(Action::Forward);
             return stepped;
         }
@@ -403,7 +414,7 @@ impl<S: Store> Monitor<S> {
         now_s: u64,
     ) -> StepOutput {
         let mut stepped = StepOutput::default();
-        if ticket.bypassed {
+        if ticket.bypassed || !self.contracts.knows(call.operation.service) {
             stepped.actions.push(Action::Forward);
             return stepped;
         }
@@ -411,7 +422,7 @@ impl<S: Store> Monitor<S> {
             let introduced = self.introduced(call, result, Direction::Reply, ticket, &mut stepped);
             self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
             for found in introduced {
-                match metadata.and_then(|metadata| found.carried(&metadata.entries, &self.contract)) {
+                match metadata.and_then(|metadata| found.carried(&metadata.entries, self.contracts.of(found.service))) {
                     Some(carried) => {
                         let other = ticket.other.unwrap_or(0);
                         self.keep_carried(&found, carried, other, now_s, &mut stepped);
@@ -428,7 +439,14 @@ impl<S: Store> Monitor<S> {
     }
 
     fn is_bypassed(&self, call: Call<'_>) -> bool {
-        self.standing(call.endpoint) != EndpointState::Service(call.operation.service)
+        let asked = call.operation.service;
+        match self.standing(call.endpoint) {
+            _ if !self.contracts.knows(asked) => true,
+            EndpointState::Service(known) if known.generation == asked.generation => known != asked,
+            // The contract has changed since the call was recognised.
+            EndpointState::Service(known) => self.service_name(known) != self.service_name(asked),
+            EndpointState::Unlisted | EndpointState::Conflict => true,
+        }
     }
 
     fn bypass(&mut self, sender: String) -> StepOutput {
@@ -483,7 +501,7 @@ impl<S: Store> Monitor<S> {
     fn conflict(&self, endpoint: &str) -> Report {
         let promises = self.numbers.get(endpoint).and_then(|number| self.endpoints.get(number));
         let services = promises.into_iter().flatten();
-        let mut services = services.map(|promise| self.service_name(promise.service)).collect::<Vec<_>>();
+        let mut services = services.map(|promise| self.name(promise.name)).collect::<Vec<_>>();
         services.sort_unstable();
         Report {
             adapter: self.settings.label.clone(),

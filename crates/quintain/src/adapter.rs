@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use ::adapter::{Draft, StartError};
+use ::adapter::{Config, Draft, Running, StartError};
 
 use crate::cli::AdapterArgs;
 use crate::message::{Done, Exit, Problem};
@@ -34,26 +34,56 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
             None => Box::new(std::io::stdout()),
         };
     let (ends, asked) = channel();
+    let reloads = ends.clone();
     // An error means that the end has been asked for already.
-    signals::on_end(move |_| {
-        let _ = ends.send(());
-    })?;
+    signals::on_end(move |_| drop(ends.send(Asked::End)))?;
+    signals::on_hangup(move || drop(reloads.send(Asked::Reload)))?;
     let running = ::adapter::start(&config, checked, out).map_err(wrong)?;
     for (what, address) in &running.addresses {
         output::message(&format!("{what}: {address}"));
     }
     output::message("ready");
     let mut releases = 0;
-    // A disconnect means that no signal handler is left.
-    while let Err(RecvTimeoutError::Timeout) = asked.recv_timeout(Duration::from_secs(1)) {
-        // Connections of a burst end one after another.
-        releases = if running.take_burst() { 5_u32 } else { releases.saturating_sub(1) };
-        if releases > 0 {
-            net::thread::release_memory();
+    loop {
+        match asked.recv_timeout(Duration::from_secs(1)) {
+            Ok(Asked::Reload) => reload(&running, &config),
+            Err(RecvTimeoutError::Timeout) => {
+                // Connections of a burst end one after another.
+                releases = if running.take_burst() { 5_u32 } else { releases.saturating_sub(1) };
+                if releases > 0 {
+                    net::thread::release_memory();
+                }
+            }
+            // A disconnect means that no signal handler is left.
+            Ok(Asked::End) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     running.end();
     Ok(Exit::Fine)
+}
+
+/// What a signal asks of an adapter that runs.
+enum Asked {
+    End,
+    Reload,
+}
+
+fn reload(running: &Running, config: &Config) {
+    let shown = config.contract.display();
+    match running.reload(config) {
+        Ok(warnings) => {
+            warnings.iter().for_each(|warning| output::message(&format!("warning: {warning}")));
+            output::message(&format!("{shown}: reloaded"));
+        }
+        Err(error) => {
+            if let StartError::Wrong(all) = &error {
+                all.iter().for_each(|mistake| output::message(&format!("error: {mistake}")));
+            } else {
+                output::message(&format!("error: {error}"));
+            }
+            output::message(&format!("{shown}: not reloaded; the previous contract stays in effect"));
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<Draft, Problem> {

@@ -121,6 +121,7 @@ pub(crate) struct ManArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "SIGHUP reloads the contract and its schemas; if they have errors, nothing changes.")]
 pub(crate) struct AdapterArgs {
     /// Configuration file (TOML)
     pub(crate) config: PathBuf,

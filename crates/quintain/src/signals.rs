@@ -49,6 +49,14 @@ pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<(), Problem>
     Ok(())
 }
 
+/// Calls `ask` whenever SIGHUP comes.
+pub(crate) fn on_hangup(ask: impl Fn() + Send + 'static) -> Result<(), Problem> {
+    let mut signals = Signals::new([SIGHUP]).map_err(failed)?;
+    let wait = move || signals.forever().for_each(|_| ask());
+    std::thread::Builder::new().name("hangups".to_owned()).spawn(wait).map_err(failed)?;
+    Ok(())
+}
+
 fn failed(error: std::io::Error) -> Problem {
     Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot watch for signals"))
 }

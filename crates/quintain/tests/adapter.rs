@@ -247,6 +247,28 @@ fn a_configuration_is_checked_and_all_that_is_wrong_is_told() {
     insta::assert_snapshot!("adapter_check_yaml", ran.err);
 }
 
+/// On SIGHUP the contract is read anew; one with mistakes is told of as a whole and changes nothing.
+#[test]
+fn a_signal_reloads_the_contract() {
+    let folder = Folder::new();
+    folder.write("any.contract", CONTRACT);
+    folder.write("adapter.toml", &config(service("200 OK"), ""));
+    let adapter = Adapter::start(&folder, "adapter.toml");
+    let hang_up = || crate::common::signal_process(adapter.child.id(), "HUP");
+    let mut stream = connect(&adapter);
+    assert!(call(&mut stream, 1));
+    assert_eq!(adapter.metric("verdicts_total{verdict=\"fails\"}"), 0);
+    folder.write("any.contract", "contract 1\nservice Any { GET \"/\"(args) { ensures a: nobody  ensures b: \"x } }\n");
+    hang_up();
+    adapter.says("`nobody`");
+    adapter.says("not reloaded");
+    folder.write("any.contract", &CONTRACT.replace("== 200", "== 201"));
+    hang_up();
+    adapter.says("any.contract: reloaded");
+    assert!(call(&mut stream, 2));
+    eventually("the call is judged", || (adapter.metric("verdicts_total{verdict=\"fails\"}") == 1).then_some(()));
+}
+
 #[test]
 fn a_contract_is_checked_alone() {
     let folder = Folder::new();

@@ -10,7 +10,7 @@ use ::config::show::{self, tables};
 use ::config::{Key, Keys, Kind, Missing};
 use contract::monitor::Side;
 
-use super::{Format, OnMismatch, ProtocolKind};
+use super::{Format, OnMismatch, ProtocolKind, Unchecked};
 use crate::endpoint::{Endpoint, Pattern, is_address};
 
 pub(super) const KINDS: &[(&str, ProtocolKind)] = &[
@@ -21,6 +21,7 @@ pub(super) const KINDS: &[(&str, ProtocolKind)] = &[
 ];
 pub(super) const ON_MISMATCH: &[(&str, OnMismatch)] = &[("rotate", OnMismatch::Rotate), ("refuse", OnMismatch::Refuse)];
 pub(super) const FORMATS: &[(&str, Format)] = &[("text", Format::Text), ("json", Format::Json)];
+pub(super) const UNCHECKED: &[(&str, Unchecked)] = &[("refuse", Unchecked::Refuse), ("pass", Unchecked::Pass)];
 pub(super) const SIDES: &[(&str, Side)] =
     &[("sender", Side::Sender), ("receiver", Side::Receiver), ("both", Side::Both)];
 
@@ -191,11 +192,26 @@ static REPORTS: Keys = Keys {
 
 static CHECKS: Keys = Keys {
     name: "checks",
-    text: "Which calls are checked, and how",
+    text: "Which calls are checked, and what follows",
     keys: &[
         key("requires", SIDE, "\"both\"", Is("\"receiver\""), "which of two adapters checks preconditions"),
         key("ensures", SIDE, "\"both\"", Is("\"receiver\""), "which of two adapters checks postconditions"),
+        key("enforce", Flag, "true", Is("false"), "whether calls that break a contract are refused"),
+        key(
+            "unchecked",
+            Word("reaction", || words(UNCHECKED)),
+            "\"pass\"",
+            Means("`refuse` with `enforce`, otherwise `pass`"),
+            "what `enforce` does with a message that cannot be checked, see below",
+        ),
         key("sample", Fraction(0.0, 1.0), "0.1", Is("1"), "fraction of calls that are checked"),
+        key(
+            "fail_open",
+            Flag,
+            "false",
+            Means("`false` if `unchecked` is `refuse`, otherwise `true`"),
+            "whether a call passes unchecked if the adapter itself fails",
+        ),
         key("steps", Count(1, 1_000_000_000), "10_000", Is("100_000"), "maximum steps of one clause"),
     ],
 };

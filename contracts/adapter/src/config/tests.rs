@@ -145,5 +145,5 @@ fn defaults_do_not_need_their_tables() {
     let bare = read(WHOLE, Path::new("")).unwrap();
     assert_eq!(format!("{bare:?}"), format!("{:?}", read(&format!("{WHOLE}{tables}"), Path::new("")).unwrap()));
     assert_eq!((bare.checks.steps, bare.limits.drain), (contract::STEPS_MAX, Duration::from_secs(5)));
-    assert!(bare.tls.upstream_verify);
+    assert!(bare.tls.upstream_verify && bare.checks.fail_open);
 }

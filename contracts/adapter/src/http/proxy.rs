@@ -19,6 +19,7 @@ use crate::dial::Whom;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http::Target;
 use crate::metrics::Skip;
+use crate::refusal::Unchecked;
 use crate::stream::Stream;
 
 /// What a handshake of TLS begins with. Source: RFC 8446, section 5.1.
@@ -39,6 +40,13 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         crate::metrics::count(&app.watch.metrics.dials_refused);
         return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule in `allow` matches\n"));
     }
+    let why = match app.watch.standing(&endpoint) {
+        EndpointState::Conflict => Some(Unchecked::Conflict),
+        _ => None,
+    };
+    if let Some(refusal) = why.and_then(|why| app.watch.refuse_unchecked(why)) {
+        return told(refusal.request_status(), format!("{}\n", refusal.text()));
+    }
     // A tunnel outlives the connection that it began as, so it has a slot of its own.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         crate::metrics::count(&app.watch.metrics.connections_over);
@@ -53,6 +61,13 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
     let is_plain = app.watch.routes.has(Scheme::Http, &endpoint);
     let ends_tls = app.dial.tls.ends_for(&host).filter(|_| app.watch.routes.has(Scheme::Https, &endpoint)).cloned();
+    if !is_plain
+        && ends_tls.is_none()
+        && app.watch.routes.has(Scheme::Https, &endpoint)
+        && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Encrypted)
+    {
+        return told(refusal.request_status(), format!("{}\n", refusal.text()));
+    }
     let upstream = if is_thrift || is_plain || ends_tls.is_some() {
         None
     } else {
@@ -117,6 +132,7 @@ fn within(
             }
             (false, _) if is_plain => crate::http::serve(&app, client, plain).await,
             // TLS to an endpoint over plain HTTP, or the reverse.
+            _ if app.watch.refuse_unchecked(Unchecked::Encrypted).is_some() => Ok(()),
             _ => {
                 let mut upstream = app.dial.connect(&authority, Whom::Plain).await?;
                 app.watch.metrics.skip(Skip::Encrypted);

@@ -51,7 +51,7 @@ pub(super) fn reply<'m>(reply: &HttpReply<'m>) -> Reply<'m> {
     let headers = headers(&mut tape, reply.headers);
     let body = body(&mut tape, reply.body);
     let value = tape.map([("code", code), ("headers", headers), ("body", body)]);
-    Reply { tape, value, is_error: false }
+    Reply { tape, value, is_error: false, may_be_undecided: false }
 }
 
 /// Fields by name.

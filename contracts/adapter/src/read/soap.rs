@@ -15,6 +15,7 @@ pub(super) fn request<'m>(
     ops: &HashMap<String, Arc<Op>>,
     headers: &HeaderMap,
     body: &'m [u8],
+    is_strict: bool,
 ) -> RequestKind<'m> {
     let action = headers.get("soapaction").and_then(|action| action.to_str().ok());
     let envelope = match envelope(headers, body) {
@@ -30,9 +31,17 @@ pub(super) fn request<'m>(
             return RequestKind::Known(op.clone(), Request { tape, args });
         }
     };
+    let by_action = action.and_then(|action| wsdl.operation_by_action(action));
     let Ok(request) = envelope.request(wsdl, action) else {
-        return RequestKind::Unlisted(envelope.content().1.to_owned());
+        // A server that goes by the header would do what the contract lists.
+        let is_listed = by_action.is_some_and(|named| ops.contains_key(&named.name));
+        let (_, element) = envelope.content();
+        let unlisted = || RequestKind::Unlisted(element.to_owned());
+        return if is_strict && is_listed { RequestKind::Unreadable } else { unlisted() };
     };
+    if is_strict && by_action.is_some_and(|named| named.name != request.operation.name) {
+        return RequestKind::Unreadable;
+    }
     let name = &request.operation.name;
     let Some(op) = ops.get(name) else { return RequestKind::Unlisted(name.clone()) };
     let mut tape = Tape::new();
@@ -112,7 +121,7 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
                 (None, Some([_])) => tape.missing(),
                 (None, _) => put(&mut tape, wsdl, all),
             };
-            Reply { tape, value, is_error: false }
+            Reply { tape, value, is_error: false, may_be_undecided: false }
         }
         Ok(Response::Fault(fault)) => {
             let code = tape.text(fault.code_name().to_owned());
@@ -122,7 +131,7 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
                 None => tape.missing(),
             };
             let value = tape.map([("code", code), ("string", string), ("detail", detail)]);
-            Reply { tape, value, is_error: true }
+            Reply { tape, value, is_error: true, may_be_undecided: false }
         }
         Err(error) => return Err(Unread::Malformed(format!("not an envelope of its operation: {error}"))),
     })

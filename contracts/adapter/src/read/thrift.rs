@@ -83,7 +83,7 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
             false,
         ),
     };
-    Reply { tape, value, is_error }
+    Reply { tape, value, is_error, may_be_undecided: false }
 }
 
 /// Messages are checked for depth and count before they come here, so the recursion is bounded.

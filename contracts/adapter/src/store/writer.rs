@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use contract::monitor::{Key, MemoryStore};
 use redb::{Database, ReadableDatabase};
 
-use super::file::{self, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
+use super::file::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
 use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
 use crate::metrics::Metrics;
 
@@ -219,15 +219,16 @@ impl Work {
         if self.retry_at.is_some_and(|at| crate::clock::now() < at) {
             return;
         }
-        let (change_bytes, names) = {
+        let (change_bytes, names, contract_hash) = {
             let mut waiting = self.waiting();
             let Batch { entries, names, change_bytes, .. } = std::mem::take(&mut waiting.batch);
             waiting.going = Arc::new(entries);
-            (change_bytes, names)
+            (change_bytes, names, waiting.contract_hash.take())
         };
         let entries = self.waiting().going.clone();
+        self.about.contract_hash = contract_hash.unwrap_or(self.about.contract_hash);
         self.names.extend(names);
-        match self.try_write(&entries) {
+        match self.try_write(&entries, contract_hash) {
             Ok(()) => {
                 self.metrics.store_written.fetch_add(entries.len() as u64, Ordering::Relaxed);
             }
@@ -235,6 +236,7 @@ impl Work {
                 self.failed(&error);
                 // Written with the next batch, unless they have changed by then.
                 let mut waiting = self.waiting();
+                waiting.contract_hash = waiting.contract_hash.or(contract_hash);
                 waiting.batch.change_bytes += change_bytes;
                 for (key, value) in entries.entries() {
                     if waiting.batch.entries.peek(&key).is_none() {
@@ -253,12 +255,12 @@ impl Work {
     }
 
     /// Writes a batch to the file, or to a new one if the file was removed.
-    fn try_write(&mut self, entries: &MemoryStore) -> Result<(), String> {
+    fn try_write(&mut self, entries: &MemoryStore, contract_hash: Option<u64>) -> Result<(), String> {
         if !self.path.exists() {
             self.begin_anew()?;
         }
-        if !entries.is_empty() || self.names_written < self.names.len() {
-            let change_bytes = self.commit(entries).map_err(|error| error.to_string())?;
+        if !entries.is_empty() || self.names_written < self.names.len() || contract_hash.is_some() {
+            let change_bytes = self.commit(entries, contract_hash).map_err(|error| error.to_string())?;
             self.content_bytes = self.content_bytes.saturating_add_signed(change_bytes);
             self.names_written = self.names.len();
             if self.retry_at.take().is_some() {
@@ -306,11 +308,14 @@ impl Work {
     }
 
     /// Writes a batch and returns the growth of the content, bytes.
-    fn commit(&self, entries: &MemoryStore) -> Result<i64, redb::Error> {
+    fn commit(&self, entries: &MemoryStore, contract_hash: Option<u64>) -> Result<i64, redb::Error> {
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
         let Some(db) = db.as_ref() else { return Err(redb::Error::DatabaseClosed) };
         let mut change = 0;
         let write = db.begin_write()?;
+        if let Some(hash) = contract_hash {
+            write.open_table(ABOUT)?.insert("contract", &hash.to_le_bytes()[..])?;
+        }
         {
             let mut table = write.open_table(NAMES)?;
             for (number, name) in self.names.iter().enumerate().skip(self.names_written) {

@@ -144,6 +144,16 @@ fn a_slow_service_is_neither_blamed_nor_called_unreachable() {
 }
 
 #[test]
+fn a_refusal_of_the_other_adapter_is_not_taken_for_a_reply_of_its_service() {
+    let checks = ["[checks]\nenforce = true\nensures = 'both'\n", "[checks]\nensures = 'both'\n"];
+    let (server, web, endpoint, _folder) = shop(["", ""], "['server']", checks);
+    let got = bytes::ask(&web.at(&format!("consuming {endpoint}")), &request("POST", "/", &[], br#"{"a": 0}"#));
+    assert!(got.status() == 502 && got.field("whip").is_none(), "{got:?}");
+    assert!(server.told().contains("Failed postcondition"), "{}", server.told());
+    assert_eq!(web.told(), "");
+}
+
+#[test]
 fn the_admin_port_is_not_reachable_through_the_proxy() {
     let port = world::adder(0);
     let text = format!("proxy = '127.0.0.1:0'\n[[consuming]]\nservice = 'Adder'\nendpoint = '127.0.0.1:{port}'");

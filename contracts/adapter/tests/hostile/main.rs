@@ -2,6 +2,7 @@
 
 #[path = "../web/bytes.rs"]
 mod bytes;
+mod enforce;
 mod labels;
 mod peers;
 mod stores;
@@ -95,7 +96,7 @@ fn json_that_is_deep_wide_or_twisted_passes_and_is_unknown() {
 #[test]
 fn json_beyond_its_limits_blames_nobody_where_a_type_is_declared() {
     const TYPED: &str = "contract 1\nservice Any { POST \"/\"(body: {a: list<int>}) -> {a: list<int>}; }\n";
-    let (adapter, at) = rest(TYPED, "");
+    let (adapter, at) = rest(TYPED, "[checks]\nenforce = true\nunchecked = 'pass'\n");
     let wide = format!("{{\"a\": [{}0]}}", "0,".repeat(1_500_000));
     let bodies: [&[u8]; 7] = [
         &b"[".repeat(100_000),
@@ -329,17 +330,17 @@ fn a_streamed_reply_streams_and_is_checked_at_its_end() {
 fn a_reply_that_the_service_cuts_reaches_the_client_cut() {
     for head in ["Transfer-Encoding: chunked", "Content-Length: 100"] {
         let begin = if head.contains("chunked") { "b\r\n{\"items\":[1\r\n" } else { "{\"items\":[1" };
-        {
+        for (checks, status) in [("", "200"), ("[checks]\nenforce = true\n", "502")] {
             let (port, rest) = in_two(head, begin);
-            let (adapter, at) = rest_at(port, LINES, "");
+            let (adapter, at) = rest_at(port, LINES, checks);
             let mut stream = TcpStream::connect(&at).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             stream.write_all(&request("GET", "/a", &[], b"").to_bytes(1)).unwrap();
             drop(rest);
             let got = bytes::head(&mut stream);
-            assert!(got.starts_with("HTTP/1.1 200"), "{head}: {got}");
+            assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{head} {checks}: {got}");
             let mut body = Vec::new();
-            {
+            if checks.is_empty() {
                 // The connection ends in the middle of the body.
                 let _ = stream.read_to_end(&mut body);
                 let body = String::from_utf8(body).unwrap();

@@ -191,3 +191,23 @@ fn a_tunnel_of_the_forward_proxy_is_looked_into() {
     assert_eq!(sum, codecs::value::Value::Integer(3));
     assert!(adapter.told().contains("Failed postcondition result == a + b"));
 }
+
+#[test]
+fn with_enforce_a_breach_is_an_exception_and_the_connection_goes_on() {
+    let at = format!("127.0.0.1:{}", world::adder(-1));
+    let more = format!("[checks]\nenforce = true\n[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'");
+    let adapter = Adapter::start("client", &contract("plain"), &more);
+    let mut stream = TcpStream::connect(adapter.at(&format!("consuming {at}"))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let numbers = |a, b| {
+        codecs::value::Value::record([("a", codecs::value::Value::Integer(a)), ("b", codecs::value::Value::Integer(b))])
+    };
+    // The first is refused before the service is asked, the second for what the service says.
+    for (a, b, clause) in [(0, 1, "Adder.add.positive"), (2, 2, "Adder.add.sum")] {
+        let error = world::call_on(&mut stream, "Adder", "add", numbers(a, b)).unwrap_err().to_string();
+        let says = format!("refused: contract clause `{clause}` is violated");
+        assert!(error.contains(&says) || error.contains(&format!("{:?}", says.as_bytes())), "{error}");
+    }
+    let metrics = adapter.running.as_ref().unwrap().metrics();
+    assert!(metrics.contains("refused_calls_total 2\n"), "{metrics}");
+}

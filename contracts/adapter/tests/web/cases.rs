@@ -247,6 +247,33 @@ fn chess_by_soap() {
     assert_eq!(pair.server.told(), "");
 }
 
+#[test]
+fn what_soap_is_refused_is_a_fault() {
+    const TEXT: &str = r#"contract 1
+service Chess {
+    MakeGame(whiteUser: text, blackUser: text) -> int { requires apart: whiteUser != blackUser  ensures some: result > 0 }
+}
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let (pair, mut chess) = correspondence(&bytes::contract_file(folder.path(), TEXT), "[checks]\nenforce = true\n");
+    chess.make(17);
+    let mut refused = |white: &str, id: i64, asked: bool, who: &str, clause: &str| {
+        let users = record([("whiteUser", text(white)), ("blackUser", text("ben"))]);
+        let got = chess.exchange("MakeGame", &users, &Value::Integer(id));
+        // SOAP 1.1, section 6.2.
+        assert_eq!((got.status(), got.field("content-type")), (500, Some("text/xml; charset=utf-8")));
+        let fault = got.text();
+        assert!(fault.contains(&format!("<faultcode>soap:{who}</faultcode>")) && fault.contains(clause), "{fault}");
+        assert_eq!(std::mem::take(&mut *chess.replies.lock().unwrap()).is_empty(), asked, "{clause}");
+    };
+    refused("ben", 18, false, "Client", "Chess.MakeGame.apart");
+    refused("anna", 0, true, "Server", "Chess.MakeGame.some");
+    chess.make(19);
+    assert!(pair.server.told().contains("Blaming: client (precondition failure)"), "{}", pair.server.told());
+    let told = pair.client.told();
+    assert!(told.contains("Failed postcondition") && told.contains("vouched for by server"), "{told}");
+}
+
 struct Evernote {
     schema: Schema,
     replies: Next<Value>,

@@ -266,26 +266,34 @@ fn one(folder: &tempfile::TempDir, contract: &str, port: u16, more: &str) -> (Ad
 }
 
 #[test]
-fn a_broken_clause_is_told_and_the_call_passes() {
+fn a_broken_clause_is_refused_where_that_is_asked_for_and_told_otherwise() {
     const TEXT: &str = r#"contract 1
 service Store { PUT "/{item}"(item, body) { requires small: body.count < 10  ensures made: result.code == 201 } }
 "#;
     let port = bytes::serve(None, |request| {
         (response(if request.start.contains("/good") { 201 } else { 200 }, "text/plain", request.body.clone()), false)
     });
-    let folder = tempfile::tempdir().unwrap();
-    let (adapter, at) = one(&folder, TEXT, port, "");
-    let put = |item: &str, count: u32| {
-        let body = format!("{{\"count\": {count}}}");
-        bytes::ask(&at, &request("PUT", item, &[("Content-Type", "application/json")], body.as_bytes()))
-    };
-    assert_eq!(put("/good", 1).status(), 201);
-    let (much, wrong) = (put("/good", 10), put("/bad", 1));
-    assert_eq!((much.status(), wrong.status()), (201, 200));
-    assert_eq!(wrong.text(), "{\"count\": 1}");
-    let told = adapter.told();
-    assert!(told.contains("body.count < 10") && told.contains("result.code == 201"), "{told}");
-    assert_eq!(told.matches("Contract Failure").count(), 2);
+    for enforce in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (adapter, at) = one(&folder, TEXT, port, &format!("[checks]\nenforce = {enforce}\n"));
+        let put = |item: &str, count: u32| {
+            let body = format!("{{\"count\": {count}}}");
+            bytes::ask(&at, &request("PUT", item, &[("Content-Type", "application/json")], body.as_bytes()))
+        };
+        assert_eq!(put("/good", 1).status(), 201);
+        let (much, wrong) = (put("/good", 10), put("/bad", 1));
+        if enforce {
+            assert_eq!((much.status(), wrong.status()), (403, 502), "{much:?} {wrong:?}");
+            assert_eq!(much.field("content-type"), Some("application/problem+json"));
+            assert!(much.text().contains("Store.PUT /{item}.small"), "{much:?}");
+        } else {
+            assert_eq!((much.status(), wrong.status()), (201, 200));
+            assert_eq!(wrong.text(), "{\"count\": 1}");
+        }
+        let told = adapter.told();
+        assert!(told.contains("body.count < 10") && told.contains("result.code == 201"), "{told}");
+        assert_eq!(told.matches("Contract Failure").count(), 2);
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A declared type is a promise: a message that is something else blames who sent it. Compressed bodies are read for that.
+//! A declared type is a promise: a message that is something else blames who sent it, and with `enforce` goes no further. Compressed bodies are read for that.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -121,9 +121,28 @@ fn a_reply_of_another_type_blames_whoever_sent_it() {
 }
 
 #[test]
+fn under_enforce_it_goes_no_further() {
+    let users = rest("[checks]\nenforce = true\n");
+    for (body, _) in WRONG {
+        let got = users.get("/users", 200, &[], body);
+        assert_eq!((got.status(), got.field("content-type")), (502, Some("application/problem+json")), "{got:?}");
+        assert!(got.text().contains("Users.GET /users.type.reply"), "{got:?}");
+        // Where the operation says that its types are no promise, they are none.
+        assert_eq!(users.get("/loose", 200, &[], body).status(), 200);
+    }
+    let good = br#"{"users": [{"id": 1, "more": [null]}], "next": 1.5}"#;
+    assert_eq!(users.get("/users", 200, &[], good).status(), 200);
+    // What did not go well has a body of another type, and what has none has no type.
+    for (status, body) in [(404, &b"<html>"[..]), (503, b""), (204, b"")] {
+        assert_eq!(users.get("/users", status, &[], body).status(), status);
+    }
+    assert_eq!(users.failed(), WRONG.len() as u64);
+}
+
+#[test]
 fn a_request_of_another_type_blames_the_client() {
-    {
-        let users = rest("");
+    for (enforce, status) in [(false, 200), (true, 403)] {
+        let users = rest(&format!("[checks]\nenforce = {enforce}\n"));
         let wrong: [(&[u8], &str); 4] = [
             (b"name=anna", "`body` is not valid JSON: "),
             (br#"{"name": 7}"#, "`body.name` is an int, must be text"),
@@ -131,7 +150,7 @@ fn a_request_of_another_type_blames_the_client() {
             (b"", "`body` is missing"),
         ];
         for (body, _) in wrong {
-            assert_eq!(users.post("/users", &[], body).status(), 200, "{body:?}");
+            assert_eq!(users.post("/users", &[], body).status(), status, "{body:?}");
             assert_eq!(users.post("/loose", &[], body).status(), 200, "{body:?}");
         }
         assert_eq!(users.post("/users", &[], br#"{"name": "anna"}"#).status(), 200);
@@ -180,7 +199,7 @@ fn bodies_in_gzip_and_deflate_are_read_and_pass_as_they_came() {
 
 #[test]
 fn a_body_that_is_far_more_than_it_seems_passes_and_is_told() {
-    let users = rest("[limits]\nbody = '64KiB'\n");
+    let users = rest("[limits]\nbody = '64KiB'\n[checks]\nenforce = true\nunchecked = 'pass'\n");
     let bomb = gzip(&vec![b' '; 8 << 20]);
     assert!(bomb.len() < 64 << 10);
     let got = users.get("/users", 200, &[("Content-Encoding", "gzip")], &bomb);
@@ -194,7 +213,7 @@ fn a_body_that_is_far_more_than_it_seems_passes_and_is_told() {
 
 #[test]
 fn bodies_in_brotli_and_zstd_stay_unread_and_are_said_to() {
-    let users = rest("");
+    let users = rest("[checks]\nenforce = true\nunchecked = 'pass'\n");
     for coding in ["br", "zstd", "br", "gzip, br"] {
         let got = users.get("/users", 200, &[("Content-Encoding", coding)], b"\x0b\x02\x80\x03");
         assert_eq!(got.status(), 200);
@@ -220,14 +239,15 @@ fn soap_of_another_type_blames_whoever_sent_it() {
     let (says, port) = Says::serve();
     let endpoint = format!("http://127.0.0.1:{port}/");
     // What was told once is not told again for a while, so each case has an adapter of its own.
-    let adapter = || {
+    let adapter_with = |checks: &str| {
         Adapter::from_text(&format!(
             "name = 'client'\ncontract = '{}'\n[[consuming]]\nservice = 'Chess'\nendpoint = '{endpoint}'\nlabels = ['server']\n\
-             [protocols.Chess]\nkind = 'soap'\nwsdl = '{}'\n",
+             [protocols.Chess]\nkind = 'soap'\nwsdl = '{}'\n[checks]\nenforce = true\n{checks}",
             file("contract/contracts/chess.contract").display(),
             file("codecs/schemas/chess.wsdl").display(),
         ))
     };
+    let adapter = || adapter_with("");
     let xmlns = "xmlns=\"http://www.bennedik.com/webservices/XfccBasic\"";
     let good = chess(&format!("<MakeGame {xmlns}><whiteUser>a</whiteUser><blackUser>b</blackUser></MakeGame>"));
     let ask = |adapter: &Adapter, status: u16, reply: &str, body: &str| {
@@ -250,12 +270,13 @@ fn soap_of_another_type_blames_whoever_sent_it() {
     ] {
         let adapter = adapter();
         let got = ask(&adapter, 200, wrong, &good);
-        assert_eq!((got.status(), got.text().as_str()), (200, wrong));
-        let told = adapter.told();
-        assert!(told.contains(says) && told.contains("vouched for by server\n"), "{says}: {told}");
+        assert_eq!(got.status(), 500, "{wrong}");
+        assert!(got.text().contains("<faultcode>soap:Server</faultcode>"), "{}", got.text());
+        assert!(got.text().contains("Chess.MakeGame.type.reply"), "{}", got.text());
+        assert!(adapter.told().contains(says), "{says}: {}", adapter.told());
     }
     // An encoding that is not read, which may be all that it has to be.
-    let unknown = adapter();
+    let unknown = adapter_with("unchecked = 'pass'\n");
     let latin = format!("<?xml version='1.0' encoding='ISO-8859-1'?>{}", reply("\u{ff}"));
     ask(&unknown, 200, &latin, &good);
     let told = unknown.told();
@@ -263,15 +284,16 @@ fn soap_of_another_type_blames_whoever_sent_it() {
     // A gateway's own words are no reply of the service.
     assert_eq!(ask(&adapter(), 503, "<html>Later</html>", &good).text(), "<html>Later</html>");
     let moves = format!("<MakeAMove {xmlns}><username>a</username><gameId>geheim</gameId></MakeAMove>");
-    for (wrong, says) in [
-        (chess(&moves), "`gameId` is not an integer of its type"),
-        (good.replace("<blackUser>", "<whiteUser>c</whiteUser><blackUser>"), "a duplicate element"),
-        ("<html>".to_owned(), "`whiteUser` is not an envelope of its operation: "),
+    for (wrong, operation, says) in [
+        (chess(&moves), "MakeAMove", "`gameId` is not an integer of its type"),
+        (good.replace("<blackUser>", "<whiteUser>c</whiteUser><blackUser>"), "MakeGame", "a duplicate element"),
+        ("<html>".to_owned(), "MakeGame", "`whiteUser` is not an envelope of its operation: "),
     ] {
         let adapter = adapter();
-        assert_eq!(ask(&adapter, 200, &reply("17"), &wrong).text(), reply("17"));
+        let got = ask(&adapter, 200, &reply("17"), &wrong);
+        let clause = format!("Chess.{operation}.type.request");
+        assert!(got.text().contains("soap:Client") && got.text().contains(&clause), "{}", got.text());
         let told = adapter.told();
-        assert!(told.contains("Blaming: client (precondition failure)"), "{told}");
         assert!(told.contains(says) && !told.contains("geheim"), "{told}");
     }
 }
@@ -310,9 +332,11 @@ fn thrift_of_another_type_blames_whoever_sent_it() {
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec(), "not a Thrift message"),
     ];
     for (bytes, says) in &replies {
-        {
+        for enforce in [false, true] {
             let at = format!("127.0.0.1:{}", parrot(bytes.clone()));
-            let more = format!("[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'\nlabels = ['adder']");
+            let more = format!(
+                "[checks]\nenforce = {enforce}\n[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'\nlabels = ['adder']"
+            );
             let adapter = Adapter::start("client", &world::contract("plain"), &more);
             let mut stream = std::net::TcpStream::connect(adapter.at(&format!("consuming {at}"))).unwrap();
             stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
@@ -321,9 +345,17 @@ fn thrift_of_another_type_blames_whoever_sent_it() {
                     &[&header(1)[..], b"\x08\x00\x01\x00\x00\x00\x02\x08\x00\x02\x00\x00\x00\x02\x00"].concat(),
                 ))
                 .unwrap();
-            let mut got = vec![0; bytes.len()];
-            stream.read_exact(&mut got).unwrap();
-            assert!(got == *bytes, "what passes is what came");
+            if enforce {
+                let refused = world::read_frame(&mut stream).unwrap();
+                assert!(
+                    String::from_utf8_lossy(&refused).contains("refused: contract clause `Adder.add.type.reply`"),
+                    "{refused:?}"
+                );
+            } else {
+                let mut got = vec![0; bytes.len()];
+                stream.read_exact(&mut got).unwrap();
+                assert!(got == *bytes, "what passes is what came");
+            }
             let told = adapter.told();
             assert!(told.contains(says) && told.contains("vouched for by adder\n"), "{says}: {told}");
             assert!(told.contains("Contract Failure: Failed postcondition -> int: `result` is "), "{told}");
@@ -331,12 +363,17 @@ fn thrift_of_another_type_blames_whoever_sent_it() {
     }
     // Arguments of another type are the client's, whoever has them.
     let at = format!("127.0.0.1:{}", parrot(frame(&nothing)));
-    let more = format!("[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'\nlabels = ['adder']");
+    let more =
+        format!("[checks]\nenforce = true\n[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'\nlabels = ['adder']");
     let adapter = Adapter::start("client", &world::contract("plain"), &more);
     let mut stream = std::net::TcpStream::connect(adapter.at(&format!("consuming {at}"))).unwrap();
     stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
     stream.write_all(&frame(&[&header(1)[..], b"\x0b\x00\x01\x00\x00\x00\x01x\x00"].concat())).unwrap();
-    world::read_frame(&mut stream).unwrap();
+    let refused = world::read_frame(&mut stream).unwrap();
+    assert!(
+        String::from_utf8_lossy(&refused).contains("refused: contract clause `Adder.add.type.request`"),
+        "{refused:?}"
+    );
     let told = adapter.told();
     assert!(told.contains("`a` is of a different type on the wire than in the IDL"), "{told}");
     assert!(told.contains("Blaming: client (precondition failure)"), "{told}");

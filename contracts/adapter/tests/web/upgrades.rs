@@ -129,12 +129,12 @@ fn what_a_service_switches_to_passes_both_ways_through_one_adapter_and_two() {
 
 #[test]
 fn to_ask_for_another_protocol_is_no_way_past_a_contract() {
-    let both = both("");
+    let both = both("[checks]\nenforce = true\nunchecked = 'pass'\n");
     for adapter in [&both.alone, &both.pair] {
         let mut stream = connect(adapter, &both.endpoint);
         stream.write_all(&upgrade("/chat", &[])).unwrap();
         let head = bytes::head(&mut stream);
-        assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+        assert!(head.starts_with("HTTP/1.1 403"), "{head}");
     }
     assert!(both.alone.told().contains("Failed precondition"), "{}", both.alone.told());
     assert!(both.server.told().contains("Blaming: pair"), "{}", both.server.told());

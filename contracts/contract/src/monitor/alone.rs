@@ -11,7 +11,8 @@ impl<S: Store> Monitor<S> {
     /// would have asked of the request is asked here, and of the reply everything will be.
     pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
         let mut stepped = StepOutput::default();
-        if !std::mem::replace(&mut ticket.enhanced, false) || ticket.bypassed {
+        let is_known = self.contracts.knows(call.operation.service);
+        if !std::mem::replace(&mut ticket.enhanced, false) || ticket.bypassed || !is_known {
             return stepped;
         }
         ticket.other = None;

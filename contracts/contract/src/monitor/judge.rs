@@ -21,7 +21,7 @@ const LINKS_MAX: usize = 32;
 impl<S: Store> Monitor<S> {
     /// The index of the member that a call uses, and whether it is not to be shown; `None`: it cannot be said.
     pub(super) fn invoked_index(&mut self, call: Call<'_>, stepped: &mut StepOutput) -> Option<(Option<String>, bool)> {
-        let contract = self.contract.clone();
+        let contract = self.contracts.of(call.operation.service).clone();
         let Some(clause) = &contract.op(call.operation).index else { return Some((None, false)) };
         let mut index = None;
         let env = Self::env(call, Value::Missing);
@@ -47,7 +47,7 @@ impl<S: Store> Monitor<S> {
         ticket: &Ticket,
         stepped: &mut StepOutput,
     ) -> Vec<Introduced> {
-        let contract = self.contract.clone();
+        let contract = self.contracts.of(call.operation.service).clone();
         let mut all: Vec<Introduced> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         for identify in contract.op(call.operation).identifies.iter().filter(|each| each.direction == direction) {
@@ -94,7 +94,7 @@ impl<S: Store> Monitor<S> {
         now_s: u64,
         stepped: &mut StepOutput,
     ) {
-        let contract = self.contract.clone();
+        let contract = self.contracts.of(call.operation.service).clone();
         let operation = contract.op(call.operation);
         let (typed, clauses) = match kind {
             Kind::Precondition => (&operation.promise.request, &operation.requires),
@@ -107,11 +107,11 @@ impl<S: Store> Monitor<S> {
             let report = self.report(kind, &typed.clause, call, Some((outcome, ticket)));
             let report = Report { reason: Some(reason), ..report };
             if found == Found::Fails {
-                self.counted.tally(&typed.clause).fails += 1;
+                self.contracts.tally(call.operation, &typed.clause).fails += 1;
                 self.failed(report, ticket, now_s, stepped);
             } else {
                 self.counts.unknown += 1;
-                self.counted.tally(&typed.clause).unknown += 1;
+                self.contracts.tally(call.operation, &typed.clause).unknown += 1;
                 stepped.reports.push(Report { found, ..report });
             }
         }
@@ -120,10 +120,10 @@ impl<S: Store> Monitor<S> {
             match eval::judge(&clause.code, clause.root, env, self.settings.steps_max, &mut self.scratch) {
                 Verdict::Holds => {
                     self.counts.holds += 1;
-                    self.counted.tally(clause).holds += 1;
+                    self.contracts.tally(call.operation, clause).holds += 1;
                 }
                 Verdict::Fails => {
-                    self.counted.tally(clause).fails += 1;
+                    self.contracts.tally(call.operation, clause).fails += 1;
                     let mut report = self.report(kind, clause, call, Some((outcome, ticket)));
                     self.put_guilty_first(&mut report, clause, env);
                     self.failed(report, ticket, now_s, stepped);
@@ -144,7 +144,7 @@ impl<S: Store> Monitor<S> {
         };
         let provenance = ticket.entry.map_or(Vec::new(), |key| self.provenance(key, now_s));
         let report = Report { blamed, provenance, ..report };
-        self.counted.blame(&report);
+        self.contracts.blame(&report);
         stepped.reports.push(report);
     }
 
@@ -160,12 +160,12 @@ impl<S: Store> Monitor<S> {
         let found = match Verdict::of(stop) {
             Verdict::Unknown(_) => {
                 self.counts.unknown += 1;
-                self.counted.tally(clause).unknown += 1;
+                self.contracts.tally(call.operation, clause).unknown += 1;
                 Found::Unknown
             }
             _ => {
                 self.counts.errors += 1;
-                self.counted.tally(clause).errors += 1;
+                self.contracts.tally(call.operation, clause).errors += 1;
                 Found::Error
             }
         };
@@ -193,7 +193,7 @@ impl<S: Store> Monitor<S> {
     }
 
     fn report(&self, kind: Kind, clause: &Clause, call: Call<'_>, seen: Option<(Value<'_>, &Ticket)>) -> Report {
-        let contract = &self.contract;
+        let contract = self.contracts.of(call.operation.service);
         let operation = contract.op(call.operation);
         let show_secrets = self.settings.show_secrets;
         let hide: fn(&str) -> bool = if show_secrets { |_| false } else { is_secret_name };

@@ -136,7 +136,7 @@ impl<S: Store> Monitor<S> {
     /// Counts what metadata says of endpoints that its message does not introduce.
     pub(super) fn check_carried(&mut self, introduced: &[Introduced], entries: &[Identified]) {
         let believed = introduced.iter();
-        let believed = believed.filter_map(|found| found.carried(entries, &self.contract));
+        let believed = believed.filter_map(|found| found.carried(entries, self.contracts.of(found.service)));
         let believed = believed.collect::<std::collections::HashSet<_>>();
         self.counts.refused += entries.iter().filter(|entry| !believed.contains(entry)).count() as u64;
     }
@@ -155,14 +155,14 @@ impl<S: Store> Monitor<S> {
 
     /// Keeps an entry, new or known, and gives it as it is then; `None`: there is no room for its names.
     pub(super) fn keep(&mut self, kept: &Kept<'_>, now_s: u64, stepped: &mut StepOutput) -> Option<(Key, Entry)> {
-        let contract = self.contract.clone();
+        let contract = self.contracts.of(kept.service).clone();
         let service_name = contract.service_name(kept.service);
         let (Some(endpoint), Some(service)) = (self.number(kept.endpoint), self.number(service_name)) else {
             self.counts.forgotten += 1;
             return None;
         };
         // What is promised of an endpoint holds for all members of its service.
-        let known_peer = self.promise(endpoint, kept.service, kept.peer);
+        let known_peer = self.promise(endpoint, service, kept.service, kept.peer);
         let peer = kept.peer.or(known_peer.peer);
         if known_peer.is_new {
             let address = peer.map(|peer| self.name(peer).to_owned());
@@ -256,15 +256,26 @@ impl<S: Store> Monitor<S> {
         same.then_some(entry)
     }
 
-    pub(super) fn promise(&mut self, endpoint: NameId, service: ServiceId, peer: Option<NameId>) -> Promised {
+    pub(super) fn promise(
+        &mut self,
+        endpoint: NameId,
+        name: NameId,
+        service: ServiceId,
+        peer: Option<NameId>,
+    ) -> Promised {
+        // A call that is under way may be held to a contract that holds no more.
+        let service = match service.generation == self.contracts.newest().generation {
+            true => service,
+            false => self.contracts.newest().service(self.name(name)).unwrap_or(service),
+        };
         let promises = self.endpoints.entry(endpoint).or_default();
-        match promises.iter_mut().find(|promise| promise.service == service) {
+        match promises.iter_mut().find(|promise| promise.name == name) {
             Some(known) => {
                 known.peer = peer.or(known.peer);
                 Promised { is_new: false, peer: known.peer }
             }
             None => {
-                promises.push(Promise { service, peer });
+                promises.push(Promise { name, service, peer });
                 Promised { is_new: true, peer }
             }
         }

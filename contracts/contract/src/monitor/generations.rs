@@ -1,0 +1,141 @@
+//! The contracts that a monitor has had: the one that holds, and those that calls began with which are under way.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::report::Report;
+use crate::clause::{Clause, ServiceId};
+use crate::contract::{Contract, OperationId};
+
+/// How often a clause came to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// It holds.
+    pub holds: u64,
+    /// It fails.
+    pub fails: u64,
+    /// It cannot be said, for want of something in the message.
+    pub unknown: u64,
+    /// It asks for what is not possible, or for too much.
+    pub errors: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: Self) {
+        self.holds += other.holds;
+        self.fails += other.fails;
+        self.unknown += other.unknown;
+        self.errors += other.errors;
+    }
+}
+
+/// What all clauses came to, and who was blamed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// By operation (`Adder.add`) and clause (`Adder.add.sum`). Those of all contracts so far.
+    pub clauses: BTreeMap<(String, String), Tally>,
+    /// How often a clause blamed a party: by operation, clause and label. Labels beyond what is kept are `other`.
+    pub blamed: BTreeMap<(String, String, String), u64>,
+}
+
+/// So many clauses are told apart, and as many pairs of a clause and whom it blamed: labels come from other parties, without a bound.
+const TOLD_APART_MAX: usize = 1000;
+
+/// What stands for all that is not told apart.
+pub const OTHER: &str = "other";
+
+#[derive(Debug)]
+struct Generation {
+    contract: Arc<Contract>,
+    /// By the clauses' numbers.
+    tallies: Vec<Tally>,
+}
+
+impl Generation {
+    fn new(contract: Arc<Contract>) -> Self {
+        let tallies = vec![Tally::default(); contract.clause_names().len()];
+        Self { contract, tallies }
+    }
+
+    fn put_into(&self, all: &mut BTreeMap<(String, String), Tally>) {
+        for (names, tally) in self.contract.clause_names().into_iter().zip(&self.tallies) {
+            let is_room = all.len() < TOLD_APART_MAX || all.contains_key(&names);
+            let names = if is_room { names } else { (OTHER.to_owned(), OTHER.to_owned()) };
+            all.entry(names).or_default().add(*tally);
+        }
+    }
+}
+
+/// The contract that holds, and those before it that calls may still be held to.
+#[derive(Debug)]
+pub(super) struct Generations {
+    newest: Generation,
+    before: Vec<Generation>,
+    /// What clauses of contracts that are gone came to.
+    gone: BTreeMap<(String, String), Tally>,
+    blamed: HashMap<(String, String, String), u64>,
+}
+
+impl Generations {
+    pub(super) fn new(contract: Arc<Contract>) -> Self {
+        Self { newest: Generation::new(contract), before: Vec::new(), gone: BTreeMap::new(), blamed: HashMap::new() }
+    }
+
+    /// From now on another contract holds. Those before it that nobody has any more are gone.
+    pub(super) fn renew(&mut self, contract: Arc<Contract>) {
+        let before = std::mem::replace(&mut self.newest, Generation::new(contract));
+        self.before.push(before);
+        let gone = &mut self.gone;
+        self.before.retain(|generation| {
+            let is_used = Arc::strong_count(&generation.contract) > 1;
+            if !is_used {
+                generation.put_into(gone);
+            }
+            is_used
+        });
+    }
+
+    pub(super) fn newest(&self) -> &Arc<Contract> {
+        &self.newest.contract
+    }
+
+    /// The contract that a service is of. Whoever has the number has the contract, which is therefore not gone.
+    pub(super) fn of(&self, service: ServiceId) -> &Arc<Contract> {
+        let is_it = |generation: &&Generation| generation.contract.generation == service.generation;
+        let before = self.before.iter().find(is_it).filter(|_| service.generation != self.newest.contract.generation);
+        &before.unwrap_or(&self.newest).contract
+    }
+
+    /// Whether a number is of a contract that is kept.
+    pub(super) fn knows(&self, service: ServiceId) -> bool {
+        self.of(service).generation == service.generation
+    }
+
+    pub(super) fn tally(&mut self, operation: OperationId, clause: &Clause) -> &mut Tally {
+        let is_it = |generation: &Generation| generation.contract.generation == operation.service.generation;
+        let generation = match is_it(&self.newest) {
+            true => &mut self.newest,
+            false => match self.before.iter_mut().find(|generation| is_it(generation)) {
+                Some(generation) => generation,
+                None => &mut self.newest,
+            },
+        };
+        &mut generation.tallies[clause.number as usize]
+    }
+
+    pub(super) fn blame(&mut self, report: &Report) {
+        let operation = format!("{}.{}", report.service, report.operation);
+        for label in &report.blamed {
+            let key = (operation.clone(), report.clause.clone(), label.clone());
+            let is_room = self.blamed.len() < TOLD_APART_MAX || self.blamed.contains_key(&key);
+            let other = || (OTHER.to_owned(), OTHER.to_owned(), OTHER.to_owned());
+            *self.blamed.entry(if is_room { key } else { other() }).or_default() += 1;
+        }
+    }
+
+    pub(super) fn tallies(&self) -> Tallies {
+        let mut clauses = self.gone.clone();
+        self.before.iter().chain([&self.newest]).for_each(|generation| generation.put_into(&mut clauses));
+        Tallies { clauses, blamed: self.blamed.iter().map(|(key, count)| (key.clone(), *count)).collect() }
+    }
+}
