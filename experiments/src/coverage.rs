@@ -5,11 +5,11 @@ use std::path::Path;
 
 use clap::Args;
 
-mod cases;
+mod intervals;
+mod reports;
+mod windows;
 
-use cases::{Case, Outcome};
-
-use crate::{series, worlds};
+use intervals::{Case, Outcome};
 
 const DOCUMENT: &str = "docs/METHOD.md";
 const BEGIN: &str = "<!-- coverage begin -->";
@@ -31,24 +31,24 @@ pub(crate) struct CoverageArgs {
 /// Simulates every case and prints the tables; the error lists the promises that were not kept.
 pub(crate) fn run(options: &CoverageArgs) -> Result<(), String> {
     let mut results = Vec::new();
-    for case in cases::cases() {
-        let outcome = cases::run(&case, options.studies, options.seed);
+    for case in intervals::cases() {
+        let outcome = intervals::run(&case, options.studies, options.seed);
         eprintln!("{}: {}", case.name, share(outcome.coverage()));
         results.push((case, outcome));
     }
-    let rows = worlds::rows(options.studies, options.seed);
-    let of_series = series::rows(options.studies, options.seed);
+    let rows = reports::rows(options.studies, options.seed);
+    let of_windows = windows::rows(options.studies, options.seed);
     let table = [
         table(&results, options),
-        worlds::table(&rows, "In reports on several contenders", |row| {
+        reports::table(&rows, "In reports on several contenders", |row| {
             !row.what.contains("absolute") && !row.what.contains("the same") && !is_gate(row)
         }),
-        worlds::table(&rows, "Comparisons and gates", is_gate),
-        worlds::table(&rows, "Absolute intervals", |row| {
+        reports::table(&rows, "Comparisons and gates", is_gate),
+        reports::table(&rows, "Absolute intervals", |row| {
             row.what.contains("absolute") || row.what.contains("the same")
         }),
-        worlds::table(&of_series, "Inside of trials, and single trials", |_| true),
-        worlds::power_table(options.studies.min(1_000), options.seed),
+        reports::table(&of_windows, "Inside of trials, and single trials", |_| true),
+        reports::power_table(options.studies.min(1_000), options.seed),
     ]
     .join("\n\n");
     println!("{table}");
@@ -62,15 +62,42 @@ pub(crate) fn run(options: &CoverageArgs) -> Result<(), String> {
         .map(|(case, outcome)| {
             format!("{}: {} where {} is promised", case.name, share(outcome.coverage()), case.promise)
         })
-        .chain(rows.iter().chain(&of_series).filter(|row| !row.kept()).map(|row| {
+        .chain(rows.iter().chain(&of_windows).filter(|row| !row.kept()).map(|row| {
             format!("{}, {}: {} where {} is promised", row.what, row.world, share(Some(row.share)), row.promise)
         }))
         .collect::<Vec<_>>();
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
 }
 
+/// What is promised of a share of simulated studies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Promise {
+    Between(f64, f64),
+    AtLeast(f64),
+    AtMost(f64),
+    /// [`Promise::Between`] if at least half of the studies get an interval; otherwise fewer than one study in twenty
+    /// gets one that is wrong.
+    BetweenOrDeclined(f64, f64),
+    /// Nothing, for this reason: shown for comparison.
+    Nothing(&'static str),
+}
+
+impl std::fmt::Display for Promise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let percent = |share: f64| format!("{:.1}", share * 100.0).trim_end_matches(".0").to_owned();
+        match *self {
+            Promise::Between(low, high) => write!(f, "{} to {} %", percent(low), percent(high)),
+            Promise::AtLeast(share) => write!(f, "{} % or more", percent(share)),
+            Promise::AtMost(share) => write!(f, "{} % or less", percent(share)),
+            Promise::BetweenOrDeclined(low, high) => write!(f, "{} to {} %, or declines", percent(low), percent(high)),
+            Promise::Nothing("") => write!(f, "none"),
+            Promise::Nothing(why) => write!(f, "none: {why}"),
+        }
+    }
+}
+
 /// Of `quintain compare` and `[gate]`.
-fn is_gate(row: &worlds::Row) -> bool {
+fn is_gate(row: &reports::Row) -> bool {
     row.what.contains("gate") || row.what.contains("compared with itself")
 }
 
@@ -117,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_row_for_each_case() {
-        let case = cases::cases().remove(0);
+        let case = intervals::cases().remove(0);
         let outcome = Outcome { studies: 100, answered: 80, covered: 76, width: 0.012 };
         let options = CoverageArgs { studies: 100, seed: 1, write: false };
         let text = table(&[(case, outcome)], &options);

@@ -1,12 +1,12 @@
 //! `experiments hit-ratio`: the hit ratios of all evictors on the gates' workloads.
 
-mod gates;
+mod workloads;
 
 use cache::replay::{HitRatio, clairvoyant, replay};
 use cache::{Cache, Config, Evictor};
 use clap::Args;
 
-use gates::{GATES, LRU_MARGIN};
+use workloads::{GATES, LRU_MARGIN};
 
 /// Replay the gates' workloads against every evictor; fail if quintain's own misses its gate
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub(crate) struct HitRatioArgs {
 
 pub(crate) fn run(args: &HitRatioArgs) -> Result<(), String> {
     let seed = args.seed;
-    let chosen = |gate: &&gates::Gate| args.gates.is_empty() || args.gates.iter().any(|name| name == gate.name);
+    let chosen = |gate: &&workloads::Gate| args.gates.is_empty() || args.gates.iter().any(|name| name == gate.name);
     let mut failed = Vec::new();
     for gate in GATES.iter().filter(chosen) {
         println!("{}: {}; {} requests, seed {seed}", gate.name, gate.about, gate.requests);

@@ -7,9 +7,7 @@ mod coverage;
 mod generator;
 mod hit_ratio;
 mod planted;
-mod series;
 mod server;
-mod worlds;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::io;
 
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 use rustix::time::ClockId;
 
@@ -109,12 +109,6 @@ fn peak_rss(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
-}
-
-/// Has this process killed (`SIGKILL`) when the thread that started it ends. It outlives `exec`, but not that of a
-/// set-user-id program. A parent that ended before this call is not noticed: hold a pipe to it where that matters.
-pub fn set_parent_death_signal() -> io::Result<()> {
-    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// Lets this process have `needed` files open (`RLIMIT_NOFILE`), and starts no lower than it was; the limit from then on, which is

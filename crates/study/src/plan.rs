@@ -11,7 +11,6 @@ use crate::gate::Gate;
 pub use crate::level::Level;
 use crate::objective::Objective;
 pub use crate::proxy::ProxyPlan;
-use crate::proxy::THROUGH;
 use crate::spec::{Arrivals, Backend, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
 use crate::workload::Workload;
 
@@ -413,15 +412,6 @@ pub enum Purpose {
     Confirm,
     /// No search: a fraction of a capacity found before.
     Share,
-}
-
-impl Point {
-    /// The levels of every factor but `through`: what a point through proxies has in common with the point at `direct` that it is held
-    /// against.
-    pub fn besides_through(&self) -> BTreeMap<&str, &Level> {
-        let rest = self.factors.iter().filter(|(name, _)| *name != THROUGH);
-        rest.map(|(name, level)| (name.as_str(), level)).collect()
-    }
 }
 
 /// A rate relative to the capacity of the server.

@@ -578,12 +578,6 @@ pub struct WireUse {
 }
 
 impl Record {
-    /// CPU time of all proxies while measured, ns; `None` without one.
-    pub fn proxy_cpu_ns(&self) -> Option<u64> {
-        let used = |proxy: &ProxyUse| proxy.used.user_ns.saturating_add(proxy.used.system_ns);
-        (!self.proxies.is_empty()).then(|| self.proxies.iter().map(used).fold(0, u64::saturating_add))
-    }
-
     /// The log of calls of the first proxy that writes one, next to the generator.
     pub fn calls(&self) -> Option<&Calls> {
         self.proxies.iter().find_map(|proxy| proxy.calls.as_deref())

@@ -87,13 +87,6 @@ fn subjects_may_have_a_second_port() {
 }
 
 #[test]
-fn points_differ_in_what_they_pass_alone() {
-    let plan = plan(8);
-    assert_eq!(plan.points[0].besides_through(), plan.points[2].besides_through());
-    assert_ne!(plan.points[0].besides_through(), plan.points[1].besides_through());
-}
-
-#[test]
 fn a_value_of_a_proxy_can_be_set() {
     let study = parse(STUDY).unwrap();
     let plan =

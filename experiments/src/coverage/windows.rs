@@ -5,7 +5,8 @@
 use stats::trend::{self, Series, Shown};
 use stats::{Rng, outlier, steady};
 
-use crate::worlds::{Promise, Row, count};
+use super::Promise;
+use super::reports::{Row, count};
 
 /// Chance of a false statement of one kind in a report, that is promised.
 const ERROR: f64 = 0.05;
@@ -106,9 +107,9 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
         steady::steady(&points, ERROR).iter().any(|found| found.reached == Some(false))
     });
     let one_kind = match windows {
-        Windows::Freaks(_) => Promise::Excluded("freaks are to be found"),
-        Windows::Heavy => Promise::Excluded("heavy tails are to be found"),
-        Windows::Spells(length) if length > WINDOWS as f64 => Promise::Excluded("there are slow trials to be found"),
+        Windows::Freaks(_) => Promise::Nothing("freaks are to be found"),
+        Windows::Heavy => Promise::Nothing("heavy tails are to be found"),
+        Windows::Spells(length) if length > WINDOWS as f64 => Promise::Nothing("there are slow trials to be found"),
         _ => Promise::AtMost(ERROR),
     };
     row("a false outlier, 36 groups of 12 trials", one_kind, &mut |rng| {
@@ -116,11 +117,11 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
         let groups = (0..SERIES).map(|_| (0..12).map(|_| value()).collect()).collect::<Vec<_>>();
         outlier::outliers(&groups, ERROR).iter().any(|found| !found.is_empty())
     });
-    row("one of 36 series that grows by 20 % is shown", Promise::Excluded("power"), &mut |rng| {
+    row("one of 36 series that grows by 20 % is shown", Promise::Nothing("power"), &mut |rng| {
         let series = (0..SERIES).map(|at| lines(rng, windows, 8, if at == 0 { 0.2 } else { 0.0 }));
         trend::growth(&series.collect::<Vec<_>>(), ERROR)[0].shown == Shown::Grows
     });
-    row("one of 12 points without steady state, 10 %, is flagged", Promise::Excluded("power"), &mut |rng| {
+    row("one of 12 points without steady state, 10 %, is flagged", Promise::Nothing("power"), &mut |rng| {
         let point = |rng: &mut Rng, growth| (0..8).map(|_| trial(rng, windows, growth)).collect::<Vec<_>>();
         let points = (0..12).map(|at| point(rng, if at == 0 { 0.2 } else { 0.0 })).collect::<Vec<_>>();
         steady::steady(&points, ERROR)[0].reached == Some(false)

@@ -8,6 +8,8 @@ use stats::gate;
 use stats::stop_rule::{self, Decision, Rule, Target};
 use stats::{Rng, pairs};
 
+use super::Promise;
+
 /// Chance of a false claim, and of an interval that misses, that is promised.
 const ERROR: f64 = 0.05;
 
@@ -146,28 +148,7 @@ pub struct Row {
     /// Reports that the share is of.
     pub of: u32,
     pub share: f64,
-    pub promise: Promise,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Promise {
-    AtMost(f64),
-    AtLeast(f64),
-    /// Excluded from the promise, for this reason.
-    Excluded(&'static str),
-    /// Met too seldom to be counted.
-    TooRare,
-}
-
-impl std::fmt::Display for Promise {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Promise::AtMost(share) => write!(f, "{:.1} % or less", share * 100.0),
-            Promise::AtLeast(share) => write!(f, "{:.1} % or more", share * 100.0),
-            Promise::Excluded(why) => write!(f, "none: {why}"),
-            Promise::TooRare => write!(f, "none: met too seldom"),
-        }
-    }
+    pub(super) promise: Promise,
 }
 
 impl Row {
@@ -182,7 +163,7 @@ impl Row {
         match self.promise {
             Promise::AtMost(share) => self.share <= share + slack(share),
             Promise::AtLeast(share) => self.share >= share - slack(share),
-            Promise::Excluded(_) | Promise::TooRare => true,
+            _ => true,
         }
     }
 }
@@ -428,7 +409,7 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             _ => None,
         };
         let all = f64::from(covered_all) / f64::from(reports);
-        let promise = excluded.map_or(Promise::AtLeast(0.94), Promise::Excluded);
+        let promise = excluded.map_or(Promise::AtLeast(0.94), Promise::Nothing);
         rows.push(Row {
             what: format!("an absolute interval holds the truth, {points} points"),
             world: world.name,
@@ -437,10 +418,10 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             promise,
         });
         let promise = match excluded {
-            Some(why) => Promise::Excluded(why),
+            Some(why) => Promise::Nothing(why),
             // 89 to 90 % here: a run that meets its target has seen few of the slow ones.
-            None if world.starts.is_some() => Promise::Excluded("the target is met where slow starts were few"),
-            None if met < reports / 20 => Promise::TooRare,
+            None if world.starts.is_some() => Promise::Nothing("the target is met where slow starts were few"),
+            None if met < reports / 20 => Promise::Nothing("met too seldom"),
             None => Promise::AtLeast(0.915),
         };
         rows.push(Row {
@@ -467,8 +448,8 @@ fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
         stats::speed_states::p_value(&trials, 1).is_some_and(|p| p <= ERROR)
     });
     let promise = match world {
-        World { spells: Some(_), .. } => Promise::Excluded("there are states to be found"),
-        World { drift, .. } if drift > 0.0 => Promise::Excluded("a drift is a state that goes on"),
+        World { spells: Some(_), .. } => Promise::Nothing("there are states to be found"),
+        World { drift, .. } if drift > 0.0 => Promise::Nothing("a drift is a state that goes on"),
         _ => Promise::AtMost(0.07),
     };
     rows.push(Row {
@@ -519,7 +500,7 @@ mod tests {
         let row = Row { what: String::new(), world: "", of: 2_000, share: 0.1, promise: Promise::AtMost(0.05) };
         assert!(!row.kept());
         assert!(!Row { promise: Promise::AtLeast(0.95), share: 0.9, ..row.clone() }.kept());
-        assert!(Row { promise: Promise::Excluded("x"), ..row }.kept());
+        assert!(Row { promise: Promise::Nothing("x"), ..row }.kept());
     }
 
     #[test]

@@ -14,36 +14,10 @@ use stats::random::Rng;
 use stats::search::{self, Next, Outcome as Step, Rules, Trial};
 use stats::usl::{self, Law, Point};
 
+use super::Promise;
+
 /// Level of all intervals here.
 pub const LEVEL: f64 = 0.95;
-
-/// What is promised of a case.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Promise {
-    /// So many of the intervals hold the truth, a fraction from and to.
-    Between(f64, f64),
-    /// At least so many do.
-    AtLeast(f64),
-    /// [`Promise::Between`] where half of the studies get an interval or more; where most are declined, fewer than one
-    /// study in twenty gets one that is wrong.
-    BetweenOrDeclined(f64, f64),
-    /// Nothing: shown for comparison.
-    Nothing,
-}
-
-impl std::fmt::Display for Promise {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let percent = |fraction: f64| (fraction * 100.0).round();
-        match *self {
-            Promise::Between(low, high) => write!(f, "{} to {} %", percent(low), percent(high)),
-            Promise::AtLeast(low) => write!(f, "{} % or more", percent(low)),
-            Promise::BetweenOrDeclined(low, high) => {
-                write!(f, "{} to {} %, or declines", percent(low), percent(high))
-            }
-            Promise::Nothing => write!(f, "none"),
-        }
-    }
-}
 
 /// What is estimated of each trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,7 +70,7 @@ pub struct Case {
     /// What it is, for a table.
     pub name: String,
     /// What is promised.
-    pub promise: Promise,
+    pub(super) promise: Promise,
     kind: Kind,
 }
 
@@ -138,7 +112,7 @@ impl Outcome {
 
     /// Whether the promise was kept, with `slack` added to both its ends: 0 for a full simulation, more for one of few
     /// studies, whose count is itself uncertain.
-    pub fn keeps(&self, promise: Promise, slack: f64) -> bool {
+    pub(super) fn keeps(&self, promise: Promise, slack: f64) -> bool {
         let coverage = self.coverage();
         let within = |low: f64, high: f64| coverage.is_some_and(|share| low - slack <= share && share <= high + slack);
         match promise {
@@ -148,7 +122,8 @@ impl Outcome {
             Promise::BetweenOrDeclined(..) => {
                 f64::from(self.answered - self.covered) / f64::from(self.studies) < 0.05 + slack
             }
-            Promise::Nothing => true,
+            Promise::AtMost(high) => self.answered == self.studies && within(0.0, high),
+            Promise::Nothing(_) => true,
         }
     }
 }
@@ -180,13 +155,13 @@ pub fn cases() -> Vec<Case> {
         }
     }
     for (often, name, promise) in
-        [(false, "seldom", Promise::AtLeast(0.92)), (true, "every 10 windows", Promise::Nothing)]
+        [(false, "seldom", Promise::AtLeast(0.92)), (true, "every 10 windows", Promise::Nothing(""))]
     {
         let kind = Kind::Growing { rho: 0.5, often };
         add(format!("one trial until ±1 %, correlation 0.5, looked at {name}"), promise, kind);
     }
     let kind = Kind::Naive { rho: 0.5, windows: 600 };
-    add("the same 600 windows, 0.5, taken for independent".to_owned(), Promise::Nothing, kind);
+    add("the same 600 windows, 0.5, taken for independent".to_owned(), Promise::Nothing(""), kind);
     let long = Subject { between: 0.0, windows: 300, requests: 30, ..subject(LOGNORMAL) };
     add(
         "one trial, mean latency, 300 windows of unequal counts".to_owned(),
@@ -205,7 +180,7 @@ pub fn cases() -> Vec<Case> {
     for (between, starts) in [(0.0, "starts alike"), (0.03, "starts 3 % apart"), (0.06, "starts 6 % apart")] {
         let kind = |blind| Kind::Search { between, blind };
         add(format!("saturation search, {starts}"), Promise::AtLeast(0.95), kind(false));
-        add(format!("bisection by one trial a rate, {starts}"), Promise::Nothing, kind(true));
+        add(format!("bisection by one trial a rate, {starts}"), Promise::Nothing(""), kind(true));
     }
     for (trials, even, of, name) in [
         (5, true, Scaling::Contention, "contention σ"),
@@ -579,7 +554,7 @@ mod tests {
     fn check(rest: usize) {
         let studies = 200;
         let mut broken = Vec::new();
-        let promised = cases().into_iter().filter(|case| case.promise != Promise::Nothing);
+        let promised = cases().into_iter().filter(|case| !matches!(case.promise, Promise::Nothing(_)));
         for (_, case) in promised.enumerate().filter(|(place, _)| place % 3 == rest) {
             let outcome = run(&case, studies, 1);
             if !outcome.keeps(case.promise, slack(studies)) {
@@ -609,7 +584,7 @@ mod tests {
     #[test]
     fn a_wrong_interval_is_found_out() {
         let naive =
-            Case { name: String::new(), promise: Promise::Nothing, kind: Kind::Naive { rho: 0.5, windows: 600 } };
+            Case { name: String::new(), promise: Promise::Nothing(""), kind: Kind::Naive { rho: 0.5, windows: 600 } };
         let outcome = run(&naive, 150, 1);
         assert!(!outcome.keeps(Promise::Between(0.93, 0.97), slack(150)), "{outcome:?}");
         assert!(!outcome.keeps(Promise::BetweenOrDeclined(0.93, 0.97), slack(150)), "{outcome:?}");
