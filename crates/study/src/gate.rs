@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
 use crate::metric::{Better, Metric};
-use crate::objective::share_text;
+use crate::unit_text::share_text;
 
 /// Longest text of conditions, bytes.
 const TEXT_MAX_BYTES: usize = 256;

@@ -64,6 +64,7 @@ mod sets;
 mod source;
 pub mod spec;
 mod template;
+mod unit_text;
 pub mod url;
 pub mod urls;
 pub mod verification;

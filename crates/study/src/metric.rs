@@ -2,7 +2,7 @@
 
 use config::units::{self, UnitError};
 
-use crate::objective::{memory_text, share_text, time_text};
+use crate::unit_text::{memory_text, share_text, time_text};
 use Better::{Higher, Lower};
 
 /// One number that each trial has.
