@@ -1,4 +1,4 @@
-//! Is each trial blamed on the right party? Trials with a planted fault: the server has no CPU, the generator is stopped, the server is stopped.
+//! Checks the verdict on trials with a planted fault: the server has no CPU, the generator is stopped, the server is stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-/// Plant faults in trials of `quintain run` and count how many are named for what they are
+/// Plant faults in trials of `quintain run` and count the right verdicts
 ///
 /// Needs `chrt` and the right to use real-time priorities.
 #[derive(Args)]
@@ -27,7 +27,7 @@ pub(crate) struct BlameArgs {
 const TRIAL: Duration = Duration::from_millis(1_000);
 /// Time limit for the program to start server and generator.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Share of the trials of a fault that may be named for something else: 1 of 16.
+/// Share of the trials of a fault that may have a wrong verdict: 1 of 16.
 const MOST_WRONG: f64 = 1.0 / 16.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -45,7 +45,7 @@ enum Fault {
 }
 
 impl Fault {
-    /// The party that a trial with this fault must be blamed on.
+    /// The verdict that a trial with this fault must get.
     fn party(self) -> &'static str {
         match self {
             Fault::Starved | Fault::Taken => "shared",
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &BlameArgs) -> Result<(), String> {
     }
 }
 
-/// Runs one trial with the fault; gives whom it is blamed on and why.
+/// Runs one trial with the fault; returns its verdict and the reason.
 fn trial(quintain: &Path, folder: &Path, fault: Fault, at: u32) -> Result<(&'static str, String), String> {
     let io = |error: std::io::Error| format!("error: {error}");
     let study = folder.join("blame.toml");
@@ -104,7 +104,7 @@ fn trial(quintain: &Path, folder: &Path, fault: Fault, at: u32) -> Result<(&'sta
     verdict(&found).ok_or_else(said)
 }
 
-/// Whom the only trial of a run is blamed on.
+/// The verdict on the only trial of a run.
 fn verdict(found: &Value) -> Option<(&'static str, String)> {
     let row = &found["findings"]["rows"][0];
     let trial = &row["trials"][0];
@@ -141,7 +141,7 @@ fn plant(program: &mut Child, fault: Fault, at: u32) -> Result<(), String> {
     let status = std::fs::read_to_string(format!("/proc/{server}/status")).unwrap_or_default();
     let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let cpus = cpus.ok_or("error: the server ended too early")?.trim().to_owned();
-    // 200 ms of warm-up; each trial has its fault at another moment.
+    // After 200 ms of warm-up, at a different moment in each trial.
     let into = Duration::from_millis(u64::from(at * 37 % 150));
     let middle = Duration::from_millis(200) + TRIAL * 2 / 5 + into;
     match fault {
@@ -151,7 +151,7 @@ fn plant(program: &mut Child, fault: Fault, at: u32) -> Result<(), String> {
             signal("STOP", server)
         }
         Fault::Stopped => {
-            // From before the end until after it in every second trial.
+            // In every second trial the stop spans the end of the measurement.
             std::thread::sleep(if at.is_multiple_of(2) { middle } else { TRIAL + into });
             signal("STOP", generator)?;
             std::thread::sleep(Duration::from_millis(300));

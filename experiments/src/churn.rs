@@ -1,4 +1,4 @@
-//! `experiments churn`: whether the cache server's memory stays below its cap and the constant that its documents state.
+//! `experiments churn`: checks that the cache server's memory stays below its cap plus the documented constant.
 
 mod clients;
 
@@ -10,12 +10,12 @@ use clap::Args;
 
 use crate::server::{Server, quintain};
 
-/// What the server may take beyond its cap, as `quintain serve cache --help` says it.
+/// Memory that the server may use beyond its cap, from `quintain serve cache --help`.
 const CONSTANT_BYTES: u64 = 4 << 20;
 const CONNECTION_BYTES: u64 = 16 << 10;
 /// The largest item of the server, of which four may be in flight.
 const LARGEST_ITEM_BYTES: u64 = (1 << 20) + 250;
-/// How often memory is looked at.
+/// Interval between samples of the memory.
 const SAMPLE: Duration = Duration::from_millis(100);
 
 /// Check that the memory of `quintain serve cache` stays within its cap and constant
@@ -87,7 +87,7 @@ fn duration(text: &str) -> Result<Duration, std::num::ParseIntError> {
     Ok(Duration::from_secs(digits.parse::<u64>()? * unit_s))
 }
 
-/// What one run has shown.
+/// Result of one run.
 struct Run {
     idle_bytes: u64,
     peak_bytes: u64,
@@ -130,7 +130,7 @@ fn churn(args: &ChurnArgs, server: &Path, backend: &str, cap_bytes: u64) -> Resu
     Ok(Run { idle_bytes, peak_bytes, commands, evictions })
 }
 
-/// Resident memory of a process that is no file's.
+/// Resident anonymous and shared memory of a process.
 fn anonymous_bytes(pid: u32) -> Result<u64, String> {
     let status =
         std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| format!("the server: {error}"))?;

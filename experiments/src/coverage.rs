@@ -1,4 +1,4 @@
-//! `experiments coverage`: the full simulation of what `docs/METHOD.md` promises of its intervals.
+//! `experiments coverage`: the full simulation behind the coverage tables of `docs/METHOD.md`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -69,7 +69,7 @@ pub(crate) fn run(options: &CoverageArgs) -> Result<(), String> {
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
 }
 
-/// What is promised of a share of simulated studies.
+/// A promise about a share of simulated studies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Promise {
     Between(f64, f64),
@@ -78,7 +78,7 @@ enum Promise {
     /// [`Promise::Between`] if at least half of the studies get an interval; otherwise fewer than one study in twenty
     /// gets one that is wrong.
     BetweenOrDeclined(f64, f64),
-    /// Nothing, for this reason: shown for comparison.
+    /// None, for this reason; the row is shown for comparison.
     Nothing(&'static str),
 }
 
@@ -96,7 +96,7 @@ impl std::fmt::Display for Promise {
     }
 }
 
-/// Of `quintain compare` and `[gate]`.
+/// Whether the row is about `quintain compare` or `[gate]`.
 fn is_gate(row: &reports::Row) -> bool {
     row.what.contains("gate") || row.what.contains("compared with itself")
 }
@@ -122,7 +122,7 @@ fn table(results: &[(Case, Outcome)], options: &CoverageArgs) -> String {
     text
 }
 
-/// The document with the table between its two marks.
+/// Replaces the text between the two marks of the document by the table.
 fn insert(text: &str, table: &str) -> Result<String, String> {
     let missing = |mark: &str| format!("{DOCUMENT}: no line `{mark}`");
     let (before, rest) = text.split_once(BEGIN).ok_or_else(|| missing(BEGIN))?;

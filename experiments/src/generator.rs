@@ -1,5 +1,5 @@
-//! Does a request cost the generator more than before? Two ways to load one server, in alternating pairs on this machine, decided as `quintain compare`
-//! decides. `compare` itself cannot ask this: it loads with the program that it is.
+//! Compares the CPU time per request of two load generators, in alternating pairs, with the tests of `quintain compare`.
+//! `compare` itself cannot do this, because it always loads with its own generator.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `experiments hit-ratio`: the hit ratios of all evictors on the gates' workloads.
+//! `experiments hit-ratio`: hit ratios of all evictors on seven workloads.
 
 mod workloads;
 

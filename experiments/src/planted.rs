@@ -1,5 +1,5 @@
-//! How often is `quintain compare` wrong, and how often are those who decide by three runs of wrk? Real processes on this machine, whose difference is known:
-//! two builds of one server in C.
+//! Counts wrong answers of `quintain compare`, and of the usual three runs of wrk, on two builds of a server in C whose
+//! difference is known.
 
 mod bisect;
 
@@ -92,7 +92,7 @@ pub(crate) fn run(asked: &PlantedArgs) -> Result<(), String> {
             }
         }
         let Some(first) = tests.first() else { return Err(format!("error: no test in {found}")) };
-        // An end of an interval that nothing bounds, as responses were still waiting, is written as a huge number.
+        // JSON has no infinity: an interval without an upper end, because responses were missing, ends with a huge number.
         let bounded = |ratio: f64| if ratio > 1e9 { f64::INFINITY } else { ratio };
         let ratio = |key: &str| bounded(first["ratio"][key].as_f64().unwrap_or(f64::NAN));
         println!(
@@ -121,7 +121,7 @@ pub(crate) fn run(asked: &PlantedArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Median and range, of values that it sorts.
+/// Median and range; sorts the values.
 pub(crate) fn spread(values: &mut [f64]) -> String {
     values.sort_by(f64::total_cmp);
     match values {
@@ -132,7 +132,7 @@ pub(crate) fn spread(values: &mut [f64]) -> String {
     }
 }
 
-/// One comparison by the program, with a store of its own.
+/// Runs one comparison with a store of its own.
 fn compare(quintain: &Path, folder: &Path, servers: &[PathBuf], at: u32, flags: &[String]) -> Result<Value, String> {
     let command = |server: &Path| format!("{} -p {{port}}", server.display());
     let store = folder.join(format!("{at}.db"));
@@ -150,7 +150,7 @@ fn compare(quintain: &Path, folder: &Path, servers: &[PathBuf], at: u32, flags: 
         .map_err(|error| format!("error: no answer ({error}): {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Something else that uses a CPU in bursts of up to 2 s while `work` goes on.
+/// Runs `work`, if `busy` beside a thread that uses a CPU in bursts of up to 2 s.
 fn beside<T>(busy: bool, work: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(!busy);
     std::thread::scope(|scope| {
@@ -174,7 +174,7 @@ fn beside<T>(busy: bool, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Three runs of wrk for each build, base first, each with a fresh server: what the best and what the mean of them say.
+/// Compares the builds by the best and by the mean of three runs of wrk, base first, each with a fresh server.
 fn boards(asked: &PlantedArgs, servers: &[PathBuf]) -> Result<(), String> {
     let (mut best, mut mean) = (Vec::new(), Vec::new());
     for at in 0..asked.boards {
@@ -211,7 +211,7 @@ fn boards(asked: &PlantedArgs, servers: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Requests per second as wrk has them, generator on CPU 1 and server on CPU 0.
+/// Requests per second measured by wrk on CPU 1, with the server on CPU 0.
 fn wrk(server: &Path, seconds: u32) -> Result<f64, String> {
     let server = Server::start(&format!("taskset -c 0 '{}' -p {{port}}", server.display()))?;
     let output = Command::new("taskset")

@@ -1,14 +1,13 @@
-//! Files that import each other in a circle: to change one a reader needs all of them.
+//! Import cycles between the files of a crate. To change one file of a cycle, a reader needs all of them.
 //!
-//! A file may use what the files above it in its own folder offer (`super::`): that is what being a part of something means. What
-//! remains must have no circle.
+//! A file may import from its parent modules (`super::`); these imports do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A file of a crate as a module: `["protocol", "http"]`; empty: the root.
+/// Module path of a file: `["protocol", "http"]`, empty for the root.
 type Module<'t> = Vec<&'t str>;
 
-/// The circles among the files of one crate, `path -> text`, paths from its `src/`; each with its files in order.
+/// Returns the cycles among the files of one crate, given as `path -> text` with paths from its `src/`.
 pub(crate) fn circles(files: &BTreeMap<String, String>) -> Vec<Vec<String>> {
     let modules = files.keys().map(|path| (module_of(path), path.as_str())).collect::<BTreeMap<_, _>>();
     let mut arrows = BTreeMap::<&str, BTreeSet<&str>>::new();
@@ -29,7 +28,7 @@ fn module_of(path: &str) -> Module<'_> {
     if stem == "lib" || stem == "main" { Vec::new() } else { stem.split('/').collect() }
 }
 
-/// The file in which a path ends: the longest beginning of it that is one.
+/// Finds the file that defines a path: the longest prefix that is a module.
 fn nearest<'m>(wanted: &[&'m str], modules: &'m BTreeMap<Module<'m>, &'m str>) -> Option<(&'m [&'m str], &'m str)> {
     (1..=wanted.len()).rev().find_map(|length| {
         let (module, path) = modules.get_key_value(&wanted[..length])?;
@@ -37,8 +36,8 @@ fn nearest<'m>(wanted: &[&'m str], modules: &'m BTreeMap<Module<'m>, &'m str>) -
     })
 }
 
-/// What the code of the module `own` names by a path, from the root of the crate. A path that begins with none of `crate`,
-/// `self`, `super` and the parts of this file is a name in scope, or another crate's.
+/// Paths that the code of module `own` names, from the root of the crate. Paths that begin with neither `crate`, `self`,
+/// `super` nor a child module are names in scope or belong to other crates.
 fn named_modules<'t>(code: &'t str, own: &[&'t str]) -> Vec<Module<'t>> {
     let tokens = tokens(code);
     let parts = tokens.windows(3).filter(|three| three[0] == "mod" && three[2] == ";").map(|three| three[1]);
@@ -64,7 +63,7 @@ fn named_modules<'t>(code: &'t str, own: &[&'t str]) -> Vec<Module<'t>> {
     paths.into_iter().map(from_root).collect()
 }
 
-/// Words, `::` and single other characters, without comments.
+/// Splits code into words, `::` and other single characters; skips comments.
 fn tokens(code: &str) -> Vec<&str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let (mut tokens, mut rest) = (Vec::new(), code.trim_start());
@@ -84,7 +83,7 @@ fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// Adds the paths at the beginning of `tokens`, of which a group `{a, b::c}` makes several; returns the tokens behind them.
+/// Adds the paths at the start of `tokens`, several for a group `{a, b::c}`; returns the remaining tokens.
 fn add_paths<'a, 't>(mut tokens: &'a [&'t str], before: &[&'t str], paths: &mut Vec<Module<'t>>) -> &'a [&'t str] {
     let mut path = before.to_vec();
     while let [word, "::", rest @ ..] = tokens {
@@ -108,7 +107,7 @@ fn add_paths<'a, 't>(mut tokens: &'a [&'t str], before: &[&'t str], paths: &mut 
     tokens.get(1..).unwrap_or_default()
 }
 
-/// Files that reach each other, two and more.
+/// Strongly connected components of two or more files.
 fn components(arrows: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<Vec<String>> {
     let reached = |from: &str| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_may_use_what_it_is_a_part_of() {
+    fn modules_may_import_from_their_parent() {
         let part = [("a.rs", "mod b; use self::b::X; pub struct Y;"), ("a/b.rs", "use super::Y; pub struct X;")];
         assert_eq!(of(&part), Vec::<Vec<String>>::new());
         let through =

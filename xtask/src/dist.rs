@@ -1,6 +1,6 @@
-//! `cargo xtask dist`: what is handed out: a static binary with its pages, completions and licences, packed, with a checksum.
+//! `cargo xtask dist`: a release archive with the static binary, manual pages, completions, licences and a checksum.
 //!
-//! The same commit gives the same bytes: paths of the machine are taken out of the binary, and times and owners out of the archive.
+//! The build is reproducible: the binary has no paths of this machine, the archive no times or owners.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,14 +34,14 @@ pub(crate) fn run(target: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the binary without a trace of this machine's paths.
+/// Builds the binary without paths of this machine.
 fn build(root: &Path, target: &str, place: &Path, epoch: &str) -> Result<PathBuf, String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo"))).ok_or("error: no HOME")?;
     let paths = [(root, "/quintain"), (home.as_path(), "/cargo"), (place, "/build")];
     let of_rust = paths.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
     let of_c = paths.map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display())).join(" ");
-    // A target with glibc is linked statically on request; musl's is by itself.
+    // musl targets link statically by default, glibc targets on request.
     let rust = of_rust.into_iter().chain(["-Ctarget-feature=+crt-static".to_owned()]).collect::<Vec<_>>().join("\x1f");
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "--locked", "--package", "quintain", "--target", target, "--target-dir"])
@@ -61,7 +61,7 @@ fn build(root: &Path, target: &str, place: &Path, epoch: &str) -> Result<PathBuf
     Ok(place.join(target).join("release/quintain"))
 }
 
-/// Everything that is handed out.
+/// Fills the folder that becomes the archive.
 fn fill(root: &Path, folder: &Path, binary: &Path) -> Result<(), String> {
     let wrong = |path: &Path| {
         let path = path.display().to_string();

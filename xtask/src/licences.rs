@@ -1,6 +1,6 @@
-//! Licences of everything that is linked into the binary: whether `deny.toml` allows them, and their texts.
+//! Licences of the packages linked into the binary: a check against `deny.toml`, and their texts.
 //!
-//! `cargo deny check` tells more, but installing it takes minutes of every run of CI.
+//! `cargo deny check` checks more, but CI would need minutes to install it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::dist::TARGET;
 use crate::tidy::{metadata, output};
 
-/// Beginnings of the names of licence files.
+/// Name prefixes of licence files.
 const FILES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
 
-/// A linked package of somebody else's.
+/// A linked package from outside the workspace.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     /// Name and version: `serde 1.0.0`.
@@ -21,7 +21,7 @@ struct Package {
     repository: String,
 }
 
-/// Complaints about licences that `deny.toml` does not allow.
+/// Returns a complaint for each licence that `deny.toml` does not allow.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let text = std::fs::read_to_string(root.join("deny.toml")).map_err(|error| format!("deny.toml: {error}"))?;
     let list = text.lines().find(|line| line.starts_with("allow = [")).ok_or("deny.toml: no line `allow = [...]`")?;
@@ -30,8 +30,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(refused.map(|Package { name, licence, .. }| format!("{name}: deny.toml does not allow `{licence}`")).collect())
 }
 
-/// Whether a licence expression holds with the allowed licences alone. Of an expression with nested `AND` and `OR` it may
-/// refuse too much, never too little.
+/// Whether the allowed licences satisfy a licence expression. May refuse a valid expression with nested `AND` and `OR`, but
+/// never accepts an invalid one.
 fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     expression.split(" AND ").all(|part| {
         let names = part.split(" OR ").flat_map(|part| part.split('/'));
@@ -40,7 +40,7 @@ fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     })
 }
 
-/// A page with the licence of every linked package, and the texts of their licence files, each once.
+/// Lists the licence of every linked package, followed by each distinct licence text.
 pub(crate) fn page(root: &Path) -> Result<String, String> {
     let metadata = metadata(root, &[])?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
@@ -77,7 +77,7 @@ fn licence_texts(folder: &Path) -> Result<BTreeSet<String>, String> {
     Ok(paths.filter_map(|path| std::fs::read_to_string(path).ok()).collect())
 }
 
-/// The normal dependencies of `quintain` and theirs, for the target that is handed out.
+/// The transitive normal dependencies of `quintain` for the release target.
 fn linked(root: &Path) -> Result<BTreeSet<Package>, String> {
     let arguments = ["tree", "--package", "quintain", "--edges", "normal", "--prefix", "none", "--offline", "--locked"];
     let format = ["--target", TARGET, "--format", "{p}|{l}|{r}"];

@@ -1,4 +1,4 @@
-//! `cargo xtask subjects`: whether the servers of `subjects/` keep `subjects/REQUIREMENTS.md`.
+//! `cargo xtask subjects`: checks the servers of `subjects/` against `subjects/REQUIREMENTS.md`.
 
 use std::path::Path;
 use std::process::Command;

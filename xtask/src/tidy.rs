@@ -1,6 +1,6 @@
-//! `cargo xtask tidy`: what a machine can check of the architecture and the documents.
+//! `cargo xtask tidy`: automatic checks of the architecture, the documents and the sources.
 //!
-//! Each check is a plain function from text to complaints, so that each can be shown to fail (see the tests).
+//! Each check is a function from text to complaints, so that the tests can make it fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result<(), String> {
     Err(complaints.join("\n"))
 }
 
-/// No files of one crate import each other in a circle.
+/// Finds import cycles in each crate.
 fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     let mut crates = BTreeMap::<&str, BTreeMap<String, String>>::new();
     for path in files.iter().filter(|path| path.ends_with(".rs")) {
@@ -70,7 +70,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository").to_path_buf()
 }
 
-/// What a program writes to stdout; where it fails, what it says.
+/// Returns the stdout of a program; the error has the stderr of a program that failed.
 pub(crate) fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program)
         .args(arguments)
@@ -83,12 +83,12 @@ pub(crate) fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<S
     String::from_utf8(output.stdout).map_err(|error| format!("{program}: {error}"))
 }
 
-/// Whether a file belongs to a crate of one of the two wings.
+/// Whether a file belongs to a crate of the lab or of the contract system.
 fn is_of_crate(path: &str) -> bool {
     path.starts_with("crates/") || path.starts_with("contracts/")
 }
 
-/// What `cargo metadata` prints with these arguments.
+/// Runs `cargo metadata` with these arguments.
 pub(crate) fn metadata(root: &Path, arguments: &[&str]) -> Result<serde_json::Value, String> {
     let words = [&["metadata", "--format-version", "1", "--offline"][..], arguments].concat();
     let text = output(root, env!("CARGO"), &words)?;
@@ -199,7 +199,7 @@ fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
         ".cargo/",
         "examples/",
     ];
-    // The style guide shows shapes, not places.
+    // The style guide has placeholders.
     if path == "docs/STYLE.md" {
         return Vec::new();
     }
@@ -242,7 +242,7 @@ fn normal(path: &Path) -> String {
     parts.join("/")
 }
 
-/// Every defined term is used somewhere else.
+/// Every term of docs/TERMS.md must be used in another file.
 fn check_terms(terms: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in terms.lines().enumerate().filter(|(_, line)| line.starts_with("- ")) {
@@ -256,7 +256,7 @@ fn check_terms(terms: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// `unsafe` stands in `net` alone, and nothing is left over.
+/// Only `net` may contain `unsafe`; leftovers such as `todo!` are complaints.
 fn check_source(path: &str, text: &str) -> Vec<String> {
     const LEFTOVERS: [&str; 5] = ["todo!(", "unimplemented!(", "dbg!(", "FIXME", "#[ignore"];
     let mut complaints = Vec::new();

@@ -1,4 +1,4 @@
-//! What the clients of a churn do: everything that moves memory about in a cache server.
+//! Clients of `experiments churn`: commands that make a cache server allocate, move and free memory.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use stats::Rng;
 
-/// Threads that play; the connections are dealt out to them.
+/// Client threads, which share the connections.
 pub(super) const THREADS: usize = 2;
 /// Commands in one write.
 const BATCH: usize = 16;
-/// How long sizes stay small, mixed, large and mixed again, in batches: the index grows, shrinks and grows.
+/// Batches per phase. Values are small, mixed, large, then mixed again, so that the index grows, shrinks and grows.
 const PHASE: u64 = 4_000;
 /// The longest value.
 const VALUE_BYTES_MAX: u64 = 60_000;
-/// An answer comes within this.
+/// Time limit for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Plays on so many connections, at so many commands a second (0: as many as it takes), until it is over. How many commands were
-/// answered.
+/// Sends commands on `connections` at `rate` per second (0 is as fast as possible) until `is_over`; returns the number of
+/// commands answered.
 pub(super) fn play(
     address: SocketAddr,
     thread: usize,
@@ -35,7 +35,7 @@ pub(super) fn play(
     let mut batch = 0;
     while !is_over.load(Ordering::Relaxed) {
         let index = rng.below(connections as u64) as usize;
-        // Now and then a client goes and another comes.
+        // Sometimes a client reconnects.
         if rng.below(2_000) == 0 {
             clients[index] = connect(address)?;
         }
@@ -54,7 +54,7 @@ pub(super) fn play(
     Ok(commands)
 }
 
-/// One command: mostly stores, and reads, deletes, increments and changes of the time.
+/// Appends a command: mostly stores, some reads, deletes, increments and changes of the expiry time.
 fn command(rng: &mut Rng, phase: u64, blob: &[u8], said: &mut Vec<u8>) {
     let key = rng.below(3_000_000);
     let kind = rng.below(20);
@@ -92,7 +92,7 @@ fn connect(address: SocketAddr) -> Result<TcpStream, String> {
     stream.map_err(|error| format!("a client cannot connect: {error}"))
 }
 
-/// Sends commands that end with a barrier, and reads up to the barrier's answer, which no value ends with.
+/// Sends commands that end with a barrier and reads up to the barrier's response, with which no value ends.
 fn exchange(client: &mut TcpStream, said: &[u8], heard: &mut Vec<u8>) -> Result<(), String> {
     client.write_all(said).map_err(|error| format!("a client cannot send: {error}"))?;
     heard.clear();
@@ -107,7 +107,7 @@ fn exchange(client: &mut TcpStream, said: &[u8], heard: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// One of the server's own numbers.
+/// Reads a value of the server's `stats`.
 pub(super) fn statistic(address: SocketAddr, name: &str) -> Result<u64, String> {
     let mut heard = Vec::new();
     exchange(&mut connect(address)?, b"stats\r\nmn\r\n", &mut heard)?;

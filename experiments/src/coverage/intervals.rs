@@ -1,8 +1,7 @@
-//! Do the intervals hold what they promise? Simulated studies with a known truth, counted.
+//! Coverage of intervals in simulated studies with a known truth.
 //!
-//! A study here is what quintain makes of a subject: trials with levels of their own, windows in them that resemble
-//! their neighbours, requests drawn from a law. The figures that a report would show are computed by the very functions
-//! that reports use, and it is counted how often the truth lies inside.
+//! Trials have levels of their own, windows within a trial are autocorrelated, and latencies are drawn from a distribution.
+//! The intervals come from the functions that reports call.
 
 use stats::batch;
 use stats::distribution::Distribution;
@@ -19,7 +18,7 @@ use super::Promise;
 /// Level of all intervals here.
 pub const LEVEL: f64 = 0.95;
 
-/// What is estimated of each trial.
+/// The estimated metric of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Metric {
     Mean,
@@ -28,14 +27,14 @@ enum Metric {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// Trials from the start to the last, then Student's t.
+    /// Mean over a fixed number of trials, by Student's t.
     Trials { subject: Subject, trials: usize, metric: Metric },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
-    /// A series that grows until its batch-means interval is narrow enough, looked at as [`batch::next_look`] says or
-    /// after every ten windows.
+    /// A series that grows until its batch-means interval is narrow enough, checked at [`batch::next_look`] or after every
+    /// ten windows.
     Growing { rho: f64, often: bool },
-    /// The same series taken for independent, as the textbook does not allow.
+    /// The same series wrongly treated as independent.
     Naive { rho: f64, windows: usize },
     /// Mean latency of one trial from windows of unequal counts.
     BatchRatio { subject: Subject },
@@ -43,18 +42,18 @@ enum Kind {
     BatchQuantile { subject: Subject, q: f64 },
     /// Quantile of independent requests by order statistics.
     Order { requests: u64, q: f64 },
-    /// Saturation search on a subject whose starts differ in capacity by `between`; `blind`: by bisection that believes one trial a
+    /// Saturation search on a server whose starts differ in capacity by `between`; `blind` is a bisection with one trial per
     /// rate.
     Search { between: f64, blind: bool },
-    /// The law of scalability through seven points of so many trials, which scatter alike at all N, or eight times as much beyond the
-    /// peak as before it.
+    /// The law of scalability fitted to seven points, whose trials scatter alike at all N (`even`) or eight times as much
+    /// beyond the peak.
     Scalability { trials: usize, even: bool, of: Scaling },
-    /// Main effect in a factorial of two factors, three levels by two, with so many trials a point in blocks that differ
-    /// by 10 %; `is_lossy`: one trial in six is lost.
+    /// Main effect in a factorial of two factors, three levels by two, in blocks that differ by 10 %; with `is_lossy` one
+    /// trial in six is lost.
     Factorial { trials: usize, is_lossy: bool },
 }
 
-/// What is estimated of the law of scalability.
+/// The estimated parameter of the law of scalability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scaling {
     Contention,
@@ -64,18 +63,17 @@ enum Scaling {
     At(f64),
 }
 
-/// One kind of study, simulated over and over.
+/// A kind of study, simulated many times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// What it is, for a table.
+    /// Description for the table.
     pub name: String,
-    /// What is promised.
     pub(super) promise: Promise,
     kind: Kind,
 }
 
-/// A subject whose latencies are known: `law`, times a factor of each trial, times a factor of each window. The
-/// logarithms of both factors are normal with mean 0; those of windows are an AR(1) process.
+/// A server whose latencies follow `law` times a factor per trial and a factor per window. The logarithms of both factors
+/// are normal with mean 0; those of windows form an AR(1) process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Subject {
     law: Distribution,
@@ -86,32 +84,31 @@ struct Subject {
     requests: usize,
 }
 
-/// How a case came out.
+/// Result of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Studies simulated.
     pub studies: u32,
-    /// Studies that were given an interval.
+    /// Studies with an interval.
     pub answered: u32,
-    /// Intervals that hold the truth.
+    /// Intervals that contain the truth.
     pub covered: u32,
-    /// Mean relative half-width of the intervals given.
+    /// Mean relative half-width of the intervals.
     pub width: f64,
 }
 
 impl Outcome {
-    /// Share of the intervals given that hold the truth; `None` when none was given.
+    /// Share of the intervals that contain the truth; `None` without intervals.
     pub fn coverage(&self) -> Option<f64> {
         (self.answered > 0).then(|| f64::from(self.covered) / f64::from(self.answered))
     }
 
-    /// Share of the studies that were given no interval.
+    /// Share of the studies without an interval.
     pub fn declined(&self) -> f64 {
         1.0 - f64::from(self.answered) / f64::from(self.studies)
     }
 
-    /// Whether the promise was kept, with `slack` added to both its ends: 0 for a full simulation, more for one of few
-    /// studies, whose count is itself uncertain.
+    /// Whether the promise was kept, with `slack` added at both ends: 0 for a full simulation, more for few studies.
     pub(super) fn keeps(&self, promise: Promise, slack: f64) -> bool {
         let coverage = self.coverage();
         let within = |low: f64, high: f64| coverage.is_some_and(|share| low - slack <= share && share <= high + slack);
@@ -131,7 +128,7 @@ impl Outcome {
 const LOGNORMAL: Distribution = Distribution::Lognormal { median: 100_000.0, sigma: 0.5 };
 const BIMODAL: Distribution = Distribution::Bimodal { low: 50_000.0, high: 500_000.0, high_share: 0.05 };
 
-/// Every case that is promised something, and a few for comparison.
+/// All cases with a promise, and a few for comparison.
 pub fn cases() -> Vec<Case> {
     let subject = |law| Subject { law, between: 0.05, within: 0.1, rho: 0.5, windows: 50, requests: 100 };
     let mut cases = Vec::new();
@@ -207,9 +204,9 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// Simulates so many studies of a case. The same seed gives the same outcome.
+/// Simulates a case. The same seed gives the same outcome.
 pub fn run(case: &Case, studies: u32, seed: u64) -> Outcome {
-    // Cases get streams of their own, by name, so that adding one changes no other.
+    // The stream depends on the name, so that a new case changes no other.
     let of_case = case.name.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let truth = case.kind.truth();
     let mut outcome = Outcome { studies, answered: 0, covered: 0, width: 0.0 };
@@ -225,7 +222,7 @@ pub fn run(case: &Case, studies: u32, seed: u64) -> Outcome {
 }
 
 impl Kind {
-    /// The number that the intervals should hold.
+    /// The true value.
     fn truth(&self) -> f64 {
         match self {
             Kind::Trials { subject, metric, .. } => subject.truth(*metric),
@@ -245,7 +242,7 @@ impl Kind {
         }
     }
 
-    /// One study; `None` when the statistics decline to give an interval.
+    /// Simulates one study; `None` if the statistics decline to give an interval.
     fn simulate(&self, rng: &mut Rng) -> Option<Estimate> {
         match *self {
             Kind::Trials { subject, trials, metric } => {
@@ -375,7 +372,7 @@ fn growing(rng: &mut Rng, rho: f64, often: bool) -> Option<Estimate> {
 }
 
 /// A single server with exponential service times and Poisson arrivals (M/M/1), whose capacity differs from start to start. Its
-/// p99 is `floor + ln 100 / (capacity - rate)` where a trial is long enough to show it.
+/// p99 is `floor + ln 100 / (capacity - rate)` if a trial is long enough to show it.
 struct Knee {
     /// Median over the starts, per second.
     capacity_per_s: f64,
@@ -385,7 +382,7 @@ struct Knee {
     floor_s: f64,
     /// The objective: p99 below this, s.
     bound_s: f64,
-    /// What a start of median capacity bears, per second.
+    /// The rate that a start of median capacity sustains, per second.
     truth_per_s: f64,
 }
 
@@ -405,23 +402,23 @@ impl Knee {
     /// A fresh start under this load.
     fn trial(&self, rate_per_s: f64, rng: &mut Rng) -> Step {
         let capacity = self.capacity_per_s * (self.between * rng.normal()).exp();
-        // A queue needs time to grow: a trial does not see the whole of what a load near the capacity, or above it, comes to.
+        // A queue needs time to grow: a trial near or above the capacity does not show the full latency.
         let spare = (capacity - rate_per_s).max((capacity / TRIAL_S).sqrt());
         let backlog_s = (rate_per_s / capacity - 1.0).max(0.0) * TRIAL_S;
         let p99_s = self.floor_s + 100f64.ln() / spare + backlog_s;
-        // And it sees few independent busy periods of a queue that is nearly always busy.
+        // It also contains few independent busy periods.
         let noise = (0.02 + 1.0 / (TRIAL_S * spare * spare / capacity).sqrt()).min(0.5);
         let latency = (p99_s / self.bound_s).ln() + noise * rng.normal();
         let missed = (1.0 - capacity / rate_per_s).max(0.0);
         let allowed = (3.0 / (rate_per_s * TRIAL_S).sqrt()).max(0.01);
         let missed = (missed / allowed).ln().max(-search::LIMIT);
         let interval = [latency - 1.96 * noise, latency + 1.96 * noise].map(|end| end.max(missed));
-        // Batch means decline now and then.
+        // Batch means sometimes decline.
         let interval = (rng.unit_f64() > 0.2).then_some((interval[0], interval[1]));
         Step::Judged { excess: latency.max(missed), interval }
     }
 
-    /// What is found, over the truth.
+    /// The range found, divided by the truth.
     fn range(&self, blind: bool, rng: &mut Rng) -> Option<Estimate> {
         let (low, high) = if blind { self.bisected(rng) } else { self.searched(rng)? };
         let [low, high] = [low, high].map(|rate| rate / self.truth_per_s);
@@ -449,7 +446,7 @@ impl Knee {
         }
     }
 
-    /// Doubling, then halving the range, each rate judged by its one trial.
+    /// Doubles the rate, then bisects; judges each rate by one trial.
     fn bisected(&self, rng: &mut Rng) -> (f64, f64) {
         let mut holds = |rate: f64| matches!(self.trial(rate, rng), Step::Judged { excess, .. } if excess < 0.0);
         let mut high = self.capacity_per_s / 2.0;
@@ -466,7 +463,7 @@ impl Knee {
 }
 
 impl Subject {
-    /// The metric's mean over all trials that could be.
+    /// Expected value of the metric.
     fn truth(&self, metric: Metric) -> f64 {
         let of_levels = (self.between * self.between / 2.0).exp();
         of_levels
@@ -476,7 +473,7 @@ impl Subject {
             }
     }
 
-    /// Quantile of a request's latency in a trial of level 1, over all that its windows could be.
+    /// Expected quantile of the latency in a trial of level 1.
     fn quantile_in_a_trial(&self, q: f64) -> f64 {
         let below = |x: f64| match self.law {
             // The product of lognormal factors is lognormal.
@@ -501,7 +498,7 @@ impl Subject {
         low
     }
 
-    /// One trial's figure, from its requests.
+    /// Simulates a trial and computes its metric.
     fn trial(&self, metric: Metric, rng: &mut Rng) -> f64 {
         let level = (self.between * rng.normal()).exp();
         let mut process = Ar1::start(self.rho, rng);
@@ -526,7 +523,7 @@ impl Subject {
         }
     }
 
-    /// Hands each window of one trial to `take`: from a third to five thirds of its usual requests, at random.
+    /// Passes the latencies of each window of one trial to `take`: a third to five thirds of the usual number of requests.
     fn unequal_windows(&self, rng: &mut Rng, mut take: impl FnMut(&[f64])) {
         let mut process = Ar1::start(self.rho, rng);
         let mut latencies = Vec::new();
@@ -550,7 +547,7 @@ mod tests {
         3.0 * (0.95f64 * 0.05 / f64::from(studies)).sqrt()
     }
 
-    /// Runs every case that is promised something and whose place in the list leaves `rest` when divided by three.
+    /// Runs the cases with a promise whose index modulo three is `rest`.
     fn check(rest: usize) {
         let studies = 200;
         let mut broken = Vec::new();
@@ -564,8 +561,7 @@ mod tests {
         assert!(broken.is_empty(), "{broken:#?}");
     }
 
-    // A small simulation, in three tests that run side by side. The full one, of 2,000 studies each and without slack,
-    // is `experiments coverage`.
+    // A small version of `experiments coverage`, in three tests that run in parallel.
     #[test]
     fn promises_are_kept_by_a_third_of_the_cases() {
         check(0);

@@ -1,7 +1,7 @@
-//! Whole reports on simulated machines: how often is something false said, and how often do intervals hold?
+//! Whole reports on simulated machines: the share of reports with a false statement, and of intervals with the truth.
 //!
-//! A report is studies in whole blocks at several places; its trials come from a machine that need not be kind: it may change its speed in spells,
-//! start servers in more than one way, or have freak trials. What is said comes from the functions that reports call.
+//! A report has studies in whole blocks at several places. Its machine may change speed in spells, start servers in more than
+//! one way, or have freak trials. The statements come from the functions that reports call.
 
 use stats::claims::{self, Claims, Place};
 use stats::gate;
@@ -10,7 +10,7 @@ use stats::{Rng, pairs};
 
 use super::Promise;
 
-/// Chance of a false claim, and of an interval that misses, that is promised.
+/// Promised share of false claims, and of intervals that miss the truth.
 const ERROR: f64 = 0.05;
 
 /// How the trials of a subject scatter.
@@ -65,14 +65,14 @@ impl<'a> Machine<'a> {
         machine
     }
 
-    /// How long the state lasts that has just begun.
+    /// Draws the length of the current state.
     fn spell(&mut self) -> f64 {
         let Some((length, _, share)) = self.world.spells else { return f64::INFINITY };
         let mean = if self.slow { length } else { length * (1.0 - share) / share };
         self.rng.exponential(mean)
     }
 
-    /// The value of a trial whose subject has the value `truth` on a quiet machine.
+    /// Draws the value of a trial whose server has the value `truth` on a quiet machine.
     fn trial(&mut self, truth: f64) -> f64 {
         let end = self.now + 1.0;
         let mut slow = 0.0;
@@ -99,7 +99,7 @@ impl<'a> Machine<'a> {
         truth * state * start * (self.world.sigma * noise + self.world.drift * self.now).exp()
     }
 
-    /// What a trial of truth 1 is worth over all states and starts.
+    /// Mean of a trial of truth 1 over all states and starts.
     fn mean(&self) -> f64 {
         let spells = self.world.spells.map_or(1.0, |(_, factor, share)| 1.0 + share * (factor - 1.0));
         let starts = self.world.starts.map_or(1.0, |(share, factor)| 1.0 + share * (factor - 1.0));
@@ -107,7 +107,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// A study in whole blocks until `rule` ends it: the values of each contender of each place, and why it ended.
+/// Runs whole blocks until `rule` ends the study; returns the values per place and contender, and why it ended.
 fn study(machine: &mut Machine<'_>, places: usize, truths: &[f64], rule: &Rule) -> (Vec<Place>, Decision) {
     let mut found = vec![vec![Vec::new(); truths.len()]; places];
     let mut order =
@@ -140,24 +140,24 @@ fn values(places: &[Place]) -> Vec<Vec<f64>> {
     places.iter().flatten().map(|values| values.iter().flatten().copied().collect()).collect()
 }
 
-/// A row of the table: a share of reports, and what is promised of it.
+/// A row of the table: a share of reports and its promise.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub what: String,
     pub world: &'static str,
-    /// Reports that the share is of.
+    /// Number of reports in the share's denominator.
     pub of: u32,
     pub share: f64,
     pub(super) promise: Promise,
 }
 
 impl Row {
-    /// Whether anything is promised.
+    /// Whether the row has a promise.
     fn promises(&self) -> bool {
         matches!(self.promise, Promise::AtMost(_) | Promise::AtLeast(_))
     }
 
-    /// Whether the promise was kept, up to what chance makes of so many reports (2.6 standard errors, one row in 200).
+    /// Whether the promise was kept within 2.6 standard errors, which chance exceeds in one row of 200.
     pub fn kept(&self) -> bool {
         let slack = |share: f64| 2.6 * (share * (1.0 - share) / f64::from(self.of.max(1))).sqrt();
         match self.promise {
@@ -168,7 +168,7 @@ impl Row {
     }
 }
 
-/// Simulates all rows with so many reports each.
+/// Simulates all rows.
 pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     for (index, world) in WORLDS.into_iter().enumerate() {
@@ -182,10 +182,10 @@ pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
     rows
 }
 
-/// Gates take many pairs each: no more reports than this.
+/// Most reports on gates, which need many pairs each.
 const GATE_REPORTS: u32 = 500;
 
-/// A gate in pairs of trials in random order, up to its end.
+/// Runs a gate to its end, on pairs of trials in random order.
 fn gate(machine: &mut Machine<'_>, ratio: f64, asked: gate::Asked, rule: &gate::Rule) -> gate::Verdict {
     let (mut base, mut head) = (Vec::new(), Vec::new());
     let looks = gate::looks(rule.pairs_max);
@@ -207,8 +207,8 @@ fn gate(machine: &mut Machine<'_>, ratio: f64, asked: gate::Asked, rule: &gate::
     }
 }
 
-/// Whether a comparison without conditions names any difference between a server and itself. Both are measured by five metrics,
-/// of which three share the state of the machine, and fail up to 1 % of their requests in some trials.
+/// Whether a comparison without conditions reports a difference between a server and itself. It has five metrics, three of
+/// which share the state of the machine; up to 1 % of the requests fail in some trials.
 fn names_a_difference(machine: &mut Machine<'_>, rule: &gate::Rule) -> bool {
     const METRICS: usize = 6;
     let mut values = [const { [const { Vec::new() }; 2] }; METRICS];
@@ -274,7 +274,7 @@ fn gates(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     row("a server compared with itself by all metrics, up to 120 pairs: any difference named", differs, ERROR);
 }
 
-/// The rows that are `wanted`: a line a world, a column for each thing that is counted; in brackets what is promised nothing of.
+/// Formats the wanted rows with a line per world and a column per statement. Values without a promise are in parentheses.
 pub fn table(rows: &[Row], title: &str, wanted: impl Fn(&Row) -> bool) -> String {
     let rows = rows.iter().filter(|row| wanted(row)).collect::<Vec<_>>();
     let mut columns = Vec::new();
@@ -304,7 +304,7 @@ pub fn table(rows: &[Row], title: &str, wanted: impl Fn(&Row) -> bool) -> String
     lines.join("\n")
 }
 
-/// What is shown of true differences.
+/// Formats the power: how often true differences are shown.
 pub fn power_table(reports: u32, seed: u64) -> String {
     let rows = power(reports, seed);
     let columns = rows.iter().filter(|row| row.1 == WORLDS[0].name).map(|row| row.0.clone()).collect::<Vec<_>>();
@@ -317,13 +317,13 @@ pub fn power_table(reports: u32, seed: u64) -> String {
     lines.join("\n")
 }
 
-/// The share of so many reports, each with random numbers of its own, of which `report` is true.
+/// Share of reports for which `report` returns true; each has its own stream of random numbers.
 pub fn count(reports: u32, seed: u64, mut report: impl FnMut(&mut Rng) -> bool) -> f64 {
     let hits = (0..reports).filter(|&number| report(&mut Rng::stream(seed, u64::from(number)))).count();
     hits as f64 / f64::from(reports)
 }
 
-/// Reports on contenders that are all alike, or of which two are best, at four places, ended by the comparison target.
+/// Reports on equal contenders, or with two equal winners, at four places, ended by the comparison target.
 fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: Some(Target::Comparison(0.03)), min: stop_rule::FIRST_LOOK, max: 30 };
     let slower = |claims: &[Claims], truths: &[f64]| {
@@ -360,7 +360,7 @@ fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     }
 }
 
-/// The interval of the ratio of two, after a fixed number of blocks and ended by the comparison target.
+/// Intervals of the ratio of two contenders, after a fixed number of blocks or ended by the comparison target.
 fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let truths = [1.0, 1.05];
     for (name, rule) in [
@@ -377,7 +377,8 @@ fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     }
 }
 
-/// Absolute intervals of four points, ended by the absolute target, of the mean over all states: with spells only that of this run is promised.
+/// Absolute intervals of the mean over all states, ended by the absolute target. With spells they only cover the states of
+/// this run, so nothing is promised.
 fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: Some(Target::Absolute(0.03)), min: stop_rule::FIRST_LOOK, max: 30 };
     for points in [1, 4, 12] {
@@ -393,7 +394,7 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             let interval = stop_rule::shown(&all[0], pooled, 1.0 - ERROR);
             let held = interval.is_some_and(|found| found.low <= truth && truth <= found.high);
             covered_all += u32::from(held);
-            // "Met" is said of a point whose shown interval is within the target.
+            // A point has met the target if its shown interval is within it.
             let narrow = interval.is_some_and(|found| found.relative_half_width() <= 0.03);
             if matches!(decision, Decision::Met { .. }) && narrow {
                 met += 1;
@@ -419,7 +420,7 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
         });
         let promise = match excluded {
             Some(why) => Promise::Nothing(why),
-            // 89 to 90 % here: a run that meets its target has seen few of the slow ones.
+            // 89 to 90 % here: a run that meets its target has seen few slow starts.
             None if world.starts.is_some() => Promise::Nothing("the target is met where slow starts were few"),
             None if met < reports / 20 => Promise::Nothing("met too seldom"),
             None => Promise::AtLeast(0.915),
@@ -434,7 +435,7 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     }
 }
 
-/// Alarms of the test for states, where there are none and where there are some.
+/// Alarms of the test for states, with and without states.
 fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: None, min: 12, max: 12 };
     let share = count(reports, seed + 55, |rng| {
@@ -461,7 +462,7 @@ fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     });
 }
 
-/// Power: what is said of a true difference, for the reader's plans. Nothing is promised of it.
+/// Power: the share of true differences shown. No promise.
 pub fn power(reports: u32, seed: u64) -> Vec<(String, &'static str, f64)> {
     let mut rows = Vec::new();
     for world in WORLDS {
@@ -483,7 +484,7 @@ pub fn power(reports: u32, seed: u64) -> Vec<(String, &'static str, f64)> {
 mod tests {
     use super::*;
 
-    /// The full table is made by `experiments coverage`; this holds its promises, loosely, for few reports of the kinder worlds.
+    /// A small version of `experiments coverage`: few reports, two worlds.
     #[test]
     fn promises_hold_in_a_small_simulation() {
         let mut rows = Vec::new();

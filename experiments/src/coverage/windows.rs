@@ -1,6 +1,6 @@
-//! What reports say of what happens inside of trials, and of single trials: how often is something false said of many
-//! at once? Windows of a trial resemble their neighbours in all the ways that are simulated; what is said comes from the
-//! functions that reports call.
+//! Statements of reports about the inside of trials and about single trials: the share of reports with a false one.
+//!
+//! The windows of a trial are correlated in several ways. The statements come from the functions that reports call.
 
 use stats::trend::{self, Series, Shown};
 use stats::{Rng, outlier, steady};
@@ -8,21 +8,21 @@ use stats::{Rng, outlier, steady};
 use super::Promise;
 use super::reports::{Row, count};
 
-/// Chance of a false statement of one kind in a report, that is promised.
+/// Promised share of reports with a false statement of one kind.
 const ERROR: f64 = 0.05;
-/// Windows of a trial.
+/// Windows per trial.
 const WINDOWS: usize = 60;
-/// Series of a report, as of 36 design points, or of 12 in three metrics.
+/// Series per report: 36 design points, or 12 with three metrics.
 const SERIES: usize = 36;
 
-/// What the windows of a trial do besides scattering.
+/// Behaviour of the windows of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Windows {
-    /// A window says so much of the next: the autocorrelation at lag 1.
+    /// Autocorrelation at lag 1.
     Alike(f64),
-    /// Slow spells: their mean length in windows; x1.225, 30 % of the time.
+    /// Slow spells of this mean length in windows; x1.225, 30 % of the time.
     Spells(f64),
-    /// Every so many windows on average one takes five times as long.
+    /// One window in this many takes five times as long.
     Freaks(f64),
     /// Student's t with 3 degrees of freedom.
     Heavy,
@@ -40,8 +40,8 @@ const WORLDS: [(&str, Windows); 9] = [
     ("heavy tails", Windows::Heavy),
 ];
 
-/// The windows of one trial: around a level of its own, 5 % from start to start, and 10 % from window to window. `growth` is by how much it
-/// grows over the trial, a fraction of its level.
+/// Draws the windows of one trial, which scatter by 10 % around a level that scatters by 5 % between trials. `growth` is the
+/// change over the trial as a fraction of the level.
 fn trial(rng: &mut Rng, windows: Windows, growth: f64) -> Vec<f64> {
     let level = (0.05 * rng.normal()).exp();
     let mut state = rng.normal();
@@ -63,13 +63,13 @@ fn trial(rng: &mut Rng, windows: Windows, growth: f64) -> Vec<f64> {
                 1.0 + 0.1 * rng.normal() / chi.sqrt()
             }
         };
-        // In the middle of the trial it is at its level.
+        // The level is reached in the middle of the trial.
         level * (noise + growth * ((at as f64 + 0.5) / WINDOWS as f64 - 0.5))
     };
     (0..WINDOWS).map(window).collect()
 }
 
-/// The lines that a report draws through trials of 100 requests a window.
+/// The trend over trials with 100 requests per window.
 fn lines(rng: &mut Rng, windows: Windows, trials: usize, growth: f64) -> Series {
     let requests = |at: usize| (at as f64 + 0.5) * 100.0;
     let line = |values: Vec<f64>| values.into_iter().enumerate().map(|(at, value)| (requests(at), value)).collect();
@@ -77,7 +77,7 @@ fn lines(rng: &mut Rng, windows: Windows, trials: usize, growth: f64) -> Series 
     Series::from_lines(&trials, trend::FLAT_SHARE).expect("there are trials")
 }
 
-/// Simulates all rows with so many reports each.
+/// Simulates all rows.
 pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     for (index, world) in WORLDS.into_iter().enumerate() {
@@ -132,7 +132,7 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
 mod tests {
     use super::*;
 
-    /// The full table is made by `experiments coverage`; this holds its promises, loosely, for few reports.
+    /// A small version of `experiments coverage`.
     #[test]
     fn promises_hold_in_a_small_simulation() {
         let mut rows = Vec::new();

@@ -1,20 +1,20 @@
-//! Which hit ratios must quintain's own evictor reach? Workloads of requests with stated laws, and the ratio for each.
+//! Workloads with known distributions, and the hit ratio that quintain's own evictor must reach on each.
 //!
-//! Popularity and sizes are drawn by inverse distribution functions; a key keeps its sizes. Half the requests warm the
-//! cache, the other half is counted.
+//! Popularity and sizes are drawn by inverse distribution functions; a key keeps its sizes. The first half of the requests
+//! warms the cache, the second half counts.
 
 use cache::replay::Request;
 
-/// A workload that a cache is held against.
+/// A workload with the hit ratio to reach.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gate {
     /// Its name.
     pub(super) name: &'static str,
-    /// What is asked.
+    /// Description for the output.
     pub(super) about: &'static str,
     /// The cap, everything counted, in bytes.
     pub(super) capacity_bytes: u64,
-    /// Requests, of which the second half counts.
+    /// Number of requests; the second half counts.
     pub(super) requests: u64,
     /// The hit ratio that `density` must reach.
     pub(super) least: f64,
@@ -24,13 +24,13 @@ pub(super) struct Gate {
 
 #[derive(Clone, Copy, Debug)]
 enum Popularity {
-    /// Ranks by a power law, of so many keys; with this probability a key that is never requested again.
+    /// Ranks by a power law over `keys`; with probability `one_hit` a key that is never requested again.
     Zipf { exponent: f64, keys: u64, one_hit: f64 },
-    /// With this probability a key asked for before, as many new keys ago as an age that is log-uniform; else a new one.
+    /// With probability `reuse` an earlier key, whose age in new keys is log-uniform; otherwise a new key.
     Recency { reuse: f64 },
-    /// As `Zipf`, of a set of keys that is another one after every so many requests.
+    /// As `Zipf`, with a new set of keys after every `every` requests.
     Shift { exponent: f64, keys: u64, every: u64 },
-    /// One key after the other, round and round.
+    /// All keys in turn, repeated.
     Loop { keys: u64 },
 }
 
@@ -42,7 +42,7 @@ enum Sizes {
     Etc,
 }
 
-/// The workloads, H1 to H7. Not all is stated where they come from: the keys of H3 and the sets of H6 are chosen here.
+/// The workloads H1 to H7. Their sources leave the keys of H3 and the sets of H6 open, which are chosen here.
 ///
 /// With 100,000 keys, `lru` of this cache reaches .654 on H3, as the model the gate comes from (.659 with 16 bytes an item).
 pub(super) const GATES: [Gate; 7] = [
@@ -112,7 +112,7 @@ pub(super) const GATES: [Gate; 7] = [
     },
 ];
 
-/// How far `density` may stay below `lru` where [`Gate::least`] is 0.
+/// How far `density` may stay below `lru` if [`Gate::least`] is 0.
 pub(super) const LRU_MARGIN: f64 = 0.015;
 
 /// SplitMix64 (Steele, Lea & Flood 2014).
@@ -167,7 +167,7 @@ fn etc_value(quantile: f64) -> u32 {
     bytes.min(1_048_576.0) as u32
 }
 
-/// Keys that are not ranks begin behind this number.
+/// Keys above this number are not ranks.
 const FRESH: u64 = 1 << 40;
 
 /// The requests of a gate, `requests` of them.

@@ -1,4 +1,4 @@
-//! How often does `git bisect run` find a slower commit while a compiler runs on the same CPUs?
+//! Counts how often `git bisect run` finds a slower commit while a compiler runs on the same CPUs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -57,7 +57,7 @@ fn once(quintain: &Path, repository: &Path, flags: &[String]) -> Result<String, 
     words.extend(["--fail-if", "subject_cpu_per_request > 1.05", "--undecided", "125", "--store", "compare.db"]);
     words.extend(flags.iter().map(String::as_str));
     words.push("http:///");
-    // A bisection that had to skip the commit ends with an error, and has found none.
+    // A bisection that had to skip the commit ends with an error.
     match git(repository, &words) {
         Ok(_) => git(repository, &["log", "-1", "--format=%s", "refs/bisect/bad"]),
         Err(error) => Ok(format!("nothing ({})", error.lines().last().unwrap_or_default())),
@@ -84,7 +84,7 @@ fn beside_compiler<T>(repository: &Path, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The output of git without the line end; the error has the output of a git that failed.
+/// Runs git; returns its trimmed output, which is also in the error.
 fn git(repository: &Path, words: &[&str]) -> Result<String, String> {
     let mut git = Command::new("git");
     git.arg("-C").arg(repository).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(words);
