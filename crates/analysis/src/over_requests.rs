@@ -73,7 +73,7 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
     let measured = records.iter().filter(|record| record.measurement().is_some()).collect::<Vec<_>>();
     let trials = measured.iter().filter_map(|record| series(record, what)).filter(|series| series.len() > 1);
     let trials = trials.collect::<Vec<_>>();
-    let per_1000 = |series: &[(f64, f64)]| stats::slope::least_squares(series).map(|slope| slope * 1000.0);
+    let per_1000 = |series: &[(f64, f64)]| stats::trend::least_squares(series).map(|slope| slope * 1000.0);
     let slopes = trials.iter().filter_map(|series| per_1000(series)).collect::<Vec<_>>();
     let slope_per_1000_mean = stats::interval::average(&slopes)?;
     let ends = trials.iter().filter_map(|series| series.last()).map(|(requests, _)| *requests);

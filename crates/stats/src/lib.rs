@@ -27,7 +27,6 @@ pub mod popularity;
 pub mod product_limit;
 pub mod random;
 pub mod search;
-pub mod slope;
 mod special;
 pub mod speed_states;
 pub mod steady;

@@ -3,7 +3,6 @@
 
 use crate::adjust::holm;
 use crate::interval::{self, Estimate};
-use crate::slope;
 
 /// A change over all of a trial that is less than this share of what changes leaves it flat.
 pub const FLAT_SHARE: f64 = 0.05;
@@ -21,7 +20,7 @@ impl Series {
     /// The series `(x, y)` of each trial: its change is the slope of the line through it, over as much of x as the shortest trial has; the
     /// margin is this share of the mean of all values. Trials of which no line can be drawn are left out; `None`: none is left.
     pub fn from_lines(trials: &[Vec<(f64, f64)>], margin_share: f64) -> Option<Series> {
-        let slopes = trials.iter().filter_map(|series| Some((series.last()?.0, slope::least_squares(series)?)));
+        let slopes = trials.iter().filter_map(|series| Some((series.last()?.0, least_squares(series)?)));
         let slopes = slopes.collect::<Vec<_>>();
         let range = slopes.iter().map(|(end, _)| *end).reduce(f64::min)?;
         let values = trials.iter().flatten().map(|(_, value)| *value).collect::<Vec<_>>();
@@ -131,6 +130,19 @@ fn tail(distance: f64, error: f64, df: f64) -> f64 {
     }
 }
 
+/// Slope of the line through `(x, y)` by least squares, y a unit of x; `None` below two different x or with a value that is not finite.
+///
+/// In two passes about the means, so that no digit is lost where x are large.
+pub fn least_squares(points: &[(f64, f64)]) -> Option<f64> {
+    let n = points.len() as f64;
+    let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / n;
+    let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / n;
+    let square = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum::<f64>();
+    let product = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>();
+    let slope = product / square;
+    (square > 0.0 && slope.is_finite()).then_some(slope)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,5 +223,26 @@ mod tests {
         let alone = growth(std::slice::from_ref(&clear), 0.05)[0].p_change;
         let empty = Series { changes: vec![1.0], margin: 0.1 };
         assert_eq!(growth(&[empty.clone(), clear, empty], 0.05)[1].p_change, alone);
+    }
+
+    // By hand: means 3.9 and 7.9, sum of products 62.05, of squares 30.2.
+    #[test]
+    fn least_squares_matches_the_formula() {
+        let points = [(1.0, 2.1), (2.0, 3.9), (3.5, 7.2), (5.0, 9.8), (8.0, 16.5)];
+        let slope = least_squares(&points).unwrap();
+        assert!((slope / (62.05 / 30.2) - 1.0).abs() < 1e-12, "{slope}");
+    }
+
+    #[test]
+    fn a_line_is_found_far_from_zero() {
+        let points = (0..100).map(|i| (1e9 + f64::from(i), 7.0 - 0.25 * f64::from(i))).collect::<Vec<_>>();
+        assert!((least_squares(&points).unwrap() + 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn no_slope_without_two_different_x() {
+        for points in [&[][..], &[(1.0, 2.0)], &[(1.0, 2.0), (1.0, 3.0)], &[(0.0, 0.0), (1.0, f64::NAN)]] {
+            assert_eq!(least_squares(points), None, "{points:?}");
+        }
     }
 }
