@@ -92,8 +92,8 @@ fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric
         metric: name.to_owned(),
         direct: mean(|pair| pair.0)?,
         through: mean(|pair| pair.1)?,
-        difference: differences.as_ref().and_then(|pairs| pairs.shift(level)).map(Estimate::from),
-        ratio: Pairs::new(pairs.iter().copied()).and_then(|ratios| ratios.typical(level)).map(Into::into),
+        difference: differences.as_ref().and_then(|pairs| pairs.shift(level)),
+        ratio: Pairs::new(pairs.iter().copied()).and_then(|ratios| ratios.typical(level)),
         // Adjusted when all are there.
         p_adjusted: differences.map(|pairs| pairs.test(0.0).p_two_sided()),
         shown: false,

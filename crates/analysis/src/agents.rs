@@ -13,6 +13,7 @@ use crate::label;
 use crate::latency::Latency;
 use crate::number::{percent, quantity};
 use crate::trial::Kept;
+use crate::words::all_of;
 
 /// Generators within this factor of each other are alike.
 const FACTOR: f64 = 1.25;
@@ -304,6 +305,11 @@ impl Measure {
     }
 }
 
+/// All but the one at `at`.
+fn others(agents: &[Agent], at: usize) -> impl Iterator<Item = &Agent> {
+    agents.iter().enumerate().filter(move |(other, _)| *other != at).map(|(_, agent)| agent)
+}
+
 fn median(values: &[Value]) -> Option<Value> {
     let mut sorted = values.to_vec();
     sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
@@ -407,20 +413,18 @@ fn cause(
     let measurement = &agents[at].measurement;
     let is_occupied = bottleneck::is_occupied(measurement);
     // What most of the others lack as well does not set it apart, unless nothing else does.
-    let alike =
-        agents.iter().enumerate().filter(|(other, agent)| *other != at && bottleneck::is_occupied(&agent.measurement));
+    let alike = others(agents, at).filter(|agent| bottleneck::is_occupied(&agent.measurement));
     // A machine so short of CPU time has a slow link by any probe.
     let waited = |agent: &Agent| bottleneck::generator_waiting(&agent.measurement);
-    let others = agents.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, agent)| waited(agent));
-    let is_starved = waited(&agents[at]) > others.fold(STARVED, f64::max) * FACTOR;
+    let is_starved = waited(&agents[at]) > others(agents, at).map(waited).fold(STARVED, f64::max) * FACTOR;
     let is_alone = is_starved || alike.count() * 2 < agents.len() - 1;
     let occupied = || ("it had no CPU time to spare".to_owned(), Some(Limit::Generator));
     if is_occupied && is_alone {
         return occupied();
     }
     let able = |agent: &Agent| link(agent, nodes).map(|link| link.receive_bytes_per_s);
-    let others = agents.iter().enumerate().filter(|(other, _)| *other != at).filter_map(|(_, agent)| able(agent));
-    let usual = median(&others.map(Value::exact).collect::<Vec<_>>()).map_or(0.0, |usual| usual.value);
+    let usual = others(agents, at).filter_map(able).map(Value::exact).collect::<Vec<_>>();
+    let usual = median(&usual).map_or(0.0, |usual| usual.value);
     let moved = received_per_s(measurement);
     let text = match able(&agents[at]) {
         Some(able) if moved > FULL * able => format!("its link was full, {}", of_rate(moved, able)),
@@ -438,19 +442,17 @@ fn cause(
 
 /// Whether the machine of a generator sent far more segments again than the others, in words.
 fn lossy(agents: &[Agent], at: usize) -> Option<String> {
-    let lost = |NetworkCounters { retransmits, .. }: &NetworkCounters| Value::exact(*retransmits as f64);
     let own = agents[at].network.retransmits;
-    let others = agents.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, agent)| lost(&agent.network));
-    let usual = median(&others.collect::<Vec<_>>())?.value;
+    let lost = others(agents, at).map(|agent| Value::exact(agent.network.retransmits as f64));
+    let usual = median(&lost.collect::<Vec<_>>())?.value;
     (own >= LOST_LEAST && own as f64 > LOST_TIMES * usual)
         .then(|| format!("its link loses segments, {own} retransmitted, {usual:.0} elsewhere"))
 }
 
 /// `its p50 is 1.8 times that of l1 and l2`.
 fn words(agents: &[Agent], at: usize, measure: Measure, ratio: f64) -> String {
-    let others = agents.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, agent)| agent.node.as_str());
-    let others = others.collect::<Vec<_>>();
-    let others = if others.len() <= 3 { listed(&others) } else { "the others".to_owned() };
+    let others = others(agents, at).map(|agent| agent.node.as_str()).collect::<Vec<_>>();
+    let others = if others.len() <= 3 { all_of(&others, "and") } else { "the others".to_owned() };
     let is_open = agents[at].measurement.offered_per_s.is_some();
     format!("{} {} that of {others}", measure.words(is_open), times(ratio))
 }
@@ -482,17 +484,7 @@ fn pair(agents: &[Agent], measure: Measure) -> Option<String> {
         (Measure::Answered, Some(_)) => "answered share",
         (Measure::Answered, None) => "rate per client",
     };
-    let values = values.iter().map(String::as_str).collect::<Vec<_>>();
-    Some(format!("{} differ, {what} {}", listed(&names), listed(&values)))
-}
-
-/// `l1, l2 and l3`.
-fn listed(words: &[&str]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
+    Some(format!("{} differ, {what} {}", all_of(&names, "and"), all_of(&values, "and")))
 }
 
 /// Warnings of one trial: clocks that moved against the lab's, generators that began late.

@@ -269,8 +269,8 @@ fn pool(run: &Run, rows: &mut [Row]) {
             let shown = stats::stop_rule::shown(&values(row), pooled, level);
             let found = row.metrics.get_mut(metric.name).filter(|found| found.estimate.is_some());
             if let (Some(shown), Some(found)) = (shown, found) {
-                found.estimate = Some(shown.into());
-                found.target_met = row::target_met(&run.plan.trials, metric.name, &shown.into());
+                found.estimate = Some(shown);
+                found.target_met = row::target_met(&run.plan.trials, metric.name, &shown);
             }
         }
     }

@@ -122,7 +122,7 @@ fn input<'a>(findings: &'a Findings, metric: &MetricInfo, idle: IdlePolicy) -> I
     for factor in findings.factors.iter().filter(|factor| factor.levels.len() > 1) {
         let there = |level: &&Level| rows.iter().any(|row| row.factors.get(&factor.name) == Some(level));
         let (kept, gone) = factor.levels.iter().partition::<Vec<&Level>, _>(there);
-        left_out.extend(gone.into_iter().map(|level| named(factor, level)));
+        left_out.extend(gone.into_iter().map(|level| factor.named(level)));
         if kept.len() > 1 {
             factors.push(Factor { levels: kept.into_iter().cloned().collect(), ..factor.clone() });
         }
@@ -231,8 +231,8 @@ impl Shown {
     /// `None` where an interval of very few trials goes beyond what numbers can say.
     fn estimate(&self, contrast: &Contrast) -> Option<Estimate> {
         let found: Estimate = match self.scale {
-            Scale::Log => contrast.ratio(self.level).into(),
-            Scale::Linear => contrast.interval(self.level).into(),
+            Scale::Log => contrast.ratio(self.level),
+            Scale::Linear => contrast.interval(self.level),
         };
         [found.point, found.low, found.high].iter().all(|value| value.is_finite()).then_some(found)
     }
@@ -339,14 +339,6 @@ fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor],
     }
 }
 
-/// A word alone, a number with its factor.
-fn named(factor: &Factor, level: &Level) -> String {
-    match level {
-        Level::Text(word) => word.clone(),
-        number => format!("{} {number}", factor.name),
-    }
-}
-
 /// A change with its interval: `+38 % [+31, +45]`, `×3.40 [3.10, 3.70]`, `-12.3 µs [-14.0, -10.6]`.
 pub fn change(scale: EffectScale, found: &Estimate, unit: &str) -> String {
     let (numbers, name, signed) = match scale {
@@ -400,160 +392,136 @@ pub fn source_name(source: &EffectSource) -> String {
 }
 
 fn words(effects: &mut Effects, metric: &MetricInfo, findings: &Findings, blocks: usize, told: &BTreeSet<String>) {
-    let noun = &metric.noun;
     let Some(found) = effects.analyses.first() else {
         let why = effects.refused.clone().unwrap_or_default();
-        effects.sentences = vec![format!("Effects on {noun}: none computed, because {why}.")];
+        effects.sentences = vec![format!("Effects on {}: none computed, because {why}.", metric.noun)];
         return;
     };
-    let speaker = Speaker { effects, found, metric, noun, error: 1.0 - findings.level, told };
-    if findings.quick || blocks < BLOCKS_MIN {
-        let why = match findings.quick {
-            true => "A quick run claims no effects.".to_owned(),
-            false => format!("No effects claimed: {blocks} blocks, {BLOCKS_MIN} needed."),
-        };
-        let sentences = std::iter::once(format!("{why} {}", speaker.variation()));
-        let sentences = sentences.chain(speaker.reservations()).collect();
-        (effects.shown, effects.sentences) = (1, sentences);
-        return;
-    }
-    let mut shown = Vec::new();
-    let mut unclear = Vec::new();
-    match effects.design {
-        Design::Full => {
-            let mut sources = found.sources.iter().filter(|source| source.p_adjusted.is_some()).collect::<Vec<_>>();
-            sources.sort_by(|a, b| b.share.total_cmp(&a.share));
-            for source in sources {
-                let is_shown = speaker.is_shown(source);
-                if let Some(sentence) = speaker.of_source(source, is_shown) {
-                    if is_shown { shown.push(sentence) } else { unclear.push(sentence) }
-                }
-            }
+    let speaker = Speaker { effects, found, metric, error: 1.0 - findings.level, told };
+    let (shown, mut rest) = match (findings.quick, blocks >= BLOCKS_MIN) {
+        (true, _) => (vec![format!("A quick run claims no effects. {}", speaker.variation())], Vec::new()),
+        (_, false) => {
+            let why = format!("No effects claimed: {blocks} blocks, {BLOCKS_MIN} needed.");
+            (vec![format!("{why} {}", speaker.variation())], Vec::new())
         }
-        Design::OneAtATime => (shown, unclear) = speaker.one_at_a_time(),
-    }
-    let mut notes = vec![speaker.variation()];
-    notes.extend(speaker.reservations());
+        (false, true) => {
+            let all = match effects.design {
+                Design::Full => speaker.sources(),
+                Design::OneAtATime => found.changes.iter().map(|found| speaker.of_change(found)).collect(),
+            };
+            let (shown, unclear) = all.into_iter().partition::<Vec<_>, _>(|(is_shown, _)| *is_shown);
+            let unclear = unclear.into_iter().chain([(false, speaker.variation())]);
+            (shown.into_iter().map(|(_, text)| text).collect(), unclear.map(|(_, text)| text).collect())
+        }
+    };
+    rest.extend(speaker.reservations());
     effects.shown = shown.len();
-    effects.sentences = shown.into_iter().chain(unclear).chain(notes).collect();
+    effects.sentences = shown.into_iter().chain(rest).collect();
 }
 
+/// What sentences on the effects on one metric are made of. Each comes with whether something was shown.
 struct Speaker<'a> {
     effects: &'a Effects,
     found: &'a EffectAnalysis,
     metric: &'a MetricInfo,
-    noun: &'a str,
     /// Chance of a false alarm that is allowed.
     error: f64,
-    /// Factors of whose levels something else tells.
+    /// Factors whose levels are compared elsewhere in the report.
     told: &'a BTreeSet<String>,
 }
 
 impl Speaker<'_> {
-    fn is_shown(&self, source: &EffectSource) -> bool {
-        source.p_adjusted.is_some_and(|p| p < self.error)
-    }
-
-    fn factor(&self, name: &str) -> Option<&Factor> {
-        self.effects.factors.iter().find(|factor| factor.name == name)
+    fn is_shown(&self, p_adjusted: Option<f64>) -> bool {
+        p_adjusted.is_some_and(|p| p < self.error)
     }
 
     fn change(&self, found: &EffectChange) -> String {
-        change(self.found.scale, &found.change, &self.metric.unit)
+        let change = change(self.found.scale, &found.change, &self.metric.unit);
+        format!("from {} to {} {change}", found.from, found.to)
     }
 
-    fn detectable(&self, size: f64) -> String {
-        match self.found.scale {
-            EffectScale::Ratio => number::percent(size),
-            EffectScale::Difference => number::quantity(size, &self.metric.unit),
-        }
+    /// `least` would have been detected.
+    fn not_shown(&self, what: &str, least: f64) -> String {
+        let least = match self.found.scale {
+            EffectScale::Ratio => number::percent(least),
+            EffectScale::Difference => number::quantity(least, &self.metric.unit),
+        };
+        format!("{what}: no significant effect on {} (≥ {least} would have been detected).", self.metric.noun)
     }
 
     /// The changes of a factor that a sentence names: of numbers from the first to the last, of words from the first to each.
-    fn named_changes<'f>(
-        &'f self,
-        factor: &'f Factor,
-        at: Option<&'f ChangeAt>,
-    ) -> impl Iterator<Item = &'f EffectChange> {
-        let last = factor.levels.last();
-        let of = move |found: &&EffectChange| {
-            found.factor == factor.name && found.at.as_ref() == at && (!factor.numeric || Some(&found.to) == last)
+    fn named_changes(&self, factor: &Factor, at: Option<&ChangeAt>) -> Vec<&EffectChange> {
+        let is_named = |found: &&EffectChange| {
+            let is_end = !factor.numeric || Some(&found.to) == factor.levels.last();
+            found.factor == factor.name && found.at.as_ref() == at && is_end
         };
-        self.found.changes.iter().filter(of)
+        self.found.changes.iter().filter(is_named).collect()
     }
 
-    fn of_source(&self, source: &EffectSource, is_shown: bool) -> Option<String> {
-        let noun = self.noun;
-        match (source.kind, source.factors.as_slice()) {
-            (SourceKind::Main, [name]) => {
-                let factor = self.factor(name)?;
-                if self.told.contains(name) {
-                    let share = share(source.share);
-                    return is_shown.then(|| format!("{name} explains {share} of the variation of {noun}."));
-                }
-                let changes = self.named_changes(factor, None).collect::<Vec<_>>();
+    /// A sentence per source of variation, the largest first.
+    fn sources(&self) -> Vec<(bool, String)> {
+        let mut sources = self.found.sources.iter().filter(|source| source.p_adjusted.is_some()).collect::<Vec<_>>();
+        sources.sort_by(|a, b| b.share.total_cmp(&a.share));
+        sources
+            .into_iter()
+            .filter_map(|source| Some((self.is_shown(source.p_adjusted), self.of_source(source)?)))
+            .collect()
+    }
+
+    fn of_source(&self, source: &EffectSource) -> Option<String> {
+        let (noun, share, is_shown) = (&self.metric.noun, share(source.share), self.is_shown(source.p_adjusted));
+        let factor = |name: &String| self.effects.factors.iter().find(|factor| factor.name == *name);
+        let factors = source.factors.iter().map(factor).collect::<Option<Vec<_>>>()?;
+        let is_told = factors.first().is_some_and(|factor| self.told.contains(&factor.name));
+        let details = |parts: Vec<String>| if is_told { String::new() } else { format!(": {}", listed(&parts)) };
+        Some(match (source.kind, factors.as_slice()) {
+            (SourceKind::Main, [_]) if is_told && !is_shown => return None,
+            (SourceKind::Main, [factor]) => {
+                let changes = self.named_changes(factor, None);
                 if !is_shown {
                     let least = changes.iter().map(|change| change.detectable).fold(0.0, f64::max);
-                    return Some(format!(
-                        "{name}: no significant effect on {noun} (≥ {} would have been detected).",
-                        self.detectable(least)
-                    ));
+                    return Some(self.not_shown(&factor.name, least));
                 }
                 let interacts = self.found.sources.iter().any(|other| {
-                    other.kind == SourceKind::Interaction && other.factors.contains(name) && self.is_shown(other)
+                    other.kind == SourceKind::Interaction
+                        && other.factors.contains(&factor.name)
+                        && self.is_shown(other.p_adjusted)
                 });
-                let average = if interacts { " on average" } else { "" };
-                let changes = self.listed(
-                    changes
-                        .into_iter()
-                        .map(|change| format!("from {} to {} {}", change.from, change.to, self.change(change))),
-                );
-                Some(format!("{name} explains {} of the variation of {noun}:{average} {changes}.", share(source.share)))
+                let average = if interacts { "on average " } else { "" };
+                let mut changes = changes.into_iter().map(|change| self.change(change)).collect::<Vec<_>>();
+                changes.iter_mut().take(1).for_each(|first| first.insert_str(0, average));
+                format!("{} explains {share} of the variation of {noun}{}.", factor.name, details(changes))
+            }
+            (SourceKind::Interaction, [a, b]) if !is_shown => {
+                self.not_shown(&source_name(source), self.interaction_detectable(a, b)?)
             }
             (SourceKind::Interaction, [a, b]) => {
-                let name = source_name(source);
-                let (a, b) = (self.factor(a)?, self.factor(b)?);
-                if !is_shown {
-                    let largest = self.interaction_detectable(a, b)?;
-                    return Some(format!(
-                        "{name}: no significant interaction in {noun} (≥ {} would have been detected).",
-                        self.detectable(largest)
-                    ));
-                }
-                if self.told.contains(&a.name) {
-                    let share = share(source.share);
-                    let (a, b) = (&a.name, &b.name);
-                    return Some(format!("The effect of {a} on {noun} depends on {b} ({share} of the variation)."));
-                }
-                let parts = self.listed(b.levels.iter().filter_map(|level| {
-                    let at = ChangeAt { factor: b.name.clone(), level: level.clone() };
-                    // Of words the one that changes most where it changes most: the rest is in the table.
-                    let largest =
-                        self.named_changes(a, Some(&at)).max_by(|x, y| self.size(x).total_cmp(&self.size(y)))?;
-                    Some(format!(
-                        "{}: from {} to {} {}",
-                        named(b, level),
-                        largest.from,
-                        largest.to,
-                        self.change(largest)
-                    ))
-                }));
-                Some(format!(
-                    "The effect of {} on {noun} depends on {} ({} of the variation): {parts}.",
-                    a.name,
-                    b.name,
-                    share(source.share)
-                ))
+                // Of words the one that changes most where it changes most: the rest is in the table.
+                let largest = |level: &Level| {
+                    let changes =
+                        self.named_changes(a, Some(&ChangeAt { factor: b.name.clone(), level: level.clone() }));
+                    let largest = changes.into_iter().max_by(|x, y| self.size(x).total_cmp(&self.size(y)))?;
+                    Some(format!("{}: {}", b.named(level), self.change(largest)))
+                };
+                let details = details(b.levels.iter().filter_map(largest).collect());
+                format!("The effect of {} on {noun} depends on {} ({share} of the variation){details}.", a.name, b.name)
             }
-            (SourceKind::Higher, _) => Some(match is_shown {
-                true => format!(
-                    "Interactions of three or more factors explain {} of the variation of {noun}.",
-                    share(source.share)
-                ),
-                false => format!("No interaction of three or more factors in {noun} shown."),
-            }),
-            _ => None,
+            (SourceKind::Higher, _) if is_shown => {
+                format!("Interactions of three or more factors explain {share} of the variation of {noun}.")
+            }
+            (SourceKind::Higher, _) => format!("No interaction of three or more factors in {noun} shown."),
+            _ => return None,
+        })
+    }
+
+    /// A change of a one-at-a-time design.
+    fn of_change(&self, found: &EffectChange) -> (bool, String) {
+        let steps = format!("{} from {} to {}", found.factor, found.from, found.to);
+        if !self.is_shown(found.p_adjusted) {
+            return (false, self.not_shown(&steps, found.detectable));
         }
+        let change = change(self.found.scale, &found.change, &self.metric.unit);
+        (true, format!("{steps}: {} {change}, all other factors at their first level.", self.metric.noun))
     }
 
     fn size(&self, found: &EffectChange) -> f64 {
@@ -566,38 +534,13 @@ impl Speaker<'_> {
     /// A change of a change has the errors of two changes at one level each.
     fn interaction_detectable(&self, a: &Factor, b: &Factor) -> Option<f64> {
         let at = |level: &Level| ChangeAt { factor: b.name.clone(), level: level.clone() };
-        let of = |level: &Level| self.named_changes(a, Some(&at(level))).map(|found| found.detectable).reduce(f64::max);
+        let detectable = |found: &EffectChange| found.detectable;
+        let of = |level: &Level| self.named_changes(a, Some(&at(level))).into_iter().map(detectable).reduce(f64::max);
         let (first, last) = (of(b.levels.first()?)?, of(b.levels.last()?)?);
         Some(match self.found.scale {
             EffectScale::Ratio => first.ln_1p().hypot(last.ln_1p()).exp_m1(),
             EffectScale::Difference => first.hypot(last),
         })
-    }
-
-    fn listed(&self, parts: impl Iterator<Item = String>) -> String {
-        let parts = parts.collect::<Vec<_>>();
-        let rest = parts.len().saturating_sub(NAMED);
-        if rest < 2 { parts.join(", ") } else { format!("{}, and {rest} more", parts[..NAMED].join(", ")) }
-    }
-
-    /// Each change, tested with Holm's adjustment for all of them.
-    fn one_at_a_time(&self) -> (Vec<String>, Vec<String>) {
-        let (mut shown, mut unclear) = (Vec::new(), Vec::new());
-        for found in &self.found.changes {
-            let apart = found.p_adjusted.is_some_and(|p| p < self.error);
-            let steps = format!("{} from {} to {}", found.factor, found.from, found.to);
-            if apart {
-                shown.push(format!(
-                    "{steps}: {} {}, all other factors at their first level.",
-                    self.noun,
-                    self.change(found)
-                ));
-            } else {
-                let least = self.detectable(found.detectable);
-                unclear.push(format!("{steps}: no effect on {} shown (could detect ≥ {least}).", self.noun));
-            }
-        }
-        (shown, unclear)
     }
 
     /// Where all of the variation comes from.
@@ -613,44 +556,40 @@ impl Speaker<'_> {
             more => parts.push(format!("{} others under 0.5 % each", more.len())),
         }
         let of = match self.found.scale {
-            EffectScale::Ratio => format!("the logarithm of {} (changes are ratios)", self.noun),
-            EffectScale::Difference => format!("{} (changes are differences)", self.noun),
+            EffectScale::Ratio => format!("the logarithm of {} (changes are ratios)", self.metric.noun),
+            EffectScale::Difference => format!("{} (changes are differences)", self.metric.noun),
         };
         format!("Shares of the variation of {of}: {}.", parts.join(", "))
     }
 
-    fn reservations(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.effects.design == Design::OneAtATime {
-            notes.push(
-                "One factor at a time: blind to interactions. Each change is with all other factors at their first \
-                 level and says nothing about other levels. Changes are claimed after Holm's adjustment for all \
-                 changes; the intervals are not adjusted."
-                    .to_owned(),
-            );
-        }
-        if let Some(marked) = &self.effects.marked {
-            notes.push(format!("Not only about the server: {marked}."));
-        }
-        if !self.effects.left_out.is_empty() {
-            notes.push(format!("Excluded (not measured): {}.", self.effects.left_out.join(", ")));
-        }
-        if !self.found.equal {
-            notes.push(
-                "Design points have unequal numbers of trials: every level is weighted equally (type III sums of \
-                 squares), and shares are of their sum."
-                    .to_owned(),
-            );
-        }
-        if self.found.uneven_p.is_some_and(|p| p < UNEVEN_P) {
-            notes.push(
-                "Variances differ significantly between design points: the intervals share one error term and are too \
-                 narrow for the noisiest points."
-                    .to_owned(),
-            );
-        }
-        notes
+    fn reservations(&self) -> impl Iterator<Item = String> {
+        let one_at_a_time = (self.effects.design == Design::OneAtATime).then(|| {
+            "One factor at a time: blind to interactions. Each change is with all other factors at their first level and \
+             says nothing about other levels. Changes are claimed after Holm's adjustment for all changes; the intervals \
+             are not adjusted."
+                .to_owned()
+        });
+        let marked = self.effects.marked.as_ref().map(|marked| format!("Not only about the server: {marked}."));
+        let left_out = &self.effects.left_out;
+        let left_out = (!left_out.is_empty()).then(|| format!("Excluded (not measured): {}.", left_out.join(", ")));
+        let unequal = (!self.found.equal).then(|| {
+            "Design points have unequal numbers of trials: every level is weighted equally (type III sums of squares), \
+             and shares are of their sum."
+                .to_owned()
+        });
+        let uneven = self.found.uneven_p.filter(|p| *p < UNEVEN_P).map(|_| {
+            "Variances differ significantly between design points: the intervals share one error term and are too narrow \
+             for the noisiest points."
+                .to_owned()
+        });
+        [one_at_a_time, marked, left_out, unequal, uneven].into_iter().flatten()
     }
+}
+
+/// The first few, and how many more.
+fn listed(parts: &[String]) -> String {
+    let rest = parts.len().saturating_sub(NAMED);
+    if rest < 2 { parts.join(", ") } else { format!("{}, and {rest} more", parts[..NAMED].join(", ")) }
 }
 
 #[cfg(test)]
@@ -703,8 +642,8 @@ mod tests {
         build explains 96 % of the variation of throughput: on average from O0 to O2 +124 % [+122, +126].
         The effect of build on throughput depends on maxmem (2 % of the variation): 1MB: from O0 to O2 +101 % [+98, +103], 10MB: from O0 to O2 +150 % [+147, +153].
         maxmem explains 2 % of the variation of throughput: on average from 1MB to 10MB +11.4 % [+10.4, +12.4].
-        maxmem × clients: no significant interaction in throughput (≥ 2.5 % would have been detected).
-        build × clients: no significant interaction in throughput (≥ 2.5 % would have been detected).
+        maxmem × clients: no significant effect on throughput (≥ 2.5 % would have been detected).
+        build × clients: no significant effect on throughput (≥ 2.5 % would have been detected).
         clients: no significant effect on throughput (≥ 1.3 % would have been detected).
         No interaction of three or more factors in throughput shown.
         Shares of the variation of the logarithm of throughput (changes are ratios): build 96 %, build × maxmem 2 %, maxmem 2 %, 6 others under 0.5 % each.
@@ -716,7 +655,7 @@ mod tests {
     fn few_blocks_claim_nothing() {
         let said = sentences(&of(|_, records| records.retain(|record| record.block < 11)));
         assert!(said.starts_with("No effects claimed: 11 blocks, 12 needed. Shares of"), "{said}");
-        assert!(!said.contains("explains") && !said.contains("no effect on"), "{said}");
+        assert!(!said.contains("explains") && !said.contains("no significant effect on"), "{said}");
     }
 
     #[test]
@@ -765,8 +704,8 @@ mod tests {
         let findings = one_at_a_time();
         assert_snapshot!(sentences(&findings), @"
         build from O0 to O2: throughput +101 % [+97, +104], all other factors at their first level.
-        maxmem from 1MB to 10MB: no effect on throughput shown (could detect ≥ 2.5 %).
-        clients from 40 to 80: no effect on throughput shown (could detect ≥ 2.5 %).
+        maxmem from 1MB to 10MB: no significant effect on throughput (≥ 2.5 % would have been detected).
+        clients from 40 to 80: no significant effect on throughput (≥ 2.5 % would have been detected).
         Shares of the variation of the logarithm of throughput (changes are ratios): design points 100 %, 2 others under 0.5 % each.
         One factor at a time: blind to interactions. Each change is with all other factors at their first level and says nothing about other levels. Changes are claimed after Holm's adjustment for all changes; the intervals are not adjusted.
         ");

@@ -4,7 +4,6 @@ mod added;
 mod agents;
 mod conditions;
 mod cpu_profile;
-mod estimate;
 mod gate;
 mod history;
 mod hosted;
@@ -24,11 +23,12 @@ use study::record::{
     Purpose, RunState,
 };
 
+pub use stats::Estimate;
+
 pub use self::added::{Added, AddedMetric};
 pub use self::agents::{AgentFinding, MedianRange};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
 pub use self::cpu_profile::{ProfileDifference, ProfileFinding, ShareDifference};
-pub use self::estimate::Estimate;
 pub use self::gate::{GateFinding, GateTest, GateVerdict};
 pub use self::history::{
     HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, PointValue, RunHead, SideBySide,
@@ -332,6 +332,14 @@ impl Factor {
     /// Whether it has more than one level: what is the same everywhere tells nothing apart.
     pub fn varies(&self) -> bool {
         self.levels.len() > 1
+    }
+
+    /// A level as a name: a word alone, a number with its factor.
+    pub fn named(&self, level: &Level) -> String {
+        match level {
+            Level::Text(word) => word.clone(),
+            number => format!("{} {number}", self.name),
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn halves(row: &Row, records: &[&Record]) -> Series {
 fn steady(rows: &mut [Row], halves: &[Series], error: f64) {
     for (row, Steady { reached, change: growth }) in rows.iter_mut().zip(steady::judge(halves, error)) {
         let (Some(reached), Some(log)) = (reached, growth.change) else { continue };
-        let change = Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log.into() };
+        let change = Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log };
         row.steady = Some(SteadyFinding { reached, change, p_adjusted: growth.p_change });
         if !reached {
             let [point, low, high] = [change.point, change.low, change.high].map(|ratio| (ratio - 1.0) * 100.0);

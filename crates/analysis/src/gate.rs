@@ -9,7 +9,7 @@ use study::plan::{Level, Plan};
 use study::record::Record;
 
 use crate::failed_requests::FailedRequests;
-use crate::findings::{Estimate, Findings, GateFinding, GateTest, GateVerdict, Row};
+use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
 use crate::group::grouped;
 use crate::number::{count, is_unbounded, percent, quantity};
 use crate::places::places;
@@ -321,7 +321,7 @@ impl Tester<'_> {
 
     /// Takes back what is claimed in favour of the side that fails more requests: what it did not do cost it nothing.
     fn without_failures(&self, tests: &mut [GateTest], also: &mut [GateTest]) {
-        let Some(errors) = tests.iter().find(|test| is_error_share(&test.metric)) else { return };
+        let Some(errors) = tests.iter().find(|test| test.is_about_errors()) else { return };
         let candidate_fails = errors.verdict == GateVerdict::Worse;
         let base_fails = errors.difference.is_some_and(|difference| difference.high < 0.0);
         let failing = match (candidate_fails, base_fails) {
@@ -329,7 +329,7 @@ impl Tester<'_> {
             (false, true) => self.gate.base.to_string(),
             (false, false) => return,
         };
-        for test in tests.iter_mut().chain(also).filter(|test| !is_error_share(&test.metric)) {
+        for test in tests.iter_mut().chain(also).filter(|test| !test.is_about_errors()) {
             let is_claim = match (test.verdict, test.bound) {
                 (GateVerdict::NotWorse, Some(_)) => candidate_fails,
                 // A limit without a baseline is broken whatever the baseline does.
@@ -360,7 +360,7 @@ impl Tester<'_> {
         };
         let more_pairs = found.as_ref().filter(|_| verdict == GateVerdict::Undecided);
         let more_pairs = more_pairs.and_then(|found| more(found, asked.bound));
-        let estimate = found.and_then(|found| found.estimate).map(Into::into);
+        let estimate = found.and_then(|found| found.estimate);
         let of = |is: fn(Asked) -> bool| estimate.filter(|_| is(asked.question()));
         let typical = |side: usize| found.map(|found| found.typical[side]);
         let failed_by = match asked.metric.is_error_share() {
@@ -438,10 +438,6 @@ fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     (needed.is_finite() && needed < MORE_MAX).then(|| (needed - pairs).max(1.0).ceil() as u64)
 }
 
-fn is_error_share(metric: &str) -> bool {
-    Metric::named(metric).is_some_and(Metric::is_error_share)
-}
-
 /// The sentences of an answer.
 pub fn sentences(found: &GateFinding) -> Vec<String> {
     let mut texts = Vec::new();
@@ -516,7 +512,7 @@ fn tests_several(found: &GateFinding) -> bool {
 /// What was measured, in words: `median latency 8 % [7, 9] above base`.
 fn relation(found: &GateFinding, test: &GateTest) -> String {
     let (noun, base) = (Metric::noun_of(&test.metric), &found.base);
-    if is_error_share(&test.metric) {
+    if test.is_about_errors() {
         let share = |value: Option<f64>, by: &str| match value {
             Some(share) if share > 0.0 => {
                 let by = if by.is_empty() { String::new() } else { format!(" ({by})") };
@@ -553,48 +549,37 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let open = of(GateVerdict::Undecided).into_iter().filter(|test| test.p.is_some()).collect::<Vec<_>>();
     let relations = |tests: &[&GateTest]| {
         // Failed requests come first.
-        let (errors, others) = tests.iter().partition::<Vec<&GateTest>, _>(|test| is_error_share(&test.metric));
+        let (errors, others) = tests.iter().partition::<Vec<&GateTest>, _>(|test| test.is_about_errors());
         errors.iter().chain(&others).map(|test| relation(found, test)).collect::<Vec<_>>().join(", ")
     };
-    let nouns = |tests: &[&GateTest], last: &str| {
-        all_of(&tests.iter().map(|test| noun(test).to_owned()).collect::<Vec<_>>(), last)
-    };
+    let nouns =
+        |tests: &[&GateTest], last: &str| all_of(&tests.iter().map(|test| noun(test)).collect::<Vec<_>>(), last);
     let pairs = count(tests.iter().map(|test| test.pairs).max().unwrap_or(0), "pair");
     let mut texts = Vec::new();
-    match (worse.as_slice(), better.as_slice()) {
+    let (word, relations) = match (worse.as_slice(), better.as_slice()) {
         ([], []) => {
             let Some((first, rest)) = open.split_first() else { return no_verdicts(found, tests) };
-            let relation = relation(found, first);
-            texts.push(format!(
-                "No difference between {candidate} and {base} shown{at}: {relation} ({pairs}){}.",
-                wanting(first)
-            ));
-            if !rest.is_empty() {
-                texts.push(format!("Nor in {}.", nouns(rest, "or")));
-            }
+            texts.push(test_sentence(found, first));
+            texts.extend((!rest.is_empty()).then(|| format!("Nor in {}.", nouns(rest, "or"))));
+            ("", String::new())
         }
-        (worse, []) => {
-            texts.push(format!("{candidate} is worse than {base}{at}: {} ({pairs}).", relations(worse)));
-        }
-        ([], better) => {
-            texts.push(format!("{candidate} is better than {base}{at}: {} ({pairs}).", relations(better)));
-        }
-        (worse, better) => texts.push(format!(
-            "{candidate} is both better and worse than {base}{at}: {}, but {} ({pairs}).",
-            relations(better),
-            relations(worse)
-        )),
+        (worse, []) => ("worse", relations(worse)),
+        ([], better) => ("better", relations(better)),
+        (worse, better) => ("both better and worse", format!("{}, but {}", relations(better), relations(worse))),
+    };
+    if !word.is_empty() {
+        texts.push(format!("{candidate} is {word} than {base}{at}: {relations} ({pairs})."));
     }
     // A server with errors is told by them alone.
-    if worse.iter().chain(&better).any(|test| is_error_share(&test.metric)) {
+    if worse.iter().chain(&better).any(|test| test.is_about_errors()) {
         texts.push("No other metric is judged: requests that fail may cost less.".to_owned());
         return texts;
     }
     if !worse.is_empty() || !better.is_empty() {
-        let open = open.iter().copied().filter(|test| !is_error_share(&test.metric)).collect::<Vec<_>>();
+        let open = open.iter().copied().filter(|test| !test.is_about_errors()).collect::<Vec<_>>();
         texts.extend((!open.is_empty()).then(|| format!("No difference shown in {}.", nouns(&open, "or"))));
     }
-    let errors = open.iter().find(|test| is_error_share(&test.metric));
+    let errors = open.iter().find(|test| test.is_about_errors());
     let errors = errors.filter(|test| test.candidate_value.is_some_and(|share| share > 0.0));
     texts.extend(errors.map(|test| format!("Of {candidate}, {}.", relation(found, test))));
     texts.extend(no_verdicts(found, tests));
@@ -609,14 +594,14 @@ fn no_verdicts(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
         if of.len() == tests.len() || !tests_several(found) {
             return format!("No verdict on {candidate}{at}: {reason}.");
         }
-        let nouns = all_of(&of.iter().map(|test| noun(test).to_owned()).collect::<Vec<_>>(), "and");
+        let nouns = all_of(&of.iter().map(|test| noun(test)).collect::<Vec<_>>(), "and");
         format!("No verdict on {nouns} of {candidate}{at}: {reason}.")
     };
     reasons.into_iter().map(sentence).collect()
 }
 
 fn noun(test: &GateTest) -> &str {
-    if is_error_share(&test.metric) { "errors" } else { Metric::noun_of(&test.metric) }
+    if test.is_about_errors() { "errors" } else { Metric::noun_of(&test.metric) }
 }
 
 /// What would have been decided, and what it would take.
@@ -678,7 +663,7 @@ impl Live {
         let pairs = examined.pairs as u64;
         let is_look = gate::looks(self.rule.pairs_max).iter().any(|(look, _)| u64::from(*look) == pairs);
         let mut text = count(pairs, "pair");
-        if let Some(estimate) = examined.found[0].and_then(|found| found.estimate).map(Estimate::from) {
+        if let Some(estimate) = examined.found[0].and_then(|found| found.estimate) {
             let noun = asked.metric.noun;
             text += &match asked.question() {
                 Asked::Difference | Asked::Ratio(_) => {
@@ -768,7 +753,7 @@ mod tests {
     }
 
     fn test<'a>(found: &'a GateFinding, label: &str, candidate: &str) -> &'a GateTest {
-        let is = |test: &&GateTest| test.label == label && test.candidate == candidate && !is_error_share(&test.metric);
+        let is = |test: &&GateTest| test.label == label && test.candidate == candidate && !test.is_about_errors();
         found.tests.iter().find(is).unwrap_or_else(|| panic!("{label}, {candidate}: {found:#?}"))
     }
 
@@ -866,7 +851,7 @@ mod tests {
         let gate = analyze(&run, &records).gate.unwrap();
         // One place is generator-bound.
         let told = gate.tests.iter().filter(|test| test.verdict != GateVerdict::NoVerdict).collect::<Vec<_>>();
-        let told = told.into_iter().filter(|test| !is_error_share(&test.metric)).collect::<Vec<_>>();
+        let told = told.into_iter().filter(|test| !test.is_about_errors()).collect::<Vec<_>>();
         assert!(
             told.len() == 6 && told.iter().all(|test| test.verdict == GateVerdict::Undecided && test.open),
             "{told:#?}"

@@ -322,7 +322,7 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
                    n: fn(&stats::batch::Batches) -> u64| match found {
         Ok(batches) => {
             let estimate = stats::Estimate { n: n(&batches), ..batches.estimate };
-            IntervalOrNote::Interval(estimate.into())
+            IntervalOrNote::Interval(estimate)
         }
         Err(declined) => IntervalOrNote::Note { note: declined.to_string() },
     };

@@ -151,7 +151,7 @@ impl All<'_> {
         let pairs = policy.map_or_else(Vec::new, |policy| pairs(row, policy, self.run, self.trials));
         let simulated = pairs.iter().map(|(_, simulated)| *simulated).collect::<Vec<_>>();
         let differences = pairs.iter().map(|(measured, simulated)| measured - simulated).collect::<Vec<_>>();
-        let difference = stats::interval::mean(&differences, self.findings.level).map(Estimate::from);
+        let difference = stats::interval::mean(&differences, self.findings.level);
         Some(MissRatioPoint {
             row: index,
             capacity: capacity.clone(),

@@ -105,7 +105,7 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
         row: 0,
         what: what.to_owned(),
         unit: unit.to_owned(),
-        slope_per_1000: stats::interval::mean(&slopes, level).map(Estimate::from),
+        slope_per_1000: stats::interval::mean(&slopes, level),
         slope_per_1000_mean,
         p_adjusted: None,
         shown: false,

@@ -239,7 +239,7 @@ fn all_of(trials: usize) -> String {
 pub fn target_met(rule: &TrialRule, metric: &str, shown: &Estimate) -> Option<bool> {
     let target = rule.relative.filter(|_| rule.comparison.is_none() && metric == rule.metric)?;
     let enough = shown.n >= u64::from(rule.min);
-    Some(enough && shown.relative().is_some_and(|relative| relative <= target))
+    Some(enough && shown.point != 0.0 && shown.relative_half_width() <= target)
 }
 
 fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap<String, MetricFinding> {
@@ -267,7 +267,7 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
         } else {
             finding.mean = stats::interval::average(&values);
             finding.stddev = stats::interval::variance(&values).map(f64::sqrt);
-            finding.estimate = stats::interval::mean(&values, value::level(rule)).map(Into::into);
+            finding.estimate = stats::interval::mean(&values, value::level(rule));
             if finding.estimate.is_none() {
                 finding.note = Some("no interval from one trial".to_owned());
             }
@@ -445,7 +445,7 @@ mod tests {
     fn an_estimate_is_students_interval_over_the_trials() {
         let row = example_row(0, |_, _| ());
         let values = row.trials.iter().map(|trial| trial.values["latency_mean"]).collect::<Vec<_>>();
-        assert_eq!(row.estimate("latency_mean").copied(), stats::interval::mean(&values, 0.95).map(Into::into));
+        assert_eq!(row.estimate("latency_mean").copied(), stats::interval::mean(&values, 0.95));
         assert_eq!(row.metrics["latency_mean"].target_met, Some(true));
         assert_eq!(row.metrics["throughput"].target_met, None, "the rule does not look at it");
         assert_eq!(row.requests, row.latency.unwrap().count);

@@ -152,9 +152,9 @@ fn numbers(fit: &Fit) -> Option<UslFit> {
     let Intervals { lambda, sigma, kappa, peak } = fit.intervals?;
     let finite = |value: f64| value.is_finite().then_some(value);
     Some(UslFit {
-        rate_per_s: lambda.into(),
-        contention: sigma.into(),
-        coherency: kappa.into(),
+        rate_per_s: lambda,
+        contention: sigma,
+        coherency: kappa,
         peak: finite(fit.law.peak()),
         peak_low: finite(peak.low),
         peak_high: finite(peak.high),

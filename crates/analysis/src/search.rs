@@ -120,7 +120,7 @@ pub(crate) fn found(
         verdict: of_rate(rate.verdict),
         trials: rate.trials,
         kept: rate.kept,
-        excess: rate.excess.map(Into::into),
+        excess: rate.excess,
     };
     let last_words = steps.last().map_or("", |step| step.why.as_str());
     let ended = if finished { ended(&found, last_words, bound) } else { "stopped early".to_owned() };

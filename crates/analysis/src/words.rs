@@ -40,10 +40,10 @@ pub fn capitalised(text: &str) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn all_of(items: &[String], last: &str) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+pub(crate) fn all_of(items: &[impl AsRef<str>], last: &str) -> String {
+    let items = items.iter().map(AsRef::as_ref).collect::<Vec<_>>();
+    match items.as_slice() {
+        [first @ .., end] if !first.is_empty() => format!("{} {last} {end}", first.join(", ")),
+        _ => items.concat(),
     }
 }

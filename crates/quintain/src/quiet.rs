@@ -52,7 +52,7 @@ pub(crate) fn warn() {
 pub(crate) fn outlook(findings: &Findings, left: Option<Duration>) -> Option<String> {
     let gate = findings.gate.as_ref()?;
     let open = |test: &&GateTest| matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict);
-    let tests = gate.tests.iter().filter(|test| test.metric != "error_share").collect::<Vec<_>>();
+    let tests = gate.tests.iter().filter(|test| !test.is_about_errors()).collect::<Vec<_>>();
     if let Some(reason) = tests.iter().map(|test| test.reason.as_deref()).collect::<Option<Vec<_>>>() {
         return Some(format!("no verdict is likely: {}", reason.first()?));
     }
@@ -70,7 +70,7 @@ pub(crate) fn outlook(findings: &Findings, left: Option<Duration>) -> Option<Str
 pub(crate) fn advice(findings: &Findings) -> Option<String> {
     let gate = findings.gate.as_ref()?;
     let is_open = |test: &&GateTest| {
-        test.metric != "error_share" && matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict)
+        !test.is_about_errors() && matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict)
     };
     let open = gate.tests.iter().filter(is_open).collect::<Vec<_>>();
     let is_decided = gate.tests.iter().any(|test| matches!(test.verdict, GateVerdict::Worse));

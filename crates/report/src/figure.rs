@@ -17,7 +17,7 @@ mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use study::plan::{Figure as Wanted, FigureKind, Level};
+use study::plan::{Figure as Wanted, FigureKind};
 
 use crate::chart::Panel;
 use analysis::findings::{Factor, Findings, Mark, Row};
@@ -207,7 +207,7 @@ impl<'a> Grid<'a> {
     /// Names of all series, whether they have data or not.
     fn series_labels(&self) -> BTreeMap<usize, String> {
         let levels = match self.series {
-            Some(factor) if factor.varies() => factor.levels.iter().map(|level| named_level(factor, level)).collect(),
+            Some(factor) if factor.varies() => factor.levels.iter().map(|level| factor.named(level)).collect(),
             _ => vec![ALL.to_owned()],
         };
         self.colours.named(self.colours.first_of(self.series), levels)
@@ -231,8 +231,7 @@ impl<'a> Grid<'a> {
                 continue;
             };
             let title = || {
-                let names =
-                    self.facets.iter().zip(&key).map(|(factor, place)| named_level(factor, &factor.levels[*place]));
+                let names = self.facets.iter().zip(&key).map(|(factor, place)| factor.named(&factor.levels[*place]));
                 names.collect::<Vec<_>>().join(", ")
             };
             facets.entry(key.clone()).or_insert_with(|| Facet { title: title(), rows: Vec::new() }).rows.push(row);
@@ -270,11 +269,6 @@ fn hollow<'a>(marks: impl Iterator<Item = &'a Mark>) -> String {
 fn place_of(factor: &Factor, row: &Row) -> Option<usize> {
     let level = row.factors.get(&factor.name)?;
     factor.levels.iter().position(|known| known == level)
-}
-
-/// A word alone, a number with its factor.
-fn named_level(factor: &Factor, level: &Level) -> String {
-    if factor.numeric { format!("{} {level}", factor.name) } else { level.to_string() }
 }
 
 /// Unit and words of a metric, also of one that no row has.

@@ -1,9 +1,12 @@
 //! A number and how sure it is.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::special;
 
 /// A point with its interval. A report shows all five, never the point alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// Best single value.
     pub point: f64,
@@ -18,6 +21,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// The same of the inverse ratio.
+    pub fn inverse(&self) -> Estimate {
+        Estimate { point: 1.0 / self.point, low: 1.0 / self.high, high: 1.0 / self.low, ..*self }
+    }
+
     /// Half of the interval's width, in the unit of the point.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::estimate::Estimate;
+use super::Estimate;
 
 /// What the requests of one design point pay for passing proxies.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use study::Metric;
 use study::gate::{Bound, Undecided};
 
 use super::Estimate;
@@ -93,6 +94,13 @@ pub struct GateTest {
     pub more_pairs: Option<u64>,
     /// The time they would take, ns.
     pub more_ns: Option<u64>,
+}
+
+impl GateTest {
+    /// Whether it compares shares of failed requests.
+    pub fn is_about_errors(&self) -> bool {
+        Metric::named(&self.metric).is_some_and(Metric::is_error_share)
+    }
 }
 
 fn no_failures(failed_by: &[String; 2]) -> bool {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use study::plan::Level;
 
-use super::estimate::Estimate;
+use super::Estimate;
 
 /// The curves of one panel of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::estimate::Estimate;
+use super::Estimate;
 
 /// The operations of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -49,9 +49,6 @@ pub struct OverTrials {
 impl OverTrials {
     pub(crate) fn new(values: Option<Vec<f64>>, level: f64) -> Self {
         let values = values.unwrap_or_default();
-        Self {
-            mean: stats::interval::average(&values),
-            estimate: stats::interval::mean(&values, level).map(Into::into),
-        }
+        Self { mean: stats::interval::average(&values), estimate: stats::interval::mean(&values, level) }
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::estimate::Estimate;
+use super::Estimate;
 
 /// One series of one design point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -204,7 +204,7 @@ fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
             let values = trials.iter().filter_map(|trial| trial.values.get(metric).copied()).collect::<Vec<_>>();
             let at_least = trials.iter().any(|trial| trial.at_least.contains(metric));
             let mean = stats::interval::average(&values).filter(|mean| *mean > 0.0 && drawable(*mean))?;
-            let estimate = stats::interval::mean(&values, findings.level).map(Estimate::from);
+            let estimate = stats::interval::mean(&values, findings.level);
             let all = values.len() == trials.len();
             all.then(|| Value { mean, estimate: estimate.filter(|found| !at_least && sound(found)), at_least })
         };

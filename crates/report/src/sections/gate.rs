@@ -40,11 +40,11 @@ fn table(f: &Findings, found: &GateFinding) -> Table {
         Head::text("verdict"),
     ]);
     let row = |(test, kind): (&GateTest, Kind)| {
-        let noun = if is_errors(test) { "errors" } else { Metric::noun_of(&test.metric) };
+        let noun = if test.is_about_errors() { "errors" } else { Metric::noun_of(&test.metric) };
         let unit = f.metric_info(&test.metric).map_or("", |info| &info.unit);
         let value = |value: Option<f64>| match value {
             None => "–".to_owned(),
-            Some(share) if is_errors(test) => percent(share),
+            Some(share) if test.is_about_errors() => percent(share),
             Some(value) => quantity(value, unit),
         };
         let mut cells = vec![Cell::new(noun)];
@@ -78,16 +78,12 @@ enum Kind {
     Null,
 }
 
-fn is_errors(test: &GateTest) -> bool {
-    Metric::named(&test.metric).is_some_and(Metric::is_error_share)
-}
-
 /// The change; of absolute limits the interval of the candidate's value.
 fn changed(test: &GateTest, unit: &str) -> String {
     let points = |share: f64| format!("{:+.2}", share * 100.0);
     match (&test.ratio, &test.value, &test.difference) {
         (Some(ratio), ..) => change(EffectScale::Ratio, ratio, "1"),
-        (_, Some(value), _) if is_errors(test) => format!("[{}, {}]", percent(value.low), percent(value.high)),
+        (_, Some(value), _) if test.is_about_errors() => format!("[{}, {}]", percent(value.low), percent(value.high)),
         (_, Some(value), _) => format!("[{}, {}]", quantity(value.low, unit), quantity(value.high, unit)),
         // Nothing failed.
         (.., Some(difference)) if difference.low == 0.0 && difference.high == 0.0 => "–".to_owned(),
