@@ -7,13 +7,13 @@ use study::record::{
 };
 
 use crate::bottleneck::{self, BUSY};
+use crate::display_names::all_of;
 use crate::findings::{AgentFinding, MedianRange, Row, Warning};
 use crate::group::grouped;
 use crate::label;
 use crate::latency::Latency;
 use crate::number::{percent, quantity};
 use crate::trial::Kept;
-use crate::words::all_of;
 
 /// Generators within this factor of each other are alike.
 const FACTOR: f64 = 1.25;
@@ -295,7 +295,7 @@ impl Measure {
         (ratio > 1.0) == (self != Measure::Answered)
     }
 
-    fn words(self, is_open: bool) -> &'static str {
+    fn phrase(self, is_open: bool) -> &'static str {
         match self {
             Measure::P50 => "its p50 is",
             Measure::P99 => "its p99 is",
@@ -390,7 +390,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
             None => (UNTOLD.to_owned(), None),
         };
         let is_named = agents.len() > 2 || cause != UNTOLD;
-        let what = if is_named { words(agents, at, measure, ratio) } else { pair(agents, measure)? };
+        let what = if is_named { difference_text(agents, at, measure, ratio) } else { pair(agents, measure)? };
         Some(Difference { measure, ratio, what, cause, limit, is_named })
     };
     let mut differences = (0..agents.len()).map(of_agent).collect::<Vec<_>>();
@@ -450,11 +450,11 @@ fn lossy(agents: &[Agent], at: usize) -> Option<String> {
 }
 
 /// `its p50 is 1.8 times that of l1 and l2`.
-fn words(agents: &[Agent], at: usize, measure: Measure, ratio: f64) -> String {
+fn difference_text(agents: &[Agent], at: usize, measure: Measure, ratio: f64) -> String {
     let others = others(agents, at).map(|agent| agent.node.as_str()).collect::<Vec<_>>();
     let others = if others.len() <= 3 { all_of(&others, "and") } else { "the others".to_owned() };
     let is_open = agents[at].measurement.offered_per_s.is_some();
-    format!("{} {} that of {others}", measure.words(is_open), times(ratio))
+    format!("{} {} that of {others}", measure.phrase(is_open), times(ratio))
 }
 
 /// `1.8 times`, `47 % of`.
@@ -535,7 +535,7 @@ pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Nod
         let (count, of) = (found.len(), crate::number::count(all as u64, "trial"));
         let ratios = found.iter().filter(|one| one.measure == kind.measure).map(|one| one.ratio);
         let what = match MedianRange::of(ratios).filter(|_| kind.is_named) {
-            Some(ratio) => format!("{}: {}", agent.node, words(first, at, kind.measure, ratio.median)),
+            Some(ratio) => format!("{}: {}", agent.node, difference_text(first, at, kind.measure, ratio.median)),
             None => kind.what.clone(),
         };
         let line = format!("{what} in {count} of {of}: {}", kind.cause);

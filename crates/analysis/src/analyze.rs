@@ -14,9 +14,9 @@ use crate::findings::{
 };
 use crate::trial::Kept;
 use crate::{
-    added, agents, answer, asked, comparisons, cpu_profile, effects, enough, flags, gate, hosted, inside, method,
-    miss_ratio, operations, over_requests, probes, row, scalability, scope, states, unfinished, value, visible,
-    warning,
+    agents, answer, comparisons, containers, cpu_profile, effects, gate, load_description, machine_states, method,
+    miss_ratio, operations, probes, proxy_overhead, request_trends, row, run_period, scalability,
+    steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value, visible, warning,
 };
 
 /// What a run has found. `records` are its trials, in any order; those of a point that the plan does not have are left out, with
@@ -51,7 +51,7 @@ struct Part {
     hosted: Vec<HostedFinding>,
     operations: Option<RowOperations>,
     inside: Option<InsideTrial>,
-    over_requests: Vec<(OverRequests, over_requests::Trials)>,
+    over_requests: Vec<(OverRequests, request_trends::Trials)>,
 }
 
 impl<'a> Analysis<'a> {
@@ -98,7 +98,7 @@ impl<'a> Analysis<'a> {
             self.trials.push(Kept::new(record, &values));
             self.probed.extend(probes::of_trial(record));
             self.network = row::network(self.network, record.network);
-            self.has_hosted |= hosted::is_told(record);
+            self.has_hosted |= containers::is_told(record);
             self.started_between(&record.started, &record.started);
         }
     }
@@ -141,7 +141,7 @@ impl<'a> Analysis<'a> {
                 parts.insert((point, None), Part::new(run, point, None, &[]));
             }
         }
-        let ended = enough::ended(plan, &of_trials);
+        let ended = stop_rule::ended(plan, &of_trials);
         let (mut rows, mut halves, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for mut part in parts.into_values() {
             if part.row.search.is_none() && part.row.idle.is_some() {
@@ -152,7 +152,7 @@ impl<'a> Analysis<'a> {
             rest.push((part.hosted, part.operations, part.inside, part.over_requests));
         }
         pool(run, &mut rows);
-        flags::flag(&mut rows, &halves, 1.0 - level);
+        steadiness_and_outliers::flag_trials(&mut rows, &halves, 1.0 - level);
         let comes_first = |(row, _): &(Row, _)| plan.comes_first(row.point);
         let (capacities, rows) = rows.into_iter().zip(rest).partition::<Vec<_>, _>(comes_first);
         let capacities = capacities.into_iter().map(|(row, _)| row).collect::<Vec<_>>();
@@ -162,11 +162,13 @@ impl<'a> Analysis<'a> {
         for (row, (hosted, operations, shown, over_requests)) in rest.into_iter().enumerate() {
             of_hosts.extend(hosted.into_iter().filter(|_| has_hosted));
             of_operations.extend(operations.map(|found| RowOperations { row, ..found }));
-            inside.extend(shown.filter(|_| inside.len() < inside::ROWS_MAX).map(|found| InsideTrial { row, ..found }));
+            inside.extend(
+                shown.filter(|_| inside.len() < trial_timeline::ROWS_MAX).map(|found| InsideTrial { row, ..found }),
+            );
             series.push(over_requests);
         }
 
-        let scope = scope::scope(started, &rows, level);
+        let scope = run_period::scope(started, &rows, level);
         let factors = plan.factors.iter().map(|name| factor(run, name)).collect::<Vec<_>>();
         let method = method::paragraphs(run, &trials, !probed.is_empty(), scope.as_ref());
         let mut findings = Findings {
@@ -188,9 +190,9 @@ impl<'a> Analysis<'a> {
             imported: run.imported.clone(),
             seed: plan.seed,
             study_text: plan.text.clone(),
-            unfinished: unfinished::unfinished(run, trials.len()),
+            unfinished: unfinished_run::unfinished(run, trials.len()),
             metrics: metrics(capacities.iter().chain(&rows)),
-            load: asked::asked(plan),
+            load: load_description::describe_load(plan),
             figures: plan.figures.clone(),
             tables: plan.tables.clone(),
             scalability: scalability::scalability(run, &factors, &rows),
@@ -207,7 +209,7 @@ impl<'a> Analysis<'a> {
             inside,
             operations: of_operations,
             factors,
-            states: states::states(&plan.trials.metric, &rows, plan.seed),
+            states: machine_states::states(&plan.trials.metric, &rows, plan.seed),
             probes: probes::probes(probed),
             network,
             machine: run.host.clone(),
@@ -231,8 +233,8 @@ impl<'a> Analysis<'a> {
         findings.gate = gate::gate(&findings, plan, &of_trials, is_over);
         findings.effects = effects::effects(&findings, &plan.effects);
         findings.miss_ratios = miss_ratio::miss_ratios(&findings, run, &trials);
-        findings.added = added::added(&findings);
-        findings.over_requests = over_requests::over_requests(&findings, plan, series);
+        findings.added = proxy_overhead::added(&findings);
+        findings.over_requests = request_trends::over_requests(&findings, plan, series);
         let all = findings.all_rows().collect::<Vec<_>>();
         let differ = agents::differ_in_report(&all, &trials, &run.nodes);
         findings.warnings = warnings(&findings, strange, differ);
@@ -246,11 +248,11 @@ impl Part {
         let row = row::row(run, point, idle, records);
         let level = value::level(&run.plan.trials);
         Self {
-            halves: flags::halves(&row, records),
-            hosted: hosted::hosted(&row, records),
+            halves: steadiness_and_outliers::halves(&row, records),
+            hosted: containers::hosted(&row, records),
             operations: operations::operations(records, level),
-            inside: inside::inside(&row, &run.plan.trials.metric, records),
-            over_requests: over_requests::of_row(&run.plan, records),
+            inside: trial_timeline::inside(&row, &run.plan.trials.metric, records),
+            over_requests: request_trends::of_row(&run.plan, records),
             row,
         }
     }

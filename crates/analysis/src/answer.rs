@@ -6,13 +6,13 @@ use stats::claims::BLOCKS_MIN;
 use study::plan::{Asked, AskedKind, Plan};
 
 use crate::comparisons::is_compared;
+use crate::display_names::{all_of, capitalised};
 use crate::findings::{
     ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, MetricInfo, RequestTrend, Row, Scalability,
     SearchEnd, Sentence, Source, Trend,
 };
 use crate::label::label;
 use crate::number::relation;
-use crate::words::{all_of, capitalised};
 use crate::{gate, number};
 
 /// At most so many places are named in a sentence.
@@ -26,7 +26,7 @@ pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
         return vec![from(Source::Rows, format!("No result: no trial succeeded ({reason})."))];
     }
     let asked = plan.asked();
-    let mut said = Said(Vec::new());
+    let mut said = AnswerText(Vec::new());
     said.asked(findings, &asked);
     if said.0.is_empty() {
         said.values(findings);
@@ -49,9 +49,9 @@ fn from(from: Source, text: String) -> Sentence {
 }
 
 /// What was said so far.
-struct Said(Vec<Sentence>);
+struct AnswerText(Vec<Sentence>);
 
-impl Said {
+impl AnswerText {
     fn say(&mut self, source: Source, texts: impl IntoIterator<Item = String>) {
         self.0.extend(texts.into_iter().map(|text| from(source, text)));
     }

@@ -2,11 +2,11 @@
 
 use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
 
+use crate::cpu_waits::Waits;
 use crate::latency::Latency;
 use crate::number::{count, percent, quantity};
 use crate::value::errors_total;
-use crate::waiting::Waits;
-use crate::{histogram, silence};
+use crate::{hangs, histogram};
 
 /// A worker that was ready but not run for more than this share of the time did not have its processor to itself.
 pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
@@ -107,8 +107,8 @@ pub(crate) fn limit(
     let generator = generator_busy(measurement);
     let mut verdict = match measurement.offered_per_s {
         // Whoever is asked and says nothing is what is waited for, however busy anybody was before.
-        _ if let Some(silent_ns) = silence::hung(measurement, waits) => {
-            verdict(Limit::Subject, silence::words(measurement, silent_ns))
+        _ if let Some(silent_ns) = hangs::hung(measurement, waits) => {
+            verdict(Limit::Subject, hangs::hang_text(measurement, silent_ns))
         }
         _ if let Some(held_up) = stalled(measurement) => verdict(Limit::Generator, held_up),
         Some(offered) => open(measurement, offered, busy),
@@ -132,7 +132,7 @@ pub(crate) fn limit(
 }
 
 fn p99(stored: &Option<study::record::Histogram>) -> f64 {
-    stored.as_ref().and_then(histogram::read).and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
+    stored.as_ref().and_then(histogram::from_record).and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
 }
 
 /// The generator's own lag over the latency, both p99, where it does harm.

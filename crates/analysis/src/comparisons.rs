@@ -9,10 +9,10 @@ use study::plan::{AskedKind, FigureKind, Plan};
 use study::proxy::THROUGH;
 use study::record::IdlePolicy;
 
+use crate::contender_groups::contender_groups;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInfo, Row, Trend};
 use crate::number::percent;
-use crate::places::places;
 use crate::{value, veto};
 
 /// A difference of so many half-widths is shown in about 80 of 100 studies (simulated: 75 to 84).
@@ -20,7 +20,7 @@ const COULD_SHOW: f64 = 1.5;
 
 /// What is compared: by the metric of the stop rule, for which trends share the adjustment, and by those that the figures show.
 ///
-/// Nothing where the study asks what a proxy adds or which factors matter: that is told by [`crate::added`] and [`crate::effects`] alone, and what is
+/// Nothing where the study asks what a proxy adds or which factors matter: that is told by [`crate::proxy_overhead`] and [`crate::effects`] alone, and what is
 /// told twice may be told differently.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
@@ -30,7 +30,7 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
     for idle in idle_policies(findings) {
         for (index, metric) in metrics(findings).into_iter().enumerate() {
             let headline = index == 0 && metric.name == findings.metric;
-            let of = Of { findings, plan, metric, idle };
+            let of = MetricComparison { findings, plan, metric, idle };
             let (comparison, found) = of.compare(headline);
             comparisons.extend(comparison);
             trends.extend(found);
@@ -45,7 +45,9 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
 pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     let pairs = |points: usize| points * points.saturating_sub(1) / 2;
     let runnable = |points: &[usize]| points.iter().filter(|&&at| plan.points[at].unrunnable.is_none()).count();
-    let of = |factor: &str| places(plan, factor).into_iter().map(|place| runnable(&place.points)).collect::<Vec<_>>();
+    let of = |factor: &str| {
+        contender_groups(plan, factor).into_iter().map(|place| runnable(&place.points)).collect::<Vec<_>>()
+    };
     let tests = match plan.asked().kind {
         // Each of three latencies against `direct`.
         AskedKind::Added => of(THROUGH).into_iter().map(|points| 3 * points.saturating_sub(1)).sum(),
@@ -107,7 +109,7 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };
-    let places = places(plan, factor);
+    let places = contender_groups(plan, factor);
     let share = |row: &Row, block: u32| {
         row.trials.iter().find(|trial| trial.block == block)?.values.get("error_share").copied()
     };
@@ -139,17 +141,17 @@ pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> 
     found
 }
 
-struct Of<'a> {
+struct MetricComparison<'a> {
     findings: &'a Findings,
     plan: &'a Plan,
     metric: &'a MetricInfo,
     idle: IdlePolicy,
 }
 
-impl Of<'_> {
+impl MetricComparison<'_> {
     fn compare(&self, headline: bool) -> (Option<Comparison>, Vec<Trend>) {
         let factor = self.plan.contender();
-        let places = factor.into_iter().flat_map(|factor| places(self.plan, factor));
+        let places = factor.into_iter().flat_map(|factor| contender_groups(self.plan, factor));
         let places = places.map(|place| (self.rows(&place.points), place.label)).filter(|(rows, _)| rows.len() > 1);
         let places = places.collect::<Vec<_>>();
         let trends = if headline { self.ends() } else { Vec::new() };
@@ -212,7 +214,7 @@ impl Of<'_> {
         let numeric = self.findings.factors.iter().filter(|factor| factor.numeric && factor.levels.len() > 1);
         let of = |factor: &'_ crate::findings::Factor| {
             let name = factor.name.clone();
-            places(self.plan, &name).into_iter().filter_map(move |place| {
+            contender_groups(self.plan, &name).into_iter().filter_map(move |place| {
                 let mut rows = self.rows(&place.points);
                 let level = |row: &usize| self.findings.rows[*row].factors.get(&name).and_then(study::Level::as_f64);
                 rows.sort_by(|a, b| level(a).unwrap_or(0.0).total_cmp(&level(b).unwrap_or(0.0)));

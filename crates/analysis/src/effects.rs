@@ -91,9 +91,9 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
         }
     }
     // What the comparison of contenders and the trends say of a factor is not said again, by another test, with other numbers.
-    let told = told(findings, &metric.name);
+    let told = compared_elsewhere(findings, &metric.name);
     let blocks = input.rows.iter().map(|(row, _)| values(row, &metric.name).count()).max().unwrap_or(0);
-    words(&mut effects, metric, findings, blocks, &told);
+    write_sentences(&mut effects, metric, findings, blocks, &told);
     for analysis in &mut effects.analyses {
         analysis.changes.retain(|change| !told.contains(&change.factor));
     }
@@ -101,7 +101,7 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
 }
 
 /// The factors of which [`crate::comparisons`] says what their levels do to a metric.
-fn told(findings: &Findings, metric: &str) -> BTreeSet<String> {
+fn compared_elsewhere(findings: &Findings, metric: &str) -> BTreeSet<String> {
     let compared = findings.comparisons.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
     let trends = findings.trends.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
     compared.chain(trends).cloned().collect()
@@ -391,7 +391,13 @@ pub fn source_name(source: &EffectSource) -> String {
     }
 }
 
-fn words(effects: &mut Effects, metric: &MetricInfo, findings: &Findings, blocks: usize, told: &BTreeSet<String>) {
+fn write_sentences(
+    effects: &mut Effects,
+    metric: &MetricInfo,
+    findings: &Findings,
+    blocks: usize,
+    told: &BTreeSet<String>,
+) {
     let Some(found) = effects.analyses.first() else {
         let why = effects.refused.clone().unwrap_or_default();
         effects.sentences = vec![format!("Effects on {}: none computed, because {why}.", metric.noun)];

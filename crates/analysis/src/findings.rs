@@ -1,16 +1,16 @@
 //! What analysis made of the records: everything that a renderer shows, and nothing that it must still work out.
 
-mod added;
 mod agents;
 mod conditions;
+mod containers;
 mod cpu_profile;
 mod gate;
 mod history;
-mod hosted;
-mod inside;
 mod miss_ratio;
 mod operations;
-mod over_requests;
+mod proxy_overhead;
+mod request_trends;
+mod trial_timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,20 +25,20 @@ use study::record::{
 
 pub use stats::Estimate;
 
-pub use self::added::{Added, AddedMetric};
 pub use self::agents::{AgentFinding, MedianRange};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
+pub use self::containers::HostedFinding;
 pub use self::cpu_profile::{ProfileDifference, ProfileFinding, ShareDifference};
 pub use self::gate::{GateFinding, GateTest, GateVerdict};
 pub use self::history::{
     HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, PointValue, RunHead, SideBySide,
     SidePoint, Step,
 };
-pub use self::hosted::HostedFinding;
-pub use self::inside::{Column, InsideTrial, Process, Role};
 pub use self::miss_ratio::{CurvePolicy, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint};
 pub use self::operations::{OperationFinding, OverTrials, RowOperations};
-pub use self::over_requests::{OverRequests, RequestPoint, Trend as RequestTrend};
+pub use self::proxy_overhead::{Added, AddedMetric};
+pub use self::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend};
+pub use self::trial_timeline::{Column, InsideTrial, Process, Role};
 
 /// The version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 2;

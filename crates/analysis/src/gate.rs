@@ -8,13 +8,13 @@ use study::metric::{Better, Metric};
 use study::plan::{Level, Plan};
 use study::record::Record;
 
+use crate::contender_groups::contender_groups;
+use crate::display_names::all_of;
 use crate::failed_requests::FailedRequests;
 use crate::findings::{Findings, GateFinding, GateTest, GateVerdict, Row};
 use crate::group::grouped;
 use crate::number::{count, is_unbounded, percent, quantity};
-use crate::places::places;
 use crate::trial::{Trial, Values};
-use crate::words::all_of;
 use crate::{value, veto};
 
 /// The metrics of two stored runs side by side.
@@ -116,7 +116,7 @@ impl Asking {
 
 fn pairs(plan: &Plan, gate: &Gate) -> Vec<Pair> {
     let level = |point: usize| plan.points[point].factors.get(&gate.of);
-    let of_place = |place: crate::places::Place| {
+    let of_place = |place: crate::contender_groups::ContenderGroup| {
         let base = place.points.iter().copied().find(|&point| level(point) == Some(&gate.base));
         let candidates = place.points.iter().copied().filter(|&point| level(point) != Some(&gate.base));
         let pair = |point: usize| {
@@ -124,7 +124,7 @@ fn pairs(plan: &Plan, gate: &Gate) -> Vec<Pair> {
         };
         candidates.filter_map(pair).collect::<Vec<_>>()
     };
-    places(plan, &gate.of).into_iter().flat_map(of_place).collect()
+    contender_groups(plan, &gate.of).into_iter().flat_map(of_place).collect()
 }
 
 /// What is asked of each pair. Failed requests are always asked about: by the conditions, or else as an excess over the baseline.
@@ -295,7 +295,7 @@ impl Tester<'_> {
         let mut tests = asked
             .iter()
             .enumerate()
-            .map(|(at, asked)| GateTest { open: is_open, ..self.told(pair, *asked, found(at)) })
+            .map(|(at, asked)| GateTest { open: is_open, ..self.gate_test(pair, *asked, found(at)) })
             .collect::<Vec<_>>();
         let is_shown = |metric: &Metric| {
             let has_ratio = |asked: &Asking| !matches!(asked.bound, Some(Bound::Absolute(_)));
@@ -312,7 +312,7 @@ impl Tester<'_> {
                 .as_ref()
                 .filter(|_| !is_open)
                 .and_then(|examined| gate::also(&self.trials.question(pair, asked), examined.pairs, error(examined)));
-            self.told(pair, asked, look)
+            self.gate_test(pair, asked, look)
         });
         let mut also = also.collect::<Vec<_>>();
         self.without_failures(&mut tests, &mut also);
@@ -344,7 +344,7 @@ impl Tester<'_> {
         }
     }
 
-    fn told(&self, pair: &Pair, asked: Asking, found: Option<Decided>) -> GateTest {
+    fn gate_test(&self, pair: &Pair, asked: Asking, found: Option<Decided>) -> GateTest {
         let reason = self.no_verdict(pair, asked, found.as_ref());
         let is_excess = matches!(asked.bound, Some(Bound::Excess(_)));
         let verdict = match (&reason, found.map(|found| found.verdict)) {

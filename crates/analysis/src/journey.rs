@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::JourneyMeasurement;
 
-use crate::spread::{SpreadNs, spread};
+use crate::duration_summary::{SpreadNs, spread};
 
 /// A journey in the report of one load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -22,12 +22,12 @@ impl Latency {
         let waits = match censored.filter(|censored| !censored.is_empty()) {
             None => histogram::read(&Histogram { precision_bits: answered.precision_bits, ..Histogram::default() })?,
             Some(Censored { in_flight, unsent, .. }) => {
-                let mut waits = histogram::read(in_flight)?;
-                waits.merge(&histogram::read(unsent)?);
+                let mut waits = histogram::from_record(in_flight)?;
+                waits.merge(&histogram::from_record(unsent)?);
                 waits
             }
         };
-        Some(Latency { answered: histogram::read(answered)?, waits })
+        Some(Latency { answered: histogram::from_record(answered)?, waits })
     }
 
     /// Its distribution: quantiles, mean and maximum, each with whether it is only the least that it can be.

@@ -12,65 +12,66 @@
 //!
 //! `findings` are nouns; every other file is a verb that makes some of them.
 
-pub mod added;
 mod agents;
 mod analyze;
 mod answer;
-mod asked;
 mod bottleneck;
 mod cache;
 mod comparisons;
+mod containers;
+mod contender_groups;
 mod cpu_profile;
+mod cpu_waits;
+pub mod display_names;
+mod duration_summary;
 pub mod effects;
-mod enough;
 pub mod failed_requests;
 pub mod findings;
-mod flags;
 pub mod gate;
 pub mod group;
+pub mod hangs;
 mod histogram;
 pub mod history;
-mod hosted;
-pub mod inside;
 mod journey;
 pub mod label;
 pub mod latency;
 mod load;
+mod load_description;
+mod machine_states;
 mod method;
 pub mod miss_ratio;
 pub mod number;
 mod operations;
-pub mod over_requests;
-mod places;
 mod probes;
+pub mod proxy_overhead;
 mod raw_whip;
+pub mod request_trends;
 pub mod row;
+mod run_period;
 mod scalability;
-mod scope;
 pub mod search;
-pub mod silence;
-mod spread;
-mod states;
+mod steadiness_and_outliers;
+mod stop_rule;
 mod suggest;
 mod trial;
-mod unfinished;
+pub mod trial_timeline;
+mod unfinished_run;
 pub mod value;
 pub mod verdict;
 mod veto;
 mod visible;
 mod volley;
-mod waiting;
 mod warning;
-pub mod words;
 
 #[cfg(test)]
 use fixtures as example;
 
 pub use agents::judge_agents;
 pub use analyze::{Analysis, analyze};
-pub use asked::asked;
 pub use cache::{CacheReport, MissShares};
 pub use comparisons::blocks_needed;
+pub use cpu_waits::subject_waiting;
+pub use duration_summary::SpreadNs;
 pub use failed_requests::FailedRequests;
 pub use findings::{Findings, SearchBound};
 pub use history::{history, side_by_side};
@@ -79,12 +80,11 @@ pub use load::{
     CensoredReport, Generator, IntervalOrNote, LOAD_LEVEL, LOAD_QUANTILES, LOAD_VERSION, LatencyNs, LoadReport,
     is_elsewhere, load,
 };
+pub use load_description::describe_load;
 pub use raw_whip::raw_whip;
 pub use search::{FIND_VERSION, FindReport, Search, find, next, step};
-pub use spread::SpreadNs;
-pub use unfinished::progress;
+pub use unfinished_run::progress;
 pub use value::metric_value;
 pub use verdict::{BUSY, generator_busy, judge, judge_again, judge_load, starved, subject_busy};
 pub use visible::visible;
 pub use volley::volley;
-pub use waiting::subject_waiting;

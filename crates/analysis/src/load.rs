@@ -10,12 +10,12 @@ use study::record::{Agent, Censored, Histogram, Limit, Measurement, Volley};
 use study::spec::{Connection, Protocol};
 
 use crate::cache::{self, CacheReport};
+use crate::duration_summary::{SpreadNs, known_quantile, spread};
 use crate::failed_requests::FailedRequests;
 use crate::findings::{AgentFinding, Clock, Estimate};
 use crate::journey::{self, JourneyReport};
 use crate::latency::{self, Latency};
-use crate::spread::{SpreadNs, known_quantile, spread};
-use crate::{agents, histogram, silence, value, verdict};
+use crate::{agents, hangs, histogram, value, verdict};
 
 /// The version of [`LoadReport`].
 pub const LOAD_VERSION: u32 = 1;
@@ -204,7 +204,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
     if path_unknown && agents.is_empty() && verdict.limited_by == Limit::Subject {
         verdict.reasons.push("the path to the server was not measured".to_owned());
     }
-    let of_all = verdict::measurement_warnings(measurement, crate::waiting::Waits::default());
+    let of_all = verdict::measurement_warnings(measurement, crate::cpu_waits::Waits::default());
     let latency = Latency::of(measurement);
     let duration_s = measurement.duration_ns as f64 / 1e9;
     let a_second = |value: f64| if duration_s > 0.0 { value / duration_s } else { 0.0 };
@@ -306,7 +306,7 @@ fn censored(measurement: &Measurement) -> CensoredReport {
         in_flight_waited_ns: longest(|censored| &censored.in_flight),
         unsent: measurement.unsent,
         unsent_waited_ns: longest(|censored| &censored.unsent),
-        hung: silence::hung(measurement, crate::waiting::Waits::default()).is_some(),
+        hung: hangs::hung(measurement, crate::cpu_waits::Waits::default()).is_some(),
     }
 }
 
@@ -348,7 +348,8 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     let answered = Some(stored.sum / stored.count as f64).filter(|_| stored.count > 0);
     let mean = or_note(stats::batch::ratio(&sums, LOAD_LEVEL), batches);
     intervals.insert("latency_ns_mean".to_owned(), or_moved(latency::mean(measurement), answered, mean));
-    let histograms = windows.iter().map(|(window, _)| histogram::read(&window.latency)).collect::<Option<Vec<_>>>();
+    let histograms =
+        windows.iter().map(|(window, _)| histogram::from_record(&window.latency)).collect::<Option<Vec<_>>>();
     if let (Some(windows), Some(latency)) = (histograms, latency) {
         let (whole, estimate) = (latency.answered(), latency.estimate());
         for (name, q) in LOAD_QUANTILES {

@@ -6,7 +6,7 @@ use study::spec::{Arrivals, Connection};
 use crate::findings::{Clock, Scope};
 use crate::number::{count, percent};
 use crate::trial::Kept;
-use crate::{asked, value};
+use crate::{load_description, value};
 
 /// A paragraph each.
 pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Option<&Scope>) -> Vec<String> {
@@ -15,7 +15,7 @@ pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Opti
     let level = percent(value::level(rule));
     let mut paragraphs = Vec::new();
 
-    let load = asked::asked(plan);
+    let load = load_description::describe_load(plan);
     if !load.is_empty() {
         paragraphs.push(format!("Load: {load}."));
     }

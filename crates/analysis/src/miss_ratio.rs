@@ -9,11 +9,11 @@ use stats::trend::{self, Series, Shown};
 use study::plan::{Figure, FigureKind, Level, POLICIES};
 use study::record::{IdlePolicy, Reference, Run};
 
+use crate::display_names::idle_word;
 use crate::findings::{CurvePolicy, Estimate, Findings, MissRatioCurve, MissRatioPoint, MissRatios, PolicyPoint, Row};
 use crate::group::{distinct, grouped};
 use crate::number::quantity;
 use crate::trial::Kept;
-use crate::words::idle_word;
 
 /// A difference that is smaller does not matter, however sure: a tenth of a point.
 const SMALL: f64 = 0.001;
@@ -279,7 +279,7 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
 }
 
 /// The sentences of all panels and their notes, each once, where there are several panels with its panel.
-pub fn words(findings: &Findings) -> impl Iterator<Item = String> {
+pub fn sentences(findings: &Findings) -> impl Iterator<Item = String> {
     let mut all = Vec::new();
     for found in &findings.miss_ratios {
         let place = if found.panel.is_empty() { String::new() } else { format!("{}: ", found.panel) };

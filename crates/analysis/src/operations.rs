@@ -34,7 +34,7 @@ fn operation(name: &str, measured: &[&JourneyMeasurement], level: f64) -> Operat
     };
     let quantile = |q: f64| {
         over(&|operation| {
-            let service = histogram::read(&operation.service)?;
+            let service = histogram::from_record(&operation.service)?;
             service.quantile(q).filter(|_| service.len() >= stats::order::samples_needed(q, level))
         })
     };

@@ -47,7 +47,7 @@ pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
 /// Latencies that the generator recorded, window by window.
 fn direct_ns(record: &Record) -> impl Iterator<Item = u64> {
     let windows = record.measurement().into_iter().flat_map(|measurement| &measurement.windows);
-    let histograms = windows.filter_map(|window| crate::histogram::read(&window.latency));
+    let histograms = windows.filter_map(|window| crate::histogram::from_record(&window.latency));
     histograms.flat_map(|histogram| {
         let buckets = histogram.iter_buckets().collect::<Vec<_>>();
         buckets.into_iter().flat_map(|(low, high, count)| {
@@ -77,7 +77,7 @@ fn memory(record: &Record, proxy: &ProxyUse, calls: &Calls) -> String {
     let Some(measurement) = record.measurement() else { return String::new() };
     let of_sample = |sample: &study::record::Sample| {
         let at_ns = sample.at_ns.checked_sub(proxy.used.measured_from_ns)?;
-        let requests = crate::over_requests::answered(measurement, at_ns).round();
+        let requests = crate::request_trends::answered(measurement, at_ns).round();
         let store = calls.store_bytes.get((requests as usize).min(calls.len()).saturating_sub(1)).copied().unwrap_or(0);
         Some(format!("{:.3},{},{},{requests}", at_ns as f64 / 1e9, sample.rss_bytes / 1024, kib(store)))
     };

@@ -13,7 +13,7 @@ use crate::findings::{
 };
 use crate::label::{label, varied};
 use crate::number::count;
-use crate::{agents, histogram, probes, search, silence, value, warning};
+use crate::{agents, hangs, histogram, probes, search, value, warning};
 
 /// The row of a point; `records` are its trials under one idle policy, in the order they ran. Why the study had no more blocks is set when all
 /// rows are known.
@@ -156,7 +156,7 @@ fn trials(records: &[&Record], level: f64) -> Vec<TrialFinding> {
 fn trial(record: &Record, level: f64) -> TrialFinding {
     let limited_by = record.verdict.as_ref().map(|verdict| verdict.limited_by);
     let (values, at_least) = value::values_and_bounds(record, level);
-    let hung = silence::hung_trial(record).map(|_| Mark::Hung);
+    let hung = hangs::hung_trial(record).map(|_| Mark::Hung);
     let measured = record.measurement();
     TrialFinding {
         order: record.order,

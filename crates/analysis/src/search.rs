@@ -9,11 +9,11 @@ use study::plan::{Plan, SearchPlan};
 use study::record::{FailureKind, Limit, Purpose, Record, Step};
 use study::{Next, Objective};
 
-use crate::enough::enough;
 use crate::findings::{
     Mark, SearchBound, SearchEnd, SearchFinding, SearchRate, SearchStep, SearchValue, SearchVerdict,
 };
 use crate::number::{count, quantity};
+use crate::stop_rule::reason_to_stop;
 
 pub use adhoc::{FIND_VERSION, FindReport, Search, find};
 use judge::{Judged, judge};
@@ -37,7 +37,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
             search::Next::Done(_) => Next::Enough(finding(search, &mine).sentence),
         };
     }
-    if let Some(why) = enough(plan, point, records) {
+    if let Some(why) = reason_to_stop(plan, point, records) {
         return Next::Enough(why);
     }
     match load.share {
@@ -55,7 +55,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
 pub fn step(plan: &Plan, record: &Record) -> Option<String> {
     let search = plan.points.get(record.point)?.load.search.as_ref()?;
     let found = finding(search, &[record]);
-    found.steps.first().map(adhoc::words)
+    found.steps.first().map(adhoc::step_text)
 }
 
 /// The capacity that the search at this point has found, per second; else why there is none.
@@ -201,7 +201,7 @@ fn trial(record: &Record, judged: &Judged) -> Trial {
     match record.step {
         Some(Step { purpose: Purpose::Pilot, .. }) => Trial::Pilot(record.measurement().map(|m| m.rate_per_s())),
         Some(Step { purpose, rate_per_s: Some(rate_per_s) }) => {
-            Trial::Step { rate_per_s, purpose: asked(purpose), outcome: judged.outcome }
+            Trial::Step { rate_per_s, purpose: searched(purpose), outcome: judged.outcome }
         }
         // A record that is none of a search's.
         _ => Trial::Pilot(None),
@@ -235,7 +235,7 @@ pub(crate) fn recorded(purpose: search::Purpose) -> Purpose {
     }
 }
 
-fn asked(purpose: Purpose) -> search::Purpose {
+fn searched(purpose: Purpose) -> search::Purpose {
     match purpose {
         Purpose::Confirm => search::Purpose::Confirm,
         Purpose::Bisect => search::Purpose::Bisect,

@@ -13,7 +13,7 @@ use crate::latency::{self, Latency};
 use crate::number::total;
 
 /// How the value of each metric of [`study::METRICS`] is read, in their order.
-const OF: [(&str, Of); 38] = [
+const READERS: [(&str, Reader); 38] = [
     ("throughput", Exact(|t| (t.measurement.duration_ns > 0).then(|| t.measurement.rate_per_s()))),
     ("latency_mean", Bounded(|t| latency::mean(t.measurement))),
     ("latency_p50", Quantile(0.5)),
@@ -55,18 +55,21 @@ const OF: [(&str, Of); 38] = [
 ];
 
 /// How a value is read from a trial.
-enum Of {
+enum Reader {
     Exact(fn(&Trial) -> Option<f64>),
     /// It may be only the least that it can be: requests still waited when the trial ended.
     Bounded(fn(&Trial) -> Option<Bound>),
     /// A quantile of the latency, where the answers are enough for it.
     Quantile(f64),
 }
-use Of::{Bounded, Exact, Quantile};
+use Reader::{Bounded, Exact, Quantile};
 
 /// The quantile behind a metric's name.
 pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
-    OF.iter().find(|(name, _)| *name == metric).and_then(|(_, of)| if let Quantile(q) = of { Some(*q) } else { None })
+    READERS
+        .iter()
+        .find(|(name, _)| *name == metric)
+        .and_then(|(_, of)| if let Quantile(q) = of { Some(*q) } else { None })
 }
 
 /// Level of confidence of a rule; 95 % where a store holds one that cannot be.
@@ -88,7 +91,7 @@ pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<String
     let told = record.proxies.iter().filter_map(|proxy| proxy.calls.as_deref()).filter(|calls| !calls.is_empty());
     let told = told.collect::<Vec<_>>();
     let trial = Trial { record, measurement, latency: latency.as_ref(), own_ns: own_ns(&told), told, level };
-    for (name, of) in &OF {
+    for (name, of) in &READERS {
         let exactly = |value| Bound { value, at_least: false };
         let found = match of {
             Exact(of) => of(&trial).map(exactly),
@@ -162,7 +165,7 @@ impl Trial<'_> {
     }
 
     fn hits_p99(&self) -> Option<f64> {
-        let hits = histogram::read(&self.cache()?.get_hit)?;
+        let hits = histogram::from_record(&self.cache()?.get_hit)?;
         (hits.len() >= stats::order::samples_needed(0.99, self.level)).then(|| hits.quantile(0.99))?
     }
 
@@ -322,7 +325,7 @@ mod tests {
     #[test]
     fn every_metric_is_read() {
         assert_eq!(
-            OF.map(|(name, _)| name).to_vec(),
+            READERS.map(|(name, _)| name).to_vec(),
             study::METRICS.iter().map(|metric| metric.name).collect::<Vec<_>>()
         );
     }

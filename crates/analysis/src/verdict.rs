@@ -18,11 +18,11 @@ use study::{Warning, WarningKind};
 use crate::agents;
 pub use crate::bottleneck::{BUSY, generator_busy, judge_load, subject_busy};
 use crate::bottleneck::{RUN_QUEUE_SHARE, backing_off, generator_waiting, kinds, limit, stalled, verdict, waiting};
+use crate::cpu_waits::{Waits, subject_waiting};
 use crate::failed_requests::FailedRequests;
+use crate::hangs;
 use crate::number::{count, percent, quantity};
-use crate::silence;
 use crate::value::errors_total;
-use crate::waiting::{Waits, subject_waiting};
 
 /// A busier generator than this has nothing left.
 const EXHAUSTED: f64 = 0.95;
@@ -72,7 +72,7 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     }
     let verdict = if record.cpus_shared {
         verdict(Limit::Shared, "server and generator shared CPUs".to_owned())
-    } else if silence::hung(measurement, waits).is_none()
+    } else if hangs::hung(measurement, waits).is_none()
         && let Some(share) = starved(record)
     {
         verdict(Limit::Shared, format!("another process had the server's CPU {} of the time", percent(share)))
@@ -170,7 +170,7 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> V
     }
     match silence_warning(measurement) {
         Some(text) => warn(WarningKind::Silent, text),
-        None => silence::warnings(measurement, waits).into_iter().for_each(|(kind, text)| warn(kind, text)),
+        None => hangs::warnings(measurement, waits).into_iter().for_each(|(kind, text)| warn(kind, text)),
     }
     if let Some(text) = errors_warning(measurement) {
         warn(WarningKind::Errors, text);
@@ -583,14 +583,14 @@ mod tests {
             record.subject.waited_at_end_ns = Some(180 * example::MS);
             record.subject.run_queue_ns = Some(record.subject.measured_ns * 7 / 10);
         });
-        assert_eq!((limit(&waits), silence::hung_trial(&waits)), (Limit::Shared, None));
+        assert_eq!((limit(&waits), hangs::hung_trial(&waits)), (Limit::Shared, None));
         let proxy = silent(|record| {
             let used = SubjectUse { waited_at_end_ns: Some(180 * example::MS), ..SubjectUse::default() };
             record.proxies = vec![ProxyUse { name: "m".to_owned(), used, ..ProxyUse::default() }];
         });
-        assert_eq!(silence::hung_trial(&proxy), None, "the proxy waited");
+        assert_eq!(hangs::hung_trial(&proxy), None, "the proxy waited");
         let hung = silent(|record| record.subject.waited_at_end_ns = Some(0));
-        assert_eq!((limit(&hung), silence::hung_trial(&hung)), (Limit::Subject, Some(200 * example::MS)));
+        assert_eq!((limit(&hung), hangs::hung_trial(&hung)), (Limit::Subject, Some(200 * example::MS)));
         let starved_before = silent(|record| {
             record.subject.waited_at_end_ns = Some(0);
             record.subject.run_queue_ns = Some(record.subject.measured_ns * 3 / 10);

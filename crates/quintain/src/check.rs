@@ -35,7 +35,7 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
         output::time_words(estimate.seconds_min),
         output::time_words(estimate.seconds_max)
     );
-    let _ = writeln!(text, "load           {}", analysis::asked(plan));
+    let _ = writeln!(text, "load           {}", analysis::describe_load(plan));
     let _ = writeln!(text, "answers        {}", plan.asked());
     let _ = writeln!(text, "stop           {}", stop_text(plan));
     let _ = writeln!(text, "comparisons    {}", claims_text(plan));

@@ -284,7 +284,7 @@ fn resume_line(args: &RunArgs, run: &str) -> String {
         flag("--html", page.display().to_string());
     }
     if how.idle != crate::cli::Idle::Machine {
-        flag("--idle", analysis::words::idle_word(how.idle.into()).to_owned());
+        flag("--idle", analysis::display_names::idle_word(how.idle.into()).to_owned());
     }
     if let Some(Cpus(cpus)) = &how.cpus {
         flag("--cpus", lab::cpus::format(cpus));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use study::plan::Level;
 
+use analysis::display_names::idle_word;
 use analysis::findings::{Clock, EffectScale, Estimate, Findings, MetricInfo, Row, TrialFinding};
-use analysis::words::idle_word;
 use study::record::Limit;
 
 /// One row for each design point and metric-wise columns: `_mean`, `_low`, `_high`, `_stddev`. What is not known is an empty

@@ -1,19 +1,19 @@
 //! Findings to figures: which rows make which panel, what is hollow, what is not shown and why.
 
-mod added;
 mod colours;
 mod distribution;
 mod file;
 mod flame;
 mod history;
-mod inside;
 mod miss_ratio;
 mod over;
 mod over_rate;
-mod over_requests;
 mod probes;
+mod proxy_overhead;
+mod request_trends;
 mod steps;
 mod timeline;
+mod trial_timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,16 +136,16 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         FigureKind::Quantiles => distribution::quantiles(findings, figure, detail),
         FigureKind::Timeline => timeline::timeline(findings, figure, detail),
         FigureKind::MissRatio => miss_ratio::miss_ratio(findings, index, figure, detail),
-        FigureKind::Added => added::added(findings, figure, detail),
-        FigureKind::MemoryChart => over_requests::memory(findings, figure, detail),
-        FigureKind::ThroughputChart => over_requests::throughput(findings, figure, detail),
-        FigureKind::NetworkChart => over_requests::network(findings, figure, detail),
+        FigureKind::Added => proxy_overhead::added(findings, figure, detail),
+        FigureKind::MemoryChart => request_trends::memory(findings, figure, detail),
+        FigureKind::ThroughputChart => request_trends::throughput(findings, figure, detail),
+        FigureKind::NetworkChart => request_trends::network(findings, figure, detail),
     });
     let more = [
         over_rate::over_rate(findings, detail),
         steps::steps(findings, detail),
         probes::probes(findings, detail),
-        inside::inside(findings, detail),
+        trial_timeline::inside(findings, detail),
     ];
     let drawn = drawn.chain(more.into_iter().flatten()).chain(flame::flames(findings, detail));
     let number = |(index, mut drawing): (usize, Drawing)| {

@@ -1,9 +1,9 @@
 //! Runs of a study by time, for a terminal and as a page: it points at steps, it judges none.
 
+use analysis::display_names::capitalised;
 use analysis::findings::{Estimate, History, HistoryPoint, HistoryRun, MachineHistory, PointValue, Step};
 use analysis::history::speed_words;
 use analysis::number::{count, estimate, quantity};
-use analysis::words::capitalised;
 use study::record::RunState;
 
 use crate::document::{Block, Cell, Document, Head, Room, Section, Table, Tone};

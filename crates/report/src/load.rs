@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
+use analysis::display_names::{SERVER_OR_PATH, limit_word};
 use analysis::failed_requests::{FailedRequests, count_and_share, explanation};
 use analysis::findings::{AgentFinding, Clock, MedianRange};
 use analysis::number::{self, percent, quantity};
-use analysis::words::{SERVER_OR_PATH, limit_word};
 use analysis::{
-    CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadReport, SpreadNs, load, silence,
-    verdict,
+    CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadReport, SpreadNs, hangs, load, verdict,
 };
 use study::record::{Agent, Hello, Limit, Measurement, TraceReplay};
 use study::spec::Connection;
@@ -68,7 +67,7 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
             _ => format!("{all}, none valid"),
         },
     );
-    if let Some(counted) = measurement.censored.as_deref().and_then(silence::counted) {
+    if let Some(counted) = measurement.censored.as_deref().and_then(hangs::counted) {
         line("unanswered", counted);
     }
     if report.warmup_requests > 0 {

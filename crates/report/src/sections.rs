@@ -1,27 +1,27 @@
 //! What stands in a report: a file a section, in the order of [`SECTIONS`].
 
-mod added;
 mod agents;
 mod cells;
 mod comparisons;
+mod containers;
 mod cpu_profiles;
 mod effects;
 mod failures;
 mod figures;
 mod gate;
 mod head;
-mod hosted;
 mod machine;
+mod machine_states;
 mod method;
 mod miss_causes;
 mod miss_ratio;
 mod operations;
-mod over_requests;
+mod proxy_overhead;
 mod reproduce;
+mod request_trends;
 mod results;
 mod scalability;
 mod searches;
-mod states;
 mod tables;
 mod warnings;
 
@@ -36,14 +36,14 @@ const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
     results::section,
     failures::section,
     comparisons::section,
-    added::section,
-    hosted::section,
+    proxy_overhead::section,
+    containers::section,
     cpu_profiles::section,
-    over_requests::section,
+    request_trends::section,
     miss_ratio::section,
     scalability::section,
     effects::section,
-    states::section,
+    machine_states::section,
     warnings::section,
     machine::section,
     method::section,

@@ -1,8 +1,8 @@
 //! Two stored runs beside each other, for a person at a terminal: without a verdict, and with the command that would give one.
 
+use analysis::display_names::capitalised;
 use analysis::findings::SideBySide;
 use analysis::number::quantity;
-use analysis::words::capitalised;
 
 use crate::document::{Block, Cell, Document, Head, Section, Table};
 use crate::history::shown;

@@ -7,10 +7,10 @@ use study::plan::SearchPlan;
 use study::record::{Measurement, Purpose, Step};
 
 use super::judge::{Judged, judge};
-use super::{alone, asked, found, pilot, rate, recorded, rules, values};
+use super::{alone, found, pilot, rate, recorded, rules, searched, values};
+use crate::display_names::purpose;
 use crate::findings::{Mark, SearchFinding, SearchStep};
 use crate::verdict;
-use crate::words::purpose;
 
 /// The version of [`FindReport`].
 pub const FIND_VERSION: u32 = 1;
@@ -87,13 +87,13 @@ impl Search {
             trial: None,
         };
         self.trials.push(match step.rate_per_s {
-            Some(rate_per_s) => Trial::Step { rate_per_s, purpose: asked(step.purpose), outcome: judged.outcome },
+            Some(rate_per_s) => Trial::Step { rate_per_s, purpose: searched(step.purpose), outcome: judged.outcome },
             None => {
                 pilot(&mut told, reached_per_s);
                 Trial::Pilot(reached_per_s)
             }
         });
-        let line = words(&told);
+        let line = step_text(&told);
         self.steps.push(told);
         line
     }
@@ -112,7 +112,7 @@ impl Search {
 }
 
 /// A step in a line: `bisect 120 k/s: holds (p99 2.10 ms)`.
-pub(super) fn words(step: &SearchStep) -> String {
+pub(super) fn step_text(step: &SearchStep) -> String {
     let for_what = purpose(step.purpose);
     match step.rate_per_s {
         None => format!("{for_what}: {}", step.why),

@@ -125,7 +125,8 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
             if !latency.is_enough(&point, stats::order::samples_needed(q, LEVEL)) {
                 return None;
             }
-            let windows = windows.iter().map(|window| histogram::read(&window.latency)).collect::<Option<Vec<_>>>();
+            let windows =
+                windows.iter().map(|window| histogram::from_record(&window.latency)).collect::<Option<Vec<_>>>();
             let answered = latency.answered();
             bounded(condition, point, answered.quantile(q), || {
                 windows.and_then(|windows| found(batch::quantile(&windows, answered, q, LEVEL)))

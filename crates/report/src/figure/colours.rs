@@ -6,8 +6,8 @@ use study::record::IdlePolicy;
 
 use super::place_of;
 use crate::chart::style;
+use analysis::display_names::idle_word;
 use analysis::findings::{Factor, Findings, Row};
-use analysis::words::idle_word;
 
 /// The factor whose levels are the contenders, and what its levels are numbered.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,9 @@
 
 use super::{Detail, Drawing, Key};
 use crate::chart::{Axis, Layer, Mark, Panel, style};
+use analysis::display_names::capitalised;
 use analysis::findings::{History, HistoryRun, MachineHistory, PointValue};
 use analysis::number::{self, drawable};
-use analysis::words::capitalised;
 
 /// At least so far to both sides, percent, so that a machine that keeps its speed looks like one.
 const SPEED_WIDTH: f64 = 5.0;

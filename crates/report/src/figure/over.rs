@@ -7,11 +7,11 @@ use study::plan::Figure as Wanted;
 
 use super::{Detail, Drawing, Facet, Grid, Key, MARKS, hollow, metric_of, percent, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
+use analysis::display_names::capitalised;
 use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
 use analysis::number;
 use analysis::number::drawable;
 use analysis::value::estimate_at;
-use analysis::words::capitalised;
 
 /// Lines over a numeric factor with at least two levels measured; else the estimates one below the other, because a line needs
 /// an axis and names need room.

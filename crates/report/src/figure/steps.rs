@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::colours::Colours;
 use super::{Detail, Drawing, Key};
 use crate::chart::{Axis, Layer, Mark, Panel};
+use analysis::display_names::purpose;
 use analysis::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
 use analysis::number;
-use analysis::words::purpose;
 
 /// The series: what a trial says alone.
 const VERDICTS: [&str; 5] = ["holds", "fails", "undecided", "generator-bound", "says nothing about the objective"];

@@ -1,8 +1,8 @@
 //! What the generator on each machine of a cluster did.
 
+use analysis::display_names::limit_word;
 use analysis::findings::{AgentFinding, Findings, MedianRange, Row};
 use analysis::number;
-use analysis::words::limit_word;
 
 use crate::document::Table;
 

@@ -1,8 +1,8 @@
 //! Cells that several tables have: which design point it is, what a metric was, who was the limit.
 
+use analysis::display_names::{SERVER_OR_PATH, idle_word, limit_word};
 use analysis::findings::{Estimate, Findings, MetricFinding, Row};
 use analysis::number;
-use analysis::words::{SERVER_OR_PATH, idle_word, limit_word};
 use study::Metric;
 
 use crate::document::{Cell, Head, Room};

@@ -1,9 +1,9 @@
 //! What was shown of contenders, place by place, and what happens from the first to the last level of a factor.
 
+use analysis::display_names::idle_word;
 use analysis::effects::change;
 use analysis::findings::{ComparedPlace, Comparison, Difference, EffectScale, Findings, Trend};
 use analysis::number::{p_value, percent};
-use analysis::words::idle_word;
 
 use crate::document::{Block, Section, Table};
 

@@ -1,7 +1,7 @@
 //! Trials that failed and requests that went wrong.
 
 use analysis::findings::{Findings, Row};
-use analysis::{FailedRequests, number, silence};
+use analysis::{FailedRequests, hangs, number};
 use study::record::FailureKind;
 
 use super::cells::{point_cells, point_heads};
@@ -22,7 +22,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
         let told = [
             ("request errors", errors(row)),
             ("responses by status", statuses(row)),
-            ("requests at the end", silence::of_row(row)),
+            ("requests at the end", hangs::of_row(row)),
         ];
         for (what, how) in told {
             if let Some(how) = how {

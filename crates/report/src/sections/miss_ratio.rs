@@ -8,7 +8,7 @@ use crate::document::{Block, Section, Table};
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     let mut section = Section::new("miss-ratio", "Miss ratio");
-    analysis::miss_ratio::words(f).for_each(|sentence| section.all(Block::Text(sentence)));
+    analysis::miss_ratio::sentences(f).for_each(|sentence| section.all(Block::Text(sentence)));
     f.miss_ratios.iter().for_each(|found| section.long(Block::Table(table(f, found))));
     if !f.miss_ratios.is_empty() {
         section.long(Block::Note(READING.to_owned()));

@@ -1,7 +1,7 @@
 //! Every design point with its numbers, also those that have none.
 
 use analysis::findings::{Findings, Mark, Row, RowState};
-use analysis::{FailedRequests, label, number, silence};
+use analysis::{FailedRequests, hangs, label, number};
 
 use crate::document::{Block, Cell, Head, Room, Section, Table, Tone};
 use crate::sections::cells::{FIRST, limit_cell, metric_cell, metric_head, point_cells, point_heads, shown};
@@ -14,7 +14,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     }
     section.all(Block::Table(results(f)));
     section.all(Block::Note(legend(f)));
-    if let Some(unanswered) = silence::over_all(f) {
+    if let Some(unanswered) = hangs::over_all(f) {
         section.all(Block::Note(unanswered));
     }
     section.all(Block::Note(stopped(f)));

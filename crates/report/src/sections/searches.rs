@@ -1,8 +1,8 @@
 //! What searches for a rate have found, and the steps to it.
 
+use analysis::display_names::purpose;
 use analysis::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
 use analysis::number;
-use analysis::words::purpose;
 use study::record::Purpose;
 
 use crate::document::Table;

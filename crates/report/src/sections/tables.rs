@@ -54,10 +54,9 @@ fn title(findings: &Findings, table: &plan::Table) -> String {
         let known = findings.metric_info(metric).map(|info| info.text.clone());
         known.or_else(|| study::Metric::named(metric).map(|metric| metric.text.to_owned())).unwrap_or(metric.clone())
     };
-    table
-        .title
-        .clone()
-        .unwrap_or_else(|| analysis::words::capitalised(&table.metrics.iter().map(text).collect::<Vec<_>>().join(", ")))
+    table.title.clone().unwrap_or_else(|| {
+        analysis::display_names::capitalised(&table.metrics.iter().map(text).collect::<Vec<_>>().join(", "))
+    })
 }
 
 /// Sample mean, sample standard deviation and interval of a metric, all in one unit, which the headings name.

@@ -10,7 +10,7 @@ use study::plan::{FigureKind, Plan};
 use study::record::{Measurement, ProxyUse, Record, SubjectUse};
 
 use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend};
-use crate::{added, value};
+use crate::{proxy_overhead, value};
 
 /// Calls that the time of a proxy is averaged over (Waye 2017: "each point is the average of the 250 requests around it").
 const CALLS_A_MEAN: usize = 250;
@@ -302,9 +302,12 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
             );
         }
         let slope = Estimate { point: found.slope_per_1000_mean, low: 0.0, high: 0.0, level: findings.level, n: 1 };
-        return format!("{label}: {what} {}, from one trial", added::change_per(&slope, &found.unit, PER, true));
+        return format!(
+            "{label}: {what} {}, from one trial",
+            proxy_overhead::change_per(&slope, &found.unit, PER, true)
+        );
     };
-    let change = |slope: &Estimate, quick| added::change_per(slope, &found.unit, PER, quick);
+    let change = |slope: &Estimate, quick| proxy_overhead::change_per(slope, &found.unit, PER, quick);
     if findings.quick {
         return format!("{label}: {what} {}, in a quick run", change(slope, true));
     }
@@ -340,7 +343,7 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
 }
 
 /// The sentences of what the study asks for.
-pub fn words(findings: &Findings) -> impl Iterator<Item = String> {
+pub fn sentences(findings: &Findings) -> impl Iterator<Item = String> {
     findings.over_requests.iter().map(|found| format!("{}.", found.sentence))
 }
 

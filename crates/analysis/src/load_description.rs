@@ -10,7 +10,7 @@ const NAMED: usize = 4;
 
 /// The load of a plan in words: what is asked, how, by how many. What differs between its points stands in a row: `40, 80 or 200
 /// clients`; what is as one would expect is left out.
-pub fn asked(plan: &Plan) -> String {
+pub fn describe_load(plan: &Plan) -> String {
     let parts = plan.points.iter().map(|point| parts(&point.load)).collect::<Vec<_>>();
     let Some(first) = parts.first() else { return String::new() };
     let texts = (0..first.len()).filter_map(|part| joined(&parts.iter().map(|parts| &parts[part]).collect::<Vec<_>>()));
@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn loads_in_words() {
-        let check = |lines: &str, factors: &str, expected: &str| assert_eq!(asked(&plan(lines, factors)), expected);
+        let check =
+            |lines: &str, factors: &str, expected: &str| assert_eq!(describe_load(&plan(lines, factors)), expected);
         check("protocol = \"pingpong\"\nclients = 40", "", "pingpong, closed loop, 40 clients");
         check(
             "protocol = \"pingpong\"\nclients = \"{c}\"\nthink = \"2ms\"",
@@ -190,6 +191,6 @@ mod tests {
     fn no_points_no_words() {
         let mut empty = plan("protocol = \"pingpong\"\nclients = 1", "");
         empty.points.clear();
-        assert_eq!(asked(&empty), "");
+        assert_eq!(describe_load(&empty), "");
     }
 }

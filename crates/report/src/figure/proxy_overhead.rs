@@ -7,10 +7,10 @@ use study::proxy::THROUGH;
 use super::colours::Colours;
 use super::{Detail, Drawing, Key, metric_of, percent, place_of};
 use crate::chart::{Axis, Layer, Mark, Panel};
-use analysis::added;
 use analysis::findings::Findings;
 use analysis::findings::{Added, AddedMetric};
 use analysis::number::drawable;
+use analysis::proxy_overhead;
 
 /// A panel for each metric, a slot for each point through proxies.
 pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
@@ -70,7 +70,7 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
         let marks = of_it.map(|(slot, (found, metric))| {
             let tip = metric.difference.as_ref().map_or_else(
                 || name(found),
-                |difference| format!("{}\n{}", name(found), added::change(difference, &unit, findings.quick)),
+                |difference| format!("{}\n{}", name(found), proxy_overhead::change(difference, &unit, findings.quick)),
             );
             let bar = metric.difference.map(|difference| (difference.low, difference.high));
             let tip = if detail.tips { tip } else { String::new() };

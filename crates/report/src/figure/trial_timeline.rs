@@ -4,9 +4,9 @@ use super::colours::Colours;
 use super::{Detail, Drawing, metric_of};
 use crate::chart::{Axis, Cell, Layer, Panel, style};
 use analysis::findings::{Column, Findings, InsideTrial, Process, Role};
-use analysis::inside::{band_ns, rule};
 use analysis::number;
 use analysis::number::drawable;
+use analysis::trial_timeline::{band_ns, rule};
 
 /// Trials that are drawn where everything is.
 const TRIALS: usize = 12;

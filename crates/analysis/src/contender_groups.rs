@@ -1,12 +1,13 @@
 //! Where contenders meet: design points that differ in one factor alone.
 
-use study::plan::{Level, Plan};
+use study::plan::Plan;
 
+use crate::group::grouped;
 use crate::label::{label, varied};
 
 /// Design points that differ in one factor alone.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct ContenderGroup {
     /// Levels of the other factors that vary, `clients 40`; empty where none does.
     pub(crate) label: String,
     /// The points, in the order of the factor's levels in the plan.
@@ -18,23 +19,18 @@ pub(crate) fn is_repeated(plan: &Plan, point: usize) -> bool {
     plan.points.get(point).is_some_and(|found| found.load.search.is_none()) && !plan.comes_first(point)
 }
 
-/// The places of a factor, in the order of the plan.
-pub(crate) fn places(plan: &Plan, factor: &str) -> Vec<Place> {
+/// The groups of a factor's levels, in the order of the plan.
+pub(crate) fn contender_groups(plan: &Plan, factor: &str) -> Vec<ContenderGroup> {
     let others = plan.factors.iter().filter(|name| *name != factor).collect::<Vec<_>>();
-    // Only what varies tells places apart for a reader.
+    // Only what varies tells groups apart for a reader.
     let varied = varied(plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
-    let mut places = Vec::<(Vec<Option<&Level>>, Place)>::new();
-    for (index, point) in plan.points.iter().enumerate().filter(|(index, _)| is_repeated(plan, *index)) {
-        let key = others.iter().map(|name| point.factors.get(*name)).collect::<Vec<_>>();
-        match places.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, place)) => place.points.push(index),
-            None => {
-                let label = if varied.is_empty() { String::new() } else { label(&varied, &point.factors) };
-                places.push((key, Place { label, points: vec![index] }));
-            }
-        }
-    }
-    places.into_iter().map(|(_, place)| place).collect()
+    let key = |point: usize| others.iter().map(|name| plan.points[point].factors.get(*name)).collect::<Vec<_>>();
+    let repeated = (0..plan.points.len()).filter(|point| is_repeated(plan, *point));
+    let group = |(_, points): (_, Vec<usize>)| {
+        let label = if varied.is_empty() { String::new() } else { label(&varied, &plan.points[points[0]].factors) };
+        ContenderGroup { label, points }
+    };
+    grouped(repeated.map(|point| (key(point), point))).into_iter().map(group).collect()
 }
 
 #[cfg(test)]
@@ -46,15 +42,17 @@ mod tests {
     fn points_of_a_place_differ_in_the_factor_alone() {
         let (run, _) = example::volley();
         let words = |factor: &str| {
-            let of = |place: &Place| format!("{}: {:?}", place.label, place.points);
-            places(&run.plan, factor).iter().map(of).collect::<Vec<_>>().join("; ")
+            let of = |place: &ContenderGroup| format!("{}: {:?}", place.label, place.points);
+            contender_groups(&run.plan, factor).iter().map(of).collect::<Vec<_>>().join("; ")
         };
         let servers = "cores 1, clients 40: [0, 4, 8]; cores 1, clients 80: [1, 5, 9]; cores 2, clients 40: [2, 6, 10]; cores 2, clients 80: [3, 7, 11]";
         assert_eq!(words("server"), servers);
         assert!(words("cores").starts_with("c-epoll, clients 40: [0, 2]; c-epoll, clients 80: [1, 3]; go"));
         let (run, _) = example::capacity();
         assert!(
-            places(&run.plan, "load").iter().all(|place| place.points.iter().all(|&at| is_repeated(&run.plan, at)))
+            contender_groups(&run.plan, "load")
+                .iter()
+                .all(|place| place.points.iter().all(|&at| is_repeated(&run.plan, at)))
         );
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64
 }
 
 pub(crate) fn spread(stored: &Histogram) -> SpreadNs {
-    let read = histogram::read(stored);
+    let read = histogram::from_record(stored);
     let quantile = |q: f64| known_quantile(read.as_ref()?, q);
     SpreadNs {
         count: stored.count,

@@ -7,8 +7,8 @@ use stats::stop_rule::{self, Decision, Rule, Target};
 use study::plan::Plan;
 use study::record::{Failure, FailureKind, Outcome, Record};
 
+use crate::contender_groups::{contender_groups, is_repeated};
 use crate::number::{count, percent};
-use crate::places::{is_repeated, places};
 use crate::trial::Trial;
 use crate::{gate, value};
 
@@ -16,7 +16,7 @@ use crate::{gate, value};
 ///
 /// A study runs in whole blocks and no point ends before the others: while a block is under way the answer is always one more, and between
 /// blocks it is the same for every point. Points without a trial in the last block have been given up, and do not hold up the others.
-pub(crate) fn enough(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
+pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
     if plan.gate.is_some()
         && let Some(why) = failed_at_first(point, records)
     {
@@ -138,8 +138,8 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
 /// `None`: there is nothing to compare.
 fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
     let metric = study::Metric::named(&plan.trials.metric)?;
-    let contenders = places(plan, plan.contender()?);
-    let of_place = |place: crate::places::Place| -> claims::Place {
+    let contenders = contender_groups(plan, plan.contender()?);
+    let of_place = |place: crate::contender_groups::ContenderGroup| -> claims::Place {
         place.points.into_iter().map(|point| values[point].clone()).filter(|values| !values.is_empty()).collect()
     };
     let compared = contenders.into_iter().map(of_place).filter(|place| place.len() > 1).collect::<Vec<_>>();
@@ -157,7 +157,7 @@ mod tests {
         let (mut run, mut records) = example::compared();
         edit(&mut run.plan);
         records.retain(keep);
-        assert_eq!(enough(&run.plan, point, &records).as_deref(), expected);
+        assert_eq!(reason_to_stop(&run.plan, point, &records).as_deref(), expected);
     }
 
     fn blocks(blocks: u32) -> impl Fn(&Record) -> bool {
@@ -235,7 +235,7 @@ mod tests {
             first.outcome = Outcome::Failed(Failure { kind, message: "exit 1".to_owned() });
         };
         failed(&mut records, FailureKind::Exited);
-        assert_eq!(enough(&run.plan, 0, &records), None, "a study goes on");
+        assert_eq!(reason_to_stop(&run.plan, 0, &records), None, "a study goes on");
         let [of, base] = ["server", "c-epoll"].map(str::to_owned);
         let base = study::Level::Text(base);
         run.plan.gate = Some(study::gate::Gate {
@@ -247,9 +247,9 @@ mod tests {
             undecided: Default::default(),
             null: None,
         });
-        assert_eq!(enough(&run.plan, 0, &records).as_deref(), Some("its first trial failed: exit 1"));
-        assert_eq!(enough(&run.plan, 1, &records), None);
+        assert_eq!(reason_to_stop(&run.plan, 0, &records).as_deref(), Some("its first trial failed: exit 1"));
+        assert_eq!(reason_to_stop(&run.plan, 1, &records), None);
         failed(&mut records, FailureKind::Hung);
-        assert_eq!(enough(&run.plan, 0, &records), None, "a busy machine may do that");
+        assert_eq!(reason_to_stop(&run.plan, 0, &records), None, "a busy machine may do that");
     }
 }

@@ -16,7 +16,7 @@ const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
 
 /// Flags rows without a steady state, and trials unlike the others of their row. In at most `error` of reports on trials that are steady,
 /// or of one kind, there is a flag of either.
-pub(crate) fn flag(rows: &mut [Row], halves: &[Series], error: f64) {
+pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
     steady(rows, halves, error);
     outliers(rows, error);
 }

@@ -3,11 +3,11 @@
 use study::WarningKind;
 use study::record::{Censored, Measurement, Record};
 
+use crate::cpu_waits::Waits;
 use crate::findings::{Findings, Row};
 use crate::histogram;
 use crate::number::{count, quantity};
 use crate::value::whole_windows;
-use crate::waiting::Waits;
 
 /// Nothing shorter than this is called a silence, ns: a scheduler, a collector of garbage or a host may take as long.
 const SHORTEST_NS: f64 = 100e6;
@@ -48,7 +48,7 @@ fn hung_from_ns(measurement: &Measurement) -> f64 {
 
 /// Shortest wait that is called a silence of one connection, ns. One slow answer must not hide it, so the usual ones decide.
 fn silent_from_ns(measurement: &Measurement) -> f64 {
-    let p95 = histogram::read(&measurement.service).and_then(|service| service.quantile(0.95));
+    let p95 = histogram::from_record(&measurement.service).and_then(|service| service.quantile(0.95));
     (FAR_BEYOND * p95.unwrap_or(0.0)).max(SHORTEST_NS)
 }
 
@@ -66,7 +66,7 @@ fn silent_at_end(measurement: &Measurement) -> Option<u64> {
 }
 
 /// What was silent, in words.
-pub fn words(measurement: &Measurement, silent_ns: u64) -> String {
+pub fn hang_text(measurement: &Measurement, silent_ns: u64) -> String {
     let waiting = measurement.censored.as_deref().map_or(0, |censored| censored.connections.count);
     let all = count(u64::from(measurement.clients), "connection");
     format!("no response for the last {}, while {waiting} of {all} waited", quantity(silent_ns as f64, "ns"))
@@ -76,7 +76,7 @@ pub fn words(measurement: &Measurement, silent_ns: u64) -> String {
 pub(crate) fn warnings(measurement: &Measurement, waits: Waits) -> Vec<(WarningKind, String)> {
     let silent = silent_at_end(measurement).map(|silent_ns| {
         let hung = if hung(measurement, waits).is_some() { "hung: " } else { "" };
-        format!("{hung}{}", words(measurement, silent_ns))
+        format!("{hung}{}", hang_text(measurement, silent_ns))
     });
     let alone = if silent.is_none() { connections(measurement) } else { None };
     let all = [
@@ -93,7 +93,7 @@ fn connections(measurement: &Measurement) -> Option<String> {
     let waiting = Some(waiting).filter(|waiting| waiting.max.is_some_and(|max| max as f64 > SHORTEST_NS))?;
     // Longer than any answer took, too.
     let from_ns = silent_from_ns(measurement).max(measurement.service.max.unwrap_or(0) as f64);
-    let waiting = histogram::read(waiting)?;
+    let waiting = histogram::from_record(waiting)?;
     let mut silent = waiting.iter_buckets().filter(|(low, ..)| *low as f64 > from_ns).peekable();
     let shortest_ns = silent.peek()?.0;
     let number = silent.map(|(.., count)| count).sum::<u64>();
@@ -266,7 +266,7 @@ mod tests {
         };
         // The largest lies in a bucket of its own, as it did in the trial.
         let stopped = record(|m| {
-            let mut service = histogram::read(&m.service).unwrap();
+            let mut service = histogram::from_record(&m.service).unwrap();
             (0..40).for_each(|_| service.record(126 * MS));
             m.service = Histogram::from(&service);
             pause(m, service.max().unwrap());

@@ -1,8 +1,8 @@
 //! What a proxy adds, as a table.
 
-use analysis::added::{COMPARED, change, signed};
 use analysis::findings::{Added, Findings};
 use analysis::number::quantity;
+use analysis::proxy_overhead::{COMPARED, change, signed};
 use study::Metric;
 
 use crate::document::{Block, Section, Table};
