@@ -11,6 +11,7 @@ use crate::findings::{
     ComparedPlace, Comparison, Difference, Estimate, Findings, Mark, MetricInfo, RequestTrend, Row, Scalability,
     SearchEnd, Sentence, Source, Trend,
 };
+use crate::group::grouped;
 use crate::label::label;
 use crate::number::relation;
 use crate::{gate, number};
@@ -349,12 +350,17 @@ impl<'a> Contest<'a> {
         ratios.min_by(|a, b| a.1.point.ln().abs().total_cmp(&b.1.point.ln().abs()))
     }
 
+    /// The contender that is shown to be the best, and the next with its ratio.
+    fn lead(&self, place: &'a ComparedPlace) -> Option<(usize, (usize, Estimate))> {
+        let best = place.best.filter(|_| place.leads)?;
+        Some((best, self.next(place, best)?))
+    }
+
     /// `c-epoll has the lowest mean latency: 11 % [9, 13] below rust-tokio, the next (18 blocks).`
     fn of_one(&self, place: &'a ComparedPlace) -> Vec<String> {
         let at = if place.label.is_empty() { String::new() } else { format!(" at {}", place.label) };
         let blocks = number::count(place.blocks, "block");
-        let lead = place.best.filter(|_| place.leads).and_then(|best| Some((best, self.next(place, best)?)));
-        let Some((best, (next, ratio))) = lead else {
+        let Some((best, (next, ratio))) = self.lead(place) else {
             let (names, could) = self.undecided(place);
             let mut text = format!("Not shown which of {names} has the {} {}{at}", self.superlative(place), self.noun);
             text += &format!(" ({could}{blocks}).");
@@ -405,30 +411,20 @@ impl<'a> Contest<'a> {
     }
 
     fn of_many(&self, places: &[&'a ComparedPlace]) -> Vec<String> {
-        let mut leaders = Vec::<(usize, String, Vec<(&ComparedPlace, usize, Estimate)>)>::new();
-        let mut undecided = Vec::new();
-        for place in places {
-            let lead = place.best.filter(|_| place.leads).and_then(|best| Some((best, self.next(place, best)?)));
-            let Some((best, (next, ratio))) = lead else {
-                undecided.push(*place);
-                continue;
-            };
-            let name = self.name(best);
-            match leaders.iter_mut().find(|(_, known, _)| *known == name) {
-                Some((.., leads)) => leads.push((place, next, ratio)),
-                None => leaders.push((best, name, vec![(place, next, ratio)])),
-            }
-        }
-        leaders.sort_by_key(|(.., leads)| std::cmp::Reverse(leads.len()));
+        let led = places.iter().filter_map(|place| {
+            let (best, (next, ratio)) = self.lead(place)?;
+            Some((self.name(best), (place, next, ratio)))
+        });
+        let mut leaders = grouped(led);
+        leaders.sort_by_key(|(_, leads)| std::cmp::Reverse(leads.len()));
         let all = places.len();
         let blocks = places.iter().map(|place| place.blocks).min().unwrap_or(0);
         let blocks = number::count(blocks, "block");
         let mut sentences = Vec::new();
-        for (_, name, leads) in &leaders {
-            let share = if leads.len() == all {
-                format!("in all {all} comparisons")
-            } else {
-                format!("in {} of {all} comparisons", leads.len())
+        for (name, leads) in &leaders {
+            let share = match leads.len() {
+                some if some < all => format!("in {some} of {all} comparisons"),
+                _ => format!("in all {all} comparisons"),
             };
             sentences.push(format!("{name} has the {} {} {share} ({blocks}).", self.best, self.noun));
             let details = leads
@@ -436,7 +432,8 @@ impl<'a> Contest<'a> {
                 .map(|(place, next, ratio)| format!("{}: {} {}", place.label, relation(ratio), self.name(*next)));
             sentences.push(format!("At {}.", some_of(&details.collect::<Vec<_>>())));
         }
-        let open = undecided.iter().map(|place| {
+        let undecided = places.iter().filter(|place| self.lead(place).is_none());
+        let open = undecided.map(|place| {
             let (names, could) = self.undecided(place);
             let could = could.trim_end_matches("; ");
             let could = if could.is_empty() { String::new() } else { format!(" ({could})") };

@@ -33,7 +33,7 @@ pub(crate) fn cpu_profiles(run: &Run, rows: &[Row]) -> (Vec<ProfileFinding>, Vec
 }
 
 fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
-    let measured = row.metrics.get("throughput").and_then(|metric| metric.mean);
+    let measured = row.mean("throughput");
     let ratio = profile.rate_per_s.zip(measured).map(|(profiled, measured)| profiled / measured);
     let function = |function: &SampledFunction| SampledFunction { name: visible(&function.name).into(), ..*function };
     let mut finding = ProfileFinding {

@@ -24,6 +24,7 @@ use study::record::{
 };
 
 pub use stats::Estimate;
+pub use stats::search::{Bound as SearchBound, End as SearchEnd, Rate as SearchRate, Verdict as SearchVerdict};
 
 pub use self::agents::{AgentFinding, MedianRange};
 pub use self::conditions::{Probed, ProbedTrial, Scope, States};
@@ -169,6 +170,11 @@ impl Findings {
     /// What is known of the metric named so.
     pub fn metric_info(&self, name: &str) -> Option<&MetricInfo> {
         self.metrics.iter().find(|metric| metric.name == name)
+    }
+
+    /// Unit of the metric named so; empty if no row has it.
+    pub fn unit(&self, name: &str) -> &str {
+        self.metric_info(name).map_or("", |info| &info.unit)
     }
 
     /// Every row there is, those of capacities first.
@@ -464,6 +470,11 @@ impl Row {
         self.metrics.get(metric)?.estimate.as_ref()
     }
 
+    /// The mean of a metric, where there are values.
+    pub fn mean(&self, metric: &str) -> Option<f64> {
+        self.metrics.get(metric)?.mean
+    }
+
     /// Requests gone wrong, all trials, all kinds.
     pub fn errors_total(&self) -> u64 {
         self.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
@@ -716,78 +727,6 @@ pub struct SearchFinding {
     pub rates: Vec<SearchRate>,
     /// The trials, in the order they ran.
     pub steps: Vec<SearchStep>,
-}
-
-/// What the answer of a search is owed to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SearchBound {
-    /// Nothing stood in the way: there is a lower end, and an upper one or none because the highest rate asked holds.
-    Found,
-    /// The subject: it keeps the objective at no rate that may be tried, or breaks down.
-    Subject,
-    /// The measuring: the generator was the limit, there were too few answers, too much noise or too few trials.
-    #[default]
-    Measuring,
-}
-
-/// An end of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct SearchEnd {
-    /// Offered rate, per second.
-    pub rate_per_s: f64,
-    /// Trials that it rests on.
-    pub trials: usize,
-    /// Whether these are as many as an end needs; else it is a lead, not a finding.
-    pub confirmed: bool,
-}
-
-/// What the trials at one rate say together.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct SearchRate {
-    /// Offered rate, per second.
-    pub rate_per_s: f64,
-    /// The verdict.
-    pub verdict: SearchVerdict,
-    /// Trials that say something of the subject.
-    pub trials: usize,
-    /// How many of them kept the objective.
-    pub kept: usize,
-    /// Mean of the natural logarithm of value over bound (of the condition that is worst), with the interval that the verdict
-    /// rests on; below 0 the objective is kept.
-    pub excess: Option<Estimate>,
-}
-
-/// What is known of a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SearchVerdict {
-    /// It keeps the objective.
-    Holds,
-    /// It does not.
-    Fails,
-    /// Neither is sure.
-    Undecided,
-    /// The generator was the limit, or the network: nothing is known of the subject.
-    Generator,
-    /// Too few answers to tell.
-    TooFew,
-    /// No trial could be carried out.
-    Unknown,
-}
-
-impl SearchVerdict {
-    /// A word or three.
-    pub fn text(self) -> &'static str {
-        match self {
-            SearchVerdict::Holds => "holds",
-            SearchVerdict::Fails => "fails",
-            SearchVerdict::Undecided => "undecided",
-            SearchVerdict::Generator => "generator-limited",
-            SearchVerdict::TooFew => "too few responses",
-            SearchVerdict::Unknown => "not run",
-        }
-    }
 }
 
 /// One trial of a search.

@@ -758,6 +758,14 @@ mod tests {
     }
 
     #[test]
+    fn a_factor_of_one_is_a_limit_like_any_other() {
+        let [(one, texts), (other, _)] = ["mean > 1", "mean > 1.05"].map(|limit| found(Some(limit), |_, _| {}));
+        let levels = |found: &GateFinding| found.tests.iter().map(|test| test.level).collect::<Vec<_>>();
+        assert_eq!(levels(&one), levels(&other), "the error of a limit is one-sided");
+        assert!(texts[0].starts_with("go fails `mean > 1` at cores 1, clients 40: mean latency "), "{}", texts[0]);
+    }
+
+    #[test]
     fn candidates_are_held_against_their_baseline_at_each_place() {
         let (found, texts) = found(Some("latency_mean > 1.05"), |_, _| {});
         assert_eq!(

@@ -20,7 +20,9 @@ impl Latency {
     /// From what is stored.
     pub fn from_parts(answered: &Histogram, censored: Option<&Censored>) -> Option<Latency> {
         let waits = match censored.filter(|censored| !censored.is_empty()) {
-            None => histogram::read(&Histogram { precision_bits: answered.precision_bits, ..Histogram::default() })?,
+            None => {
+                histogram::from_record(&Histogram { precision_bits: answered.precision_bits, ..Histogram::default() })?
+            }
             Some(Censored { in_flight, unsent, .. }) => {
                 let mut waits = histogram::from_record(in_flight)?;
                 waits.merge(&histogram::from_record(unsent)?);

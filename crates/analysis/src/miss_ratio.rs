@@ -143,9 +143,7 @@ impl All<'_> {
         let row = &self.findings.rows[index];
         let capacity = row.factors.get(self.x)?;
         let capacity_bytes = self.figure.capacity_bytes(capacity)?;
-        let mean = |metric: &str| {
-            row.metrics.get(metric).and_then(|found| found.mean).filter(|mean| crate::number::drawable(*mean))
-        };
+        let mean = |metric: &str| row.mean(metric).filter(|mean| crate::number::drawable(*mean));
         let miss_ratio = 1.0 - mean("hit_ratio")?;
         let hits = crate::value::estimate_at(row, "hit_ratio", self.figure.interval);
         let pairs = policy.map_or_else(Vec::new, |policy| pairs(row, policy, self.run, self.trials));

@@ -156,7 +156,7 @@ fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
         (false, false) => format!("{}, too few for a claim", count(blocks, "block")),
     };
     let row = &findings.rows[found.row];
-    let mean = |name: &str| row.metrics.get(name).and_then(|metric| metric.mean);
+    let mean = |name: &str| row.mean(name);
     let cost =
         mean("proxy_cpu_per_request").map(|ns| format!("; it uses {} of CPU time per request", quantity(ns, "ns")));
     let held = mean("proxy_rss").map(|bytes| format!(" and {} of memory", quantity(bytes, "bytes")));

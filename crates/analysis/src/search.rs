@@ -4,14 +4,12 @@
 mod adhoc;
 mod judge;
 
-use stats::search::{self, Ended, Found, Missing, Outcome, Rules, Trial, Verdict};
+use stats::search::{self, Ended, Found, Missing, Outcome, Rules, Trial};
 use study::plan::{Plan, SearchPlan};
 use study::record::{FailureKind, Limit, Purpose, Record, Step};
 use study::{Next, Objective};
 
-use crate::findings::{
-    Mark, SearchBound, SearchEnd, SearchFinding, SearchRate, SearchStep, SearchValue, SearchVerdict,
-};
+use crate::findings::{Mark, SearchFinding, SearchStep, SearchValue, SearchVerdict};
 use crate::number::{count, quantity};
 use crate::stop_rule::reason_to_stop;
 
@@ -114,20 +112,12 @@ pub(crate) fn found(
             _ => unreachable!("a search without time has ended"),
         },
     };
-    let end = |end: search::End| SearchEnd { rate_per_s: end.rate_per_s, trials: end.trials, confirmed: end.confirmed };
-    let rate = |rate: &search::Rate| SearchRate {
-        rate_per_s: rate.rate_per_s,
-        verdict: of_rate(rate.verdict),
-        trials: rate.trials,
-        kept: rate.kept,
-        excess: rate.excess,
-    };
     let last_words = steps.last().map_or("", |step| step.why.as_str());
     let ended = if finished { ended(&found, last_words, bound) } else { "stopped early".to_owned() };
     SearchFinding {
         objective: objective.to_string(),
-        low: found.low.map(end),
-        high: found.high.map(end),
+        low: found.low,
+        high: found.high,
         no_low: found.no_low.map(|missing| no_low(missing, bound)),
         no_high: found.no_high.map(|missing| no_high(missing, bound)),
         generator_from_per_s: match found.no_high {
@@ -139,14 +129,10 @@ pub(crate) fn found(
         complete: finished && matches!(found.ended, Ended::Found | Ended::Noise),
         sentence: sentence(objective, &found, finished, last_words, bound),
         ended,
-        bound: match found.bound() {
-            search::Bound::Found => SearchBound::Found,
-            search::Bound::Subject => SearchBound::Subject,
-            search::Bound::Measuring => SearchBound::Measuring,
-        },
+        bound: found.bound(),
         resolution: rules.resolution,
         trials: found.trials,
-        rates: search::rates(rules, trials).iter().map(rate).collect(),
+        rates: search::rates(rules, trials),
         steps,
     }
 }
@@ -252,17 +238,6 @@ pub(crate) fn alone(outcome: &Outcome) -> SearchVerdict {
         Outcome::Generator => SearchVerdict::Generator,
         Outcome::TooFew => SearchVerdict::TooFew,
         Outcome::Failed => SearchVerdict::Unknown,
-    }
-}
-
-fn of_rate(verdict: Verdict) -> SearchVerdict {
-    match verdict {
-        Verdict::Holds => SearchVerdict::Holds,
-        Verdict::Fails => SearchVerdict::Fails,
-        Verdict::Undecided => SearchVerdict::Undecided,
-        Verdict::Generator => SearchVerdict::Generator,
-        Verdict::TooFew => SearchVerdict::TooFew,
-        Verdict::Unknown => SearchVerdict::Unknown,
     }
 }
 

@@ -1,9 +1,7 @@
 //! `quintain report --format` for other tools: files of [`report::export`], written.
 
-use std::path::Path;
-
 use analysis::Findings;
-use report::export::{Export, File, Source};
+use report::export::{Export, Source};
 use store::Store;
 use study::record::{Record, Run};
 
@@ -29,7 +27,9 @@ pub(crate) fn write(export: &Export, args: &ReportArgs, store: &Store, chosen: &
     match (files.as_slice(), args.out.as_deref()) {
         ([file], None) => output::data(&file.text),
         ([file], Some(path)) if !path.is_dir() => output::file(path, &file.text),
-        (files, Some(folder)) => into(folder, files),
+        (files, Some(folder)) => {
+            files.iter().try_for_each(|file| output::saved(&folder.join(&file.name), &file.text, ""))
+        }
         (files, None) => {
             let text = format!("`--format {}` has {} files here, and stdout takes one", export.name, files.len());
             Err(Problem::text(Exit::Usage, text).hint("`-o DIR` writes them to a directory"))
@@ -41,18 +41,6 @@ pub(crate) fn write(export: &Export, args: &ReportArgs, store: &Store, chosen: &
 pub(crate) fn trial_of_no_trace() -> Problem {
     let problem = Problem::text(Exit::Usage, "`--trial` is only valid with `--format trace`");
     problem.hint("drop it, or add `--format trace`")
-}
-
-fn into(folder: &Path, files: &[File]) -> Result<(), Problem> {
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot create `{}`", folder.display())))
-    })?;
-    for file in files {
-        let path = folder.join(&file.name);
-        output::file(&path, &file.text)?;
-        output::message(&format!("wrote {}", path.display()));
-    }
-    Ok(())
 }
 
 /// The runs of a study that can be put in a row with the chosen one, the oldest first: of the same machine and profile, up to it.

@@ -61,8 +61,7 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
     refuse_nothing(&history, &meant, &wanted)?;
     if let Some(page) = &args.html {
         let text = report::history_html(&history).map_err(|error| Problem::new(Exit::Machine, error))?;
-        output::file(page, text)?;
-        output::message(&format!("wrote {}", page.display()));
+        output::saved(page, text, "")?;
     }
     if args.store.json {
         output::json(&history)?;

@@ -172,6 +172,19 @@ pub(crate) fn file(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<
     })
 }
 
+/// Writes a file with its directory and says so, followed by `note`.
+pub(crate) fn saved(path: &std::path::Path, content: impl AsRef<[u8]>, note: &str) -> Result<(), Problem> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            let text = format!("cannot create `{}`", folder.display());
+            Problem::new(Exit::Usage, anyhow::Error::new(error).context(text))
+        })?;
+    }
+    file(path, content)?;
+    message(&format!("wrote {}{note}", path.display()));
+    Ok(())
+}
+
 /// A span of time as a person says it: `45 s`, `8 min`.
 pub(crate) fn time_words(seconds: f64) -> String {
     match seconds {

@@ -110,39 +110,23 @@ fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), 
         let text = format!("no proxy of run `{}` recorded its calls", run.id);
         return Err(Problem::text(Exit::Usage, text).hint("set `calls = \"calls.csv\"` for the proxy"));
     }
-    for (place, text) in files {
-        let path = folder.join(place);
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(|error| {
-                let problem = anyhow::Error::new(error).context(format!("cannot create `{}`", parent.display()));
-                Problem::new(Exit::Usage, problem)
-            })?;
-        }
-        output::file(&path, &text)?;
-        output::message(&format!("wrote {}", path.display()));
-    }
-    Ok(())
+    files.into_iter().try_for_each(|(place, text)| output::saved(&folder.join(place), text, ""))
 }
 
 /// Two files for each figure. One that cannot be a PNG is told of, and what else was asked for is written all the same.
 fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot create `{}`", folder.display())))
-    })?;
     let mut exit = Exit::Fine;
     for (name, svg) in report::figure_svgs(findings, background) {
         let path = folder.join(format!("{name}.svg"));
-        output::file(&path, &svg)?;
-        output::message(&format!("wrote {}", path.display()));
+        output::saved(&path, &svg, "")?;
         let path = path.with_extension("png");
         match report::figure_png(&name, &svg) {
             Ok(png) => {
-                output::file(&path, png.bytes)?;
                 let boxes = match png.lacking.as_str() {
                     "" => String::new(),
                     letters => format!(", with boxes for characters missing in its font: {letters}"),
                 };
-                output::message(&format!("wrote {}{boxes}", path.display()));
+                output::saved(&path, png.bytes, &boxes)?;
             }
             Err(error) => {
                 output::message(&format!("error: {:#}", anyhow::Error::new(error)));

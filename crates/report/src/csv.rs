@@ -127,7 +127,7 @@ pub fn csv_added(findings: &Findings) -> String {
     for (found, metric) in
         findings.added.iter().flat_map(|found| found.metrics.iter().map(move |metric| (found, metric)))
     {
-        let unit = findings.metric_info(&metric.metric).map_or("", |info| info.unit.as_str());
+        let unit = findings.unit(&metric.metric);
         let mut cells = [&findings.run, &found.through, &found.place, &metric.metric, unit].map(str::to_owned).to_vec();
         cells.push(metric.blocks.to_string());
         cells.extend([Some(metric.direct), Some(metric.through)].map(number));

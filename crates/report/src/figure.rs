@@ -20,8 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use study::plan::{Figure as Wanted, FigureKind};
 
 use crate::chart::Panel;
-use analysis::findings::{Factor, Findings, Mark, Row};
+use analysis::findings::{Estimate, Factor, Findings, Mark, Row};
 use analysis::group::grouped;
+use analysis::number::drawable;
 use colours::Colours;
 
 pub(crate) use file::{Face, key_svg, svg_file};
@@ -279,6 +280,18 @@ fn metric_of(findings: &Findings, name: &str) -> (String, String) {
         (None, Some(metric)) => words(metric.unit, metric.text),
         (None, None) => words("1", name),
     }
+}
+
+/// What bars and bands show.
+fn bars(findings: &Findings, level: f64, rest: &str) -> String {
+    match findings.quick {
+        true => "a quick run, no stated confidence".to_owned(),
+        false => format!("{} % intervals{rest}", percent(level)),
+    }
+}
+
+fn is_drawable(found: &Estimate) -> bool {
+    [found.point, found.low, found.high, found.half_width()].iter().all(|value| drawable(*value))
 }
 
 /// The rows without data, by reason.

@@ -602,34 +602,6 @@ mod tests {
     }
 
     #[test]
-    fn http_for_a_person() {
-        assert_snapshot!(load_terminal(&http(|_| ()), &[], "http://127.0.0.1:8080/", &PLAIN), @"
-        load         http://127.0.0.1:8080/, 40 clients, 1 thread, closed loop
-        requests/s   72.2 ±0.5 k/s
-        transfer/s   10.32 MiB/s
-        latency      service time: from write to response
-          mean       554 ±4 µs
-          stdev      226 µs
-          max        3.18 ms
-          p50        515 µs      512 µs to 519 µs
-          p90        813 µs      807 µs to 820 µs
-          p95        931 µs      918 µs to 943 µs
-          p99        1.259 ms    1.217 ms to 1.305 ms
-          p99.9      2.33 ms     2.24 ms to 2.41 ms
-        requests     18041 in 250 ms, 2.58 MiB received, no errors
-        warm-up      18041 requests, not counted
-        statuses     200: 18041
-        connect      mean 47.2 µs, p50 25.7 µs, max 199.7 µs of 40 connections
-        limited by   server: 40 clients waited for responses while the generator had CPU to spare; the
-                     generator's busiest worker was 71 % busy
-        generator    io_uring, CPU 177.5 ms, 9.84 µs per request
-        in flight    40.0 of 40 clients counted, 40.0 by rate x mean latency
-        ended        250 ms measured
-        intervals    95 %, for these 250 ms only: another period or another start of the server may differ
-        ");
-    }
-
-    #[test]
     fn https_with_everything_for_a_person() {
         let everything = http(|measurement| {
             measurement.protocol = Protocol::Https;

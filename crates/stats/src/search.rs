@@ -29,6 +29,9 @@
 //! `docs/METHOD.md` has the share of simulated searches whose range holds the truth, and what becomes of it where each rate has
 //! one trial alone.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::interval::{self, Estimate};
 
 /// Fewer trials make no firm judgement of a rate.
@@ -117,7 +120,9 @@ pub enum Outcome {
 }
 
 /// What the trials of one rate say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "SearchVerdict")]
 pub enum Verdict {
     /// The objective is kept.
     Holds,
@@ -133,8 +138,23 @@ pub enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    /// A word or three.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Fails => "fails",
+            Verdict::Undecided => "undecided",
+            Verdict::Generator => "generator-limited",
+            Verdict::TooFew => "too few responses",
+            Verdict::Unknown => "not run",
+        }
+    }
+}
+
 /// One rate with its trials.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "SearchRate")]
 pub struct Rate {
     /// Offered rate, per second.
     pub rate_per_s: f64,
@@ -144,13 +164,18 @@ pub struct Rate {
     pub trials: usize,
     /// How many of them kept the objective.
     pub kept: usize,
-    /// Mean excess, limited, with the interval that the verdict rests on.
+    /// Mean of the natural logarithm of value over bound (of the condition that is worst), limited, with the interval that the
+    /// verdict rests on; below 0 the objective is kept.
     pub excess: Option<Estimate>,
     /// Whether the verdict rests on [`FIRM`] trials or more, and for one that holds, on as many confirmations as are asked.
+    #[serde(skip)]
     pub confirmed: bool,
     /// A confirmation did not keep the objective.
+    #[serde(skip)]
     shaken: bool,
+    #[serde(skip)]
     spoiled: usize,
+    #[serde(skip)]
     too_few: usize,
 }
 
@@ -192,7 +217,8 @@ pub struct Found {
 }
 
 /// An end of the range.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "SearchEnd")]
 pub struct End {
     /// Offered rate, per second.
     pub rate_per_s: f64,
@@ -233,7 +259,9 @@ pub enum Ended {
 }
 
 /// What an answer is owed to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "SearchBound")]
 pub enum Bound {
     /// Nothing stood in the way: there is a lower end, and an upper one or none because the highest rate asked holds.
     Found,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use study::plan::Figure as Wanted;
 
 use super::colours::Colours;
-use super::{Detail, Drawing, Key, percent, place_of};
+use super::{Detail, Drawing, Key, bars, place_of};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Findings, MissRatioCurve, MissRatioPoint, MissRatios};
 use analysis::group::distinct;
@@ -72,10 +72,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
     if all > panels.len() {
         notes.insert(0, format!("{} more panels are not drawn; the table has their numbers.", all - panels.len()));
     }
-    let bars = match findings.quick {
-        true => "bars: a quick run, no stated confidence".to_owned(),
-        false => format!("bars: {} % intervals, where wider than the marker", percent(wanted.interval)),
-    };
+    let bars = bars(findings, wanted.interval, ", where wider than the marker");
     Drawing {
         name: "miss-ratio".to_owned(),
         title: wanted
@@ -83,7 +80,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
             .clone()
             .unwrap_or_else(|| format!("Miss ratio by {}", wanted.x.as_deref().unwrap_or("cache size"))),
         caption: format!(
-            "Markers: means over trials; {bars}. Thin, dashed: policies simulated on the operations of the trials."
+            "Markers: means over trials; bars: {bars}. Thin, dashed: policies simulated on the operations of the trials."
         ),
         keys,
         hollow: super::hollow(measured().flat_map(|point| &findings.rows[point.row].marks)),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use study::Metric;
 use study::plan::Figure as Wanted;
 
-use super::{Detail, Drawing, Facet, Grid, Key, MARKS, hollow, metric_of, percent, tip};
+use super::{Detail, Drawing, Facet, Grid, Key, MARKS, bars, hollow, is_drawable, metric_of, percent, tip};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::display_names::capitalised;
 use analysis::findings::{CurvePoint, Factor, Findings, Row, Scalability, TrialFinding};
@@ -252,15 +252,10 @@ impl Over<'_> {
             }
             _ => None,
         };
-        let what = if self.trials {
-            "One marker per trial, each with a fresh server.".to_owned()
-        } else if findings.quick {
-            "Markers: means over trials. Bars: a quick run, no stated confidence.".to_owned()
-        } else {
-            format!(
-                "Markers: means over trials. Bars: {} % intervals, where wider than the marker.",
-                percent(self.level)
-            )
+        let bars = bars(findings, self.level, ", where wider than the marker");
+        let what = match self.trials {
+            true => "One marker per trial, each with a fresh server.".to_owned(),
+            false => format!("Markers: means over trials. Bars: {bars}."),
         };
         let fitted = match &self.across {
             Across::Levels(factor, _) if self.has_curves(factor) => {
@@ -303,10 +298,7 @@ impl Over<'_> {
             return marks.collect();
         }
         let Some(found) = row.metrics.get(metric) else { return Vec::new() };
-        let sound = |e: &analysis::findings::Estimate| {
-            [e.point, e.low, e.high, e.half_width()].iter().all(|value| drawable(*value))
-        };
-        let estimate = estimate_at(row, metric, self.level).filter(sound);
+        let estimate = estimate_at(row, metric, self.level).filter(is_drawable);
         let Some(y) = estimate.map(|e| e.point).or(found.mean).filter(|value| drawable(*value)) else {
             return Vec::new();
         };

@@ -6,7 +6,7 @@ use study::plan::{FigureKind, Level};
 use study::record::IdlePolicy;
 
 use super::colours::Colours;
-use super::{Detail, Drawing, Key, percent};
+use super::{Detail, Drawing, Key, bars, is_drawable};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::{Estimate, Factor, Findings, Mark as RowMark, Row, TrialFinding};
 use analysis::group::grouped;
@@ -86,14 +86,8 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
         label: if names.is_empty() { super::ALL.to_owned() } else { label::label(&names, &line.row.factors) },
         simulated: false,
     };
-    let bars = match findings.quick {
-        true => "a quick run, no stated confidence".to_owned(),
-        false => format!(
-            "{} % intervals, where wider than the marker; none for a single trial; one that ends at the frame \
-             continues beyond it",
-            percent(findings.level)
-        ),
-    };
+    let rest = ", where wider than the marker; none for a single trial; one that ends at the frame continues beyond it";
+    let bars = bars(findings, findings.level, rest);
     let bounds = points().any(|point| point.values.iter().flatten().any(|value| value.at_least));
     let marks = points().flat_map(|point| &point.marks).map(|mark| mark.text()).collect::<BTreeSet<_>>();
     let hollow = marks.into_iter().chain(bounds.then_some("a lower bound")).collect::<Vec<_>>().join(" or ");
@@ -184,7 +178,7 @@ fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
         let value = |(metric, _): (&str, &str)| {
             let found = row.metrics.get(metric)?;
             let mean = found.mean.filter(|mean| *mean > 0.0 && drawable(*mean))?;
-            Some(Value { mean, estimate: found.estimate.filter(sound), at_least: found.at_least })
+            Some(Value { mean, estimate: found.estimate.filter(is_drawable), at_least: found.at_least })
         };
         let point = |rate_per_s| Point {
             rate_per_s,
@@ -206,16 +200,12 @@ fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
             let mean = stats::interval::average(&values).filter(|mean| *mean > 0.0 && drawable(*mean))?;
             let estimate = stats::interval::mean(&values, findings.level);
             let all = values.len() == trials.len();
-            all.then(|| Value { mean, estimate: estimate.filter(|found| !at_least && sound(found)), at_least })
+            all.then(|| Value { mean, estimate: estimate.filter(|found| !at_least && is_drawable(found)), at_least })
         };
         let marks = trials.iter().flat_map(|trial| trial.marks.iter().copied()).collect();
         Point { rate_per_s, values: QUANTILES.map(value), marks, row, trials: trials.len() }
     };
     rates.into_iter().map(point).collect()
-}
-
-fn sound(found: &Estimate) -> bool {
-    [found.point, found.low, found.high, found.half_width()].iter().all(|value| drawable(*value))
 }
 
 fn mark(point: &Point<'_>, place: usize, y: &Axis, detail: Detail) -> Option<Mark> {

@@ -5,7 +5,7 @@ use study::plan::Figure as Wanted;
 use study::proxy::THROUGH;
 
 use super::colours::Colours;
-use super::{Detail, Drawing, Key, metric_of, percent, place_of};
+use super::{Detail, Drawing, Key, bars, metric_of, place_of};
 use crate::chart::{Axis, Layer, Mark, Panel};
 use analysis::findings::Findings;
 use analysis::findings::{Added, AddedMetric};
@@ -28,10 +28,7 @@ pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dra
     }
     let panel = |metric: &String| panel(findings, metric, &series, detail);
     let panels = metrics.iter().filter_map(panel).take(detail.panels).collect::<Vec<_>>();
-    let bars = match findings.quick {
-        true => "a quick run, no stated confidence".to_owned(),
-        false => format!("{} % intervals over blocks", percent(findings.level)),
-    };
+    let bars = bars(findings, findings.level, " over blocks");
     let key = |(series, label): &(usize, &str)| Key { series: *series, label: (*label).to_owned(), simulated: false };
     Drawing {
         name: format!("added-{}", metrics[0]),

@@ -4,7 +4,7 @@
 use study::plan::Figure as Wanted;
 
 use super::colours::Colours;
-use super::{Detail, Drawing, Key, over, percent};
+use super::{Detail, Drawing, Key, bars, over};
 use crate::chart::{Axis, Layer, Panel};
 use analysis::findings::Findings;
 use analysis::findings::OverRequests;
@@ -92,10 +92,7 @@ fn draw(
     axes: &[(&str, &str, &str)],
     more: &str,
 ) -> Drawing {
-    let band = match findings.quick {
-        true => "Shaded: a quick run, no stated confidence.".to_owned(),
-        false => format!("Shaded: {} % intervals over trials.", percent(findings.level)),
-    };
+    let band = bars(findings, findings.level, " over trials");
     let mut keys = Vec::<Key>::new();
     for line in lines {
         if keys.iter().all(|key| key.series != line.series) {
@@ -113,7 +110,7 @@ fn draw(
     Drawing {
         name: name.to_owned(),
         title: wanted.title.clone().unwrap_or_else(|| title.to_owned()),
-        caption: format!("Lines: means over trials, up to the end of the shortest. {band}{more}"),
+        caption: format!("Lines: means over trials, up to the end of the shortest. Shaded: {band}.{more}"),
         keys,
         panels: panels.collect(),
         notes: super::not_shown(findings),

@@ -22,8 +22,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
     for facet in &facets {
         let mut marks = Vec::new();
         for row in &facet.rows {
-            let (Some(series), Some(mean)) = (grid.series_of(row), row.metrics.get(&metric).and_then(|m| m.mean))
-            else {
+            let (Some(series), Some(mean)) = (grid.series_of(row), row.mean(&metric)) else {
                 continue;
             };
             for trial in &row.trials {

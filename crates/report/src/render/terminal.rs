@@ -123,52 +123,6 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_terminal() {
-        assert_snapshot!(example_text(120), @"
-        How does ping-pong latency scale with server cores and clients?
-        Too few blocks to name a winner, 8 of the 12 needed; mean latency was: cores 1, clients 40: c-epoll 573 ±17 µs, go 777
-          ±25 µs, rust-tokio 719 ±55 µs; cores 1, clients 80: c-epoll 1.100 ±0.033 ms, go 1.505 ±0.045 ms, rust-tokio 1.364
-          ±0.040 ms; cores 2, clients 40: c-epoll 358 ±11 µs, go 487 ±14 µs, rust-tokio 439 ±13 µs.
-        Not ranked: c-epoll, cores 2, clients 80 (generator-bound).
-        Not measured: go, cores 2, clients 80 (failed); rust-tokio, cores 2, clients 80 (unrunnable).
-
-        server      cores  clients       throughput     mean latency              p50               p99  errors  n  limited by
-        c-epoll         1       40    69.8 ±1.8 k/s       573 ±17 µs       533 ±16 µs   1.280 ±0.042 ms       0  8  server
-        c-epoll         1       80    72.6 ±1.9 k/s  1.100 ±0.033 ms  1.026 ±0.031 ms     2.46 ±0.08 ms       0  8  server
-        c-epoll         2       40   111.7 ±3.0 k/s       358 ±11 µs       333 ±10 µs        797 ±26 µs       0  8  server
-        c-epoll         2       80  114.7 ±1.0 k/s*       697 ±6 µs*       650 ±6 µs*  1.548 ±0.016 ms*       0  8  generator
-        go              1       40    51.5 ±1.5 k/s       777 ±25 µs       722 ±24 µs   1.751 ±0.063 ms       0  7  server
-        go              1       80    53.2 ±1.4 k/s  1.505 ±0.045 ms  1.399 ±0.042 ms     3.35 ±0.13 ms       0  8  server
-        go              2       40    82.1 ±2.2 k/s       487 ±14 µs       454 ±14 µs   1.088 ±0.036 ms       0  8  server
-        go              2       80                                                                               0
-            failed: all 8 trials failed: the subject ended while it was measured: signal 11
-        rust-tokio      1       40    55.9 ±3.6 k/s       719 ±55 µs       671 ±53 µs   1.604 ±0.121 ms       0  8  server
-        rust-tokio      1       80    58.6 ±1.5 k/s  1.364 ±0.040 ms  1.271 ±0.038 ms     3.05 ±0.10 ms       0  8  server
-        rust-tokio      2       40    91.2 ±2.4 k/s       439 ±13 µs       409 ±12 µs        981 ±32 µs       0  8  server
-        rust-tokio      2       80                                                                               0
-            unrunnable: needs 4096 open files, may have 1024
-
-        Mean over n trials ± half-width of the 95 % confidence interval, each trial with a fresh server; * generator-bound or
-          shared CPUs. Absolute values are from this run, 2026-11-20 21:05 to 21:07 UTC; 7 to 8 starts per row: kinds of start
-          rarer than 35 % may not have been seen.
-        Trials: ended early: ±3.1 % after 8 blocks.
-
-        Warnings
-          another process ran on the CPUs in use before or after 1 of 88 trials, for up to 44 % of a probe: flagged, not removed
-          c-epoll, cores 2, clients 80: generator-bound: it was saturated while the server had spare CPU
-          go, cores 1, clients 40: 1 of 8 trials failed: the subject did not listen within 5 s
-          go, cores 2, clients 80: failed: all 8 trials failed: the subject ended while it was measured: signal 11
-          rust-tokio, cores 1, clients 40: the trial in block 5 is an outlier in throughput, latency_mean, latency_p99: flagged,
-            not removed
-          rust-tokio, cores 2, clients 80: unrunnable: needs 4096 open files, may have 1024
-          doctor: virtualisation: this is a virtual machine (KVM)
-
-        load pingpong, closed loop, 40 or 80 clients
-        run volley-20261120-210500 on example (Example CPU @ 2.50GHz, 4 CPUs, Linux 6.12.0)
-        ");
-    }
-
-    #[test]
     fn a_cluster() {
         let (run, records) = example::cluster();
         assert_snapshot!(terminal(&analyze(&run, &records), &Style { colour: false, width: 120 }), @"

@@ -63,7 +63,7 @@ fn has_fewer_cpus(f: &Findings) -> bool {
 
 /// A metric of a row as a cell: its bounds when pointed at.
 pub(crate) fn metric_cell(f: &Findings, row: &Row, name: &str) -> Cell {
-    let unit = f.metric_info(name).map_or("", |info| info.unit.as_str());
+    let unit = f.unit(name);
     let Some(metric) = row.metrics.get(name) else { return Cell::default() };
     let note = || metric.note.clone().unwrap_or_default();
     match (&metric.estimate, metric.mean) {
@@ -90,7 +90,7 @@ pub(crate) fn shown_estimate(e: &Estimate, unit: &str) -> String {
 
 /// An estimate, a mean that has none, or why there is neither.
 pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
-    let unit = f.metric_info(metric).map_or("", |info| info.unit.as_str());
+    let unit = f.unit(metric);
     let mark = if row.is_marked() { "*" } else { "" };
     let Some(found) = row.metrics.get(metric) else { return String::new() };
     match (&found.estimate, found.mean) {

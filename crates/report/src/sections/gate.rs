@@ -41,7 +41,7 @@ fn table(f: &Findings, found: &GateFinding) -> Table {
     ]);
     let row = |(test, kind): (&GateTest, Kind)| {
         let noun = if test.is_about_errors() { "errors" } else { Metric::noun_of(&test.metric) };
-        let unit = f.metric_info(&test.metric).map_or("", |info| &info.unit);
+        let unit = f.unit(&test.metric);
         let value = |value: Option<f64>| match value {
             None => "–".to_owned(),
             Some(share) if test.is_about_errors() => percent(share),

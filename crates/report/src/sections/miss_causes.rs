@@ -1,7 +1,7 @@
 //! Why the GETs of caches missed, for every design point that has a hit ratio.
 
 use crate::document::Table;
-use analysis::findings::{Findings, MetricFinding, Row};
+use analysis::findings::{Findings, Row};
 use analysis::number::drawable;
 
 /// Heading and metric of each cause.
@@ -15,9 +15,7 @@ const CAUSES: [(&str, &str); 5] = [
 
 /// The table; `None` where no design point is one of a cache.
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
-    let mean = |row: &Row, metric: &str| {
-        row.metrics.get(metric).and_then(|found: &MetricFinding| found.mean).filter(|mean| drawable(*mean))
-    };
+    let mean = |row: &Row, metric: &str| row.mean(metric).filter(|mean| drawable(*mean));
     let rows = findings.rows.iter().filter(|row| mean(row, "hit_ratio").is_some()).collect::<Vec<_>>();
     if rows.is_empty() {
         return None;

@@ -50,7 +50,7 @@ fn table(findings: &Findings) -> Table {
         let used = &findings.rows[found.row];
         for (name, unit) in [("proxy_cpu_per_request", "ns"), ("proxy_rss", "bytes")] {
             let shown = used.estimate(name).map(|estimate| analysis::number::estimate(estimate, unit));
-            let mean = used.metrics.get(name).and_then(|metric| metric.mean).map(|mean| quantity(mean, unit));
+            let mean = used.mean(name).map(|mean| quantity(mean, unit));
             cells.push(shown.filter(|_| !findings.quick).or(mean).unwrap_or_else(missing));
         }
         cells.push(found.metrics.iter().map(|metric| metric.blocks).max().unwrap_or(0).to_string());

@@ -61,7 +61,7 @@ fn title(findings: &Findings, table: &plan::Table) -> String {
 
 /// Sample mean, sample standard deviation and interval of a metric, all in one unit, which the headings name.
 fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
-    let unit = findings.metric_info(metric).map_or("", |info| info.unit.as_str());
+    let unit = findings.unit(metric);
     let found = |row: &Row| row.metrics.get(metric).cloned().unwrap_or_default();
     let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
     let largest = findings
