@@ -1,7 +1,7 @@
 //! What happens over the requests of a trial: does the latency, the memory or the store of a proxy grow?
 //!
 //! In each trial a line is fitted through the series by least squares; its slope is one value of the trial, so the interval over trials is
-//! an interval over fresh processes. What is said of growth is said of all series of the report together (`stats::growth`).
+//! an interval over fresh processes. What is said of growth is said of all series of the report together (`stats::trend`).
 
 use stats::trend::{self, Growth, Series, Shown};
 use study::calls::MemoryAt;

@@ -5,9 +5,9 @@ use crate::special;
 /// What a test of fit found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// The statistic: A² of Anderson and Darling, or Pearson's χ².
+    /// Pearson's χ².
     pub statistic: f64,
-    /// Cells of the χ² less one; 0 for A².
+    /// Number of cells less one.
     pub degrees: u64,
     /// Probability that a sample of the law strays as far or farther.
     pub p: f64,
