@@ -21,7 +21,6 @@ mod history;
 mod http;
 mod init;
 mod journey;
-mod keys;
 mod law;
 mod levels;
 mod limits;

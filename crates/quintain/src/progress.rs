@@ -9,7 +9,6 @@ use lab::{Phase, Progress};
 use study::record::{Build, BuildOutcome, Outcome};
 use study::{Plan, Record};
 
-use crate::keys::Keys;
 use crate::output;
 use crate::view::{Strip, clipped};
 
@@ -31,11 +30,6 @@ pub(crate) struct Bar {
     /// The latest of them.
     estimate: String,
     strip: Strip,
-    keys: Keys,
-    /// Design points that are not wanted any more.
-    skipped: BTreeSet<usize>,
-    /// The last block that is wanted.
-    last_block: Option<u32>,
     /// Design points whose last output was shown.
     failures: BTreeSet<usize>,
     /// The pairs of a comparison.
@@ -65,9 +59,6 @@ impl Bar {
             estimates: BTreeMap::new(),
             estimate: String::new(),
             strip: Strip::default(),
-            keys: Keys::new(moves),
-            skipped: BTreeSet::new(),
-            last_block: None,
             failures: BTreeSet::new(),
             pairs: analysis::gate::Live::new(plan),
         };
@@ -136,54 +127,20 @@ impl Bar {
             None if progress.phase == Phase::Start => self.strip = Strip::default(),
             None => {}
         }
-        self.obey(progress);
         if self.moves {
             self.bar.set_message(self.picture(progress.point, &format!("{what} {label}")));
         }
     }
 
-    /// What is known of each contender, what happens now, and the keys.
+    /// What is known of each contender, and what happens now.
     fn picture(&self, point: usize, now: &str) -> String {
         let columns = output::stderr_columns().unwrap_or(80).saturating_sub(1);
         let shown = self.estimates.keys().position(|known| *known == point).unwrap_or(0) / ESTIMATES * ESTIMATES;
         let estimates = self.estimates.values().skip(shown).take(ESTIMATES).map(|words| format!("  {words}"));
         let mut lines = estimates.chain([now.to_owned()]).map(|line| clipped(&line, columns)).collect::<Vec<_>>();
         lines.extend(self.strip.lines(columns, output::stderr_is_coloured()));
-        if self.keys.are_read() {
-            let keys = "keys: s skips this design point, e ends after this block, Ctrl-C ends now";
-            lines.push(clipped(keys, columns));
-        }
-        // A picture that is higher than the terminal would push itself out of it.
         lines.truncate(output::stderr_rows().unwrap_or(24).saturating_sub(2));
         lines.join("\n")
-    }
-
-    /// Does what the keys say.
-    fn obey(&mut self, progress: &Progress) {
-        while let Some(key) = self.keys.next() {
-            match key {
-                b's' if self.skipped.insert(progress.point) => {
-                    let label = self.label(progress.point).unwrap_or_else(|| "this design point".to_owned());
-                    self.line(&format!("no further trials of {label}, as asked (s)"));
-                }
-                b'e' if self.last_block.is_none() => {
-                    self.last_block = Some(progress.block);
-                    self.line(&format!("ending after block {}, as asked (e)", progress.block + 1));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Whether a point is to have a trial in a block, for all that was asked by keys.
-    pub(crate) fn is_wanted(&self, point: usize, block: u32) -> bool {
-        let is_late = |last: u32| block > last || self.plan.points[point].load.search.is_some();
-        !self.skipped.contains(&point) && !self.last_block.is_some_and(is_late)
-    }
-
-    /// Whether anything was asked to end early.
-    pub(crate) fn is_cut_short(&self) -> bool {
-        self.last_block.is_some() || !self.skipped.is_empty()
     }
 
     pub(crate) fn recorded(&mut self, record: &Record) {

@@ -172,8 +172,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
                     bar.borrow().note(&format!("note: {text}"));
                 }
             }
-            let is_wanted = bar.borrow().is_wanted(point, block);
-            if failed.is_some() || !is_wanted { study::Next::Enough("ended early".to_owned()) } else { next }
+            if failed.is_some() { study::Next::Enough("ended early".to_owned()) } else { next }
         },
         progress: &mut |progress| bar.borrow_mut().show(progress),
         interrupted,
@@ -192,7 +191,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     let ended = ended.map_err(machine).map_err(&resumable).inspect_err(|_| bar.borrow_mut().end())?;
 
     run.state = Some(match &ended.cause {
-        _ if failed.is_some() || bar.borrow().is_cut_short() => RunState::Interrupted,
+        _ if failed.is_some() => RunState::Interrupted,
         lab::Cause::Complete => RunState::Complete,
         lab::Cause::OutOfTime => RunState::OutOfTime,
         lab::Cause::Interrupted | lab::Cause::Lost(_) => RunState::Interrupted,

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::keys;
 use crate::message::{Exit, Problem};
 
 /// A flag that Ctrl-C, SIGTERM or a terminal that goes away sets. A second Ctrl-C ends the process at once: the
@@ -17,7 +16,6 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, Problem> {
         let mut asked = Signals::new([SIGINT])?;
         let end = move || {
             if asked.forever().nth(1).is_some() {
-                keys::restore();
                 signal_hook::low_level::exit(130);
             }
         };
