@@ -48,6 +48,7 @@ pub fn read(keys: &'static Keys, key: &Key, value: &str) -> Vec<String> {
             let _ = section.choice(key.name, &words);
         }
         Kind::List(Kind::Text | Kind::Form(..)) => drop(section.texts(key.name)),
+        Kind::List(Kind::Word(..)) => drop(section.choices(key.name)),
         Kind::Table(_) | Kind::Named(_) | Kind::Variants => drop(section.section(key.name).map(|inner| inner.name)),
         Kind::Tables(_) => drop(section.tables(key.name, "each").len()),
         Kind::List(_) | Kind::Other(..) | Kind::Either(_) => {}

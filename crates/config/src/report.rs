@@ -24,6 +24,18 @@ impl<'a> Report<'a> {
         Report { whole, text, sets, found: RefCell::default(), broken: RefCell::default() }
     }
 
+    /// Whether the text is short enough to be read at all.
+    ///
+    /// # Errors
+    /// `{what} is limited to {max} bytes`, and no other mistake.
+    pub fn check_length(&self, what: &str, max: usize) -> Result<(), Vec<Diagnostic>> {
+        if self.text.len() > max {
+            let message = format!("{what} is limited to {max} bytes, this one has {}", self.text.len());
+            self.mistake(Place::default(), message, None);
+        }
+        self.finish()
+    }
+
     /// Something is wrong at `place`. One mistake a place: what is found there next, say by another design point, is
     /// most likely the same one in other words.
     pub fn mistake(&self, place: Place, message: impl Into<String>, hint: impl Into<Option<String>>) {

@@ -325,6 +325,52 @@ impl<'a, F: Fill> Section<'a, F> {
         choice
     }
 
+    /// A list of words, as declared; `None` if there is none, or something else. Other words and doubles are reported.
+    pub fn choices(&self, key: &str) -> Option<Vec<&'static str>> {
+        let (what, known) = self.kind(key, |kind| match kind {
+            Kind::List(Kind::Word(what, words)) => Some((*what, words())),
+            _ => None,
+        });
+        let node = &self.table.get(key)?.node;
+        let Value::List(items) = &node.value else {
+            let message = format!("`{}` must be a list, not {}", self.called(key), node.value.kind());
+            self.report.mistake(node.place, message, format!("write `{key} = {}`", self.declared(key).example));
+            return None;
+        };
+        let mut all = Vec::new();
+        for item in items {
+            let (message, hint) = match &item.value {
+                Value::Text(word) => match known.iter().find(|known| *known == word) {
+                    Some(word) if !all.contains(word) => {
+                        all.push(*word);
+                        continue;
+                    }
+                    Some(_) => (format!("duplicate {what} `{word}`"), None),
+                    None => {
+                        let hint = suggestion(word, known.iter().copied());
+                        (format!("unknown {what} `{}`", word.escape_debug()), Some(hint))
+                    }
+                },
+                other => (format!("a {what} must be a name, not {}", other.kind()), None),
+            };
+            self.report.mistake(item.place, message, hint);
+        }
+        Some(all)
+    }
+
+    /// A text, or an integer as it is written.
+    pub fn text_or_integer(&self, key: &str) -> Option<String> {
+        match &self.table.get(key)?.node.value {
+            Value::Integer(number) => Some(number.to_string()),
+            _ => self.text(key),
+        }
+    }
+
+    /// Whether a list stands there.
+    pub fn is_list(&self, key: &str) -> bool {
+        self.table.get(key).is_some_and(|entry| matches!(entry.node.value, Value::List(_)))
+    }
+
     /// Whether a table stands at `key`.
     pub fn is_table(&self, key: &str) -> bool {
         self.table.table(key).is_some()
@@ -377,13 +423,14 @@ impl<'a, F: Fill> Section<'a, F> {
     /// The tables of a table by their names, each as a section of its own; those that are no tables are left out.
     pub fn named(&self, key: &str) -> Vec<(String, Section<'_, F>)> {
         let (keys, entry) = (self.tables_at(key), self.table.get(key));
-        let Some(table) = entry.and_then(|entry| self.as_table(&entry.node, || format!("`{}`", self.called(key))))
+        let Some(table) =
+            entry.and_then(|entry| self.as_table(&entry.node, || format!("`{}`", self.called(key)), None))
         else {
             return Vec::new();
         };
         let sections = table.iter().filter_map(|entry| {
             let name = format!("{}.{}", self.called(key), entry.key.escape_debug());
-            let table = self.as_table(&entry.node, || format!("`{name}`"))?;
+            let table = self.as_table(&entry.node, || format!("`{name}`"), None)?;
             Some((entry.key.clone(), Section { name, ..self.inner(table, keys, entry.key_place) }))
         });
         sections.collect()
@@ -399,7 +446,7 @@ impl<'a, F: Fill> Section<'a, F> {
             return vec![None];
         };
         let section = |item| {
-            let table = self.as_table(item, || each.to_owned())?;
+            let table = self.as_table(item, || each.to_owned(), None)?;
             Some(self.inner(table, keys, item.place))
         };
         items.iter().map(section).collect()
@@ -410,11 +457,11 @@ impl<'a, F: Fill> Section<'a, F> {
         self.kind(key, Kind::table)
     }
 
-    fn as_table<'n>(&self, node: &'n Node, name: impl FnOnce() -> String) -> Option<&'n Table> {
+    fn as_table<'n>(&self, node: &'n Node, name: impl FnOnce() -> String, hint: Option<String>) -> Option<&'n Table> {
         match &node.value {
             Value::Table(table) => Some(table),
             other => {
-                self.report.mistake(node.place, format!("{} must be a table, not {}", name(), other.kind()), None);
+                self.report.mistake(node.place, format!("{} must be a table, not {}", name(), other.kind()), hint);
                 None
             }
         }
@@ -424,7 +471,8 @@ impl<'a, F: Fill> Section<'a, F> {
     pub fn section_of(&self, key: &str, keys: &'static Keys) -> Option<Section<'_, F>> {
         let entry = self.table.get(key)?;
         let name = self.called(key);
-        let table = self.as_table(&entry.node, || format!("`{name}`"))?;
+        let hint = self.name.is_empty().then(|| format!("begin it with `[{name}]`"));
+        let table = self.as_table(&entry.node, || format!("`{name}`"), hint)?;
         Some(Section { name, ..self.inner(table, keys, entry.key_place) })
     }
 

@@ -10,7 +10,7 @@ use study::words;
 use crate::clock;
 use crate::container::Images;
 use crate::end::unrunnable;
-use crate::hooks::{Hooks, LabError, Options, Phase, Progress};
+use crate::hooks::{LabError, Options, Phase, Progress};
 use crate::process::{Exit, Launch, Supervisor};
 use crate::verify;
 
@@ -23,7 +23,12 @@ const MISSING: &str = "missing toolchain:";
 /// once, with what was built until then.
 ///
 /// Fails only when nothing can be started at all.
-pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Result<Vec<Build>, LabError> {
+pub fn build_all(
+    plan: &Plan,
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress),
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Vec<Build>, LabError> {
     let supervisor =
         Supervisor::start(&options.exe).map_err(|error| LabError::Watchdog { exe: options.exe.clone(), error })?;
     let images = Images::default();
@@ -39,23 +44,15 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
                 build.points.push(index);
                 continue;
             }
-            (hooks.progress)(&Progress {
-                phase: Phase::Build,
-                point: index,
-                block: 0,
-                order: 0,
-                step: None,
-                trials_done: 0,
-                live: None,
-            });
+            say(progress, Phase::Build, index);
             let begun = clock::now();
             let cpus = options.cpus.iter().map(|cpu| cpu.index).collect::<Vec<_>>();
             let outcome = match &options.cluster {
                 None => {
                     let place = options.directory.join(directory.unwrap_or(""));
-                    build(&supervisor, command, &place, &cpus, hooks.interrupted)
+                    build(&supervisor, command, &place, &cpus, interrupted)
                 }
-                Some(cluster) => cluster.build(command, directory, hooks.interrupted),
+                Some(cluster) => cluster.build(command, directory, interrupted),
             };
             let Some(outcome) = outcome else { break 'points };
             let elapsed_ns = clock::nanos(clock::now() - begun);
@@ -98,22 +95,16 @@ pub fn build_all(plan: &Plan, options: &Options, hooks: &mut Hooks<'_>) -> Resul
     let mut builds: Vec<Build> = builds.into_iter().map(|(_, build)| build).collect();
     // On a cluster servers are started by its nodes, which do not verify.
     if options.cluster.is_none() {
-        let progress = &mut *hooks.progress;
-        let mut begins = |point| {
-            progress(&Progress {
-                phase: Phase::Verify,
-                point,
-                block: 0,
-                order: 0,
-                step: None,
-                trials_done: 0,
-                live: None,
-            });
-        };
-        let verified = verify::builds(plan, &builds, options, hooks.interrupted, &mut begins);
+        let mut begins = |point| say(progress, Phase::Verify, point);
+        let verified = verify::builds(plan, &builds, options, interrupted, &mut begins);
         builds.extend(verified);
     }
     Ok(builds)
+}
+
+/// Tells that a point is being built or verified.
+fn say(progress: &mut dyn FnMut(&Progress), phase: Phase, point: usize) {
+    progress(&Progress { phase, point, block: 0, order: 0, step: None, trials_done: 0, live: None });
 }
 
 /// The build commands of a point, each with its working directory.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use study::Warning;
-use study::record::{Cpu, IdlePolicy, Probe, Record, Step, Verdict};
+use study::record::{Cpu, Host, IdlePolicy, Probe, Record, Step, Verdict};
 
 use crate::cluster::Cluster;
 use crate::sample::CpuTime;
@@ -25,6 +25,14 @@ pub struct Options {
     /// What tells how fast processors are before and after each trial, given those of the subject and of the generator: [`crate::probe::run`],
     /// or what a test makes up.
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
+}
+
+impl Options {
+    /// A lab on those of `cpus` that the host has, which leaves idle processors to the machine.
+    pub fn new(exe: PathBuf, directory: PathBuf, host: &Host, cpus: &[u32]) -> Self {
+        let cpus = host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect();
+        Self { exe, directory, cpus, idle: IdlePolicy::Machine, cluster: None, probe: crate::probe::run }
+    }
 }
 
 /// What the lab asks and tells while it works, all from the thread that called it.

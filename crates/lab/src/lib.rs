@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! let host = lab::host::facts(&directory);
-//! let builds = lab::build_all(&plan, &options, &mut hooks)?;
+//! let builds = lab::build_all(&plan, &options, &mut progress, &interrupted)?;
 //! let ended = lab::run(&plan, &builds, &done, &options, &mut hooks)?;
 //! ```
 //!

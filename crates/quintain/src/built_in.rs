@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::message::{Exit, Problem};
+use crate::message::{Exit, Problem, cannot};
 use crate::output;
 
 /// Where studies are, of the archive and of a working directory.
@@ -105,10 +105,8 @@ pub(crate) fn write(place: &Path, packed: &str) -> io::Result<()> {
 /// The right to build among the unpacked files, until it is dropped: what one run builds another may be about to start. `None`: interrupted.
 pub(crate) fn lock(root: &Path, interrupted: &dyn Fn() -> bool) -> Result<Option<File>, Problem> {
     let path = root.join(LOCK);
-    let failed = |error: io::Error| {
-        Problem::new(Exit::Machine, anyhow::Error::new(error).context(format!("cannot lock `{}`", path.display())))
-    };
-    let file = File::create(&path).map_err(failed)?;
+    let failed = cannot(Exit::Machine, "lock", &path);
+    let file = File::create(&path).map_err(&failed)?;
     let mut is_told = false;
     loop {
         match file.try_lock() {

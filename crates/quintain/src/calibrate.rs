@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use lab::cluster::Cluster;
 use store::Store;
 use study::record::{Calibration, Host, IdlePolicy, Measurement};
-use study::{ExpandOptions, Profile, Record};
+use study::{ExpandOptions, Record};
 
 use crate::cli::{CalibrateArgs, Calibrated};
 use crate::live::Live;
@@ -147,14 +147,13 @@ fn measure(
     let of_server = if cluster.is_some() { machine_cpus.len() } else { (machine_cpus.len() / 2).max(1) };
     let options = ExpandOptions {
         name: "calibrate".to_owned(),
-        seed: 1,
-        profile: Profile::Default,
         machine_cpus: machine_cpus.len() as u32,
         generators_apart: cluster.is_some(),
         sets: vec![
             ("cores".to_owned(), of_server.to_string()),
             ("load.stop.duration".to_owned(), format!("{}ns", args.duration.as_nanos())),
         ],
+        ..ExpandOptions::default()
     };
     let mut plan = study::parse(&study_of(protocol))
         .and_then(|study| study::expand(&study, &options))
@@ -168,14 +167,8 @@ fn measure(
     {
         return Err(Problem::text(Exit::Usage, reason));
     }
-    let options = lab::Options {
-        exe: exe()?,
-        directory: PathBuf::from("."),
-        cpus: host.cpus.iter().filter(|cpu| machine_cpus.contains(&cpu.index)).copied().collect(),
-        idle,
-        cluster: cluster.cloned(),
-        probe: lab::probe::run,
-    };
+    let options = lab::Options::new(exe()?, PathBuf::from("."), host, &machine_cpus);
+    let options = lab::Options { idle, cluster: cluster.cloned(), ..options };
     let name = plan.points[0].load.protocol;
     let nodes = cluster.map(|cluster| cluster.nodes()).unwrap_or_default();
     let mut records = Vec::new();
@@ -290,14 +283,7 @@ mod tests {
         for protocol in Calibrated::value_variants() {
             let study =
                 study::parse(&study_of(*protocol)).unwrap_or_else(|mistakes| panic!("{protocol:?} {mistakes:?}"));
-            let options = ExpandOptions {
-                name: "calibrate".to_owned(),
-                seed: 1,
-                profile: Profile::Default,
-                machine_cpus: 2,
-                generators_apart: false,
-                sets: Vec::new(),
-            };
+            let options = ExpandOptions { name: "calibrate".to_owned(), ..ExpandOptions::default() };
             let plan = study::expand(&study, &options).unwrap();
             assert_eq!(plan.points.len(), 5);
             assert!(plan.points.iter().all(|point| point.unrunnable.is_none()));

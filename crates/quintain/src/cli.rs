@@ -329,7 +329,7 @@ const RUN_CODES: &str = "Exit codes: 0 success, 1 a candidate fails the `[gate]`
                          4 not possible on this machine, 125 no verdict with `undecided = \"125\"`, 130 interrupted.";
 
 /// Flags of every command that expands a study.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StudyArgs {
     /// Study file, with or without `.toml`; or the name of a study in `studies/`, or of a built-in one; or `-` for stdin
     pub(crate) study: String,

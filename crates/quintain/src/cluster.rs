@@ -9,7 +9,7 @@ use study::record::{FindingState, Role};
 use study::spec::LoadSpec;
 
 use crate::cli::ClusterArgs;
-use crate::message::{Exit, Problem, exe, machine};
+use crate::message::{Exit, Problem, cannot, exe, machine};
 use crate::study_file::mistaken;
 use crate::{built_in, output};
 
@@ -76,12 +76,7 @@ fn reach<T>(
 fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>, Problem> {
     let hosts = match (&args.cluster, &args.hosts) {
         (Some(path), _) => {
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                Problem::new(
-                    Exit::Usage,
-                    anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())),
-                )
-            })?;
+            let text = output::read(path)?;
             file::parse(&text, needed).map_err(|mistakes| mistaken(path, &text, &mistakes))?
         }
         (None, Some(text)) => file::short(text, needed).map_err(|wrong| {
@@ -127,7 +122,5 @@ fn launcher_words(launcher: Launcher) -> &'static str {
 
 /// SHA-256 of a quintain binary, hexadecimal.
 pub(crate) fn build(exe: &Path) -> Result<String, Problem> {
-    lab::cluster::hash(exe).map_err(|error| {
-        Problem::new(Exit::Machine, anyhow::Error::new(error).context(format!("cannot read `{}`", exe.display())))
-    })
+    lab::cluster::hash(exe).map_err(cannot(Exit::Machine, "read", exe))
 }

@@ -310,13 +310,8 @@ fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<
         return Ok(Exit::Fine);
     }
     carry_out(args, trees, owner, |host_cpus, cluster| {
-        let study = StudyArgs {
-            study: "compare".to_owned(),
-            quick: false,
-            full: false,
-            sets: args.sets.clone(),
-            seed: args.seed,
-        };
+        let study =
+            StudyArgs { study: "compare".to_owned(), sets: args.sets.clone(), seed: args.seed, ..StudyArgs::default() };
         let mut opened = study_file::of_flags("compare", &text, &study, host_cpus, cluster)?;
         let null = args.null.then(|| Level::Text(AGAIN.to_owned()));
         let Gate { of, base, .. } =
@@ -382,7 +377,7 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
     mistakes.end()?;
     carry_out(args, None, None, |host_cpus, cluster| {
         let study =
-            StudyArgs { study: study.to_owned(), quick: false, full: false, sets: args.sets.clone(), seed: args.seed };
+            StudyArgs { study: study.to_owned(), sets: args.sets.clone(), seed: args.seed, ..StudyArgs::default() };
         let mut opened = study_file::open(&study, host_cpus, cluster)?;
         let plan = &mut opened.plan;
         let (factor, [base, head]) = levels::keep_sides(plan, base, head)?;
@@ -554,7 +549,6 @@ fn carry_out(
         resume: args.resume.as_deref(),
         owner,
         is_compare: true,
-        resume_line: &|run| resume_line(args, run),
         host_cpus,
         cluster,
         before_block: Some(&mut rebuild),
@@ -595,35 +589,13 @@ fn the_same_program(plan: &Plan) -> Option<String> {
 
 /// Builds both sides once more.
 fn build(plan: &Plan, options: &lab::Options, interrupted: &dyn Fn() -> bool) -> Result<(), Problem> {
-    let mut hooks = lab::Hooks {
-        judge: &mut |_| (None, Vec::new()),
-        store: &mut |_| Ok(()),
-        next: &mut |_, _| study::Next::Enough(String::new()),
-        progress: &mut |_| {},
-        interrupted,
-    };
-    let builds = lab::build_all(plan, options, &mut hooks).map_err(machine)?;
+    let builds = lab::build_all(plan, options, &mut |_| {}, interrupted).map_err(machine)?;
     match builds.iter().find(|build| build.outcome != BuildOutcome::Ready) {
         Some(build) if !interrupted() => {
             Err(Problem::text(Exit::Subject, format!("`{}` failed when it was built again", build.command)))
         }
         _ => Ok(()),
     }
-}
-
-/// The command line as it was given, going on with a run.
-fn resume_line(args: &CompareArgs, run: &str) -> String {
-    let mut words = Vec::new();
-    let mut all = std::env::args().peekable();
-    while let Some(word) = all.next() {
-        if word == "--resume" {
-            all.next_if(|next| Some(next) == args.resume.as_ref());
-        } else if !word.starts_with("--resume=") {
-            words.push(word);
-        }
-    }
-    words.extend(["--resume".to_owned(), run.to_owned()]);
-    study::words::join(&words)
 }
 
 /// Two stored runs side by side. They ran at different times, so nothing is decided.

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 
@@ -11,21 +12,18 @@ use serde::Deserialize;
 use study::seam::{HOLD_MAX, Heard, Told};
 use study::spec::LoadSpec;
 
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, cannot};
 use crate::{limits, output, signals};
 
 /// Carries out the load whose specification stands in the file `path`, or comes on stdin (`-`).
 pub(crate) fn generator(path: &str) -> Done {
-    let unreadable = |error: std::io::Error| {
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{path}`")))
-    };
     let mut lab = match path {
         "-" => Some(BufReader::new(std::io::stdin())),
         _ => None,
     };
     let spec = match &mut lab {
         Some(stdin) => value::<LoadSpec>(stdin),
-        None => value(&mut BufReader::new(File::open(path).map_err(unreadable)?)),
+        None => value(&mut BufReader::new(File::open(path).map_err(cannot(Exit::Usage, "read", Path::new(path)))?)),
     };
     let spec = match spec {
         Ok(spec) => spec,

@@ -153,11 +153,9 @@ fn study_name(store: &Store, given: &str) -> Result<String, Problem> {
         return Ok(name.to_owned());
     }
     let problem = Problem::text(Exit::Usage, format!("no run of study `{given}` in `{}`", store.path().display()));
-    let near = config::nearest::nearest(&stem, known.iter().map(String::as_str));
-    Err(match (near, known.as_slice()) {
-        (Some(near), _) => problem.hint(format!("did you mean `{near}`?")),
-        (None, []) => problem.hint(format!("it has no runs; start one with `quintain run {given}`")),
-        (None, known) => problem.hint(format!("there are runs of {}", known.join(", "))),
+    Err(match known.is_empty() {
+        true => problem.hint(format!("it has no runs; start one with `quintain run {given}`")),
+        false => problem.hint(config::nearest::suggestion(&stem, known.iter().map(String::as_str))),
     })
 }
 
@@ -165,12 +163,8 @@ fn known_metric(name: &str) -> Result<&'static str, Problem> {
     if let Some(metric) = study::Metric::find(name) {
         return Ok(metric.name);
     }
-    let problem = Problem::text(Exit::Usage, format!("unknown metric `{name}`"));
-    let names = study::Metric::names;
-    Err(match config::nearest::nearest(name, names()) {
-        Some(near) => problem.hint(format!("did you mean `{near}`?")),
-        None => problem.hint(format!("known: {}", names().collect::<Vec<_>>().join(", "))),
-    })
+    let hint = config::nearest::suggestion(name, study::Metric::names());
+    Err(Problem::text(Exit::Usage, format!("unknown metric `{name}`")).hint(hint))
 }
 
 /// `server=go,clients=40`.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use analysis::FailedRequests;
 use study::record::{Failure, FailureKind, Outcome, Record};
 use study::spec::{Arrivals, Protocol, Stop, Warmup};
-use study::{ExpandOptions, Objective, Plan, Point, Profile, words};
+use study::{ExpandOptions, Objective, Plan, Point, words};
 
 use crate::cli::{HttpArgs, InitArgs, InitKind};
 use crate::message::{Done, Exit, Problem, exe, machine};
@@ -59,23 +59,13 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     let name = place.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let runnable = runnable(&place);
     let text = text::of(&draft, &runnable);
-    let options = ExpandOptions {
-        name,
-        seed: 1,
-        profile: Profile::Default,
-        machine_cpus: cpus.len() as u32,
-        generators_apart: false,
-        sets: Vec::new(),
-    };
+    let options = ExpandOptions { name, machine_cpus: cpus.len() as u32, ..ExpandOptions::default() };
     let plan = study::parse(&text)
         .and_then(|study| study::expand(&study, &options))
         .map_err(|found| study_file::mistaken(&place, &text, &found))?;
     // Commands start there, so it must be there now; it is left only with a study in it.
     let new = !directory.exists();
-    std::fs::create_dir_all(&directory).map_err(|error| {
-        let text = format!("cannot create the directory `{}`", directory.display());
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(text))
-    })?;
+    output::folder(&directory)?;
     let tried = try_once(&plan, &directory, &cpus, &|| signals::is_set(&interrupted));
     if new && !matches!(tried, Ok(Some(_))) {
         let _ = std::fs::remove_dir(&directory);
@@ -188,12 +178,8 @@ fn protocol(name: &str, mistakes: &mut Mistakes) -> Protocol {
     if let Some(protocol) = protocols().find(|protocol| protocol.name() == name) {
         return protocol;
     }
-    let near = config::nearest::nearest(name, protocols().map(Protocol::name));
-    let hint = match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("available: {}", protocols().map(Protocol::name).collect::<Vec<_>>().join(", ")),
-    };
-    mistakes.add(format!("unknown protocol `{name}`"), Some(hint));
+    let names = protocols().map(Protocol::name).collect::<Vec<_>>();
+    mistakes.add(format!("unknown protocol `{name}`"), Some(config::nearest::suggestion(name, names)));
     Protocol::Http
 }
 
@@ -302,14 +288,8 @@ fn try_once(
     }
     plan.points = tried;
     let host = lab::host::facts(directory);
-    let options = lab::Options {
-        exe: exe()?,
-        directory: directory.to_path_buf(),
-        cpus: host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect(),
-        idle: study::record::IdlePolicy::Machine,
-        cluster: None,
-        probe: |_, _| Vec::new(),
-    };
+    let options = lab::Options::new(exe()?, directory.to_path_buf(), &host, cpus);
+    let options = lab::Options { probe: |_, _| Vec::new(), ..options };
     let records = RefCell::new(Vec::new());
     let mut hooks = lab::Hooks {
         judge: &mut |_| (None, Vec::new()),

@@ -1,6 +1,7 @@
 //! How a verb ends: what the user is told, and the exit code.
 
 use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// What the exit code of the process says.
@@ -69,6 +70,11 @@ impl Problem {
         self.hint(format!("the trials so far are stored; once the cause is removed, continue with `{resume}`"))
     }
 
+    /// The same with a hint, if there is one.
+    pub(crate) fn hint_if(self, hint: Option<impl Display>) -> Self {
+        Self { hint: hint.map(|hint| hint.to_string()).or(self.hint), ..self }
+    }
+
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
@@ -76,6 +82,14 @@ impl Problem {
 }
 
 /// The error alone, without its hint.
+/// Says that a file or directory could not be dealt with: `cannot read \`FILE\``.
+pub(crate) fn cannot<'a>(exit: Exit, doing: &'a str, path: &'a Path) -> impl Fn(std::io::Error) -> Problem + 'a {
+    move |error| {
+        let text = format!("cannot {doing} `{}`", path.display());
+        Problem::new(exit, anyhow::Error::new(error).context(text))
+    }
+}
+
 impl Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&chain(&self.error))

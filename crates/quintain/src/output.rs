@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, Problem, cannot};
 
 /// Lines shown of the output of a failed server.
 pub(crate) const LAST_WORDS: usize = 10;
@@ -167,18 +167,23 @@ fn size_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<rustix::ter
 
 /// Writes a file, or says which one could not be written.
 pub(crate) fn file(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<(), Problem> {
-    std::fs::write(path, content).map_err(|error| {
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot write `{}`", path.display())))
-    })
+    std::fs::write(path, content).map_err(cannot(Exit::Usage, "write", path))
+}
+
+/// Makes a directory, with those above it.
+pub(crate) fn folder(path: &std::path::Path) -> Result<(), Problem> {
+    std::fs::create_dir_all(path).map_err(cannot(Exit::Usage, "create", path))
+}
+
+/// Reads a file that the command line names.
+pub(crate) fn read(path: &std::path::Path) -> Result<String, Problem> {
+    std::fs::read_to_string(path).map_err(cannot(Exit::Usage, "read", path))
 }
 
 /// Writes a file with its directory and says so, followed by `note`.
 pub(crate) fn saved(path: &std::path::Path, content: impl AsRef<[u8]>, note: &str) -> Result<(), Problem> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            let text = format!("cannot create `{}`", folder.display());
-            Problem::new(Exit::Usage, anyhow::Error::new(error).context(text))
-        })?;
+        self::folder(folder)?;
     }
     file(path, content)?;
     message(&format!("wrote {}{note}", path.display()));

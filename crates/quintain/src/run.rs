@@ -35,8 +35,6 @@ pub(crate) struct Job<'a> {
     pub(crate) owner: Option<Owner>,
     /// Whether `quintain compare` asked for it, which resumes a run only with the plan that it started with.
     pub(crate) is_compare: bool,
-    /// The command line that goes on with a run.
-    pub(crate) resume_line: &'a dyn Fn(&str) -> String,
     pub(crate) host_cpus: Vec<u32>,
     pub(crate) cluster: Option<Rc<Cluster>>,
     /// Called before each block but the first.
@@ -65,19 +63,8 @@ pub(crate) fn run(args: RunArgs) -> Done {
     let opened = study_file::open(&args.study, host_cpus.len() as u32, cluster.as_deref())?;
     let page = page_path(&args, &opened.plan);
     check_page(&page)?;
-    let resume_line = |run: &str| resume_line(&args, run);
     let resume = args.resume.as_deref();
-    let job = Job {
-        opened,
-        how,
-        resume,
-        owner: None,
-        is_compare: false,
-        resume_line: &resume_line,
-        host_cpus,
-        cluster,
-        before_block: None,
-    };
+    let job = Job { opened, how, resume, owner: None, is_compare: false, host_cpus, cluster, before_block: None };
     let carried = carry_out(job, &|| signals::is_set(&interrupted))?;
     render(how, &carried, &page)?;
     exit(&carried)
@@ -99,8 +86,7 @@ pub(crate) fn machine_of(
 
 /// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
 pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<Carried, Problem> {
-    let Job { opened, how, resume: resumed, owner, is_compare, resume_line, host_cpus, cluster, mut before_block } =
-        job;
+    let Job { opened, how, resume: resumed, owner, is_compare, host_cpus, cluster, mut before_block } = job;
     refuse_without_points(&opened.plan)?;
     let (directory, is_built_in) = (opened.directory.clone(), opened.is_built_in());
     let store = Store::open(&how.store.store)?;
@@ -112,20 +98,14 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
             (run, owner, Vec::new())
         }
     };
-    run.resume = resume_line(&run.id);
-    let run_id = run.id.clone();
-    let resumable = |problem: Problem| problem.resumable(&resume_line(&run_id));
+    run.resume = resume_line(resumed, is_compare, &run.id);
+    let resume = run.resume.clone();
+    let resumable = |problem: Problem| problem.resumable(&resume);
     store.update_run(&run)?;
     warn_of(&run.doctor);
     let presence = present(&run.id);
-    let options = lab::Options {
-        exe: exe()?,
-        directory,
-        cpus: run.host.cpus.iter().filter(|cpu| host_cpus.contains(&cpu.index)).copied().collect(),
-        idle: how.idle.into(),
-        cluster,
-        probe: lab::probe::run,
-    };
+    let options = lab::Options::new(exe()?, directory, &run.host, &host_cpus);
+    let options = lab::Options { idle: how.idle.into(), cluster, ..options };
     if let Some(why) = how.profile.then(|| lab::no_profile(&options)).flatten() {
         output::message(&format!("warning: no CPU profile: {why}"));
     }
@@ -178,7 +158,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
         interrupted,
     };
     let building = if is_built_in { built_in::lock(&options.directory, hooks.interrupted)? } else { None };
-    run.builds = lab::build_all(&plan, &options, &mut hooks).map_err(machine)?;
+    run.builds = lab::build_all(&plan, &options, &mut *hooks.progress, interrupted).map_err(machine)?;
     drop(building);
     store.update_run(&run).map_err(Problem::from).map_err(&resumable)?;
     run.builds.iter().for_each(|build| bar.borrow_mut().built(build));
@@ -270,38 +250,21 @@ fn check_page(page: &Path) -> Result<(), Problem> {
     }
 }
 
-/// The command line that goes on with a run.
-fn resume_line(args: &RunArgs, run: &str) -> String {
-    let program = std::env::args().next().unwrap_or_else(|| "quintain".to_owned());
-    let mut words = vec![program, "run".to_owned(), args.study.study.clone(), "--resume".to_owned(), run.to_owned()];
-    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    let how = &args.how;
-    if how.store.store != Path::new(crate::cli::STORE) {
-        flag("--store", how.store.store.display().to_string());
+/// The command that resumes a run: this one, but for what a run has kept of its own.
+fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
+    const KEPT: [&str; 3] = ["--set", "--seed", "--backend"];
+    let (mut words, mut all) = (Vec::new(), std::env::args().peekable());
+    while let Some(word) = all.next() {
+        match word.split('=').next().unwrap_or_default() {
+            "--resume" => drop(all.next_if(|next| word == "--resume" && Some(next.as_str()) == resumed)),
+            "--quick" | "--full" if !is_compare => {}
+            flag if !is_compare && KEPT.contains(&flag) => drop(all.next_if(|_| word == flag)),
+            _ => words.push(word),
+        }
     }
-    if let Some(page) = &args.html {
-        flag("--html", page.display().to_string());
-    }
-    if how.idle != crate::cli::Idle::Machine {
-        flag("--idle", analysis::display_names::idle_word(how.idle.into()).to_owned());
-    }
-    if let Some(Cpus(cpus)) = &how.cpus {
-        flag("--cpus", lab::cpus::format(cpus));
-    }
-    if let Some(file) = &how.cluster.cluster {
-        flag("--cluster", file.display().to_string());
-    }
-    if let Some(hosts) = &how.cluster.hosts {
-        flag("--hosts", hosts.clone());
-    }
-    if how.profile {
-        words.push("--profile".to_owned());
-    }
-    if how.store.json {
-        words.push("--json".to_owned());
-    }
+    words.extend(["--resume".to_owned(), run.to_owned()]);
     // What was read from standard input is to be given again.
-    let input = if args.study.study == "-" { " < STUDY" } else { "" };
+    let input = if !is_compare && words.iter().any(|word| word == "-") { " < STUDY" } else { "" };
     study::words::join(&words) + input
 }
 

@@ -9,7 +9,7 @@ use store::{RunFileError, RunSummary, Store, StoreError};
 use study::record::RunState;
 
 use crate::cli::{RunsArgs, RunsFilter, RunsVerb, State};
-use crate::message::{Done, Exit, Problem, machine};
+use crate::message::{Done, Exit, Problem, cannot, machine};
 use crate::output;
 
 pub(crate) fn runs(args: RunsArgs) -> Done {
@@ -208,21 +208,19 @@ fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Done {
     let file = out.unwrap_or_else(|| PathBuf::from(format!("{}.jsonl.gz", run.replace('/', "_"))));
     // Beside it first: a file of that name is either what it was or the whole run.
     let part = PathBuf::from(format!("{}.part", file.display()));
-    let problem = |error: std::io::Error| {
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot write `{}`", file.display())))
-    };
-    let out = BufWriter::new(File::create(&part).map_err(problem)?);
+    let problem = cannot(Exit::Usage, "write", &file);
+    let out = BufWriter::new(File::create(&part).map_err(&problem)?);
     let written =
         store.export(&run, out, env!("CARGO_PKG_VERSION")).map_err(Problem::from).and_then(|(out, content)| {
             let ended = out
                 .into_inner()
                 .map_err(std::io::IntoInnerError::into_error)
                 .and_then(|mut out| out.flush().and_then(|()| out.sync_all()));
-            ended.and_then(|()| std::fs::rename(&part, &file)).map_err(problem)?;
+            ended.and_then(|()| std::fs::rename(&part, &file)).map_err(&problem)?;
             Ok(content)
         });
     let content = written.inspect_err(|_| drop(std::fs::remove_file(&part)))?;
-    let file_bytes = std::fs::metadata(&file).map_err(problem)?.len();
+    let file_bytes = std::fs::metadata(&file).map_err(&problem)?.len();
     if json {
         let (trials, content_bytes, sha256) = (content.trials, content.bytes, &content.sha256);
         output::json(&Exported { run: &run, file: &file, trials, file_bytes, content_bytes, sha256 })?;
@@ -246,9 +244,7 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Done {
         return Err(Problem::text(Exit::Usage, format!("`{}` is a directory, but a run is a file", file.display())));
     }
     let open = || File::open(file);
-    open().map_err(|error| {
-        Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", file.display())))
-    })?;
+    open().map_err(cannot(Exit::Usage, "read", file))?;
     let imported = Store::open(path)?.import(open, name, &lab::clock::rfc3339());
     let run = match imported {
         Ok(run) => run,
@@ -260,10 +256,7 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Done {
                 _ => None,
             };
             let problem = Problem::text(Exit::Usage, format!("cannot import `{}`: {error}", file.display()));
-            return Err(match hint {
-                Some(hint) => problem.hint(hint),
-                None => problem,
-            });
+            return Err(problem.hint_if(hint));
         }
         Err(error @ StoreError::RunExists { .. }) => {
             let other = format!("`quintain runs import {} --as NAME` stores it under another name", file.display());

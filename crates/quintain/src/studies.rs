@@ -9,7 +9,7 @@ use study::{ExpandOptions, Plan, Profile};
 
 use crate::built_in::{self, FILES};
 use crate::cli::{StudiesArgs, StudiesVerb};
-use crate::message::{Done, Exit, Problem};
+use crate::message::{Done, Exit, Problem, cannot};
 use crate::output;
 
 /// CPUs of a machine on which every level of every built-in study can run, to find all that one names.
@@ -90,24 +90,14 @@ fn listed(name: &'static str, cpus: u32) -> Result<Listed, Problem> {
 fn text_of(name: &str) -> Result<(&'static str, &'static str), Problem> {
     let found = built_in::names().find(|known| *known == name).and_then(|name| Some((name, built_in::study(name)?)));
     found.ok_or_else(|| {
-        let problem = Problem::text(Exit::Usage, format!("no built-in study `{name}`"));
-        match config::nearest::nearest(name, built_in::names()) {
-            Some(near) => problem.hint(format!("did you mean `{near}`?")),
-            None => problem.hint(format!("available: {}", built_in::names().collect::<Vec<_>>().join(", "))),
-        }
+        let names = built_in::names().collect::<Vec<_>>();
+        Problem::text(Exit::Usage, format!("no built-in study `{name}`")).hint(config::nearest::suggestion(name, names))
     })
 }
 
 fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan, Problem> {
     let (name, text) = text_of(name)?;
-    let options = ExpandOptions {
-        name: name.to_owned(),
-        seed: 1,
-        profile,
-        machine_cpus,
-        generators_apart: false,
-        sets: Vec::new(),
-    };
+    let options = ExpandOptions { name: name.to_owned(), profile, machine_cpus, ..ExpandOptions::default() };
     let plan = study::parse(text).and_then(|study| study::expand(&study, &options));
     plan.map_err(|mistakes| crate::study_file::mistaken(Path::new(name), text, &mistakes))
 }
@@ -162,10 +152,7 @@ fn copy(name: &str, folder: &Path) -> Result<(), Problem> {
     for path in &paths {
         let place = folder.join(path);
         if !place.exists() {
-            built_in::write(&place, &FILES[*path]).map_err(|error| {
-                let text = format!("cannot write `{}`", place.display());
-                Problem::new(Exit::Usage, anyhow::Error::new(error).context(text))
-            })?;
+            built_in::write(&place, &FILES[*path]).map_err(cannot(Exit::Usage, "write", &place))?;
         }
     }
     let study = folder.join(built_in::STUDIES).join(format!("{name}.toml"));

@@ -9,7 +9,7 @@ use study::{Diagnostic, ExpandOptions, Plan, Profile};
 
 use crate::built_in::{self, STUDIES};
 use crate::cli::StudyArgs;
-use crate::message::{Exit, Problem};
+use crate::message::{Exit, Problem, cannot};
 use crate::{limits, mistakes};
 
 /// How a study on standard input is called.
@@ -100,9 +100,7 @@ impl Source {
                 std::io::stdin().lock().take(study::TEXT_MAX_BYTES as u64 + 1).read_to_string(&mut text).map(|_| text)
             }
         };
-        text.map_err(|error| {
-            Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", self.shown())))
-        })
+        text.map_err(cannot(Exit::Usage, "read", Path::new(&self.shown())))
     }
 }
 
@@ -203,11 +201,7 @@ fn find(study: &str) -> Result<Source, Problem> {
         beside.display(),
         named.display()
     );
-    let near = config::nearest::nearest(study, names.iter().map(String::as_str));
-    Err(Problem::text(Exit::Usage, text).hint(match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("available: {}", names.into_iter().collect::<Vec<_>>().join(", ")),
-    }))
+    Err(Problem::text(Exit::Usage, text).hint(config::nearest::suggestion(study, names.iter().map(String::as_str))))
 }
 
 /// Where commands of a study start: the directory of its file; of one in a directory `studies`, which names what lies beside that, the directory above.

@@ -163,9 +163,7 @@ fn list(orders: &[&Order]) -> Done {
 fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>, Problem> {
     let (mut all, mut rendered) = (Vec::<Case>::new(), String::new());
     for path in files {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
-        })?;
+        let text = output::read(path)?;
         match cases::parse(&text) {
             Ok(cases) => all.extend(cases),
             Err(found) => rendered += &format!("{}\n", study_file::mistaken(path, &text, &found)),
@@ -186,11 +184,9 @@ fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
             false => Ok(()),
         };
     };
-    let problem = Problem::text(Exit::Usage, format!("unknown case `{unknown}`"));
-    Err(match config::nearest::nearest(unknown, known.iter().map(String::as_str)) {
-        Some(near) => problem.hint(format!("did you mean `{near}`?")),
-        None => problem.hint("`--list` lists the cases"),
-    })
+    let near = config::nearest::did_you_mean(unknown, known.iter().map(String::as_str));
+    let hint = near.unwrap_or_else(|| "`--list` lists the cases".to_owned());
+    Err(Problem::text(Exit::Usage, format!("unknown case `{unknown}`")).hint(hint))
 }
 
 /// What to check of a server; flags override what its URL or study says.
@@ -232,13 +228,7 @@ fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> 
 
 /// The address of a URL, what is spoken there, and its path.
 fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
-    let url = study::url::parse(text).map_err(|error| {
-        let problem = Problem::text(Exit::Usage, &error);
-        match error.hint() {
-            Some(hint) => problem.hint(hint),
-            None => problem,
-        }
-    })?;
+    let url = study::url::parse(text).map_err(|error| Problem::text(Exit::Usage, &error).hint_if(error.hint()))?;
     let suite = Suite::of(url.protocol);
     if suite.is_none() {
         return Err(Problem::text(Exit::Usage, format!("`verify` does not speak {}", url.protocol.name()))
@@ -259,7 +249,7 @@ type MakeOrder<'a> = &'a dyn Fn(Option<Suite>, &str, &[Case]) -> Order;
 
 /// The subjects of a study that differ, built.
 fn of_study(name: &str, interrupted: &dyn Fn() -> bool, order: MakeOrder<'_>) -> Result<Vec<Subject>, Problem> {
-    let args = StudyArgs { study: name.to_owned(), quick: false, full: false, sets: Vec::new(), seed: 1 };
+    let args = StudyArgs { study: name.to_owned(), seed: 1, ..StudyArgs::default() };
     let cpus = crate::run::cpus(None)?;
     let mut opened = study_file::open(&args, cpus.len() as u32, None)?;
     // Each subject once: what it runs on is not looked at here.
@@ -277,24 +267,11 @@ fn of_study(name: &str, interrupted: &dyn Fn() -> bool, order: MakeOrder<'_>) ->
     // All of it is verified below, not as the build ends.
     let verifies: Vec<_> = opened.plan.points.iter_mut().map(|point| point.subject.verify.take()).collect();
     let host = lab::host::facts(Path::new("."));
-    let options = lab::Options {
-        exe: exe()?,
-        directory: PathBuf::from("."),
-        cpus: host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect(),
-        idle: study::record::IdlePolicy::Machine,
-        cluster: None,
-        probe: lab::probe::run,
+    let options = lab::Options::new(exe()?, PathBuf::from("."), &host, &cpus);
+    let mut progress = |progress: &lab::Progress| {
+        output::message(&format!("building {} of {}", progress.point + 1, seen.len()));
     };
-    let mut hooks = lab::Hooks {
-        judge: &mut |_| (None, Vec::new()),
-        store: &mut |_| Ok(()),
-        next: &mut |_, _| study::Next::Enough(String::new()),
-        progress: &mut |progress| {
-            output::message(&format!("building {} of {}", progress.point + 1, seen.len()));
-        },
-        interrupted,
-    };
-    let builds = lab::build_all(&opened.plan, &options, &mut hooks).map_err(machine)?;
+    let builds = lab::build_all(&opened.plan, &options, &mut progress, interrupted).map_err(machine)?;
     if interrupted() {
         return Err(Problem::text(Exit::Interrupted, "interrupted"));
     }

@@ -12,7 +12,7 @@ use study::workload::{NewKey, PRESETS, Popularity};
 
 use crate::cli::{WorkloadArgs, WorkloadKind, WorkloadShowArgs};
 use crate::message::{Done, Exit, Problem};
-use crate::{mistakes, output};
+use crate::{output, study_file};
 
 /// Sizes that the test of lengths tells apart; what is longer is one cell.
 const CELLS: u64 = 8192;
@@ -54,32 +54,16 @@ fn show(args: &WorkloadShowArgs) -> Done {
 fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
     if let Some(study) = &args.study {
         let path = Path::new(study);
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Problem::new(Exit::Usage, anyhow::Error::new(error).context(format!("cannot read `{}`", path.display())))
-        })?;
-        return match study::parse_workload(&text) {
-            Ok(workload) => Ok((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), workload)),
-            Err(found) => {
-                let count = found.len();
-                let all = format!("{count} error{} in `{}`", if count == 1 { "" } else { "s" }, path.display());
-                Err(Problem::rendered(Exit::Usage, mistakes::rendered(path, &text, &found) + &all))
-            }
-        };
+        let text = output::read(path)?;
+        let workload = study::parse_workload(&text).map_err(|found| study_file::mistaken(path, &text, &found))?;
+        return Ok((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), workload));
     }
     let name = args.preset.as_deref().unwrap_or("etc-2012");
     // The text of a study says a slip best.
     let text = format!("load.workload.preset = {}\n", serde_json::Value::from(name));
-    match study::parse_workload(&text) {
-        Ok(workload) => Ok((name.to_owned(), workload)),
-        Err(found) => {
-            let first = &found[0];
-            let problem = Problem::text(Exit::Usage, &first.message);
-            Err(match &first.hint {
-                Some(hint) => problem.hint(hint),
-                None => problem,
-            })
-        }
-    }
+    let workload = study::parse_workload(&text)
+        .map_err(|found| Problem::text(Exit::Usage, &found[0].message).hint_if(found[0].hint.as_ref()))?;
+    Ok((name.to_owned(), workload))
 }
 
 fn kind_name(kind: Kind) -> &'static str {

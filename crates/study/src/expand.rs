@@ -12,24 +12,23 @@ mod journey;
 mod load;
 mod proxy;
 mod search;
-mod slopes;
 mod stop;
 mod subject;
 mod tables;
 mod trials;
 mod workload;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use config::nearest::suggestion;
-use config::node::{Table, Value};
+use config::node::{Node, Table, Value};
 use config::{Diagnostic, Place, Report};
+
 use factors::Factor;
 use subject::Cpus;
 
 use crate::keys;
-use crate::plan::{self, Design, EffectsPlan, Figure, LoadPlan, Plan, Point, TrialRule};
+use crate::plan::{Design, LoadPlan, Plan, Point};
 use crate::section::{Section, Setting, Settings};
 use crate::source::{Profile, Study, in_profile};
 use crate::{sets, template};
@@ -58,46 +57,37 @@ pub struct ExpandOptions {
     pub sets: Vec<(String, String)>,
 }
 
+impl Default for ExpandOptions {
+    /// The default profile of a study without a name, on two processors.
+    fn default() -> Self {
+        let (name, sets) = (String::new(), Vec::new());
+        Self { name, seed: 1, profile: Profile::Default, machine_cpus: 2, generators_apart: false, sets }
+    }
+}
+
+impl ExpandOptions {
+    /// Processors that a generator takes away from the server.
+    fn generator_cpus(&self, share: bool, cpus: Option<u32>) -> u32 {
+        if self.generators_apart || share { 0 } else { cpus.unwrap_or(1) }
+    }
+}
+
 /// Expands a study. The same study and options give the same plan.
 ///
 /// # Errors
-/// Every mistake that the `sets` made, or that comes of them; [`Diagnostic::set`] says which it is in. And more than
-/// [`POINTS_MAX`] design points.
+/// Mistakes in the sets, and what they make wrong in the study.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);
     let mut root = in_profile(&study.root, options.profile, &report);
     sets::apply(&mut root, &options.sets, &report);
-    let expanded = points_of(
-        &root,
-        options.profile,
-        Machine { cpus: options.machine_cpus, apart: options.generators_apart },
-        &report,
-    );
-    report.finish()?;
-    let Expanded { question, factors, points, trials, figures, tables, effects, slopes, answer, gate } =
-        expanded.expect("missing values have been reported");
-    let (study, text) = (options.name.clone(), study.text.clone());
-    let seed = options.seed;
-    Ok(Plan { study, question, text, seed, factors, points, trials, figures, tables, effects, slopes, answer, gate })
+    let plan = plan_of(&root, &study.text, options, &report);
+    report.finish().map(|()| plan)
 }
 
-/// What the tables of a study say, whatever its name and seed.
-pub(crate) struct Expanded {
-    question: String,
-    factors: Vec<String>,
-    points: Vec<Point>,
-    trials: TrialRule,
-    figures: Vec<Figure>,
-    tables: Vec<plan::Table>,
-    effects: EffectsPlan,
-    slopes: Vec<String>,
-    answer: Option<plan::Asked>,
-    gate: Option<crate::gate::Gate>,
-}
-
-/// Reads the tables of a study in one profile; `None` only where a mistake was reported.
-pub(crate) fn points_of(root: &Table, profile: Profile, machine: Machine, report: &Report) -> Option<Expanded> {
+/// The plan of a study in one profile. Every mistake is in `report`; values that have one are replaced by others, so
+/// that all are found, and the plan is of no use if there is any.
+pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report: &Report) -> Plan {
     let top = Section::whole(root, &keys::STUDY, Settings(&[]), report);
     top.check_keys();
     top.required("question");
@@ -105,134 +95,104 @@ pub(crate) fn points_of(root: &Table, profile: Profile, machine: Machine, report
     if question.as_ref().is_some_and(|question| question.trim().is_empty()) {
         top.mistake("question", "`question` is empty", None);
     }
-    let subject = section(root, "subject", report);
-    let load = section(root, "load", report);
-    let factors = factors::read(root, machine, report);
-    let companions = companion::read(root, report);
-    check_templates(root, &factors, &companions.ports(), report);
+    let factors = factors::read(root, options, report);
+    let companions = companion::read(&top);
+    check_templates(root, &factors, &companions, report);
     check_use(root, &factors, report);
-    let trials = trials::read(root, profile, report);
-    let figures = figures::read(&top, &factors, trials.as_ref());
-    let tables = tables::read(&top);
+    let trials = trials::read(&top, options.profile);
     let effects = effects::read(&top);
-    let slopes = slopes::read(&top);
-    let answer = answer::read(&top, &factors);
-    let metric = trials.as_ref().filter(|_| trials::names_metric(root)).map(|rule| rule.metric.as_str());
-    let gate = gate::read(&top, &factors, metric);
-    let proxies = proxy::read(root, &factors, report);
-    let design = effects.as_ref().map_or(Design::Full, |effects| effects.design);
-    let points = points(root, &factors, design, subject, &proxies, &companions, load, machine, report);
-    Some(Expanded {
-        question: question?,
-        factors: factors.iter().map(|factor| factor.name.clone()).collect(),
-        points: points?,
-        trials: trials?,
-        figures: figures?,
-        tables: tables?,
-        effects: effects?,
-        slopes: slopes?,
-        answer: answer?,
-        gate: gate?,
-    })
-}
-
-/// A text that may be missing; an empty one is none, so that a variant can take a build away.
-fn optional(subject: &Section, key: &str) -> Option<Option<String>> {
-    if !subject.has(key) {
-        return Some(None);
+    Plan {
+        study: options.name.clone(),
+        question: question.unwrap_or_default(),
+        text: text.to_owned(),
+        seed: options.seed,
+        points: points(&top, &factors, effects.design, &companions, options),
+        figures: figures::read(&top, &factors, &trials),
+        tables: tables::read(&top),
+        slopes: slopes(&top),
+        answer: answer::read(&top, &factors),
+        gate: gate::read(&top, &factors, &trials),
+        factors: factors.into_iter().map(|factor| factor.name).collect(),
+        trials,
+        effects,
     }
-    Some(Some(subject.text(key)?).filter(|text| !text.trim().is_empty()))
 }
 
-/// The table of that name, which a study must have.
-fn section<'a>(root: &'a Table, name: &str, report: &'a Report<'a>) -> Option<Section<'a>> {
-    let Some(entry) = root.get(name) else {
+/// Series whose trend over the requests of a trial is reported.
+fn slopes(top: &Section) -> Vec<String> {
+    let Some(slopes) = top.section("slopes") else { return Vec::new() };
+    slopes.check_keys();
+    slopes.required("over_requests");
+    slopes.choices("over_requests").unwrap_or_default().into_iter().map(str::to_owned).collect()
+}
+
+/// A text that means nothing when it is blank.
+fn optional(section: &Section, key: &str) -> Option<String> {
+    section.text(key).filter(|text| !text.trim().is_empty())
+}
+
+fn port(section: &Section, key: &str) -> Option<u16> {
+    section.small(key).map(|port| u16::try_from(port).expect("its bounds fit 16 bits"))
+}
+
+/// `[subject]` or `[load]`.
+fn section<'a>(top: &'a Section, name: &str) -> Option<Section<'a>> {
+    if !top.has(name) {
+        let report = top.report;
         report.missing(Place::default(), format!("the study has no `[{name}]`"), format!("add `[{name}]`"));
-        return None;
-    };
-    match &entry.node.value {
-        Value::Table(table) => {
-            let keys = keys::STUDY.get(name).and_then(|key| key.kind.table()).expect(
-                "every study has tables of that \
-                                                                                      name",
-            );
-            let (name, table, place) = (name.to_owned(), Cow::Borrowed(table), entry.key_place);
-            Some(Section { name, table, keys, place, fill: Settings(&[]), report })
-        }
-        other => {
-            let hint = format!("begin it with `[{name}]`");
-            report.mistake(entry.node.place, format!("`{name}` must be a table, not {}", other.kind()), hint);
-            None
-        }
     }
+    top.section(name)
 }
 
-/// The design points, the first factor changing slowest.
-#[expect(clippy::too_many_arguments, reason = "the tables of a study, each read by its own module")]
 fn points(
-    root: &Table,
+    top: &Section,
     factors: &[Factor],
     design: Design,
-    subject: Option<Section>,
-    proxies: &proxy::Proxies<'_>,
-    companions: &companion::Companions<'_>,
-    load: Option<Section>,
-    machine: Machine,
-    report: &Report,
-) -> Option<Vec<Point>> {
+    companions: &[(String, Section)],
+    options: &ExpandOptions,
+) -> Vec<Point> {
+    let (subject, load, proxies) = (section(top, "subject"), section(top, "load"), proxy::read(top, factors));
     let count = factors.iter().map(|factor| factor.levels.len()).try_fold(1usize, usize::checked_mul);
-    let count = count.filter(|count| *count <= POINTS_MAX);
-    if count.is_none() {
+    let count = count.filter(|count| *count <= POINTS_MAX).unwrap_or_else(|| {
         let sizes = factors.iter().map(|factor| factor.levels.len().to_string()).collect::<Vec<_>>().join(" x ");
         let place = factors.first().map_or(Place::default(), |factor| factor.place);
         let message = format!("the factors make {sizes} design points, the maximum is 10,000");
-        report.mistake(place, message, "use fewer levels, or `--set FACTOR=LEVELS`".to_owned());
-    }
+        top.report.mistake(place, message, "use fewer levels, or `--set FACTOR=LEVELS`".to_owned());
+        1
+    });
     subject.iter().for_each(subject::check_keys);
     load.iter().for_each(load::check_keys);
-    // Every point is read even after a mistake, and both tables whatever is wrong with the other, so that all mistakes
-    // are found; of too many points one will do.
-    let mut capacities = Vec::new();
-    let wanted = (0..count.unwrap_or(1)).filter(|&index| design == Design::Full || changed(factors, index) < 2);
-    let points = wanted.map(|index| {
+    let (mut points, mut capacities, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
+    for index in (0..count).filter(|&index| design == Design::Full || changed(factors, index) < 2) {
         let settings = settings(factors, index);
-        let subject = subject.as_ref().map(|subject| subject::read(&subject.filled_by(Settings(&settings))));
-        let (proxies, companions) = (proxies.of(&settings), companions.of(&settings));
-        let section = load.as_ref().map(|load| load.filled_by(Settings(&settings)));
-        let section = section.as_ref().map(subject::with_variant);
-        let load = section.as_ref().map(load::read);
-        let stop = load.as_ref().and_then(|load| load.as_ref().map(|load| load.stop));
-        let capacity = section.as_ref().map(|load| search::read(load, "capacity", stop));
-        let ((mut subject, wanted), load, proxies, companions) = (subject??, load??, proxies?, companions?);
-        capacities.push(capacity??);
-        let levels = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
-        subject.cpus = 0;
+        let fill = Settings(&settings);
+        let subject = subject.as_ref().map(|subject| subject::read(&subject.filled_by(fill)));
+        let (proxies, companions) = (proxy::of_point(&proxies, fill), companion::of_point(companions, fill));
+        let load = load.as_ref().map(|load| load::read(&subject::with_variant(&load.filled_by(fill))));
+        let (Some((subject, cpus)), Some((load, capacity))) = (subject, load) else { continue };
+        let factors = settings.iter().map(|setting| (setting.factor.to_owned(), setting.level.clone())).collect();
         let (proxy_cpus, companion_cpus, unrunnable) = (0, 0, None);
-        let factors = levels;
-        Some((Point { factors, subject, proxies, proxy_cpus, companions, companion_cpus, load, unrunnable }, wanted))
-    });
-    let points = points.collect::<Vec<_>>();
-    count?;
-    let points = points.into_iter().collect::<Option<Vec<_>>>()?;
-    // What proxies have for themselves is kept free at every point: trials at `direct` must not have more of the machine.
-    let own_cpus = |point: &Point| point.proxies.iter().map(|proxy| proxy.cpus).fold(0, u32::saturating_add);
-    let proxy_cpus = points.iter().map(|(point, _)| own_cpus(point)).max().unwrap_or(0);
-    let cpus_beside =
-        |point: &Point| point.companions.iter().map(|companion| companion.cpus).fold(0, u32::saturating_add);
-    let companion_cpus = points.iter().map(|(point, _)| cpus_beside(point)).max().unwrap_or(0);
-    let others_cpus = proxy_cpus.saturating_add(companion_cpus);
-    let placed = points.into_iter().map(|(mut point, wanted)| {
-        let left = machine.cpus.saturating_sub(others_cpus);
-        (point.subject.cpus, point.subject.cpus_wanted) =
-            cpus(wanted, machine.generator(point.load.share_cpus, point.load.cpus), left);
-        point.unrunnable = unrunnable(point.subject.cpus, others_cpus, &point.load, machine);
+        points.push(Point { factors, subject, proxies, proxy_cpus, companions, companion_cpus, load, unrunnable });
+        capacities.push(capacity);
+        wanted.push(cpus);
+    }
+    // Proxies and companions have processors of their own everywhere, so that the server has the same at every point.
+    let sum = |cpus: &mut dyn Iterator<Item = u32>| cpus.fold(0, u32::saturating_add);
+    let of_proxies = |point: &Point| sum(&mut point.proxies.iter().map(|proxy| proxy.cpus));
+    let of_companions = |point: &Point| sum(&mut point.companions.iter().map(|companion| companion.cpus));
+    let proxy_cpus = points.iter().map(of_proxies).max().unwrap_or(0);
+    let companion_cpus = points.iter().map(of_companions).max().unwrap_or(0);
+    let others = proxy_cpus.saturating_add(companion_cpus);
+    for (point, wanted) in points.iter_mut().zip(wanted) {
         (point.proxy_cpus, point.companion_cpus) = (proxy_cpus, companion_cpus);
-        point
-    });
-    let mut points = placed.collect::<Vec<_>>();
-    load.iter().for_each(|load| search::check_use(root, load, &points, report));
+        let generator = options.generator_cpus(point.load.share_cpus, point.load.cpus);
+        (point.subject.cpus, point.subject.cpus_wanted) =
+            cpus(wanted, generator, options.machine_cpus.saturating_sub(others));
+        point.unrunnable = unrunnable(point.subject.cpus, others, &point.load, options);
+    }
+    load.iter().for_each(|load| search::check_use(top, load, &points));
     search::link(&mut points, capacities);
-    Some(points)
+    points
 }
 
 fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {
@@ -264,93 +224,102 @@ fn cpus(wanted: Cpus, generator: u32, machine_cpus: u32) -> (u32, Option<u32>) {
     }
 }
 
-/// The processors of the server's machine.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine {
-    pub(crate) cpus: u32,
-    /// Whether generators are on others.
-    pub(crate) apart: bool,
-}
-
-impl Machine {
-    /// Those that a generator takes away from the server.
-    pub(crate) fn generator(self, share: bool, cpus: Option<u32>) -> u32 {
-        if self.apart || share { 0 } else { cpus.unwrap_or(1) }
-    }
-}
-
-/// Why `machine` cannot run this.
-fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, machine: Machine) -> Option<String> {
+/// Why the machine cannot run this.
+fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, options: &ExpandOptions) -> Option<String> {
     let generator = load.cpus.unwrap_or(1);
     let subject = server.saturating_add(proxies);
-    let needed = match machine.apart {
-        true => subject,
-        false if load.share_cpus => subject.max(generator),
-        false => subject.saturating_add(generator),
+    let of_proxies = if proxies > 0 { format!(", {proxies} for proxies") } else { String::new() };
+    let (needed, parts) = match options.generators_apart {
+        true => (subject, format!("{server} for the server{of_proxies}")),
+        false if load.share_cpus => (subject.max(generator), "shared by server and generator".to_owned()),
+        false => (
+            subject.saturating_add(generator),
+            format!("{server} for the server{of_proxies}, {generator} for the generator"),
+        ),
     };
-    let plural = if needed == 1 { "" } else { "s" };
-    (needed > machine.cpus).then(|| {
-        let of_proxies = if proxies > 0 { format!(", {proxies} for proxies") } else { String::new() };
-        let parts = match machine.apart {
-            true => format!("{server} for the server{of_proxies}"),
-            false if load.share_cpus => "shared by server and generator".to_owned(),
-            false => format!("{server} for the server{of_proxies}, {generator} for the generator"),
-        };
-        format!("needs {needed} CPU{plural} ({parts}), has {}", machine.cpus)
-    })
+    let (plural, has) = (if needed == 1 { "" } else { "s" }, options.machine_cpus);
+    (needed > has).then(|| format!("needs {needed} CPU{plural} ({parts}), has {has}"))
+}
+
+/// A table of the study and its variants.
+fn with_variants<'a>(root: &'a Table, name: &str) -> impl Iterator<Item = &'a Table> {
+    let table = root.table(name);
+    let variants = table.and_then(|table| table.table("variants")).into_iter().flat_map(Table::iter);
+    let variants = variants.filter_map(|entry| match &entry.node.value {
+        Value::Table(variant) => Some(variant),
+        _ => None,
+    });
+    table.into_iter().chain(variants)
+}
+
+/// Where a text stands, which decides the templates that the lab fills in there.
+#[derive(Clone, Copy, PartialEq)]
+enum Spot {
+    Command,
+    Environment,
+    Proxy,
+    Companion,
+    Journey,
+    Other,
 }
 
 /// The texts that templates may stand in.
-fn texts(root: &Table) -> Vec<(&str, Place)> {
-    let mut texts = Vec::new();
-    for entry in ["subject", "proxy", "companion", "load"].iter().filter_map(|name| root.get(name)) {
-        entry.node.texts(&mut texts);
+fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
+    let mut nodes = Vec::new();
+    for (name, spot) in [("proxy", Spot::Proxy), ("companion", Spot::Companion)] {
+        nodes.extend(root.get(name).map(|entry| (spot, &entry.node)));
     }
-    texts
+    for name in subject::VARIED {
+        let entries = with_variants(root, name).flat_map(Table::iter).filter(|entry| entry.key != "variants");
+        nodes.extend(entries.map(|entry| match (name, entry.key.as_str()) {
+            ("subject", "command") => (Spot::Command, &entry.node),
+            ("subject", "environment") => (Spot::Environment, &entry.node),
+            ("load", "targets" | "resolve") => (Spot::Journey, &entry.node),
+            _ => (Spot::Other, &entry.node),
+        }));
+    }
+    let of_node = |(spot, node): (Spot, &'a Node)| {
+        let mut found = Vec::new();
+        node.texts(&mut found);
+        found.into_iter().map(move |(text, place)| (spot, text, place))
+    };
+    nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Templates that name no factor, and `{port}` where nobody fills it in.
-fn check_templates(root: &Table, factors: &[Factor], companions: &BTreeSet<String>, report: &Report) {
+/// Templates that name no factor, and those of the lab where nobody fills them in.
+fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
+    let ports = companions.iter().map(|(name, _)| template::port_of(name)).collect::<BTreeSet<_>>();
+    let texts = texts(root);
     // A misspelt `command` is one mistake, not two.
-    let commands = subject::commands(root);
-    let mut of_proxies = Vec::new();
-    root.get("proxy").iter().for_each(|entry| entry.node.texts(&mut of_proxies));
-    let of_proxies = of_proxies.into_iter().map(|(_, place)| place).collect::<BTreeSet<_>>();
-    let mut of_companions = Vec::new();
-    root.get("companion").iter().for_each(|entry| entry.node.texts(&mut of_companions));
-    let of_companions = of_companions.into_iter().map(|(_, place)| place).collect::<BTreeSet<_>>();
-    let environments = subject::environments(root);
-    let with_ports = journey::with_ports(root);
-    for (text, place) in texts(root) {
+    let has_command = texts.iter().any(|(spot, ..)| *spot == Spot::Command);
+    for (spot, text, place) in texts {
         for (_, name) in template::templates(text) {
+            let is_filled = match spot {
+                Spot::Command => ports.contains(name) || template::SUBJECT.contains(&name),
+                Spot::Environment => ports.contains(name) || name == template::PORT,
+                Spot::Proxy => template::is_reserved(name),
+                Spot::Companion => name == template::PORT,
+                Spot::Journey => journey::PORTS.contains(&name),
+                Spot::Other => false,
+            };
+            if is_filled || factors.iter().any(|factor| factor.name == name) {
+                continue;
+            }
             let written = format!("{{{name}}}");
             let at = report.source(place).find(&written).map_or(place, |at| place.part(at..at + written.len()));
-            if of_proxies.contains(&place) && template::is_reserved(name)
-                || with_ports.contains(&place) && journey::PORTS.contains(&name)
-                || of_companions.contains(&place) && name == template::PORT
-            {
-                continue;
-            }
-            if companions.contains(name) {
-                if !commands.contains(&place) && !environments.contains(&place) {
-                    let message = format!("`{written}` only works in the command and the environment of `[subject]`");
-                    report.mistake(at, message, None);
-                }
-                continue;
-            }
-            if template::SUBJECT.contains(&name) {
+            if ports.contains(name) {
+                let message = format!("`{written}` only works in the command and the environment of `[subject]`");
+                report.mistake(at, message, None);
+            } else if template::SUBJECT.contains(&name) {
                 let is_port = name == template::PORT;
-                let is_allowed = commands.contains(&place) || is_port && environments.contains(&place);
-                if !commands.is_empty() && !is_allowed {
-                    let also = if is_port { ", `subject.environment` and the targets of a journey" } else { "" };
-                    let message = format!("`{written}` only works in `subject.command`{also}");
-                    report.mistake(at, message, None);
+                let also = if is_port { ", `subject.environment` and the targets of a journey" } else { "" };
+                if has_command {
+                    report.mistake(at, format!("`{written}` only works in `subject.command`{also}"), None);
                 }
             } else if journey::PORTS.contains(&name) {
                 report.mistake(at, format!("`{written}` only works in proxies and the targets of a journey"), None);
-            } else if !factors.iter().any(|factor| factor.name == name) && !lost(name, report) {
-                let known =
-                    factors.iter().map(|factor| factor.name.as_str()).chain(companions.iter().map(String::as_str));
+            } else if !lost(name, report) {
+                let known = factors.iter().map(|factor| factor.name.as_str()).chain(ports.iter().map(String::as_str));
                 report.mistake(at, format!("`{written}` does not name a factor"), suggestion(name, known));
             }
         }
@@ -364,7 +333,7 @@ fn lost(factor: &str, report: &Report) -> bool {
 
 /// Factors that change nothing: their trials would differ by chance alone and look like an effect.
 fn check_use(root: &Table, factors: &[Factor], report: &Report) {
-    let used = texts(root).into_iter().flat_map(|(text, _)| template::templates(text));
+    let used = texts(root).into_iter().flat_map(|(_, text, _)| template::templates(text));
     let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();
     for factor in factors {
         let name = factor.name.as_str();

@@ -9,5 +9,5 @@ pub mod words;
 
 pub use config::{Key, Keys, Kind, Missing};
 pub use show::{help, names, page, schema};
-pub(crate) use tables::{COMPANION, PROXY, REQUEST, TTL, WORKLOAD};
+pub(crate) use tables::WORKLOAD;
 pub use tables::{JOURNEY, LOAD, STUDY};

@@ -9,9 +9,9 @@
 
 mod journey;
 
-use config::{Diagnostic, Place, Report, node};
+use config::{Diagnostic, Report, node};
 
-use crate::expand;
+use crate::expand::{self, ExpandOptions};
 use crate::source::in_profile;
 pub use crate::source::{Profile, Study, TEXT_MAX_BYTES};
 pub use journey::{TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, preset as preset_journey};
@@ -22,24 +22,13 @@ pub use journey::{TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, p
 /// Every mistake in it, in the order of the text.
 pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
-    if text.len() > TEXT_MAX_BYTES {
-        report.mistake(
-            Place::default(),
-            format!("a study is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len()),
-            None,
-        );
-        report.finish()?;
-    }
+    report.check_length("a study", TEXT_MAX_BYTES)?;
     let root = node::document(text, &report);
     for profile in Profile::ALL {
         if profile == Profile::Default || root.get(profile.name()).is_some() {
             // How many processors there will be is not known yet; with two, nothing that depends on it is a mistake.
-            expand::points_of(
-                &in_profile(&root, profile, &report),
-                profile,
-                expand::Machine { cpus: 2, apart: false },
-                &report,
-            );
+            let options = ExpandOptions { profile, ..ExpandOptions::default() };
+            expand::plan_of(&in_profile(&root, profile, &report), text, &options, &report);
         }
     }
     expand::check_variants(&root, &report);

@@ -95,7 +95,7 @@ fn mistakes_are_named() {
     assert_eq!(replaced("[[figure]]", "[effects]\n[[figure]]"), ["14:2: `effects` has no `metrics`"]);
     assert_eq!(
         replaced("[[figure]]", "[effects]\nmetrics = \"throughput\"\nmetric = 1\n[[figure]]"),
-        ["15:11: `effects.metrics` must be a list of metrics, not a string", "16:1: unknown key `metric` in `effects`"]
+        ["15:11: `effects.metrics` must be a list, not a string", "16:1: unknown key `metric` in `effects`"]
     );
     assert_eq!(
         replaced("series = \"optimisation\"", "series = \"maxmem\""),

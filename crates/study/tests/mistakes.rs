@@ -461,6 +461,9 @@ fn what_is_asked_over_http() {
         hint: names are letters, digits and `-`, as in `X-Request-Id`
     9:35: '\r' is not allowed in the value of `Accept`
         here: "\"a\\r\\nb\""
+    9:72: `Connection: close` would end a keep-alive connection
+        here: "\"close\""
+        hint: for one connection per request, set `connection = "per-request"`
     9:85: `load.headers.D` must be a string, not a list
         here: "[]"
     11:13: `load` has both `body` and `body_file`, only one is allowed
@@ -528,6 +531,9 @@ fn what_is_asked_over_http() {
         here: "\"1xx\""
     12:25: duplicate header `host`
         here: "host"
+    12:57: `Transfer-Encoding` cannot be set: bodies are sent with `Content-Length`
+        here: "\"chunked\""
+        hint: drop it: `Content-Length` is sent
     "#
     );
     insta::assert_snapshot!(
@@ -586,6 +592,9 @@ fn a_mix_of_requests() {
     9:90: `{page}` does not name a factor
         here: "{page}"
         hint: available: `server`
+    9:128: `Content-Length: 9`, but the body has 1 bytes
+        here: "\"9\""
+        hint: drop it: the correct length is sent
     "#
     );
     insta::assert_snapshot!(http("protocol = \"http\"\nrequest = []"), @r#"
@@ -652,13 +661,13 @@ fn tables_and_several_metrics_in_a_figure() {
     20:27: unknown metric `latency_p5`
         here: "\"latency_p5\""
         hint: did you mean `latency_p50`?
-    20:41: a metric is a name, not an integer
+    20:41: a metric must be a name, not an integer
         here: "5"
     20:44: duplicate metric `latency_p50`
         here: "\"latency_p50\""
-    22:11: `table.metrics` must be a list of metrics
+    22:11: `table.metrics` must be a list, not a string
         here: "\"latency_p50\""
-        hint: write `metrics = ["throughput", "latency_p99"]`, or `metric` for one
+        hint: write `metrics = ["throughput", "latency_p99"]`
     24:11: `table.metrics` names no metric
         here: "[]"
     28:5: `latency_p50` and `throughput` have different units

@@ -88,7 +88,8 @@ fn a_trace() {
     assert!(filled("format = \"meta-kv\" }\nfill = true"));
     assert_eq!(
         mistakes("[load.workload]\ntrace = { file = \"t\", format = \"plain\", gaps = \"recorded\" }"),
-        "1:7: `load.workload.values` has no `size` | add `size = { law = \"gamma\", shape = 4, scale = 7 }`"
+        "1:7: `load.workload.values` has no `size` | add `size = { law = \"gamma\", shape = 4, scale = 7 }`\n\
+         2:48: `load.workload.trace.gaps`: a `plain` trace has no times | drop `gaps`"
     );
 }
 

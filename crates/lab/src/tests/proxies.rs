@@ -152,14 +152,8 @@ fn a_program_that_is_not_there_skips_its_points_alone() {
     let folder = tempfile::tempdir().unwrap();
     let mut plan = through(vec![proxy("gone", "quintain-no-such-program -p {port}")]);
     plan.points.push(point(WELL));
-    let mut hooks = Hooks {
-        judge: &mut |_| (None, Vec::new()),
-        store: &mut |_| Ok(()),
-        next: &mut |_, _| study::Next::Trial(None),
-        progress: &mut |_| {},
-        interrupted: &|| false,
-    };
-    let builds = crate::build_all(&plan, &options(stand_in(folder.path(), "quintain")), &mut hooks).unwrap();
+    let options = options(stand_in(folder.path(), "quintain"));
+    let builds = crate::build_all(&plan, &options, &mut |_| {}, &|| false).unwrap();
     let [build] = builds.as_slice() else { panic!("{builds:?}") };
     assert_eq!(build.points, [0]);
     let reason = "`quintain-no-such-program` is not installed".to_owned();

@@ -1,3 +1,5 @@
+use study::Profile;
+
 use super::*;
 use crate::cli::Given;
 

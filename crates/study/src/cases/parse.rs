@@ -28,11 +28,7 @@ type Names = [(String, Kind)];
 /// Every mistake, in the order of the text.
 pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
     let report = Report::new("the case file", text, &[]);
-    if text.len() > TEXT_MAX_BYTES {
-        let message = format!("a case file is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
-        report.mistake(Place::default(), message, None);
-        report.finish()?;
-    }
+    report.check_length("a case file", TEXT_MAX_BYTES)?;
     let root = node::document(text, &report);
     let file = Section::whole(&root, &CASES, (), &report);
     file.check_keys();
@@ -46,7 +42,7 @@ pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
             }
             names.push(name);
         }
-        cases.extend(case);
+        cases.push(case);
     }
     if cases.is_empty() && report.count() == 0 {
         report.mistake(file.place_of("case"), "the case file has no case", "begin one with `[[case]]`".to_owned());
@@ -55,8 +51,7 @@ pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
     Ok(cases)
 }
 
-/// `None` where a mistake leaves none.
-fn case(section: &Section) -> Option<Case> {
+fn case(section: &Section) -> Case {
     section.check_keys();
     section.required("name");
     section.required("request");
@@ -68,29 +63,34 @@ fn case(section: &Section) -> Option<Case> {
             section.mistake("name", format!("`{}` is not a valid case name", name.escape_debug()), hint);
         }
     }
+    let name = name.unwrap_or_default();
     let random = random(section);
     let mut names: Vec<(String, Kind)> = OWN_NAMES.map(|(name, kind)| (name.to_owned(), kind)).to_vec();
     for (name, draw) in &random {
-        let kind = if matches!(draw, Some(Draw::Integer(..))) { Kind::Integer } else { Kind::Text };
+        let kind = if matches!(draw, Draw::Integer(..)) { Kind::Integer } else { Kind::Text };
         names.push((name.clone(), kind));
     }
     let tables = section.tables("request", "a request");
     if tables.is_empty() && section.has("request") {
         section.mistake("request", "the case has no request", "begin one with `[[case.request]]`".to_owned());
     }
-    let requests: Vec<Option<Request>> = tables.iter().flatten().map(|table| request(table, &names)).collect();
-    let repeat = section.small("repeat");
-    let split = split(section);
-    let pipelined = section.flag("pipelined");
-    let half_close = section.flag("half_close");
-    let skip_status = section.small("skip_status");
-    let last = requests.len().saturating_sub(1);
-    for (index, (table, request)) in tables.iter().flatten().zip(&requests).enumerate() {
-        let Some(request) = request else { continue };
+    let flag = |key| section.flag(key).unwrap_or_default();
+    let case = Case {
+        promise: section.text("promise").unwrap_or_else(|| name.clone()),
+        name,
+        repeat: section.small("repeat").unwrap_or(if random.is_empty() { 1 } else { 10 }),
+        random,
+        split: split(section),
+        pipelined: flag("pipelined"),
+        half_close: flag("half_close"),
+        skip_status: section.small("skip_status").map(|status| status as u16),
+        requests: tables.iter().flatten().filter_map(|table| request(table, &names)).collect(),
+    };
+    let last = case.requests.len().saturating_sub(1);
+    for (index, (table, request)) in tables.iter().flatten().zip(&case.requests).enumerate() {
         let closes = request.connection != Connection::Stays;
-        if closes && (pipelined == Some(true) || half_close == Some(true)) && (index < last || half_close == Some(true))
-        {
-            let whole = if half_close == Some(true) { "half_close" } else { "pipelined" };
+        if closes && (case.half_close || case.pipelined && index < last) {
+            let whole = if case.half_close { "half_close" } else { "pipelined" };
             let message = format!("`connection` of a request does not apply where the case is `{whole}`");
             table.report.mistake(table.place, message, "drop one of the two".to_owned());
         }
@@ -98,26 +98,8 @@ fn case(section: &Section) -> Option<Case> {
             table.report.mistake(table.place, "`connection = \"closes\"` with `times`: only one can be the last", None);
         }
     }
-    let random: Vec<(String, Draw)> = random.into_iter().filter_map(|(name, draw)| Some((name, draw?))).collect();
-    let case = Case {
-        promise: section.text("promise").or_else(|| name.clone())?,
-        name: name?,
-        repeat: if section.has("repeat") {
-            repeat?
-        } else if random.is_empty() {
-            1
-        } else {
-            10
-        },
-        random,
-        split: split?,
-        pipelined: pipelined?,
-        half_close: half_close?,
-        skip_status: if section.has("skip_status") { Some(skip_status? as u16) } else { None },
-        requests: requests.into_iter().collect::<Option<Vec<_>>>()?,
-    };
     check_filled(&case, section);
-    Some(case)
+    case
 }
 
 /// What can only be seen of texts that are filled: whether hexadecimal digits are bytes, and whether a request is too long to cut.
@@ -157,7 +139,8 @@ fn length(send: &Send, values: &Values) -> usize {
     }
 }
 
-fn random(section: &Section) -> Vec<(String, Option<Draw>)> {
+/// The random values of a case; one with a mistake is a text.
+fn random(section: &Section) -> Vec<(String, Draw)> {
     let mut all = Vec::new();
     for (name, table) in section.named("random") {
         table.check_keys();
@@ -169,7 +152,7 @@ fn random(section: &Section) -> Vec<(String, Option<Draw>)> {
         }
         let draw = match table.one_of(&["integer", "letters", "choice"]) {
             Some("integer") => integers(&table),
-            Some("letters") => table.small("letters").map(Draw::Letters),
+            Some("letters") => Draw::Letters(table.small("letters").unwrap_or(1)),
             Some(_) => {
                 let texts = table.texts("choice");
                 if texts.is_empty() {
@@ -178,32 +161,33 @@ fn random(section: &Section) -> Vec<(String, Option<Draw>)> {
                 if texts.iter().any(|text| !text.is_ascii()) {
                     table.mistake("choice", format!("each of `{}.choice` must be ASCII", table.name), None);
                 }
-                Some(Draw::Choice(texts)).filter(|draw| *draw != Draw::Choice(Vec::new()))
+                if texts.is_empty() { Draw::Letters(1) } else { Draw::Choice(texts) }
             }
-            None => None,
+            None => Draw::Letters(1),
         };
         all.push((name, draw));
     }
     all
 }
 
-fn integers(table: &Section) -> Option<Draw> {
-    let entry = table.table.get("integer")?;
-    if let Toml::List(items) = &entry.node.value
-        && let [Node { value: Toml::Integer(low), .. }, Node { value: Toml::Integer(high), .. }] = items[..]
+fn integers(table: &Section) -> Draw {
+    let items = match table.table.get("integer").map(|entry| &entry.node.value) {
+        Some(Toml::List(items)) => items.as_slice(),
+        _ => &[],
+    };
+    if let [Node { value: Toml::Integer(low), .. }, Node { value: Toml::Integer(high), .. }] = items
         && low <= high
     {
-        return Some(Draw::Integer(low, high));
+        return Draw::Integer(*low, *high);
     }
     let message = format!("`{}.integer` must be the lowest and the highest whole number", table.name);
     table.mistake("integer", message, "write `integer = [0, 999]`".to_owned());
-    None
+    Draw::Integer(0, 0)
 }
 
-fn split(section: &Section) -> Option<Split> {
-    let Some(entry) = section.table.get("split") else { return Some(Split::No) };
-    let Toml::List(items) = &entry.node.value else {
-        return section.choice("split", SPLITS).map(|split| split());
+fn split(section: &Section) -> Split {
+    let Some(Toml::List(items)) = section.table.get("split").map(|entry| &entry.node.value) else {
+        return section.choice("split", SPLITS).map_or(Split::No, |split| split());
     };
     let mut at = Vec::new();
     for item in items {
@@ -214,11 +198,11 @@ fn split(section: &Section) -> Option<Split> {
             _ => {
                 let message = "each of `split` must be a number of bytes, 1 to 1,048,576, in ascending order";
                 section.report.mistake(item.place, message, None);
-                return None;
+                break;
             }
         }
     }
-    Some(Split::At(at))
+    Split::At(at)
 }
 
 /// The text of a key as a template.
@@ -240,7 +224,7 @@ fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
     all
 }
 
-fn templates(section: &Section, key: &str, names: &Names) -> Option<Vec<(String, Template)>> {
+fn templates(section: &Section, key: &str, names: &Names) -> Vec<(String, Template)> {
     let read = |(name, place, value): (String, Place, String)| {
         if value.contains(['\r', '\n']) {
             section.report.mistake(place, format!("the value of `{name}` has a line break"), None);
@@ -248,10 +232,7 @@ fn templates(section: &Section, key: &str, names: &Names) -> Option<Vec<(String,
         let read = Template::parse(&value, names);
         Some((name, read.map_err(|(why, hint)| section.report.mistake(place, why, hint)).ok()?))
     };
-    let all = headers(section, key);
-    let count = all.len();
-    let read: Vec<_> = all.into_iter().filter_map(read).collect();
-    (read.len() == count).then_some(read)
+    headers(section, key).into_iter().filter_map(read).collect()
 }
 
 fn regex(text: &str) -> Result<Regex, (String, Option<String>)> {
@@ -262,6 +243,7 @@ fn regex(text: &str) -> Result<Regex, (String, Option<String>)> {
     })
 }
 
+/// A request; `None` if it says nothing to send.
 fn request(section: &Section, names: &Names) -> Option<Request> {
     section.check_keys();
     let kind = section.one_of(&["path", "text", "hex"]);
@@ -271,21 +253,17 @@ fn request(section: &Section, names: &Names) -> Option<Request> {
             section.mistake(key, message, "write `path` for an HTTP request".to_owned());
         }
     }
-    let times = section.small("times");
-    let expect = match section.section_or_empty("expect") {
-        Some(expect) => read_expect(&expect, names),
-        None => None,
-    };
+    let (expect, connection) = read_expect(&section.section_or_empty("expect")?, names);
+    let template = |key| template(section, key, names).unwrap_or_default();
     let send = match kind? {
         "path" => http(section, names),
-        "text" => template(section, "text", names).map(Send::Text),
-        _ => template(section, "hex", names).map(Send::Hex),
+        "text" => Send::Text(template("text")),
+        _ => Send::Hex(template("hex")),
     };
-    let (expect, connection) = expect?;
-    Some(Request { send: send?, times: times?, expect, connection })
+    Some(Request { send, times: section.small("times").unwrap_or(1), expect, connection })
 }
 
-fn http(section: &Section, names: &Names) -> Option<Send> {
+fn http(section: &Section, names: &Names) -> Send {
     let method =
         section.text_as("method", |text| crate::http::method(text).map_err(|error| (error.to_string(), error.hint())));
     let path = section.text_as("path", |text| {
@@ -296,60 +274,58 @@ fn http(section: &Section, names: &Names) -> Option<Send> {
         Template::parse(text, names)
     });
     let version = section.choice("version", &[("1.1", false), ("1.0", true)]);
-    let headers = if section.has("headers") { templates(section, "headers", names) } else { Some(Vec::new()) };
-    let (has_body, chunked) = (section.has("body"), section.flag("chunked"));
-    if chunked == Some(true) && !has_body {
+    let headers = templates(section, "headers", names);
+    let (has_body, chunked) = (section.has("body"), section.flag("chunked").unwrap_or_default());
+    if chunked && !has_body {
         section.mistake("chunked", "`chunked` without a `body`", "add `body = \"...\"`".to_owned());
     }
-    for (name, _) in headers.iter().flatten().filter(|_| has_body) {
+    for (name, _) in headers.iter().filter(|_| has_body) {
         if OF_BODY.iter().any(|own| own.eq_ignore_ascii_case(name)) {
             let message = format!("`{name}` is set from the body");
             section.mistake("headers", message, "drop it, or send the request as `text`".to_owned());
         }
     }
-    let body = if has_body { Some(template(section, "body", names)?) } else { None };
-    Some(Send::Http { method: method?, path: path?, is_old: version?, headers: headers?, body, chunked: chunked? })
+    Send::Http {
+        method: method.unwrap_or_default(),
+        path: path.unwrap_or_default(),
+        is_old: version.unwrap_or_default(),
+        headers,
+        body: template(section, "body", names),
+        chunked,
+    }
 }
 
-fn read_expect(section: &Section, names: &Names) -> Option<(Expect, Connection)> {
+fn read_expect(section: &Section, names: &Names) -> (Expect, Connection) {
     section.check_keys();
-    let connection = section.choice("connection", CONNECTIONS);
-    let raw = ["text", "hex", "line"].into_iter().filter(|key| section.has(key)).collect::<Vec<_>>();
-    if let Some(first) = raw.first() {
-        for key in section.keys.names().filter(|key| *key != "connection" && key != first && section.has(key)) {
+    let connection = section.choice("connection", CONNECTIONS).unwrap_or(Connection::Stays);
+    if let Some(first) = ["text", "hex", "line"].into_iter().find(|key| section.has(key)) {
+        for key in section.keys.names().filter(|key| *key != "connection" && *key != first && section.has(key)) {
             let message = format!("`{key}` and `{first}` together: bytes are compared as a whole");
             section.mistake(key, message, "drop one of the two".to_owned());
         }
-        let expect = match *first {
-            "text" => Expect::Text(template(section, "text", names)?),
-            "hex" => Expect::Hex(template(section, "hex", names)?),
-            _ => Expect::Line(section.text_as("line", regex)?),
+        let expect = match first {
+            "text" => Expect::Text(template(section, first, names).unwrap_or_default()),
+            "hex" => Expect::Hex(template(section, first, names).unwrap_or_default()),
+            _ => section.text_as(first, regex).map_or_else(|| Expect::Text(Template::default()), Expect::Line),
         };
-        return Some((expect, connection?));
+        return (expect, connection);
     }
-    let whole = section.report.count();
-    let optional = |key: &str| if section.has(key) { template(section, key, names) } else { None };
-    let header_matches = if section.has("header_matches") { headers(section, "header_matches") } else { Vec::new() };
-    let header_matches = header_matches.into_iter().filter_map(|(name, place, text)| {
+    let header_matches = headers(section, "header_matches").into_iter().filter_map(|(name, place, text)| {
         let read = regex(&text).map_err(|(why, hint)| section.report.mistake(place, why, hint));
         Some((name, read.ok()?))
     });
     let expect = ExpectHttp {
         status: statuses(section),
-        headers: if section.has("headers") {
-            templates(section, "headers", names).unwrap_or_default()
-        } else {
-            Vec::new()
-        },
+        headers: templates(section, "headers", names),
         header_matches: header_matches.collect(),
-        absent: if section.has("absent") { section.texts("absent") } else { Vec::new() },
-        body: optional("body"),
-        length: if section.has("length") { section.count("length") } else { None },
-        matches: if section.has("matches") { section.text_as("matches", regex) } else { None },
+        absent: section.texts("absent"),
+        body: template(section, "body", names),
+        length: section.count("length"),
+        matches: section.text_as("matches", regex),
         json: json_paths(section, names),
-        like: optional("like"),
+        like: template(section, "like", names),
     };
-    (section.report.count() == whole).then_some((Expect::Http(Box::new(expect)), connection?))
+    (Expect::Http(Box::new(expect)), connection)
 }
 
 fn statuses(section: &Section) -> Vec<u16> {
@@ -400,12 +376,10 @@ fn json(node: &Node, names: &Names, report: &Report) -> Option<Json> {
         Toml::Integer(number) => Json::Value((*number).into()),
         Toml::Number(number) => Json::Value((*number).into()),
         Toml::Flag(flag) => Json::Value((*flag).into()),
-        Toml::List(items) => {
-            Json::List(items.iter().map(|item| json(item, names, report)).collect::<Option<Vec<_>>>()?)
-        }
+        Toml::List(items) => Json::List(items.iter().filter_map(|item| json(item, names, report)).collect()),
         Toml::Table(table) => {
             let field = |entry: &node::Entry| Some((entry.key.clone(), json(&entry.node, names, report)?));
-            Json::Object(table.iter().map(field).collect::<Option<Vec<_>>>()?)
+            Json::Object(table.iter().filter_map(field).collect())
         }
         Toml::Other(kind) => {
             report.mistake(node.place, format!("a JSON value cannot be {kind}"), None);

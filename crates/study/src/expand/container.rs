@@ -8,50 +8,33 @@ use crate::words;
 /// Keys that only a container has.
 const ONLY: [&str; 3] = ["engine", "publish", "options"];
 
-/// The container of a server; `Some(None)` of one that is a process, `None` only where a mistake was reported.
-pub(super) fn read(section: &Section) -> Option<Option<ContainerPlan>> {
+/// The container of a section; `None` if it has no `image`.
+pub(super) fn read(section: &Section) -> Option<ContainerPlan> {
     let name = &section.name;
-    let Some(image) = super::optional(section, "image")? else {
-        for key in ONLY.iter().filter(|key| section.has(key)) {
-            section.mistake(
-                key,
-                format!("`{name}.{key}` needs an `image`"),
-                "add the image of the container, or drop the key".to_owned(),
-            );
+    let Some(image) = super::optional(section, "image") else {
+        for key in ONLY.iter().filter(|key| section.has(key) && !section.has("image")) {
+            let hint = "add the image of the container, or drop the key".to_owned();
+            section.mistake(key, format!("`{name}.{key}` needs an `image`"), hint);
         }
-        return Some(None);
+        return None;
     };
     if !is_image(&image) {
         let message = format!("`{name}.image`: `{}` is not a valid image name", image.escape_debug());
-        section.mistake(
-            "image",
-            message,
-            "name it as `podman images` or `docker images` does: `localhost/mine:latest`".to_owned(),
-        );
+        let hint = "name it as `podman images` or `docker images` does: `localhost/mine:latest`".to_owned();
+        section.mistake("image", message, hint);
     }
-    let options = super::optional(section, "options")?.unwrap_or_default();
-    let mut fine = is_image(&image);
+    let options = super::optional(section, "options").unwrap_or_default();
     match words::arguments(&options) {
-        Err(mistake) => {
-            section.mistake("options", format!("`{name}.options`: {mistake}"), mistake.hint);
-            fine = false;
-        }
+        Err(mistake) => section.mistake("options", format!("`{name}.options`: {mistake}"), mistake.hint),
         Ok(words) => {
             for (option, instead) in words.iter().filter_map(|word| OWN.iter().find(|(own, _)| is_option(word, own))) {
-                section.mistake(
-                    "options",
-                    format!("`{name}.options`: `{option}` is set by quintain"),
-                    (*instead).map(str::to_owned),
-                );
-                fine = false;
+                let message = format!("`{name}.options`: `{option}` is set by quintain");
+                section.mistake("options", message, (*instead).map(str::to_owned));
             }
         }
     }
-    let engine = section.choice("engine", ENGINES);
-    let publish = section.given("publish", section.small("publish"));
-    let publish = publish?.map(|port| u16::try_from(port).expect("its bounds fit 16 bits"));
-    let plan = ContainerPlan { image, engine: engine?, publish, options };
-    fine.then_some(Some(plan))
+    let engine = section.choice("engine", ENGINES).unwrap_or_default();
+    Some(ContainerPlan { image, engine, publish: super::port(section, "publish"), options })
 }
 
 /// Options that a study cannot have, as the lab gives them; and what to do instead.

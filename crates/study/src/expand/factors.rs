@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use config::node::{Entry, Node, Table, Value};
 use config::{Place, Report};
 
-use crate::expand::Machine;
+use crate::expand::ExpandOptions;
 use crate::plan::Level;
 use crate::template;
 
@@ -20,16 +20,23 @@ pub(crate) struct Factor {
     pub(crate) levels: Vec<(Level, Place)>,
 }
 
+impl Factor {
+    /// Whether all its levels are numbers.
+    pub(crate) fn is_numeric(&self) -> bool {
+        self.levels.iter().all(|(level, _)| level.as_f64().is_some())
+    }
+}
+
 /// The factors of a study; none is fine, the study then has one design point. A factor whose levels are mistaken keeps
 /// those that are not, so that what names it is not mistaken too.
-pub(crate) fn read(root: &Table, machine: Machine, report: &Report) -> Vec<Factor> {
+pub(crate) fn read(root: &Table, options: &ExpandOptions, report: &Report) -> Vec<Factor> {
     let Some(entry) = root.get("factors") else { return Vec::new() };
     let Value::Table(table) = &entry.node.value else {
         let message = format!("`factors` must be a table, not {}", entry.node.value.kind());
         report.mistake(entry.node.place, message, "begin it with `[factors]`".to_owned());
         return Vec::new();
     };
-    table.iter().map(|entry| factor(entry, auto(root, machine), report)).collect()
+    table.iter().map(|entry| factor(entry, auto(root, options), report)).collect()
 }
 
 fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
@@ -111,15 +118,14 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
 }
 
 /// `"auto"`: powers of two up to the processors that the generator leaves to the subject.
-fn auto(root: &Table, machine: Machine) -> Vec<i64> {
+fn auto(root: &Table, options: &ExpandOptions) -> Vec<i64> {
     let load = root.table("load");
     let value = |key: &str| load.and_then(|load| load.get(key)).map(|entry| &entry.node.value);
-    let generator = match (value("share_cpus"), value("cpus")) {
-        _ if machine.apart => 0,
-        (Some(Value::Flag(true)), _) => 0,
-        (_, Some(Value::Integer(cpus))) => *cpus,
-        _ => 1,
+    let share = matches!(value("share_cpus"), Some(Value::Flag(true)));
+    let cpus = match value("cpus") {
+        Some(Value::Integer(cpus)) => u32::try_from(*cpus).ok(),
+        _ => None,
     };
-    let most = i64::from(machine.cpus).saturating_sub(generator).max(1);
-    std::iter::successors(Some(1i64), |level| level.checked_mul(2)).take_while(|level| *level <= most).collect()
+    let most = options.machine_cpus.saturating_sub(options.generator_cpus(share, cpus)).max(1);
+    std::iter::successors(Some(1), |level| Some(level * 2)).take_while(|level| *level <= i64::from(most)).collect()
 }

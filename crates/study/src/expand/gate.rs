@@ -3,26 +3,26 @@
 use super::factors::Factor;
 use crate::gate::{COMPARED, FailIf, Gate};
 use crate::keys::words::UNDECIDED;
+use crate::plan::TrialRule;
 use crate::section::Section;
 
-/// What the table says; `None` only where a mistake was reported.
-///
-/// `metric`: the one that `trials.stop` names.
-pub(crate) fn read(top: &Section, factors: &[Factor], metric: Option<&str>) -> Option<Option<Gate>> {
-    if !top.has("gate") {
-        return Some(None);
-    }
+/// The gate of a study, if it has one.
+pub(super) fn read(top: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Gate> {
     let gate = top.section("gate")?;
     gate.check_keys();
-    let fail_if = if gate.has("fail_if") { fail_if(&gate).map(Some) } else { Some(None) };
-    let undecided = gate.choice("undecided", UNDECIDED);
-    let allow_errors = gate.fraction("allow_errors");
+    let fail_if = gate.text("fail_if").and_then(|text| {
+        let report = |error: crate::gate::FailIfError| {
+            gate.mistake("fail_if", format!("`gate.fail_if`: {}", error.message), error.hint);
+        };
+        FailIf::parse(&text).map_err(|errors| errors.into_iter().for_each(report)).ok()
+    });
+    let undecided = gate.choice("undecided", UNDECIDED).unwrap_or_default();
+    let allow_errors = gate.fraction("allow_errors").unwrap_or_default();
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
-    let is_word = |factor: &&Factor| factor.levels.iter().any(|(level, _)| level.as_f64().is_none());
-    let several = |factor: &&Factor| factor.levels.len() > 1;
+    let several = || factors.iter().filter(|factor| factor.levels.len() > 1);
     let of = match gate.has("of") {
         true => gate.choice("of", &names)?,
-        false => match factors.iter().filter(several).find(is_word).or_else(|| factors.iter().find(several)) {
+        false => match several().find(|factor| !factor.is_numeric()).or_else(|| several().next()) {
             Some(factor) => factor,
             None => {
                 let hint = "add `[factors]` with `version = [\"old\", \"new\"]`".to_owned();
@@ -31,33 +31,17 @@ pub(crate) fn read(top: &Section, factors: &[Factor], metric: Option<&str>) -> O
             }
         },
     };
-    let levels = of.levels.iter().map(|(level, _)| (level.to_string(), level)).collect::<Vec<_>>();
-    let base = match gate.has("base") {
-        false => levels.first()?.1.clone(),
-        true => {
-            let words = levels.iter().map(|(word, level)| (word.as_str(), *level)).collect::<Vec<_>>();
-            gate.choice("base", &words)?.clone()
-        }
-    };
+    let words = of.levels.iter().map(|(level, _)| (level.to_string(), level)).collect::<Vec<_>>();
+    let words = words.iter().map(|(word, level)| (word.as_str(), *level)).collect::<Vec<_>>();
+    let base = if gate.has("base") { gate.choice("base", &words)? } else { words.first()?.1 };
     if of.levels.len() < 2 {
         let message = format!("`gate.of` is `{}`, which has one level: nothing to hold against the baseline", of.name);
         top.mistake("gate", message, None);
-        return None;
     }
-    let metrics = match metric {
-        Some(metric) => vec![metric.to_owned()],
-        None => COMPARED.map(str::to_owned).to_vec(),
+    let stop = top.table.table("trials").and_then(|trials| trials.table("stop"));
+    let metrics = match stop.is_some_and(|stop| stop.get("metric").is_some()) {
+        true => vec![trials.metric.clone()],
+        false => COMPARED.map(str::to_owned).to_vec(),
     };
-    let (fail_if, undecided, allow_errors) = (fail_if?, undecided?, allow_errors?);
-    Some(Some(Gate { of: of.name.clone(), base, fail_if, metrics, allow_errors, undecided, null: None }))
-}
-
-fn fail_if(gate: &Section) -> Option<FailIf> {
-    FailIf::parse(&gate.text("fail_if")?)
-        .map_err(|errors| {
-            errors.into_iter().for_each(|error| {
-                gate.mistake("fail_if", format!("`gate.fail_if`: {}", error.message), error.hint);
-            });
-        })
-        .ok()
+    Some(Gate { of: of.name.clone(), base: base.clone(), fail_if, metrics, allow_errors, undecided, null: None })
 }

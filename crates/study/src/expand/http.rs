@@ -4,7 +4,6 @@ use config::Place;
 use config::node::Value;
 
 use crate::http::{self, HttpError};
-use crate::keys::REQUEST;
 use crate::keys::words::CONNECTIONS;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::section::Section;
@@ -30,39 +29,39 @@ const REQUESTS_MAX: usize = 1000;
 
 /// What `[load]` says of HTTP, or of its absence.
 #[derive(Debug)]
-pub(crate) struct Http {
+pub(super) struct Http {
     /// `None`: another protocol.
-    pub(crate) plan: Option<HttpPlan>,
-    pub(crate) pipeline: u32,
-    pub(crate) connection: Connection,
+    pub(super) plan: Option<HttpPlan>,
+    pub(super) pipeline: u32,
+    pub(super) connection: Connection,
+}
+
+impl Http {
+    /// That of another protocol.
+    pub(super) const NONE: Http = Http { plan: None, pipeline: 1, connection: Connection::KeepAlive };
 }
 
 /// Reports unknown keys of requests.
-pub(crate) fn check_keys(load: &Section) {
-    requests(load).iter().for_each(Section::check_keys);
+pub(super) fn check_keys(load: &Section) {
+    load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
 }
 
-/// What is asked with `protocol`; `None` only where a mistake was reported.
-pub(crate) fn read(load: &Section, protocol: Protocol) -> Option<Http> {
+/// What is asked with `protocol`.
+pub(super) fn read(load: &Section, protocol: Protocol) -> Http {
     if !protocol.has_path() {
-        let dialect = protocol.dialect();
+        let is_cache = protocol.dialect().is_some();
         let own = OWN.iter().chain(&TLS);
-        for key in own.filter(|key| load.has(key) && !(dialect.is_some() && **key == "pipeline")) {
+        for key in own.filter(|key| load.has(key) && !(is_cache && **key == "pipeline")) {
             let hint = "it is for `http` and `https`: change `protocol`, or drop it".to_owned();
             load.mistake(key, format!("`load.{key}` does not apply to protocol `{protocol}`"), hint);
         }
-        let pipeline = if dialect.is_some() { pipeline(load, Connection::KeepAlive)? } else { 1 };
-        return Some(Http { plan: None, pipeline, connection: Connection::KeepAlive });
+        return Http { pipeline: if is_cache { pipeline(load, Connection::KeepAlive) } else { 1 }, ..Http::NONE };
     }
-    let connection = load.choice("connection", CONNECTIONS);
-    let kept = connection.unwrap_or_default();
-    let pipeline = pipeline(load, kept);
-    let requests = mix(load, kept);
-    let tls = if protocol == Protocol::Https { tls(load).map(Some) } else { no_tls(load) };
-    let expect = expect(load, requests.as_deref());
-    connection?;
-    let plan = HttpPlan { requests: requests?, tls: tls?, expect: expect? };
-    Some(Http { plan: Some(plan), pipeline: pipeline?, connection: kept })
+    let connection = load.choice("connection", CONNECTIONS).unwrap_or_default();
+    let requests = mix(load, connection);
+    let expect = expect(load, &requests);
+    let plan = HttpPlan { requests, tls: tls(load, protocol), expect };
+    Http { plan: Some(plan), pipeline: pipeline(load, connection), connection }
 }
 
 /// Reports a mistake at the value of `key`, as the parts of requests tell it.
@@ -70,76 +69,59 @@ fn told(load: &Section, key: &str, error: &HttpError) {
     load.mistake(key, error.to_string(), error.hint());
 }
 
-fn pipeline(load: &Section, connection: Connection) -> Option<u32> {
-    let depth = load.small("pipeline")?;
-    if depth > 1 {
-        let alone = |key: &str, why: &str, hint: &str| {
-            load.mistake(key, format!("`pipeline` must be 1 with {why}"), hint.to_owned());
-        };
-        if connection == Connection::PerRequest {
-            alone("pipeline", "one connection per request", "drop `pipeline`, or set `connection = \"keep-alive\"`");
-        }
-        if load.has("think") {
-            alone("think", "think time", "drop `think`, or `pipeline`");
-        }
+fn pipeline(load: &Section, connection: Connection) -> u32 {
+    let depth = load.small("pipeline").unwrap_or(1);
+    let alone = |key: &str, why: &str, hint: &str| {
+        load.mistake(key, format!("`pipeline` must be 1 with {why}"), hint.to_owned());
+    };
+    if depth > 1 && connection == Connection::PerRequest {
+        alone("pipeline", "one connection per request", "drop `pipeline`, or set `connection = \"keep-alive\"`");
     }
-    Some(depth)
+    if depth > 1 && load.has("think") {
+        alone("think", "think time", "drop `think`, or `pipeline`");
+    }
+    depth
 }
 
-/// The requests: those of `[[load.request]]`, or the one that `[load]` describes.
-fn mix(load: &Section, connection: Connection) -> Option<Vec<HttpRequestPlan>> {
-    let common = headers(load);
+/// The requests: those of `[[load.request]]`, or the one of `[load]` itself.
+fn mix(load: &Section, connection: Connection) -> Vec<HttpRequestPlan> {
     if !load.has("request") {
-        let request = request(load, Some(Vec::new()), connection);
-        return Some(vec![request?]);
+        return vec![request(load, &[], connection)];
     }
     for key in ["path", "method", "body", "body_file"].iter().filter(|key| load.has(key)) {
         let hint = format!("write `{key}` in each of them, or drop them");
         load.mistake(key, format!("`load.{key}` cannot be combined with `[[load.request]]`"), hint);
     }
-    let sections = load.tables("request", "a request");
+    let (common, sections) = (headers(load), load.tables("request", "a request"));
     if sections.is_empty() {
         let hint = "begin each request with `[[load.request]]`".to_owned();
         load.mistake("request", "`load.request` is empty", hint);
-        return None;
     }
     if sections.len() > REQUESTS_MAX {
         let message = format!("{} requests, a mix allows at most {REQUESTS_MAX}", sections.len());
         load.mistake("request", message, None);
-        return None;
+        return Vec::new();
     }
-    let requests = sections.iter().map(|section| request(section.as_ref()?, common.clone(), connection));
-    // Every one is read, so that all mistakes are found.
-    requests.collect::<Vec<_>>().into_iter().collect()
+    sections.iter().flatten().map(|section| request(section, &common, connection)).collect()
 }
 
-/// The tables of `[[load.request]]`; of what else may stand there nothing is said yet.
-fn requests<'a>(load: &'a Section<'a>) -> Vec<Section<'a>> {
-    let Some(Value::List(items)) = load.table.get("request").map(|entry| &entry.node.value) else { return Vec::new() };
-    let section = |item: &'a config::node::Node| match &item.value {
-        Value::Table(table) => Some(load.inner(table, &REQUEST, item.place)),
-        _ => None,
-    };
-    items.iter().filter_map(section).collect()
-}
-
-/// One request; `common` are header fields that it has where it does not give them itself.
-fn request(
-    section: &Section,
-    common: Option<Vec<(String, String)>>,
-    connection: Connection,
-) -> Option<HttpRequestPlan> {
-    let weight = section.keys.get("weight").map_or(Some(1), |_| section.small("weight"));
+/// One request, of `[load]` or of `[[load.request]]`, with headers that all have unless it has its own.
+fn request(section: &Section, common: &[(String, String)], connection: Connection) -> HttpRequestPlan {
+    let own = headers(section);
+    let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    let common = common.iter().filter(|(name, _)| !is_own(name)).cloned().collect::<Vec<_>>();
+    let weight = section.keys.get("weight").and_then(|_| section.small("weight"));
     let method = section.text_as("method", |text| http::method(text).map_err(words));
     let path = section.text_as("path", |text| http::target(text).map_err(words));
-    let body = body(section);
-    let headers = headers(section);
-    let (mut all, headers) = (common?, headers?);
-    all.retain(|(name, _)| !headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)));
-    all.extend(headers);
-    let plan = HttpRequestPlan { weight: weight?, method: method?, path: path?, headers: all, body: body? };
+    let plan = HttpRequestPlan {
+        weight: weight.unwrap_or(1),
+        method: method.unwrap_or_default(),
+        path: path.unwrap_or_default(),
+        headers: [common, own].concat(),
+        body: body(section),
+    };
     check_whole(section, &plan, connection);
-    Some(plan)
+    plan
 }
 
 /// What is wrong with a request as a whole: its header fields, against its body and its connection.
@@ -186,120 +168,86 @@ fn place_of_field(section: &Section, name: &str) -> Place {
     field.map_or_else(|| section.place_of("headers"), |entry| entry.node.place)
 }
 
-fn headers(section: &Section) -> Option<Vec<(String, String)>> {
-    if !section.has("headers") {
-        return Some(Vec::new());
-    }
-    let fields = section.section("headers")?;
+fn headers(section: &Section) -> Vec<(String, String)> {
     let mut all = Vec::<(String, String)>::new();
-    let mut fine = true;
+    let Some(fields) = section.section("headers") else { return all };
     for entry in fields.table.iter() {
-        let value = match &entry.node.value {
-            Value::Integer(number) => Some(number.to_string()),
-            _ => fields.text(&entry.key),
-        };
-        let Some(value) = value else {
-            fine = false;
-            continue;
-        };
+        let Some(value) = fields.text_or_integer(&entry.key) else { continue };
         match http::field_of(&entry.key, &value) {
             Ok((name, _)) if all.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) => {
-                let message = format!("duplicate header `{name}`");
-                fields.report.mistake(entry.key_place, message, None);
-                fine = false;
+                fields.report.mistake(entry.key_place, format!("duplicate header `{name}`"), None);
             }
             Ok(field) => all.push(field),
             Err(error @ HttpError::FieldName { .. }) => {
                 fields.report.mistake(entry.key_place, error.to_string(), error.hint());
-                fine = false;
             }
-            Err(error) => {
-                told(&fields, &entry.key, &error);
-                fine = false;
-            }
+            Err(error) => told(&fields, &entry.key, &error),
         }
     }
-    fine.then_some(all)
+    all
 }
 
-/// A body; `Some(None)` where there is none.
-fn body(section: &Section) -> Option<Option<BodyPlan>> {
+fn body(section: &Section) -> Option<BodyPlan> {
     if section.has("body") && section.has("body_file") {
         let message = format!("`{}` has both `body` and `body_file`, only one is allowed", section.name);
         section.mistake("body_file", message, None);
-        return None;
     }
     if section.has("body_file") {
         let file = section.text("body_file")?;
         if file.trim().is_empty() {
             section.mistake("body_file", "`body_file` is empty", None);
-            return None;
         }
-        return Some(Some(BodyPlan::File(file)));
+        return Some(BodyPlan::File(file));
     }
-    let body = section.given("body", section.text("body"))?;
-    Some(body.filter(|text| !text.is_empty()).map(BodyPlan::Text))
+    section.text("body").filter(|text| !text.is_empty()).map(BodyPlan::Text)
 }
 
-fn tls(load: &Section) -> Option<Tls> {
-    let insecure = load.flag("insecure");
-    let ca_file = load.given("ca_file", load.text("ca_file"));
-    let server_name = load.text("server_name");
-    let resume = load.flag("resume");
-    if insecure == Some(true) && load.has("ca_file") {
+/// `insecure` and `ca_file`, of which one makes the other useless.
+pub(super) fn trust(load: &Section) -> (bool, Option<String>) {
+    let (insecure, ca_file) = (load.flag("insecure").unwrap_or_default(), load.text("ca_file"));
+    if insecure && load.has("ca_file") {
         let hint = "drop one of the two".to_owned();
         load.mistake("ca_file", "`insecure` accepts any certificate, so `ca_file` has no effect", hint);
     }
-    Some(Tls {
-        // Where the subject listens has no name of its own; a certificate for tests is most often this one's.
-        server_name: server_name?,
-        insecure: insecure?,
-        ca_file: ca_file?,
-        resume: resume?,
-    })
+    (insecure, ca_file)
 }
 
-fn no_tls(load: &Section) -> Option<Option<Tls>> {
-    for key in TLS.iter().filter(|key| load.has(key)) {
-        let hint = "set `protocol = \"https\"`, or drop it".to_owned();
-        load.mistake(key, format!("`load.{key}` needs `https`"), hint);
+fn tls(load: &Section, protocol: Protocol) -> Option<Tls> {
+    if protocol != Protocol::Https {
+        for key in TLS.iter().filter(|key| load.has(key)) {
+            let hint = "set `protocol = \"https\"`, or drop it".to_owned();
+            load.mistake(key, format!("`load.{key}` needs `https`"), hint);
+        }
+        return None;
     }
-    Some(None)
+    let (insecure, ca_file) = trust(load);
+    let server_name = load.text("server_name").unwrap_or_default();
+    Some(Tls { server_name, insecure, ca_file, resume: load.flag("resume").unwrap_or_default() })
 }
 
-fn expect(load: &Section, requests: Option<&[HttpRequestPlan]>) -> Option<Expect> {
-    let status = load.given("expect_status", statuses(load));
-    let body = load.given("expect_body", load.text("expect_body"));
-    if load.has("expect_body") && requests.is_some_and(|all| all.iter().any(|request| request.method == "HEAD")) {
+fn expect(load: &Section, requests: &[HttpRequestPlan]) -> Expect {
+    if load.has("expect_body") && requests.iter().any(|request| request.method == "HEAD") {
         let hint = "drop `expect_body`, or use `GET`".to_owned();
         load.mistake("expect_body", "the response to `HEAD` has no body", hint);
     }
-    Some(Expect { status: status?, body: body?.map(String::into_bytes) })
+    Expect { status: statuses(load), body: load.text("expect_body").map(String::into_bytes) }
 }
 
-/// `200`, `[200, 204]`, `"2xx"`, `"200,204"`; `None`: mistaken, or not there.
+/// The statuses that are right: one, a text of several, or a list of both.
 fn statuses(load: &Section) -> Option<Vec<u16>> {
     let node = &load.table.get("expect_status")?.node;
-    let Value::List(items) = &node.value else {
-        let words = |text: &str| http::statuses(text).map_err(words);
-        return match &node.value {
-            Value::Integer(status) => match http::statuses(&status.to_string()) {
-                Ok(statuses) => Some(statuses),
-                Err(error) => {
-                    told(load, "expect_status", &error);
-                    None
-                }
-            },
-            _ => load.text_as("expect_status", words),
-        };
+    if let Value::Text(_) = &node.value {
+        return load.text_as("expect_status", |text| http::statuses(text).map_err(words));
+    }
+    let items = match &node.value {
+        Value::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
     };
     if items.is_empty() {
         let hint = "drop it to accept 200 to 299".to_owned();
         load.mistake("expect_status", "`load.expect_status` is empty", hint);
-        return None;
     }
     let mut all = Vec::new();
-    let mut fine = true;
     for item in items {
         let text = match &item.value {
             Value::Integer(status) => status.to_string(),
@@ -307,21 +255,17 @@ fn statuses(load: &Section) -> Option<Vec<u16>> {
             other => {
                 let message = format!("a status must be a number such as `200`, not {}", other.kind());
                 load.report.mistake(item.place, message, None);
-                fine = false;
                 continue;
             }
         };
         match http::statuses(&text) {
             Ok(statuses) => all.extend(statuses),
-            Err(error) => {
-                load.report.mistake(item.place, error.to_string(), error.hint());
-                fine = false;
-            }
+            Err(error) => load.report.mistake(item.place, error.to_string(), error.hint()),
         }
     }
     all.sort_unstable();
     all.dedup();
-    fine.then_some(all)
+    Some(all)
 }
 
 fn words(error: HttpError) -> (String, Option<String>) {

@@ -1,7 +1,6 @@
 //! `load.search`, `load.capacity` and a `load.rate` that is a share of it.
 
 use config::node::Table;
-use config::{Place, Report};
 
 use crate::keys::words::ARRIVALS;
 use crate::objective::Objective;
@@ -13,51 +12,43 @@ use crate::spec::{Arrivals, Stop};
 const SHARES: std::ops::RangeInclusive<f64> = 0.1..=200.0;
 
 /// What stands in a plan for a rate that is found out later, per second.
-const LATER_PER_S: f64 = 1.0;
+pub(super) const LATER_PER_S: f64 = 1.0;
 
-/// The search under `key`; `Some(None)`: there is none, `None` only where a mistake was reported.
-pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<Option<SearchPlan>> {
-    if !load.has(key) {
-        return Some(None);
-    }
-    if key == "capacity" && load.has("search") {
+/// The search under `key`, if there is one.
+pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<SearchPlan> {
+    if key == "capacity" && load.has(key) && load.has("search") {
         load.mistake(key, "`load.search` already finds the capacity", "drop one of the two".to_owned());
     }
     let table = &load.section(key)?;
     table.check_keys();
     table.required("objective");
     let objective = objective(table);
-    let from = table.given("from", table.rate_per_s("from"));
-    let to = table.given("to", table.rate_per_s("to"));
-    let resolution = table.fraction("resolution");
-    let confirm = table.small("confirm");
-    let steps = table.small("max_steps");
-    let max_ns = table.given("max_time", table.duration_ns("max_time"));
-    if let (Some(Some(from)), Some(Some(to))) = (from, to)
-        && from > to
-    {
+    let (from, to) = (table.rate_per_s("from"), table.rate_per_s("to"));
+    if from.zip(to).is_some_and(|(from, to)| from > to) {
         table.mistake("to", format!("`{}.to` is below `from`", table.name), None);
-        return None;
     }
-    let duration_ns = match stop? {
-        Stop::Duration { duration_ns } => duration_ns,
-        _ => {
+    let duration_ns = match stop {
+        Some(Stop::Duration { duration_ns }) => duration_ns,
+        None => 0,
+        Some(_) => {
             let hint = "write `stop = \"5s\"`: above its capacity a server never catches up".to_owned();
             load.mistake("stop", format!("trials of `load.{key}` must end after a time"), hint);
-            return None;
+            0
         }
     };
+    let (resolution, confirm, steps) = (table.fraction("resolution"), table.small("confirm"), table.small("max_steps"));
+    let max_ns = table.duration_ns("max_time");
     let plain = SearchPlan::new(objective?, duration_ns);
-    Some(Some(SearchPlan {
-        from_per_s: from?,
-        to_per_s: to?,
-        resolution: resolution?,
-        confirm: confirm?,
-        trials_max: steps?,
-        max_ns: max_ns?,
+    Some(SearchPlan {
+        from_per_s: from,
+        to_per_s: to,
+        resolution: resolution.unwrap_or(plain.resolution),
+        confirm: confirm.unwrap_or(plain.confirm),
+        trials_max: steps.unwrap_or(plain.trials_max),
+        max_ns,
         first: key == "capacity",
         ..plain
-    }))
+    })
 }
 
 fn objective(table: &Section) -> Option<Objective> {
@@ -80,8 +71,8 @@ fn objective(table: &Section) -> Option<Objective> {
     None
 }
 
-/// The law of arrivals beside a search, which sets the rate; `None` only where a mistake was reported.
-pub(super) fn arrivals(load: &Section) -> Option<Arrivals> {
+/// Arrivals whose rate the search sets.
+pub(super) fn arrivals(load: &Section) -> Arrivals {
     for key in ["rate", "think"].iter().filter(|key| load.has(key)) {
         let hint = "drop it: the search chooses the rates".to_owned();
         load.mistake(key, format!("`load.{key}` cannot be combined with `load.search`"), hint);
@@ -89,22 +80,21 @@ pub(super) fn arrivals(load: &Section) -> Option<Arrivals> {
     if load.is_word("loop", "closed") {
         load.mistake("loop", "a search needs an open loop", "drop `loop`".to_owned());
     }
-    law(load)
+    at_rate(load, LATER_PER_S)
 }
 
-/// Poisson unless the study says otherwise, at a rate that is found out later.
-fn law(load: &Section) -> Option<Arrivals> {
-    let rate_per_s = LATER_PER_S;
-    Some(match load.choice("arrivals", ARRIVALS)? {
-        true => Arrivals::Poisson { rate_per_s },
-        false => Arrivals::Constant { rate_per_s },
-    })
+/// Arrivals of an open loop.
+pub(super) fn at_rate(load: &Section, rate_per_s: f64) -> Arrivals {
+    match load.choice("arrivals", ARRIVALS) {
+        Some(false) => Arrivals::Constant { rate_per_s },
+        _ => Arrivals::Poisson { rate_per_s },
+    }
 }
 
-/// The share that `load.rate` is; `Some(None)`: it is a rate, `None` only where a mistake was reported.
-pub(super) fn share(load: &Section) -> Option<Option<CapacityShare>> {
-    let Some((text, place)) = load.filled("rate") else { return Some(None) };
-    let Some(number) = text.trim().strip_suffix('%') else { return Some(None) };
+/// The share of a capacity that `rate` is, if it is one.
+pub(super) fn share(load: &Section) -> Option<CapacityShare> {
+    let (text, place) = load.filled("rate")?;
+    let number = text.trim().strip_suffix('%')?;
     let share = number.trim().parse::<f64>().ok().filter(|percent| SHARES.contains(percent));
     if share.is_none() {
         let message = format!("`load.rate` must be 0.1 % to 200 % of the capacity, not `{}`", text.escape_debug());
@@ -113,15 +103,8 @@ pub(super) fn share(load: &Section) -> Option<Option<CapacityShare>> {
     if !load.has("capacity") {
         let hint = "add `capacity = { objective = \"p99 < 5ms\" }`, or give a rate".to_owned();
         load.report.mistake(place, "`load.rate` is a fraction of a capacity, but `load.capacity` is missing", hint);
-        return None;
     }
-    // Which point finds it is known when all are read: see `link`.
-    Some(Some(CapacityShare { share: share? / 100.0, point: usize::MAX }))
-}
-
-/// A rate that is a share of the capacity, before the capacity is known.
-pub(super) fn later(load: &Section) -> Option<Arrivals> {
-    law(load)
+    Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
 }
 
 /// Adds a point with a search for each load of which other points have shares. `capacities` has the search of each point.
@@ -134,31 +117,24 @@ pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>)
         let Some((share, search)) = point.load.share.zip(search) else { continue };
         let mut load = point.load.clone();
         (load.share, load.search) = (None, Some(search));
-        let (subject, unrunnable) = (point.subject.clone(), point.unrunnable.clone());
-        let (factors, proxies, proxy_cpus) = (point.factors.clone(), point.proxies.clone(), point.proxy_cpus);
-        let (companions, companion_cpus) = (point.companions.clone(), point.companion_cpus);
-        let same = |known: &Point| (&known.subject, &known.proxies, &known.load) == (&subject, &proxies, &load);
-        let known = points[own..].iter().position(same);
-        let at = own + known.unwrap_or(points.len() - own);
+        let point = Point { load, ..point.clone() };
+        let same = |known: &Point| {
+            (&known.subject, &known.proxies, &known.load) == (&point.subject, &point.proxies, &point.load)
+        };
+        let at = points[own..].iter().position(same).map_or(points.len(), |known| own + known);
         match points.get_mut(at) {
-            Some(known) => known.factors.retain(|name, level| factors.get(name) == Some(level)),
-            None => points.push(Point {
-                factors,
-                subject,
-                proxies,
-                proxy_cpus,
-                companions,
-                companion_cpus,
-                load,
-                unrunnable,
-            }),
+            Some(known) => known.factors.retain(|name, level| point.factors.get(name) == Some(level)),
+            None => points.push(point),
         }
         points[index].load.share = Some(CapacityShare { point: at, ..share });
     }
 }
 
 /// Reports counts of trials where every trial is the step of a search, and a capacity that nothing is a share of.
-pub(super) fn check_use(root: &Table, load: &Section, points: &[Point], report: &Report) {
+pub(super) fn check_use(top: &Section, load: &Section, points: &[Point]) {
+    if points.is_empty() {
+        return;
+    }
     if load.has("capacity") && !load.has("search") && points.iter().all(|point| point.load.share.is_none()) {
         let hint = "write `rate = \"80%\"`, or rename it to `search`".to_owned();
         load.mistake("capacity", "`load.capacity` is never used", hint);
@@ -166,12 +142,11 @@ pub(super) fn check_use(root: &Table, load: &Section, points: &[Point], report: 
     if points.iter().any(|point| point.load.search.is_none()) {
         return;
     }
-    let stop = root.table("trials").and_then(|trials| trials.table("stop"));
+    let stop = top.table.table("trials").and_then(|trials| trials.table("stop"));
     for entry in stop.into_iter().flat_map(Table::iter) {
         if ["comparison", "relative", "min", "max", "metric"].contains(&entry.key.as_str()) {
-            let at: Place = entry.key_place;
             let message = format!("`trials.stop.{}` does not apply: all trials are steps of a search", entry.key);
-            report.mistake(at, message, "use `confirm` and `max_steps` of `load.search`".to_owned());
+            top.report.mistake(entry.key_place, message, "use `confirm` and `max_steps` of `load.search`".to_owned());
         }
     }
 }

@@ -1,7 +1,5 @@
 //! `load.warmup` and `load.stop`: what is asked before anything is counted, and when a trial is long enough.
 
-use config::node::Value;
-
 use crate::keys::words::{RULES, STOP_RULES, WARMUP_RULES};
 use crate::limits::WARMUP_NS;
 use crate::section::Section;
@@ -13,23 +11,16 @@ const DEFAULT_MAX_NS: u64 = 60_000_000_000;
 // Volley's own limit, from its client.
 const VOLLEY_MAX_NS: u64 = 180_000_000_000;
 
+/// The warm-up; `None` if a mistake was reported.
 pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
     let steady = |max_ns| {
-        if is_cache {
-            return Some(Warmup::Steady { max_ns });
+        if !is_cache {
+            let hint = "write `warmup = \"1s\"`".to_owned();
+            load.mistake("warmup", "`steady` needs a cache: it watches the hit ratio", hint);
         }
-        load.mistake(
-            "warmup",
-            "`steady` needs a cache: it watches the hit ratio",
-            "write `warmup = \"1s\"`".to_owned(),
-        );
-        None
+        Some(Warmup::Steady { max_ns })
     };
-    if !load.has("warmup") && is_cache {
-        return steady(STEADY_MAX_NS);
-    }
-    if load.table.get("warmup").is_some_and(|entry| matches!(&entry.node.value, Value::Text(text) if text == "steady"))
-    {
+    if load.is_word("warmup", "steady") || is_cache && !load.has("warmup") {
         return steady(STEADY_MAX_NS);
     }
     if !load.has("warmup") {
@@ -56,40 +47,33 @@ pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Opti
     }
 }
 
+/// When a trial ends; `None` if a mistake was reported.
 pub(super) fn stop(load: &Section) -> Option<Stop> {
-    if !load.has("stop") {
-        return None;
-    }
     if !load.is_table("stop") {
         return load.duration_ns("stop").map(|duration_ns| Stop::Duration { duration_ns });
     }
     let table = &load.section("stop")?;
     table.check_keys();
     let rule = table.one_of(&STOP_RULES.map(|(rule, _)| rule))?;
-    let (_, beside) = STOP_RULES.iter().find(|(name, _)| *name == rule).expect("it is one of them");
-    for key in
-        ["level", "max_time", "round", "half_width"].iter().filter(|key| table.has(key) && !beside.contains(*key))
-    {
+    let (_, beside) = STOP_RULES.iter().find(|(name, _)| *name == rule)?;
+    let others = ["level", "max_time", "round", "half_width"];
+    for key in others.iter().filter(|key| table.has(key) && !beside.contains(*key)) {
         table.mistake(key, format!("`{key}` cannot be combined with `{rule}`"), None);
     }
-    let max_ns = |default_ns| Some(table.given("max_time", table.duration_ns("max_time"))?.unwrap_or(default_ns));
-    match rule {
-        "duration" => Some(Stop::Duration { duration_ns: table.duration_ns("duration")? }),
-        "requests" => {
-            let (requests, max_ns) = (table.count("requests"), max_ns(DEFAULT_MAX_NS));
-            Some(Stop::Requests { requests: requests?, max_ns: max_ns? })
-        }
+    let max_ns = table.duration_ns("max_time");
+    let (level, half_width_ns, round) =
+        (table.fraction("level"), table.duration_ns("half_width"), table.count("round"));
+    Some(match rule {
+        "duration" => Stop::Duration { duration_ns: table.duration_ns("duration")? },
+        "requests" => Stop::Requests { requests: table.count("requests")?, max_ns: max_ns.unwrap_or(DEFAULT_MAX_NS) },
         "relative" => {
-            let relative = table.fraction("relative");
-            let (level, max_ns) = (table.fraction("level"), max_ns(DEFAULT_MAX_NS));
-            Some(Stop::Interval { relative: relative?, level: level?, max_ns: max_ns? })
+            let relative = table.fraction("relative")?;
+            Stop::Interval { relative, level: level?, max_ns: max_ns.unwrap_or(DEFAULT_MAX_NS) }
         }
         _ => {
-            let named = table.choice("rule", RULES);
-            let (round, half_width) = (table.count("round"), table.duration_ns("half_width"));
-            let max_ns = max_ns(VOLLEY_MAX_NS);
-            named?;
-            Some(Stop::Volley { round_requests: round?, half_width_ns: half_width?, max_ns: max_ns? })
+            table.choice("rule", RULES)?;
+            let max_ns = max_ns.unwrap_or(VOLLEY_MAX_NS);
+            Stop::Volley { round_requests: round?, half_width_ns: half_width_ns?, max_ns }
         }
-    }
+    })
 }

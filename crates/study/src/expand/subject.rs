@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::Report;
 use config::nearest::suggestion;
 use config::node::{Table, Value};
-use config::{Place, Report};
 
 use crate::expand::factors::Factor;
-use crate::expand::{container, optional};
+use crate::expand::{container, optional, port};
 use crate::plan::{Level, SubjectPlan, VerifyPlan};
 use crate::section::Section;
 use crate::source::{Profile, in_profile};
@@ -15,10 +15,10 @@ use crate::template::{self, PORT};
 use crate::words;
 
 /// The sections that a level may have otherwise.
-const VARIED: [&str; 2] = ["subject", "load"];
+pub(super) const VARIED: [&str; 2] = ["subject", "load"];
 
 /// Reports unknown keys.
-pub(crate) fn check_keys(subject: &Section) {
+pub(super) fn check_keys(subject: &Section) {
     subject.check_keys();
     check_variants_keys(subject);
 }
@@ -34,7 +34,7 @@ pub(super) fn check_variants_keys(section: &Section) {
 
 /// How many processors a subject is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cpus {
+pub(super) enum Cpus {
     /// So many, or the point cannot be run.
     Exactly(u32),
     /// So many, or what the generator leaves where that is less.
@@ -43,92 +43,92 @@ pub(crate) enum Cpus {
     All,
 }
 
-/// The subject of one design point, and the processors it is to have; `None` only where a mistake was reported.
-pub(crate) fn read(subject: &Section) -> Option<(SubjectPlan, Cpus)> {
+/// The subject of one design point, and the processors it is to have.
+pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
     let subject = &with_variant(subject);
-    let (plan, cpus, verify) = (server(subject), cpus(subject), verify(subject));
-    Some((SubjectPlan { verify: verify?, ..plan? }, cpus?))
+    (SubjectPlan { verify: verify(subject), ..server(subject) }, cpus(subject))
 }
 
 /// A server, process or container: of the subject, or of a companion. Its processors are not read here.
-pub(super) fn server(subject: &Section) -> Option<SubjectPlan> {
-    let container = container::read(subject);
-    let in_container = container.as_ref().is_none_or(Option::is_some);
-    let has_port = subject.has("port");
-    let port = subject.small("port");
+pub(super) fn server(subject: &Section) -> SubjectPlan {
+    let in_container = subject.filled("image").map_or(subject.has("image"), |(image, _)| !image.trim().is_empty());
     // The port of a container may be known: its own command needs no arguments then.
-    let knows_port = has_port || in_container && subject.has("publish");
-    let command = if in_container && knows_port && !subject.has("command") {
-        Some(String::new())
-    } else {
-        subject.required("command");
-        subject.text("command")
-    };
+    let knows_port = subject.has("port") || in_container && subject.has("publish");
     let environment = environment(subject);
-    let has_port_in = |text: &str| template::templates(text).iter().any(|(_, name)| *name == PORT);
-    // Unknown if the environment has a mistake of its own.
-    let in_environment = environment.as_ref().is_none_or(|all| all.values().any(|value| has_port_in(value)));
+    if !(in_container && knows_port) {
+        subject.required("command");
+    }
+    let command = subject.text("command");
     if let Some(command) = &command {
+        check_command(subject, command);
         if command.trim().is_empty() && !in_container {
             subject.mistake("command", format!("`{}.command` is empty", subject.name), None);
-        } else if !knows_port && !in_environment && !has_port_in(command) {
+        } else if !knows_port && !takes_port(command, &environment) {
             let hint = "pass `{port}` to the server here or in `environment`, or set `port` to the one it always uses";
             subject.mistake("command", format!("`{}.command` has no `{{port}}`", subject.name), hint.to_owned());
         }
-        can_be_started(subject, "command", command);
     }
-    let build = build(subject);
-    let (ready, stop) = (subject.duration_ns("ready_timeout"), subject.duration_ns("stop_timeout"));
-    let directory = optional(subject, "directory");
-    Some(SubjectPlan {
-        build: build?,
-        command: command?,
-        container: container?,
-        directory: directory?,
+    SubjectPlan {
+        build: build(subject),
+        command: command.unwrap_or_default(),
+        container: container::read(subject),
+        directory: optional(subject, "directory"),
         revision: None,
-        environment: environment?,
+        environment,
         // What the machine has is not known here.
         cpus: 0,
         cpus_wanted: None,
-        port: if has_port { Some(u16::try_from(port?).expect("its bounds fit 16 bits")) } else { None },
-        ready_timeout_ns: ready?,
-        stop_timeout_ns: stop?,
+        port: port(subject, "port"),
+        ready_timeout_ns: subject.duration_ns("ready_timeout").unwrap_or_default(),
+        stop_timeout_ns: subject.duration_ns("stop_timeout").unwrap_or_default(),
         verify: None,
-    })
+    }
+}
+
+/// Whether a command or its environment has `{port}`.
+pub(super) fn takes_port(command: &str, environment: &BTreeMap<String, String>) -> bool {
+    let has_port = |text: &str| template::templates(text).iter().any(|(_, name)| *name == PORT);
+    has_port(command) || environment.values().any(|value| has_port(value))
 }
 
 /// Whether it is verified: `true`, or a file with more cases.
-fn verify(subject: &Section) -> Option<Option<VerifyPlan>> {
+fn verify(subject: &Section) -> Option<VerifyPlan> {
     match subject.filled("verify") {
         Some((text, _)) if !["true", "false"].contains(&text.as_str()) => {
-            Some(optional(subject, "verify")?.map(|file| VerifyPlan { cases: Some(file) }))
+            optional(subject, "verify").map(|file| VerifyPlan { cases: Some(file) })
         }
-        _ => Some(subject.flag("verify")?.then(VerifyPlan::default)),
+        _ => subject.flag("verify")?.then(VerifyPlan::default),
     }
 }
 
-fn cpus(subject: &Section) -> Option<Cpus> {
-    match subject.table.get("cpus").map(|entry| &entry.node.value) {
-        Some(Value::Table(_)) => {
-            let table = subject.section("cpus")?;
-            table.check_keys();
-            table.required("up_to");
-            table.small("up_to").map(Cpus::UpTo)
-        }
-        Some(Value::Text(_)) if subject.is_word("cpus", "all") => Some(Cpus::All),
-        _ => subject.small("cpus").map(Cpus::Exactly),
+fn cpus(subject: &Section) -> Cpus {
+    if subject.is_word("cpus", "all") {
+        return Cpus::All;
     }
+    if !subject.is_table("cpus") {
+        return Cpus::Exactly(subject.small("cpus").unwrap_or_default());
+    }
+    let up_to = subject.section("cpus").and_then(|table| {
+        table.check_keys();
+        table.required("up_to");
+        table.small("up_to")
+    });
+    Cpus::UpTo(up_to.unwrap_or_default())
 }
 
 /// The command that builds it.
-pub(super) fn build(section: &Section) -> Option<Option<String>> {
-    let build = optional(section, "build")?;
-    build.iter().for_each(|command| can_be_started(section, "build", command));
-    Some(build)
+pub(super) fn build(section: &Section) -> Option<String> {
+    let build = optional(section, "build");
+    build.iter().for_each(|command| check_words(section, "build", command));
+    build
 }
 
 /// Reports a command that does not mean what it says when no shell reads it.
-pub(super) fn can_be_started(section: &Section, key: &str, command: &str) {
+pub(super) fn check_command(section: &Section, command: &str) {
+    check_words(section, "command", command);
+}
+
+fn check_words(section: &Section, key: &str, command: &str) {
     // An empty one has been reported.
     if !command.trim().is_empty()
         && let Err(mistake) = words::check(command)
@@ -137,66 +137,34 @@ pub(super) fn can_be_started(section: &Section, key: &str, command: &str) {
     }
 }
 
-pub(super) fn environment(subject: &Section) -> Option<BTreeMap<String, String>> {
-    if !subject.has("environment") {
-        return Some(BTreeMap::new());
-    }
-    let section = subject.section("environment")?;
+pub(super) fn environment(subject: &Section) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::new();
+    let Some(section) = subject.section("environment") else { return environment };
     for entry in section.table.iter() {
         if entry.key.is_empty() || entry.key.contains(['=', '\0']) {
             let message = format!("`{}` is not a valid environment variable name", entry.key.escape_debug());
             section.report.mistake(entry.key_place, message, None);
         }
-        let value = match &entry.node.value {
-            Value::Integer(number) => Some(number.to_string()),
-            _ => section.text(&entry.key),
-        };
-        environment.insert(entry.key.clone(), value);
+        environment.insert(entry.key.clone(), section.text_or_integer(&entry.key).unwrap_or_default());
     }
-    environment.into_iter().map(|(key, value)| Some((key, value?))).collect()
+    environment
 }
 
 /// `[subject]` or `[load]` with the keys of the variant that one of this point's levels has.
-pub(crate) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
-    let variants = subject.table.table("variants");
-    let levels = subject.fill.0.iter().map(|setting| setting.level.to_string());
-    let chosen = levels.filter_map(|level| variants?.table(&level)).collect::<Vec<_>>();
+pub(super) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
     let mut table = subject.table.clone();
-    for entry in chosen.into_iter().flat_map(Table::iter) {
-        table.to_mut().put(entry.clone());
+    if let Some(variants) = subject.table.table("variants") {
+        let levels = subject.fill.0.iter().map(|setting| setting.level.to_string());
+        let chosen = levels.filter_map(|level| variants.table(&level));
+        chosen.flat_map(Table::iter).for_each(|entry| table.to_mut().put(entry.clone()));
     }
     Section { table, ..subject.clone() }
 }
 
 /// Whether the level of some variant is one of `factor`'s.
-pub(crate) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
+pub(super) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
     let names = |variants: &Table| factor.levels.iter().any(|(level, _)| variants.get(&level.to_string()).is_some());
     VARIED.iter().filter_map(|section| root.table(section)?.table("variants")).any(names)
-}
-
-/// Where the commands stand, the only texts in which `{port}` is filled in.
-pub(crate) fn commands(root: &Table) -> BTreeSet<Place> {
-    with_variants(root).into_iter().filter_map(|table| table.get("command")).map(|entry| entry.node.place).collect()
-}
-
-/// Where its environment stands, in which the ports of companions are filled in, as they are in commands.
-pub(crate) fn environments(root: &Table) -> BTreeSet<Place> {
-    let mut texts = Vec::new();
-    let tables = with_variants(root);
-    tables.iter().filter_map(|table| table.get("environment")).for_each(|entry| entry.node.texts(&mut texts));
-    texts.into_iter().map(|(_, place)| place).collect()
-}
-
-/// `[subject]` and its variants.
-fn with_variants(root: &Table) -> Vec<&Table> {
-    let subject = root.table("subject");
-    let variants = subject.and_then(|subject| subject.table("variants")).into_iter().flat_map(Table::iter);
-    let variants = variants.filter_map(|entry| match &entry.node.value {
-        Value::Table(variant) => Some(variant),
-        _ => None,
-    });
-    subject.into_iter().chain(variants).collect()
 }
 
 /// Reports variants whose name is no level in any profile, or a level of two factors. Not a matter of one profile, and

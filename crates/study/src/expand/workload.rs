@@ -1,12 +1,10 @@
 //! `[load.workload]` becomes a [`Workload`].
 
-use std::borrow::Cow;
-
 use config::node::{self, Entry, Node, Table, Value};
 use config::{Diagnostic, Place, Report};
 
 use crate::keys::words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS, POPULARITIES};
-use crate::keys::{LOAD, TTL, WORKLOAD};
+use crate::keys::{STUDY, WORKLOAD};
 use crate::section::{Section, Setting, Settings};
 use crate::source::TEXT_MAX_BYTES;
 use crate::workload::{
@@ -23,113 +21,88 @@ const VALUES_MAX: usize = 4096;
 /// Every mistake in it, and that there is none.
 pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
-    if text.len() > TEXT_MAX_BYTES {
-        let message = format!("a study is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
-        report.mistake(Place::default(), message, None);
-        report.finish()?;
-    }
+    report.check_length("a study", TEXT_MAX_BYTES)?;
     let root = node::document(text, &report);
-    let factors = super::factors::read(&root, super::Machine { cpus: 2, apart: false }, &report);
+    let factors = super::factors::read(&root, &super::ExpandOptions::default(), &report);
     let settings = factors.iter().filter_map(|factor| {
         let (level, place) = factor.levels.first()?;
         Some(Setting { factor: &factor.name, level, place: *place })
     });
     let settings = settings.collect::<Vec<_>>();
     // A file may be the content of the table alone.
-    let bare = root.get("load").is_none() && root.keys().any(|key| WORKLOAD.get(key).is_some());
-    let wrapped = bare.then(|| {
-        let (key, place) = ("workload".to_owned(), Place::default());
-        let mut load = Table::default();
-        load.put(Entry { key, key_place: place, node: Node { value: Value::Table(root.clone()), place } });
-        load
-    });
-    let load = match (&wrapped, root.get("load").map(|entry| &entry.node.value)) {
-        (Some(wrapped), _) => Some(wrapped),
-        (None, Some(Value::Table(table))) => Some(table),
-        _ => None,
-    };
-    let workload = match load {
-        Some(table) => {
-            let (table, place) = (Cow::Borrowed(table), Place::default());
-            let (name, keys) = ("load".to_owned(), &LOAD);
-            read(&Section { name, table, keys, place, fill: Settings(&settings), report: &report })
+    // A file may have the keys of the workload alone.
+    let is_bare = root.get("load").is_none() && root.keys().any(|key| WORKLOAD.get(key).is_some());
+    let root = match is_bare {
+        false => root,
+        true => {
+            let (key_place, place) = (Place::default(), Place::default());
+            let within = |key: &str, inner: Table| {
+                let mut table = Table::default();
+                table.put(Entry { key: key.to_owned(), key_place, node: Node { value: Value::Table(inner), place } });
+                table
+            };
+            within("load", within("workload", root))
         }
-        _ => None,
     };
-    // A mistake that was found says more than that nothing is left.
-    if !matches!(workload, Some(Some(_))) && report.count() == 0 {
+    let top = Section::whole(&root, &STUDY, Settings(&settings), &report);
+    let workload = top.section("load").and_then(|load| read(&load));
+    if workload.is_none() && report.count() == 0 {
         let hint = "add `[load.workload]` with `preset = \"etc-2012\"`".to_owned();
         report.mistake(Place::default(), "the study has no `[load.workload]`", hint);
     }
     report.finish()?;
-    Ok(workload.flatten().expect("missing values have been reported"))
+    Ok(workload.expect("missing values have been reported"))
 }
 
-/// The workload of a load: `Some(None)` where there is none, `None` where a mistake was reported.
-pub(crate) fn read(load: &Section) -> Option<Option<Workload>> {
-    if !load.has("workload") {
-        return Some(None);
-    }
+/// The workload of a load, if it has one; its mistakes are reported.
+pub(super) fn read(load: &Section) -> Option<Workload> {
     let section = load.section("workload")?;
     section.check_keys();
     let base = base(&section);
-    let traced = section.has("trace");
-    let operations = operations(&section, base.as_ref(), traced);
-    let fill = section.given("fill", section.flag("fill"));
-    let ttl = ttl(&section);
-    let keys = keys(&section, base.as_ref(), traced);
+    // What a mistaken preset would have brought is not missing too.
+    let is_lost = section.has("preset") && base.is_none();
+    let base = base.as_ref();
     let trace = trace_of(&section);
-    // What a mistaken trace would have told is not missing too.
-    let told =
-        traced && trace.as_ref().is_none_or(|trace| trace.as_ref().is_some_and(|trace| trace.format.has_lengths()));
-    let values = values(&section, base.as_ref(), told);
-    let base = base?;
-    let name = base.as_ref().and_then(|base| base.preset.clone());
+    let traced = section.has("trace");
+    // Neither is what a mistaken trace would have told.
+    let has_lengths = traced && trace.as_ref().is_none_or(|trace| trace.format.has_lengths());
+    let operations = operations(&section, base, traced || is_lost);
     let workload = Workload {
-        preset: name,
-        operations: operations?,
-        fill: fill?.unwrap_or(match &trace {
-            Some(Some(trace)) => !trace.format.has_writes(),
-            _ => base.as_ref().is_none_or(|base| base.fill),
+        preset: base.and_then(|base| base.preset.clone()),
+        operations: operations.unwrap_or(Operations { get: 1.0, ..Default::default() }),
+        fill: section.flag("fill").unwrap_or(match &trace {
+            Some(trace) => !trace.format.has_writes(),
+            None => base.is_none_or(|base| base.fill),
         }),
-        ttl: ttl?.unwrap_or_else(|| base.map(|base| base.ttl).unwrap_or_default()),
-        keys: keys?,
-        values: values?,
-        trace: trace?,
+        ttl: ttl(&section).unwrap_or_else(|| base.map(|base| base.ttl.clone()).unwrap_or_default()),
+        keys: keys(&section, base.map(|base| &base.keys), traced || is_lost),
+        values: values(&section, base.map(|base| &base.values), has_lengths || is_lost),
+        trace,
     };
-    let problems = workload.problems();
-    for problem in &problems {
+    for problem in workload.problems() {
         place(&section, problem.key, |at, key| {
-            at.mistake(
-                key,
-                format!("`load.workload.{}`: {}", problem.key, problem.message),
-                problem.hint.map(str::to_owned),
-            );
+            let message = format!("`load.workload.{}`: {}", problem.key, problem.message);
+            at.mistake(key, message, problem.hint.map(str::to_owned));
         });
     }
-    problems.is_empty().then_some(Some(workload))
+    Some(workload)
 }
 
 /// Hands on the section and the key that a dotted key means.
 fn place(section: &Section, dotted: &str, then: impl FnOnce(&Section, &str)) {
-    match dotted.split_once('.') {
-        Some((table, key)) => match section.has(table).then(|| section.section(table)).flatten() {
-            Some(inner) => {
-                let key = if key == "hot_keys" && !inner.has(key) { "popularity" } else { key };
-                then(&inner, key);
-            }
-            None => then(section, table),
-        },
-        None => then(section, dotted),
+    let (table, key) = dotted.split_once('.').unwrap_or((dotted, ""));
+    match section.section(table).filter(|_| !key.is_empty()) {
+        Some(inner) => {
+            let key = if key == "hot_keys" && !inner.has(key) { "popularity" } else { key };
+            then(&inner, key);
+        }
+        None => then(section, table),
     }
 }
 
-/// The preset: `Some(None)` where none is named.
-fn base(section: &Section) -> Option<Option<Workload>> {
-    if !section.has("preset") {
-        return Some(None);
-    }
-    let read = |name: &str| {
+/// The preset that the workload begins with.
+fn base(section: &Section) -> Option<Workload> {
+    section.text_as("preset", |name| {
         if name == "ycsb-e" {
             let hint = "available: `ycsb-a` to `ycsb-d` and `ycsb-f`".to_owned();
             return Err(("`ycsb-e` scans key ranges, which no supported cache protocol can do".to_owned(), Some(hint)));
@@ -138,102 +111,72 @@ fn base(section: &Section) -> Option<Option<Workload>> {
             let known = PRESETS.iter().map(|preset| preset.name);
             (format!("unknown preset `{}`", name.escape_debug()), Some(config::nearest::suggestion(name, known)))
         })
-    };
-    section.text_as("preset", read).map(Some)
+    })
 }
 
-fn operations(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<Operations> {
-    // What a mistaken preset would have brought is not missing too.
-    let mistaken = base.is_none();
-    let base = base.and_then(Option::as_ref).map(|base| base.operations);
+fn operations(section: &Section, base: Option<&Workload>, is_optional: bool) -> Option<Operations> {
+    let base = base.map(|base| base.operations);
     if !section.has("operations") {
-        // A trace brings its own.
-        let reads = Operations { get: 1.0, ..Default::default() };
-        if !mistaken && base.is_none() && !traced {
+        if base.is_none() && !is_optional {
             section.required("operations");
         }
-        return base.or(traced.then_some(reads));
+        return base;
     }
     let table = section.section("operations")?;
     table.check_keys();
     let base = base.unwrap_or_default();
-    let weight = |key, base| Some(table.given(key, table.number(key))?.unwrap_or(base));
-    let all = [
-        weight("get", base.get),
-        weight("set", base.set),
-        weight("delete", base.delete),
-        weight("read_modify_write", base.read_modify_write),
-    ];
-    let [get, set, delete, read_modify_write] = all;
-    Some(Operations { get: get?, set: set?, delete: delete?, read_modify_write: read_modify_write? })
+    // A mistaken weight is some weight.
+    let weight = |key, base| if table.has(key) { table.number(key).unwrap_or(1.0) } else { base };
+    Some(Operations {
+        get: weight("get", base.get),
+        set: weight("set", base.set),
+        delete: weight("delete", base.delete),
+        read_modify_write: weight("read_modify_write", base.read_modify_write),
+    })
 }
 
-/// `Some(None)`: not there.
-fn ttl(section: &Section) -> Option<Option<Vec<Ttl>>> {
-    let Some(entry) = section.table.get("ttl") else { return Some(None) };
-    let whole = |table: &Section, key: &str| {
+/// Times to live with their shares.
+fn ttl(section: &Section) -> Option<Vec<Ttl>> {
+    let seconds = |table: &Section, key: &str| {
         let ns = table.duration_ns(key)?;
         if ns % 1_000_000_000 != 0 {
             table.mistake(key, format!("`{key}` is not a whole number of seconds"), None);
-            return None;
         }
         u32::try_from(ns / 1_000_000_000).ok()
     };
-    let Value::List(items) = &entry.node.value else {
-        return whole(section, "ttl").map(|seconds| Some(vec![Ttl { seconds, share: 1.0 }]));
-    };
-    let each = items.iter().map(|item| {
-        let Value::Table(table) = &item.value else {
-            let hint = "for example `[{ time = \"24h\", share = 0.65 }]`".to_owned();
-            section.report.mistake(
-                item.place,
-                format!("a time to live must be a table, not {}", item.value.kind()),
-                hint,
-            );
-            return None;
-        };
-        let table = section.inner(table, &TTL, item.place);
+    if !section.is_list("ttl") {
+        return seconds(section, "ttl").map(|seconds| vec![Ttl { seconds, share: 1.0 }]);
+    }
+    let tables = section.tables("ttl", "a time to live");
+    let each = tables.iter().flatten().filter_map(|table| {
         table.check_keys();
         table.required("time");
         table.required("share");
-        let (seconds, share) = (whole(&table, "time"), table.number("share"));
+        let (seconds, share) = (seconds(table, "time"), table.number("share"));
         Some(Ttl { seconds: seconds?, share: share? })
     });
-    // All are read, so that all mistakes are found.
-    let each = each.collect::<Vec<_>>();
-    each.into_iter().collect::<Option<Vec<_>>>().map(Some)
+    Some(each.collect())
 }
 
-fn keys(section: &Section, base: Option<&Option<Workload>>, traced: bool) -> Option<Keys> {
-    let mistaken = base.is_none();
-    let base = base.and_then(Option::as_ref).map(|base| &base.keys);
-    let table = section.section_or_empty("keys")?;
+fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
+    let table = section.section("keys").unwrap_or_else(|| section.empty("keys"));
     table.check_keys();
-    let reuse = table.given("reuse", table.number("reuse"));
-    let fixed = matches!((&reuse, base), (Some(None), None) | (Some(None), Some(Keys { reuse: None, .. })));
-    let count = table.given("count", table.count("count"));
-    let popularity = popularity(&table, base.map(|base| base.popularity));
-    let every = table.given("shift_every", table.count("shift_every"));
-    let new = table.given("new", table.choice("new", NEW_KEYS));
-    let one_hit = table.given("one_hit", table.number("one_hit"));
-    let invalidation = table.given("invalidation", table.number("invalidation"));
-    let neighbours_hot = table.given("neighbours_hot", table.flag("neighbours_hot"));
-    let max_bytes = table.given("max", table.count("max"));
+    let reuse = table.number("reuse").or(base.and_then(|base| base.reuse));
+    let count = table.count("count").or(base.map(|base| base.count));
     // The keys of a trace have lengths or are written with as few characters as tell them apart.
-    let shortest = traced.then_some(SizeLaw::Constant { bytes: 1.0 });
-    let size = size(&table, base.map(|base| &base.size).or(shortest.as_ref()), mistaken);
-    Some(Keys {
-        count: count?.or(base.map(|base| base.count)).unwrap_or(if fixed { 100_000 } else { 0 }),
-        popularity: popularity?,
-        shift_every: every?.or(base.and_then(|base| base.shift_every)),
-        reuse: reuse?.or(base.and_then(|base| base.reuse)),
-        new: new?.or(base.map(|base| base.new)).unwrap_or_default(),
-        one_hit: one_hit?.or(base.map(|base| base.one_hit)).unwrap_or(0.0),
-        invalidation: invalidation?.or(base.map(|base| base.invalidation)).unwrap_or(0.0),
-        neighbours_hot: neighbours_hot?.or(base.map(|base| base.neighbours_hot)).unwrap_or(false),
-        size: size?,
-        max_bytes: max_bytes?.or(base.map(|base| base.max_bytes)).unwrap_or(KEY_MAX_BYTES),
-    })
+    let shortest = SizeLaw::Constant { bytes: 1.0 };
+    Keys {
+        count: count.unwrap_or(if reuse.is_none() { 100_000 } else { 0 }),
+        popularity: popularity(&table, base.map(|base| base.popularity)).unwrap_or(Popularity::Uniform),
+        shift_every: table.count("shift_every").or(base.and_then(|base| base.shift_every)),
+        reuse,
+        new: table.choice("new", NEW_KEYS).or(base.map(|base| base.new)).unwrap_or_default(),
+        one_hit: table.number("one_hit").or(base.map(|base| base.one_hit)).unwrap_or(0.0),
+        invalidation: table.number("invalidation").or(base.map(|base| base.invalidation)).unwrap_or(0.0),
+        neighbours_hot: table.flag("neighbours_hot").or(base.map(|base| base.neighbours_hot)).unwrap_or(false),
+        size: size(&table, base.map(|base| &base.size), is_optional).unwrap_or(shortest),
+        max_bytes: table.count("max").or(base.map(|base| base.max_bytes)).unwrap_or(KEY_MAX_BYTES),
+    }
 }
 
 fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
@@ -244,68 +187,56 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
         Some(Popularity::HotSet { .. }) => "hot-set",
         Some(Popularity::Loop) => "loop",
     };
-    let word = table.given("popularity", table.choice("popularity", POPULARITIES));
-    let exponent = table.given("exponent", table.number("exponent"));
-    let hot_keys = table.given("hot_keys", table.count("hot_keys"));
-    let hot_share = table.given("hot_share", table.number("hot_share"));
-    let word = word?.unwrap_or(before);
+    let word = table.choice("popularity", POPULARITIES);
+    let (exponent, hot_keys, hot_share) =
+        (table.number("exponent"), table.count("hot_keys"), table.number("hot_share"));
+    if table.has("popularity") && word.is_none() {
+        return None;
+    }
+    let word = word.unwrap_or(before);
     for (key, owner) in [("exponent", "zipf"), ("hot_keys", "hot-set"), ("hot_share", "hot-set")] {
         if table.has(key) && word != owner {
             let hint = format!("set `popularity = \"{owner}\"`, or drop it");
             table.mistake(key, format!("`{key}` does not apply to popularity `{word}`"), hint);
         }
     }
-    Some(match word {
-        "zipf" => {
-            let before =
-                base.and_then(|base| if let Popularity::Zipf { exponent } = base { Some(exponent) } else { None });
-            if before.is_none() {
-                table.required("exponent");
-            }
-            Popularity::Zipf { exponent: exponent?.or(before)? }
+    let needed: &[&str] = match (word, base) {
+        ("zipf", base) if !matches!(base, Some(Popularity::Zipf { .. })) => &["exponent"],
+        ("hot-set", base) if !matches!(base, Some(Popularity::HotSet { .. })) => &["hot_keys", "hot_share"],
+        _ => &[],
+    };
+    needed.iter().for_each(|key| table.required(key));
+    match (word, base) {
+        ("zipf", Some(Popularity::Zipf { exponent: base })) => {
+            Some(Popularity::Zipf { exponent: exponent.unwrap_or(base) })
         }
-        "hot-set" => {
-            let before =
-                base.and_then(
-                    |base| if let Popularity::HotSet { keys, share } = base { Some((keys, share)) } else { None },
-                );
-            if before.is_none() {
-                table.required("hot_keys");
-                table.required("hot_share");
-            }
-            let (keys, share) = (hot_keys?.or(before.map(|b| b.0)), hot_share?.or(before.map(|b| b.1)));
-            Popularity::HotSet { keys: keys?, share: share? }
+        ("zipf", _) => exponent.map(|exponent| Popularity::Zipf { exponent }),
+        ("hot-set", Some(Popularity::HotSet { keys, share })) => {
+            Some(Popularity::HotSet { keys: hot_keys.unwrap_or(keys), share: hot_share.unwrap_or(share) })
         }
-        "recency" => Popularity::Recency,
-        "loop" => Popularity::Loop,
-        _ => Popularity::Uniform,
-    })
-}
-
-fn values(section: &Section, base: Option<&Option<Workload>>, told: bool) -> Option<Values> {
-    let mistaken = base.is_none();
-    let base = base.and_then(Option::as_ref).map(|base| &base.values);
-    let table = section.section_or_empty("values")?;
-    table.check_keys();
-    let empty = told.then_some(SizeLaw::Constant { bytes: 0.0 });
-    let size = size(&table, base.map(|base| &base.size).or(empty.as_ref()), mistaken);
-    let max_bytes = table.given("max", table.bytes("max"));
-    let length = table.given("length", table.choice("length", LENGTHS));
-    Some(Values {
-        size: size?,
-        max_bytes: max_bytes?.or(base.map(|base| base.max_bytes)).unwrap_or(1 << 20),
-        length: length?.or(base.map(|base| base.length)).unwrap_or_default(),
-    })
-}
-
-fn size(table: &Section, base: Option<&SizeLaw>, mistaken: bool) -> Option<SizeLaw> {
-    if !table.has("size") {
-        if base.is_none() && !mistaken {
-            table.required("size");
-        }
-        return base.cloned();
+        ("hot-set", _) => Some(Popularity::HotSet { keys: hot_keys?, share: hot_share? }),
+        ("recency", _) => Some(Popularity::Recency),
+        ("loop", _) => Some(Popularity::Loop),
+        _ => Some(Popularity::Uniform),
     }
-    law(&table.section("size")?, true)
+}
+
+fn values(section: &Section, base: Option<&Values>, is_optional: bool) -> Values {
+    let empty = SizeLaw::Constant { bytes: 0.0 };
+    let table = section.section("values").unwrap_or_else(|| section.empty("values"));
+    table.check_keys();
+    Values {
+        size: size(&table, base.map(|base| &base.size), is_optional).unwrap_or(empty),
+        max_bytes: table.bytes("max").or(base.map(|base| base.max_bytes)).unwrap_or(1 << 20),
+        length: table.choice("length", LENGTHS).or(base.map(|base| base.length)).unwrap_or_default(),
+    }
+}
+
+fn size(table: &Section, base: Option<&SizeLaw>, is_optional: bool) -> Option<SizeLaw> {
+    if !table.has("size") && base.is_none() && !is_optional {
+        table.required("size");
+    }
+    if table.has("size") { law(&table.section("size")?, true) } else { base.cloned() }
 }
 
 /// A law of lengths; `counted` where an empirical one may stand.
@@ -381,16 +312,12 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
         }
     });
     let each = each.collect::<Vec<_>>();
-    let tail = match table.has("tail").then(|| table.section("tail")) {
-        None => Some(None),
-        Some(None) => None,
-        Some(Some(tail)) => {
-            tail.required("weight");
-            let (size, weight) = (law(&tail, false), tail.number("weight"));
-            size.zip(weight).map(|(size, weight)| Some(Tail { size: Box::new(size), weight }))
-        }
-    };
-    let size = SizeLaw::Empirical { values: each.into_iter().collect::<Option<Vec<_>>>()?, tail: tail? };
+    let tail = table.section("tail").and_then(|tail| {
+        tail.required("weight");
+        let (size, weight) = (law(&tail, false), tail.number("weight"));
+        Some(Tail { size: Box::new(size?), weight: weight? })
+    });
+    let size = SizeLaw::Empirical { values: each.into_iter().collect::<Option<Vec<_>>>()?, tail };
     match size.law() {
         Ok(_) => Some(size),
         Err(must) => {
@@ -400,11 +327,8 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
     }
 }
 
-/// `Some(None)`: no trace.
-fn trace_of(section: &Section) -> Option<Option<Trace>> {
-    if !section.has("trace") {
-        return Some(None);
-    }
+/// The trace that is replayed; `None` too if a mistake was reported.
+fn trace_of(section: &Section) -> Option<Trace> {
     let table = section.section("trace")?;
     table.check_keys();
     table.required("file");
@@ -412,9 +336,8 @@ fn trace_of(section: &Section) -> Option<Option<Trace>> {
     let file = table.text("file");
     if file.as_deref() == Some("") {
         table.mistake("file", "`load.workload.trace.file` is empty", "set it to the path of a trace".to_owned());
-        return None;
     }
     let format = table.choice("format", FORMATS);
     let (gaps, speed) = (table.choice("gaps", GAPS), table.number("speed"));
-    Some(Some(Trace { file: file?, format: format?, gaps: gaps?, speed: speed? }))
+    Some(Trace { file: file?, format: format?, gaps: gaps?, speed: speed? })
 }

@@ -145,7 +145,7 @@ static ANSWER: Keys = Keys {
 };
 
 /// `[subject]`.
-pub(crate) static SUBJECT: Keys = Keys {
+static SUBJECT: Keys = Keys {
     name: "subject",
     text: "How the server is built and started",
     keys: &[
@@ -205,7 +205,7 @@ static UP_TO: Keys = Keys {
 };
 
 /// `[proxy.NAME]`.
-pub(crate) static PROXY: Keys = Keys {
+static PROXY: Keys = Keys {
     name: "proxy.NAME",
     text: "A proxy between generator and server; `{port}`, `{folder}`, `{subject_port}`, `{next_port}` and `{admin_port}` are replaced in its strings",
     keys: &[
@@ -241,7 +241,7 @@ pub(crate) static PROXY: Keys = Keys {
 };
 
 /// `[companion.NAME]`.
-pub(crate) static COMPANION: Keys = Keys {
+static COMPANION: Keys = Keys {
     name: "companion.NAME",
     text: "What the server needs beside it, started before it; `{NAME_port}` in the command and environment of `[subject]` is its port",
     keys: &[
@@ -467,7 +467,7 @@ static SEARCH: Keys = Keys {
 };
 
 /// `[[load.request]]`.
-pub(crate) static REQUEST: Keys = Keys {
+static REQUEST: Keys = Keys {
     name: "load.request",
     text: "HTTP: one request of a mix",
     keys: &[
@@ -553,7 +553,7 @@ static OPERATIONS: Keys = Keys {
 const WEIGHT: Kind = Number(0.0, 1e9);
 
 /// An item of `load.workload.ttl`.
-pub(crate) static TTL: Keys = Keys {
+static TTL: Keys = Keys {
     name: "load.workload.ttl",
     text: "A time to live for a share of the values",
     keys: &[
@@ -844,7 +844,7 @@ static SLOPES: Keys = Keys {
     text: "Trends over the requests of a trial",
     keys: &[key(
         "over_requests",
-        List(&Word("series over requests", words::over_requests)),
+        List(&Word("series", words::over_requests)),
         "[\"latency\", \"proxy_rss\"]",
         Mistake,
         "series to analyze",

@@ -1,12 +1,13 @@
 //! A journey file becomes a [`Journey`], or all of its mistakes.
 
 use config::nearest::suggestion;
-use config::node::{self, Entry, Node, Table, Value};
+use config::node::{self, Node, Value};
 use config::{Diagnostic, Place, Report};
 
+use crate::http;
 use crate::journey::template::{self, Part};
 use crate::journey::{Argument, Call, Journey, OWN_SCHEMAS, PRESETS, Schema, Step, path};
-use crate::keys::{JOURNEY, Keys};
+use crate::keys::JOURNEY;
 
 /// Longest text of a journey file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
@@ -18,28 +19,50 @@ const OWN_FIELDS: [&str; 6] = ["Host", "Content-Length", "Transfer-Encoding", "C
 /// Names that mean something else in braces.
 const RESERVED: [&str; 2] = ["number", "random"];
 
+type Section<'a> = config::Section<'a, ()>;
+
 /// Reads a journey: syntax, names, templates and paths. Schemas are not looked at.
 ///
 /// # Errors
 /// Every mistake in it, in the order of the text.
 pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
     let report = Report::new("the journey", text, &[]);
-    if text.len() > TEXT_MAX_BYTES {
-        let message = format!("a journey is limited to {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
-        report.mistake(Place::default(), message, None);
-        report.finish()?;
-    }
+    report.check_length("a journey", TEXT_MAX_BYTES)?;
     let root = node::document(text, &report);
     let mut reader = Reader { report: &report, text, names: Vec::new() };
-    let journey = reader.journey(&root);
+    let journey = reader.journey(&Section::whole(&root, &JOURNEY, (), &report));
     report.finish()?;
     Ok(journey)
 }
 
-/// The preset of that name.
+/// The journey in the binary of that name.
 pub fn preset(name: &str) -> Option<Journey> {
     let (_, text) = PRESETS.iter().find(|preset| preset.0 == name)?;
     Some(parse(text).expect("every preset is covered by a test"))
+}
+
+/// A text by name.
+struct Named {
+    name: String,
+    name_place: Place,
+    text: String,
+    place: Place,
+}
+
+impl From<Named> for (String, String) {
+    fn from(named: Named) -> Self {
+        (named.name, named.text)
+    }
+}
+
+/// The texts of a table.
+fn texts(section: &Section, key: &str) -> Vec<Named> {
+    let Some(table) = section.section(key) else { return Vec::new() };
+    let named = table.table.iter().filter_map(|entry| {
+        let (name, text) = (entry.key.clone(), table.text(&entry.key)?);
+        Some(Named { name, name_place: entry.key_place, text, place: entry.node.place })
+    });
+    named.collect()
 }
 
 struct Reader<'r> {
@@ -50,58 +73,21 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    fn only(&self, table: &Table, known: &Keys, whose: &str) {
-        for entry in table.iter().filter(|entry| known.get(&entry.key).is_none()) {
-            let hint = suggestion(&entry.key, known.names());
-            self.report.mistake(entry.key_place, format!("unknown key `{}` {whose}", entry.key.escape_debug()), hint);
-        }
-    }
-
-    fn text_of<'t>(&self, entry: &'t Entry) -> Option<&'t str> {
-        match &entry.node.value {
-            Value::Text(text) => Some(text),
-            other => {
-                let message = format!("`{}` must be a string, not {}", entry.key.escape_debug(), other.kind());
-                self.report.mistake(entry.node.place, message, None);
-                None
-            }
-        }
-    }
-
-    fn table_of<'t>(&self, table: &'t Table, key: &str) -> Option<&'t Table> {
-        let entry = table.get(key)?;
-        match &entry.node.value {
-            Value::Table(inner) => Some(inner),
-            other => {
-                self.report.mistake(entry.node.place, format!("`{key}` must be a table, not {}", other.kind()), None);
-                None
-            }
-        }
-    }
-
-    /// Keys with texts, in the order of the file.
-    fn texts<'t>(&self, table: &'t Table, key: &str) -> Vec<(&'t Entry, &'t str)> {
-        let entries = self.table_of(table, key).map(Table::iter).into_iter().flatten();
-        entries.filter_map(|entry| Some((entry, self.text_of(entry)?))).collect()
-    }
-
-    fn new_name(&mut self, entry: &Entry) {
-        let name = entry.key.as_str();
-        if !template::is_name(name) || RESERVED.contains(&name) {
+    fn add_name(&mut self, Named { name, name_place, .. }: &Named) {
+        if !template::is_name(name) || RESERVED.contains(&name.as_str()) {
             let message = format!("`{}` is not a valid template name", name.escape_debug());
             let hint =
                 "use letters, digits and `_`, starting with a letter; `number` and `random` are reserved".to_owned();
-            self.report.mistake(entry.key_place, message, hint);
-        } else if self.names.iter().any(|known| known == name) {
+            self.report.mistake(*name_place, message, hint);
+        } else if self.names.contains(name) {
             let hint = "choose another: a name is unique within a journey".to_owned();
-            self.report.mistake(entry.key_place, format!("duplicate name `{name}`"), hint);
+            self.report.mistake(*name_place, format!("duplicate name `{name}`"), hint);
         } else {
-            self.names.push(name.to_owned());
+            self.names.push(name.clone());
         }
     }
 
-    /// Checks a template against the names that there are so far.
-    fn template(&self, text: &str, place: Place, may_draw: bool) {
+    fn check_template(&self, text: &str, place: Place, may_draw: bool) {
         let parts = match template::parts(text) {
             Ok(parts) => parts,
             Err(message) => return self.report.mistake(place, message, None),
@@ -110,8 +96,7 @@ impl Reader<'_> {
             match part {
                 Part::Name(name) if !self.names.contains(&name) => {
                     let hint = suggestion(&name, self.names.iter().map(String::as_str));
-                    let message = format!("`{name}` is not defined here");
-                    return self.report.mistake(place, message, hint);
+                    return self.report.mistake(place, format!("`{name}` is not defined here"), hint);
                 }
                 Part::Random { .. } if !may_draw => {
                     let hint = "write `name = \"{random:8}\"` in `[let]`, and `{name}` here".to_owned();
@@ -122,102 +107,75 @@ impl Reader<'_> {
         }
     }
 
-    fn journey(&mut self, root: &Table) -> Journey {
-        self.only(root, &JOURNEY, "in a journey");
-        let name = root.get("name").and_then(|entry| self.text_of(entry)).unwrap_or_default().to_owned();
-        if root.get("name").is_none() {
-            self.report.missing(Place::default(), "the journey has no `name`", "add `name = \"evernote\"`".to_owned());
-        }
-        let mut journey = Journey { name, ..Journey::default() };
-        for (entry, url) in self.texts(root, "targets") {
-            self.new_name(entry);
+    /// A text whose templates are checked.
+    fn template(&self, section: &Section, key: &str) -> Option<String> {
+        let text = section.text(key)?;
+        self.check_template(&text, section.place_of(key), false);
+        Some(text)
+    }
+
+    fn journey(&mut self, top: &Section) -> Journey {
+        top.check_keys();
+        top.required("name");
+        top.required("step");
+        let mut journey = Journey { name: top.text("name").unwrap_or_default(), ..Journey::default() };
+        for target in texts(top, "targets") {
+            self.add_name(&target);
+            let url = &target.text;
             if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
                 let message = format!("`{}` is not an HTTP URL", url.escape_debug());
-                self.report.mistake(
-                    entry.node.place,
-                    message,
-                    "a target looks like `https://127.0.0.1:8443`".to_owned(),
-                );
+                let hint = "a target looks like `https://127.0.0.1:8443`".to_owned();
+                self.report.mistake(target.place, message, hint);
             }
-            journey.targets.push((entry.key.clone(), url.to_owned()));
+            journey.targets.push(target.into());
         }
-        for (entry, file) in self.texts(root, "schemas") {
+        for Named { name, text: file, place, .. } in texts(top, "schemas") {
             if !file.ends_with(".thrift") && !file.ends_with(".wsdl") {
                 let hint = format!("built-in schemas: {}", OWN_SCHEMAS.join(", "));
                 let message = format!("`{}` is neither a `.thrift` nor a `.wsdl` file", file.escape_debug());
-                self.report.mistake(entry.node.place, message, hint);
+                self.report.mistake(place, message, hint);
             }
-            journey.schemas.push(Schema { name: entry.key.clone(), file: file.to_owned(), text: String::new() });
+            journey.schemas.push(Schema { name, file, text: String::new() });
         }
-        for (entry, text) in self.texts(root, "let") {
-            self.template(text, entry.node.place, true);
-            self.new_name(entry);
-            journey.lets.push((entry.key.clone(), text.to_owned()));
+        for value in texts(top, "let") {
+            self.check_template(&value.text, value.place, true);
+            self.add_name(&value);
+            journey.lets.push(value.into());
         }
-        match root.get("step").map(|entry| (entry, &entry.node.value)) {
-            None => {
-                self.report.missing(Place::default(), "the journey has no `[[step]]`", "a step is a call".to_owned())
-            }
-            Some((entry, Value::List(items))) if items.is_empty() || items.len() > STEPS_MAX => {
-                self.report.mistake(
-                    entry.node.place,
-                    format!("{} steps, expected 1 to {STEPS_MAX}", items.len()),
-                    None,
-                );
-            }
-            Some((_, Value::List(items))) => {
-                for item in items {
-                    match &item.value {
-                        Value::Table(table) => journey.steps.extend(self.step(table, item.place, &journey.schemas)),
-                        other => self.report.mistake(
-                            item.place,
-                            format!("a step must be a table, not {}", other.kind()),
-                            None,
-                        ),
-                    }
-                }
-            }
-            Some((entry, other)) => {
-                let message = format!("`step` must be a list of tables, not {}", other.kind());
-                self.report.mistake(entry.node.place, message, "begin each step with `[[step]]`".to_owned());
-            }
+        let steps = top.tables("step", "a step");
+        if top.has("step") && !(1..=STEPS_MAX).contains(&steps.len()) {
+            top.mistake("step", format!("{} steps, expected 1 to {STEPS_MAX}", steps.len()), None);
+            return journey;
         }
+        journey.steps = steps.iter().flatten().filter_map(|step| self.step(step, &journey.schemas)).collect();
         journey
     }
 
-    /// One step; `None` where a mistake leaves none.
-    fn step(&mut self, table: &Table, place: Place, schemas: &[Schema]) -> Option<Step> {
-        let keys = JOURNEY.key("step").kind.table().expect("a step is a table");
-        self.only(table, keys, "in a step");
-        let begin = table.iter().map(|entry| entry.key_place.start).min().unwrap_or(place.start);
+    fn step(&mut self, step: &Section, schemas: &[Schema]) -> Option<Step> {
+        step.check_keys();
+        step.required("url");
+        let begin = step.table.iter().map(|entry| entry.key_place.start).min().unwrap_or(step.place.start);
         let line = self.text.as_bytes()[..begin.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1;
-        let here = table.iter().next().map_or(place, |entry| entry.key_place);
-        let url = table.get("url").and_then(|entry| Some((entry, self.text_of(entry)?)));
-        match url {
-            Some((entry, url)) => self.template(url, entry.node.place, false),
-            None if table.get("url").is_none() => {
-                self.report.missing(here, "the step has no `url`", "add `url = \"{api}/path\"`".to_owned());
-            }
-            None => {}
-        }
-        let call = self.call(table, schemas);
-        let headers = self.texts(table, "headers");
-        for (entry, value) in &headers {
-            self.template(value, entry.node.place, false);
-            if let Err(error) = crate::http::field_of(&entry.key, value) {
-                self.report.mistake(entry.key_place, error.to_string(), error.hint());
-            } else if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(&entry.key)) {
-                let message = format!("`{}` is set from the URL and body", entry.key);
-                self.report.mistake(entry.key_place, message, "drop it".to_owned());
+        let url = self.template(step, "url");
+        let mut call = self.call(step, schemas);
+        let headers = texts(step, "headers");
+        for Named { name, name_place, text, place } in &headers {
+            self.check_template(text, *place, false);
+            if let Err(error) = http::field_of(name, text) {
+                self.report.mistake(*name_place, error.to_string(), error.hint());
+            } else if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+                self.report.mistake(
+                    *name_place,
+                    format!("`{name}` is set from the URL and body"),
+                    "drop it".to_owned(),
+                );
             }
         }
-        let headers = headers.into_iter().map(|(entry, value)| (entry.key.clone(), value.to_owned())).collect();
-        // Also where a mistake leaves no call.
-        let is_rest = table.get("thrift").is_none() && table.get("soap").is_none();
+        let is_rest = !step.has("thrift") && !step.has("soap");
         let root = if is_rest { "body" } else { "result" };
-        let mut call = call;
-        let mut expect = Vec::new();
-        for entry in self.table_of(table, "expect").map(Table::iter).into_iter().flatten() {
+        let (mut expect, mut take) = (Vec::new(), Vec::new());
+        let expected = step.section("expect");
+        for entry in expected.iter().flat_map(|expected| expected.table.iter()) {
             if is_rest && entry.key == "status" {
                 let read = self.statuses(&entry.node);
                 if let Some((Call::Rest { status, .. }, _)) = &mut call {
@@ -225,109 +183,88 @@ impl Reader<'_> {
                 }
                 continue;
             }
-            self.path(&entry.key, entry.key_place, root);
+            self.check_path(&entry.key, entry.key_place, root);
             expect.extend(self.argument(&entry.node).map(|value| (entry.key.clone(), value)));
         }
-        let mut take = Vec::new();
-        for (entry, text) in self.texts(table, "take") {
-            self.path(text, entry.node.place, root);
-            self.new_name(entry);
-            take.push((entry.key.clone(), text.to_owned()));
+        for part in texts(step, "take") {
+            self.check_path(&part.text, part.place, root);
+            self.add_name(&part);
+            take.push(part.into());
         }
         let (call, named) = call?;
-        let operation = match table.get("name") {
-            Some(entry) => self.text_of(entry)?.to_owned(),
-            None => named,
-        };
+        let operation = if step.has("name") { step.text("name")? } else { named };
         if operation.is_empty() || operation.len() > 200 || operation.contains(char::is_control) {
-            let place = table.get("name").map_or(here, |entry| entry.node.place);
-            self.report.mistake(place, "an operation name must be 1 to 200 characters", None);
+            step.mistake("name", "an operation name must be 1 to 200 characters", None);
         }
-        Some(Step { operation, line: line as u32, url: url?.1.to_owned(), call, headers, take, expect })
+        let headers = headers.into_iter().map(Named::into).collect();
+        Some(Step { operation, line: line as u32, url: url?, call, headers, take, expect })
     }
 
-    /// What is called, and the name that it has where none is given.
-    fn call(&self, table: &Table, schemas: &[Schema]) -> Option<(Call, String)> {
-        let kinds = ["thrift", "soap", "method"].into_iter().filter_map(|key| table.get(key)).collect::<Vec<_>>();
-        for entry in kinds.iter().skip(1) {
-            let message = format!("`{}` and `{}` together: a step is one call", entry.key, kinds[0].key);
-            self.report.mistake(entry.key_place, message, None);
+    /// What is called, and the name of the operation unless it has another.
+    fn call(&self, step: &Section, schemas: &[Schema]) -> Option<(Call, String)> {
+        let kinds = ["thrift", "soap", "method"].into_iter().filter(|key| step.has(key)).collect::<Vec<_>>();
+        for other in kinds.iter().skip(1) {
+            step.mistake(other, format!("`{other}` and `{}` together: a step is one call", kinds[0]), None);
         }
-        let kind = kinds.first().copied();
-        let is_rest = kind.is_none_or(|entry| entry.key == "method");
-        let foreign: &[&str] = if is_rest { &["arguments"] } else { &["body"] };
-        for entry in foreign.iter().filter_map(|key| table.get(key)) {
-            let hint = if is_rest { "add `thrift` or `soap`, or write a `body`" } else { "write `arguments`" };
-            let message = format!("`{}` does not apply to this step", entry.key);
-            self.report.mistake(entry.key_place, message, hint.to_owned());
+        let kind = kinds.first().copied().unwrap_or("method");
+        let (foreign, hint) = match kind {
+            "method" => ("arguments", "add `thrift` or `soap`, or write a `body`"),
+            _ => ("body", "write `arguments`"),
+        };
+        if step.has(foreign) {
+            step.mistake(foreign, format!("`{foreign}` does not apply to this step"), hint.to_owned());
         }
-        if is_rest {
-            let method = match kind {
-                Some(entry) => {
-                    let text = self.text_of(entry)?;
-                    let read = crate::http::method(text);
-                    read.map_err(|error| self.report.mistake(entry.node.place, error.to_string(), error.hint())).ok()?
-                }
-                None => "GET".to_owned(),
-            };
-            let body = match table.get("body") {
-                Some(entry) => {
-                    let text = self.text_of(entry)?;
-                    self.template(text, entry.node.place, false);
-                    Some(text.to_owned())
-                }
-                None => None,
-            };
-            let url = table.get("url").and_then(|entry| self.text_of(entry)).unwrap_or_default();
+        if kind == "method" {
+            let read = |text: &str| http::method(text).map_err(|error| (error.to_string(), error.hint()));
+            let method = if step.has(kind) { step.text_as(kind, read)? } else { "GET".to_owned() };
+            let body = self.template(step, "body");
+            let url = step.text("url").unwrap_or_default();
             let path = url.split(['?', '#']).next().unwrap_or_default();
             let path = path.split_once("://").map_or(path, |parts| parts.1);
             let path = path.find('/').map_or("/", |at| &path[at..]);
             let named = format!("{method} {path}");
             return Some((Call::Rest { method, body, status: Vec::new() }, named));
         }
-        let entry = kind?;
-        let text = self.text_of(entry)?;
-        let example = if entry.key == "thrift" { "notes UserStore.getUser" } else { "chess MakeAMove" };
+        let text = step.text(kind)?;
+        let (example, wanted) = match kind {
+            "thrift" => ("notes UserStore.getUser", ".thrift"),
+            _ => ("chess MakeAMove", ".wsdl"),
+        };
+        let hint = format!("write `{kind} = \"{example}\"`");
         let Some((schema, called)) = text.split_once(' ').map(|(schema, called)| (schema, called.trim())) else {
-            let hint = format!("write `{} = \"{example}\"`", entry.key);
-            self.report.mistake(entry.node.place, "schema name, space, operation", hint);
+            step.mistake(kind, "schema name, space, operation", hint);
             return None;
         };
-        let wanted = if entry.key == "thrift" { ".thrift" } else { ".wsdl" };
         match schemas.iter().find(|known| known.name == schema) {
             None => {
                 let hint = suggestion(schema, schemas.iter().map(|known| known.name.as_str()));
-                self.report.mistake(entry.node.place, format!("unknown schema `{}`", schema.escape_debug()), hint);
+                step.mistake(kind, format!("unknown schema `{}`", schema.escape_debug()), hint);
             }
             Some(known) if !known.file.ends_with(wanted) => {
-                self.report.mistake(entry.node.place, format!("the schema `{schema}` is not a `{wanted}` file"), None);
+                step.mistake(kind, format!("the schema `{schema}` is not a `{wanted}` file"), None);
             }
             Some(_) => {}
         }
-        let arguments = match table.get("arguments") {
-            Some(entry) => match self.argument(&entry.node)? {
-                record @ Argument::Record(_) => record,
-                _ => {
-                    self.report.mistake(entry.node.place, "`arguments` must be a table of arguments by name", None);
-                    return None;
-                }
-            },
-            None => Argument::Record(Vec::new()),
-        };
-        let schema = schema.to_owned();
-        if entry.key == "thrift" {
-            let Some((_, method)) = called.split_once('.') else {
-                let hint = format!("write `thrift = \"{example}\"`");
-                self.report.mistake(entry.node.place, "a method needs its service's name and a dot before it", hint);
-                return None;
-            };
-            let named = method.to_owned();
-            return Some((Call::Thrift { schema, method: called.to_owned(), arguments }, named));
+        let fields = step.section("arguments");
+        let fields = fields.iter().flat_map(|fields| fields.table.iter());
+        let fields = fields.filter_map(|entry| Some((entry.key.clone(), self.argument(&entry.node)?)));
+        let (arguments, schema) = (Argument::Record(fields.collect()), schema.to_owned());
+        if kind == "soap" {
+            return Some((Call::Soap { schema, operation: called.to_owned(), arguments }, called.to_owned()));
         }
-        Some((Call::Soap { schema, operation: called.to_owned(), arguments }, called.to_owned()))
+        let Some((_, method)) = called.split_once('.') else {
+            step.mistake(kind, "a method needs its service's name and a dot before it", hint);
+            return None;
+        };
+        let named = method.to_owned();
+        Some((Call::Thrift { schema, method: called.to_owned(), arguments }, named))
     }
 
     fn statuses(&self, node: &Node) -> Vec<u16> {
+        let items = match &node.value {
+            Value::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
         let status = |node: &Node| match node.value {
             Value::Integer(status @ 200..=599) => Some(status as u16),
             _ => {
@@ -335,13 +272,10 @@ impl Reader<'_> {
                 None
             }
         };
-        match &node.value {
-            Value::List(all) => all.iter().filter_map(status).collect(),
-            _ => status(node).into_iter().collect(),
-        }
+        items.iter().filter_map(status).collect()
     }
 
-    fn path(&self, text: &str, place: Place, root: &str) {
+    fn check_path(&self, text: &str, place: Place, root: &str) {
         match path::parse(text) {
             Err(message) => self.report.mistake(place, message, None),
             Ok(path) if path.root != root => {
@@ -358,17 +292,13 @@ impl Reader<'_> {
             Value::Integer(integer) => Argument::Integer(*integer),
             Value::Number(number) => Argument::Number(*number),
             Value::Text(text) => {
-                self.template(text, node.place, false);
+                self.check_template(text, node.place, false);
                 Argument::Text(text.clone())
             }
-            Value::List(items) => {
-                // Every item is read, so that all mistakes are told.
-                let items = items.iter().map(|item| self.argument(item)).collect::<Vec<_>>();
-                Argument::List(items.into_iter().collect::<Option<_>>()?)
-            }
+            Value::List(items) => Argument::List(items.iter().filter_map(|item| self.argument(item)).collect()),
             Value::Table(table) => {
-                let fields = table.iter().map(|entry| Some((entry.key.clone(), self.argument(&entry.node)?)));
-                Argument::Record(fields.collect::<Vec<_>>().into_iter().collect::<Option<_>>()?)
+                let field = |entry: &node::Entry| Some((entry.key.clone(), self.argument(&entry.node)?));
+                Argument::Record(table.iter().filter_map(field).collect())
             }
             Value::Other(kind) => {
                 self.report.mistake(node.place, format!("{kind} cannot be passed in a call"), None);
@@ -476,7 +406,7 @@ thrift = "a m"
 "#;
         let found = told(text);
         for expected in [
-            "2:1: unknown key `nam` in a journey",
+            "2:1: unknown key `nam`",
             "1:1: the journey has no `name`",
             "`ftp://x` is not an HTTP URL",
             "`number` is not a valid template name",
@@ -485,7 +415,7 @@ thrift = "a m"
             "duplicate name `api`",
             "`apii` is not defined here",
             "`method` and `thrift` together: a step is one call",
-            "`arguments` must be a table",
+            "`step.arguments` must be a table",
             "`{random:N}` only works in `let`",
             "the schema `a` is not a `.wsdl` file",
             "a date cannot be passed in a call",
@@ -493,11 +423,11 @@ thrift = "a m"
             "`body`: paths must begin with `result` here",
             "`result[` is not a path into a response",
             "duplicate name `t`",
-            "the step has no `url`",
+            "`step` has no `url`",
             "unknown schema `c`",
             "`body` does not apply to this step",
             "a method needs its service's name",
-            "`url` must be a string, not an integer",
+            "`step.url` must be a string, not an integer",
             "a status must be a number from 200 to 599",
             "`body..x` is not a path",
         ] {
