@@ -11,10 +11,10 @@ use study::record::{Failure, FailureKind, ProxyUse, SubjectUse};
 use study::{Warning, WarningKind};
 
 use crate::container::Images;
-use crate::end::{End, failed, saying};
-use crate::process::Supervisor;
+use crate::end::End;
+use crate::process::{Child, Supervisor};
 use crate::sample::{Reading, Sampler};
-use crate::server::{Server, Started};
+use crate::server::{self, Server, Started};
 
 /// A companion that runs, in one trial.
 pub(crate) struct Companion<'a> {
@@ -52,13 +52,10 @@ struct Running {
     used: SubjectUse,
 }
 
-impl Running {
-    /// How it exited, if it did.
-    fn exit(&mut self) -> Option<String> {
-        let child = &mut self.started.child;
-        let exit = child.wait(Duration::ZERO)?;
-        Some(format!("exited ({exit}){}{}", child.left_behind(), saying(&child.last_words())))
-    }
+/// How it exited, if it did.
+fn exit(child: &mut Child) -> Option<String> {
+    let exit = child.wait(Duration::ZERO)?;
+    Some(child.exited(exit, "under load"))
 }
 
 impl Drop for Running {
@@ -73,7 +70,7 @@ impl Kept {
         let left = std::mem::take(&mut *self.companions.borrow_mut());
         let is_kept = |running: &mut Running| {
             let used = places(plans, cpus).any(|(plan, cpus)| running.plan == *plan && running.used.cpus == cpus);
-            used && running.exit().is_none()
+            used && running.started.child.wait(Duration::ZERO).is_none()
         };
         for (name, mut running) in left {
             if is_kept(&mut running) {
@@ -133,36 +130,21 @@ pub(crate) fn start<'a>(
 }
 
 fn one(plan: &CompanionPlan, cpus: &[u32], ground: Ground<'_>, used: &mut ProxyUse) -> Result<Started, End> {
-    let who = format!("companion `{}`: ", plan.name);
-    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let container = ground
-        .kept
-        .images
-        .of(plan.container.as_ref(), ground.supervisor, &mut used.used)
-        .map_err(|why| failed(FailureKind::Unrunnable, format!("{who}{why}")))?;
-    let inside = plan.container.as_ref().and_then(|container| container.publish);
-    let fill =
-        |text: &str, port: u16| study::fill(text, |name| (name == "port").then(|| inside.unwrap_or(port).to_string()));
-    let words = |port: u16| -> Result<Vec<String>, String> {
-        let words = study::words::arguments(&plan.command).map_err(|mistake| mistake.to_string())?;
-        Ok(words.iter().map(|word| fill(word, port)).collect())
-    };
-    let environment = |port: u16| -> BTreeMap<String, String> {
-        plan.environment.iter().map(|(name, value)| (name.clone(), fill(value, port))).collect()
-    };
     let server = Server {
-        command: plan.container.as_ref().map_or(&plan.command, |container| &container.image),
-        container,
-        words: &words,
-        environment: &environment,
+        command: &plan.command,
+        container: plan.container.as_ref(),
+        images: &ground.kept.images,
+        environment: &plan.environment,
+        names: &|_| None,
+        prepare: &|_| Ok(()),
         directory: ground.directory.join(plan.directory.as_deref().unwrap_or("")),
         cpus,
-        address,
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: plan.port,
         ready_timeout_ns: plan.ready_timeout_ns,
         stop_timeout_ns: plan.stop_timeout_ns,
         kind: FailureKind::Companion,
-        who: &who,
+        who: &format!("companion `{}`: ", plan.name),
     };
     let started = server.start(ground.supervisor, ground.interrupted, &mut used.used)?;
     used.ready_ns = Some(started.ready_ns);
@@ -171,20 +153,17 @@ fn one(plan: &CompanionPlan, cpus: &[u32], ground: Ground<'_>, used: &mut ProxyU
 
 impl Companion<'_> {
     /// The process whose end is the end of it; `None`: it is kept.
-    pub(crate) fn child(&self) -> Option<&crate::process::Child> {
+    pub(crate) fn child(&self) -> Option<&Child> {
         self.started.as_ref().map(|started| &started.child)
     }
 
     /// Why a trial failed: this one ended by itself.
     pub(crate) fn ended(&mut self, kept: &Kept) -> Option<Failure> {
         let how = match &mut self.started {
-            Some(started) => {
-                let exit = started.child.wait(Duration::ZERO)?;
-                format!("exited ({exit}){}{}", started.child.left_behind(), saying(&started.child.last_words()))
-            }
-            None => kept.companions.borrow_mut().get_mut(&self.plan.name)?.exit()?,
+            Some(started) => exit(&mut started.child)?,
+            None => exit(&mut kept.companions.borrow_mut().get_mut(&self.plan.name)?.started.child)?,
         };
-        let message = format!("companion `{}`: {how} under load", self.plan.name);
+        let message = format!("companion `{}`: {how}", self.plan.name);
         Some(Failure { kind: FailureKind::Companion, message })
     }
 
@@ -195,14 +174,10 @@ impl Companion<'_> {
         span: Option<(Instant, Instant)>,
         used: &mut ProxyUse,
     ) -> Option<Warning> {
-        let mut warning = None;
-        if let Some(mut started) = self.started {
-            let exit = started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
-            let ignored = exit.ignored_sigterm().map(|text| format!("companion `{}`: {text}", self.plan.name));
-            warning = ignored.map(|text| WarningKind::IgnoredSigterm.says(text));
-            used.used.exit = Some(exit.to_string());
-            used.used.stderr_tail = started.child.last_words();
-        }
+        let who = format!("companion `{}`: ", self.plan.name);
+        let warning = self
+            .started
+            .and_then(|mut started| server::stop(&mut started.child, self.plan.stop_timeout_ns, &who, &mut used.used));
         self.sampler.finish(readings, span, &mut used.used);
         warning
     }

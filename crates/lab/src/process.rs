@@ -23,6 +23,7 @@ use rustix::process::{
 };
 
 use crate::clock;
+use crate::end::saying;
 use crate::tail::Tail;
 
 /// Name of the environment variable that carries the mark.
@@ -347,8 +348,13 @@ impl Child {
         self.contained = Some(pid);
     }
 
+    /// The sentence about it when it has exited by itself.
+    pub(crate) fn exited(&self, exit: Exit, when: &str) -> String {
+        format!("exited ({exit}) {when}{}{}", self.left_behind(), saying(&self.last_words()))
+    }
+
     /// `, but N processes that it had started went on: ...` of one that has ended and whose family had not.
-    pub(crate) fn left_behind(&self) -> String {
+    fn left_behind(&self) -> String {
         let processes = match self.left {
             // Where it crashed, its workers are just slower to go.
             0 => return String::new(),

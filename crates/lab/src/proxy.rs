@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use study::plan::{Level, Plan};
 use study::proxy::ProxyPlan;
 use study::record::{Failure, FailureKind, ProxyUse};
-use study::{Calls, Warning, WarningKind, words};
+use study::{Calls, Warning, WarningKind};
 
 use crate::companion::Ground;
 use crate::end::{End, failed};
 use crate::ready;
 use crate::sample::{Reading, Sampler};
-use crate::server::{Server, Started};
+use crate::server::{self, Fill, Server, Started};
 use crate::wire::{self, Table};
 
 /// Longest file that a proxy's is made of, bytes.
@@ -64,41 +64,34 @@ impl<'a> Proxy<'a> {
         let free_port = || ready::free_port().map_err(|error| broken(format!("no free port: {error}")));
         let (admin_port, peer_port, second_peer_port) = (free_port()?, free_port()?, free_port()?);
         let has_admin = Cell::new(false);
-        let fill = |text: &str, port: u16| {
-            study::fill(text, |name| match name {
-                "address" => Some(place.address.to_string()),
-                "port" => Some(port.to_string()),
-                "next_port" => Some(place.next_port.to_string()),
-                "subject_port" => Some(place.subject_port.to_string()),
-                "second_port" => Some(place.second_port.to_string()),
-                "admin_port" => {
-                    has_admin.set(true);
-                    Some(admin_port.to_string())
-                }
-                "peer_port" => Some(peer_port.to_string()),
-                "second_peer_port" => Some(second_peer_port.to_string()),
-                "folder" => Some(folder.path().display().to_string()),
-                factor => place.levels.get(factor).map(Level::to_string),
-            })
+        let names = |name: &str| match name {
+            "next_port" => Some(place.next_port.to_string()),
+            "subject_port" => Some(place.subject_port.to_string()),
+            "second_port" => Some(place.second_port.to_string()),
+            "admin_port" => {
+                has_admin.set(true);
+                Some(admin_port.to_string())
+            }
+            "peer_port" => Some(peer_port.to_string()),
+            "second_peer_port" => Some(second_peer_port.to_string()),
+            "folder" => Some(folder.path().display().to_string()),
+            factor => place.levels.get(factor).map(Level::to_string),
         };
-        let words = |port: u16| -> Result<Vec<String>, String> {
+        let write_files = |fill: Fill<'_>| -> Result<(), String> {
             for (name, template) in &plan.files {
                 let text = template_text(&place.ground.directory.join(template))?;
                 let path = folder.path().join(name);
-                fs::write(&path, fill(&text, port))
-                    .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
+                fs::write(&path, fill(&text)).map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
             }
-            let words = words::split(&plan.command).map_err(|mistake| mistake.to_string())?;
-            Ok(words.iter().map(|word| fill(word, port)).collect())
-        };
-        let environment = |port: u16| -> BTreeMap<String, String> {
-            plan.environment.iter().map(|(name, value)| (name.clone(), fill(value, port))).collect()
+            Ok(())
         };
         let server = Server {
             command: &plan.command,
             container: None,
-            words: &words,
-            environment: &environment,
+            images: &place.ground.kept.images,
+            environment: &plan.environment,
+            names: &names,
+            prepare: &write_files,
             directory: place.ground.directory.join(plan.directory.as_deref().unwrap_or("")),
             cpus: place.cpus,
             address: place.address,
@@ -129,12 +122,7 @@ impl<'a> Proxy<'a> {
     /// Why a trial failed: this one ended by itself.
     pub(crate) fn ended(&mut self) -> Option<Failure> {
         let exit = self.started.child.wait(Duration::ZERO)?;
-        let message = format!(
-            "proxy `{}`: exited ({exit}) under load{}{}",
-            self.plan.name,
-            self.started.child.left_behind(),
-            crate::end::saying(&self.started.child.last_words())
-        );
+        let message = format!("proxy `{}`: {}", self.plan.name, self.started.child.exited(exit, "under load"));
         Some(Failure { kind: FailureKind::Proxy, message })
     }
 
@@ -146,18 +134,16 @@ impl<'a> Proxy<'a> {
         tables: &[(&Table, &Table)],
         used: &mut ProxyUse,
     ) -> Vec<Warning> {
-        let exit = self.started.child.stop(Duration::from_nanos(self.plan.stop_timeout_ns));
-        let ignored = exit.ignored_sigterm().map(|text| format!("proxy `{}`: {text}", self.plan.name));
-        let mut warnings = ignored.map(|text| WarningKind::IgnoredSigterm.says(text)).into_iter().collect::<Vec<_>>();
-        used.used.exit = Some(exit.to_string());
-        used.used.stderr_tail = self.started.child.last_words();
+        let who = format!("proxy `{}`: ", self.plan.name);
+        let stopped = server::stop(&mut self.started.child, self.plan.stop_timeout_ns, &who, &mut used.used);
+        let mut warnings = stopped.into_iter().collect::<Vec<_>>();
         used.wire = tables.iter().find_map(|(begin, end)| wire::between(begin, end, self.port, self.next_port));
         self.sampler.finish(readings, span, &mut used.used);
         match self.plan.calls.as_ref().map(|file| (file, calls(&self.folder.path().join(file)))) {
             None => {}
             Some((_, Ok(calls))) => used.calls = Some(Box::new(calls)),
             Some((file, Err(text))) => {
-                let text = format!("proxy `{}`: calls file `{file}`: {text}", self.plan.name);
+                let text = format!("{who}calls file `{file}`: {text}");
                 warnings.push(WarningKind::NotRead.says(text));
             }
         }

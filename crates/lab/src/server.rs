@@ -1,16 +1,16 @@
 //! A process that listens: a subject, or a proxy. Started until its port answers.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use study::plan::ContainerPlan;
 use study::record::{FailureKind, SubjectUse};
+use study::{Warning, WarningKind, words};
 
-use crate::container::{Image, Order};
-use crate::end::{End, failed, saying, unrunnable};
+use crate::container::{Images, Order};
+use crate::end::{End, failed, unrunnable};
 use crate::process::{Child, Launch, Supervisor};
 use crate::ready::{self, NotReady};
 use crate::{clock, listener};
@@ -18,16 +18,21 @@ use crate::{clock, listener};
 /// Starts of a process whose free port was taken by somebody else before it listened.
 const PORT_TRIES: u32 = 3;
 
+/// Fills the names in a text.
+pub(crate) type Fill<'a> = &'a dyn Fn(&str) -> String;
+
 /// What to start, and what is promised of it.
 pub(crate) struct Server<'a> {
-    /// Its command, for messages.
+    /// Program and arguments; of a container its arguments.
     pub(crate) command: &'a str,
-    /// The container that it runs in: how, and of which image.
-    pub(crate) container: Option<(&'a ContainerPlan, Rc<Image>)>,
-    /// Program and arguments for a port; of a container its arguments.
-    pub(crate) words: &'a dyn Fn(u16) -> Result<Vec<String>, String>,
-    /// Its environment for a port.
-    pub(crate) environment: &'a dyn Fn(u16) -> BTreeMap<String, String>,
+    /// The container that it runs in.
+    pub(crate) container: Option<&'a ContainerPlan>,
+    pub(crate) images: &'a Images,
+    pub(crate) environment: &'a BTreeMap<String, String>,
+    /// What stands for the names in its command and environment, beside its own port and address.
+    pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
+    /// Called with what fills these names before each start.
+    pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,
     pub(crate) directory: PathBuf,
     pub(crate) cpus: &'a [u32],
     /// Where it listens.
@@ -63,6 +68,9 @@ impl Server<'_> {
         used: &mut SubjectUse,
     ) -> Result<Started, End> {
         let start_failed = |text: String| failed(self.kind, format!("{}{text}", self.who));
+        let cannot_run = |text: String| failed(FailureKind::Unrunnable, format!("{}{text}", self.who));
+        let image = self.images.of(self.container, supervisor, used).map_err(cannot_run)?;
+        let templates = words::arguments(self.command).map_err(|mistake| start_failed(mistake.to_string()))?;
         let mut tries = 1;
         loop {
             let port = match self.port {
@@ -73,11 +81,14 @@ impl Server<'_> {
                 None => ready::free_port().map_err(|error| start_failed(format!("no free port: {error}")))?,
             };
             let address = SocketAddr::new(self.address, port);
-            let mut words = (self.words)(port).map_err(start_failed)?;
-            let environment = (self.environment)(port);
-            let name = self.container.as_ref().map(|_| supervisor.container_name());
-            if let (Some((plan, image)), Some(name)) = (&self.container, &name) {
-                let variables = environment.keys().map(String::as_str).collect::<Vec<_>>();
+            let fill = |text: &str| self.fill(text, port);
+            (self.prepare)(&fill).map_err(start_failed)?;
+            let mut words = templates.iter().map(|word| fill(word)).collect::<Vec<_>>();
+            let environment = self.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+            let name = supervisor.container_name();
+            let contained = image.as_ref().map(|(plan, image)| (*plan, &**image, name.as_str()));
+            if let Some((plan, image, name)) = contained {
+                let variables = self.environment.keys().map(String::as_str).collect::<Vec<_>>();
                 let (cpus, arguments) = (self.cpus, words.as_slice());
                 let order = Order { plan, name, cpus, variables: &variables, address, arguments };
                 words = image.words(&order).map_err(start_failed)?;
@@ -87,14 +98,14 @@ impl Server<'_> {
             let (cpus, directory) = (self.cpus, self.directory.as_path());
             let launch = Launch { cpus, words: &words, directory, environment: &environment, talk: false };
             let at = clock::now();
-            let child = match self.container.as_ref().zip(name.as_ref()) {
+            let child = match contained {
                 None => supervisor.spawn(&launch),
-                Some(((_, image), name)) => supervisor.spawn_container(&launch, image.job(name)),
+                Some((_, image, name)) => supervisor.spawn_container(&launch, image.job(name)),
             };
-            let mut child = child.map_err(|error| start_failed(format!("cannot start `{}`: {error}", self.command)))?;
+            let what = self.container.map_or(self.command, |container| &container.image);
+            let mut child = child.map_err(|error| start_failed(format!("cannot start `{what}`: {error}")))?;
             let timeout = Duration::from_nanos(self.ready_timeout_ns);
-            let contained = self.container.as_ref().zip(name.as_ref());
-            let contained = contained.map(|((plan, image), name)| ready::Contained {
+            let contained = contained.map(|(plan, image, name)| ready::Contained {
                 port: plan.publish.unwrap_or(port),
                 pid: Box::new(|| image.pid(name)),
             });
@@ -123,12 +134,8 @@ impl Server<'_> {
                         continue;
                     }
                     match unrunnable(&last_words) {
-                        Some(reason) => failed(FailureKind::Unrunnable, format!("{}{reason}", self.who)),
-                        None => start_failed(format!(
-                            "exited ({exit}) before port {port} answered{}{}",
-                            child.left_behind(),
-                            saying(&last_words)
-                        )),
+                        Some(reason) => cannot_run(reason),
+                        None => start_failed(child.exited(exit, &format!("before port {port} answered"))),
                     }
                 }
                 NotReady::Foreign => not_ready(format!(
@@ -151,6 +158,26 @@ impl Server<'_> {
             return Err(end);
         }
     }
+
+    /// A text with its names filled in for a port.
+    fn fill(&self, text: &str, port: u16) -> String {
+        let inside = self.container.and_then(|container| container.publish);
+        study::fill(text, |name| match name {
+            // In a network of its own a server is reached from outside of that.
+            "address" if inside.is_some() => Some(Ipv4Addr::UNSPECIFIED.to_string()),
+            "address" => Some(self.address.to_string()),
+            "port" => Some(inside.unwrap_or(port).to_string()),
+            name => (self.names)(name),
+        })
+    }
+}
+
+/// Stops a process and writes how it ended into `used`; warns of one that had to be killed.
+pub(crate) fn stop(child: &mut Child, stop_timeout_ns: u64, who: &str, used: &mut SubjectUse) -> Option<Warning> {
+    let exit = child.stop(Duration::from_nanos(stop_timeout_ns));
+    used.exit = Some(exit.to_string());
+    used.stderr_tail = child.last_words();
+    exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(format!("{who}{text}")))
 }
 
 /// Where a process listens that was waited for elsewhere.

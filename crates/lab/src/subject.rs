@@ -1,23 +1,22 @@
 //! The server's side of a trial: what is started, watched, read and stopped on the server's machine. The lab does it here, or a node on its own
 //! machine; both drive a [`Subject`] the same way.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use study::WarningKind;
 use study::node::{Serve, Standing, Stopped};
 use study::record::{Failure, FailureKind, ProxyUse};
 use study::seam::{Announced, Span};
-use study::{WarningKind, words};
 
 use crate::companion::{self, Companion, Ground, Kept};
-use crate::end::{End, failed, saying};
+use crate::end::{End, failed};
 use crate::process::Child;
 use crate::proxy::{Place, Proxy};
 use crate::sample::{CpuTime, Reading, Sampler};
-use crate::server::{Server, Started};
+use crate::server::{self, Server, Started};
 use crate::{clock, network, ready, wire};
 
 /// The time between looks at the connections of proxies while measuring: with very many connections one takes milliseconds.
@@ -249,9 +248,7 @@ impl<'a> Subject<'a> {
     /// Why the trial failed: something of this side exited by itself.
     fn failure(&mut self, patience: Duration) -> Option<Failure> {
         if let Some(exit) = self.child.wait(patience) {
-            let last_words = self.child.last_words();
-            let message = format!("exited ({exit}) under load{}{}", self.child.left_behind(), saying(&last_words));
-            return Some(Failure { kind: FailureKind::Exited, message });
+            return Some(Failure { kind: FailureKind::Exited, message: self.child.exited(exit, "under load") });
         }
         let (proxies, companions) = (&mut self.proxies, &mut self.companions);
         proxies.iter_mut().find_map(Proxy::ended).or_else(|| companions.iter_mut().find_map(|one| one.ended(self.kept)))
@@ -270,23 +267,16 @@ impl<'a> Subject<'a> {
         let Self { order, mut child, sampler, proxies, companions, readings, .. } = self;
         let tables = readings.tables();
         for (index, proxy) in proxies.into_iter().enumerate() {
-            let of_it =
-                |moment: &Option<UsageSnapshot>| moment.as_ref().and_then(|moment| moment.proxies.get(index).copied());
-            let ends = of_it(&readings.begin).zip(of_it(&readings.end));
+            let ends = readings.both(|moment| moment.proxies.get(index));
             known.warnings.extend(proxy.finish(ends, readings.span, &tables, &mut known.proxies[index]));
         }
-        let exit = child.stop(Duration::from_nanos(order.point.subject.stop_timeout_ns));
-        known.warnings.extend(exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(text)));
-        known.subject.exit = Some(exit.to_string());
-        known.subject.stderr_tail = child.last_words();
+        let timeout_ns = order.point.subject.stop_timeout_ns;
+        known.warnings.extend(server::stop(&mut child, timeout_ns, "", &mut known.subject));
         for (index, companion) in companions.into_iter().enumerate() {
-            let of_it = |moment: &Option<UsageSnapshot>| {
-                moment.as_ref().and_then(|moment| moment.companions.get(index).copied())
-            };
-            let ends = of_it(&readings.begin).zip(of_it(&readings.end));
+            let ends = readings.both(|moment| moment.companions.get(index));
             known.warnings.extend(companion.finish(ends, readings.span, &mut known.companions[index]));
         }
-        let ends = readings.begin.zip(readings.end).map(|(begin, end)| (begin.subject, end.subject));
+        let ends = readings.both(|moment| Some(&moment.subject));
         sampler.finish(ends, readings.span, &mut known.subject);
     }
 }
@@ -300,22 +290,15 @@ fn start_server(
     known: &mut Stopped,
 ) -> Result<Started, End> {
     let plan = &order.point.subject;
-    let image = ground.kept.images.of(plan.container.as_ref(), ground.supervisor, &mut known.subject);
-    let image = image.map_err(|why| failed(FailureKind::Unrunnable, why))?;
-    let inside = plan.container.as_ref().and_then(|container| container.publish);
-    known.warnings.extend(inside.map(|inside| {
-        let text = format!("published port: requests pass the engine's port forwarding to port {inside} of the container, which is measured with the server");
-        WarningKind::PublishedPort.says(text)
-    }));
-    let words = words::arguments(&plan.command).map_err(|mistake| failed(FailureKind::Start, mistake.to_string()))?;
     // Behind a proxy it is reached from its own machine alone.
     let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
-    let filling = Filling { address, inside, second_port, beside };
     let server = Server {
-        command: plan.container.as_ref().map_or(&plan.command, |container| &container.image),
-        container: image,
-        words: &|port| Ok(filling.words(&words, port)),
-        environment: &|port| filling.environment(&plan.environment, port),
+        command: &plan.command,
+        container: plan.container.as_ref(),
+        images: &ground.kept.images,
+        environment: &plan.environment,
+        names: &|name| port_of(name, second_port, beside),
+        prepare: &|_| Ok(()),
         directory: ground.directory.join(plan.directory.as_deref().unwrap_or("")),
         cpus: &order.cpus,
         address,
@@ -325,43 +308,23 @@ fn start_server(
         kind: FailureKind::Start,
         who: "",
     };
-    let started = server.start(ground.supervisor, ground.interrupted, &mut known.subject)?;
+    let started = server.start(ground.supervisor, ground.interrupted, &mut known.subject);
+    let inside = plan.container.as_ref().and_then(|container| container.publish);
+    known.warnings.extend(inside.filter(|_| known.subject.container.is_some()).map(|inside| {
+        let text = format!("published port: requests pass the engine's port forwarding to port {inside} of the container, which is measured with the server");
+        WarningKind::PublishedPort.says(text)
+    }));
+    let started = started?;
     known.ready_ns = Some(started.ready_ns);
     Ok(started)
 }
 
-/// What the lab knows of the address and the ports of a server, for its command and environment.
-pub(crate) struct Filling<'a> {
-    pub(crate) address: IpAddr,
-    /// The port that it listens on inside of a network of its own.
-    pub(crate) inside: Option<u16>,
-    pub(crate) second_port: u16,
-    /// Ports of companions, by their names.
-    pub(crate) beside: &'a [(&'a str, u16)],
-}
-
-impl Filling<'_> {
-    fn fill(&self, word: &str, port: u16) -> String {
-        study::fill(word, |name| match name {
-            // In a network of its own a server is reached from outside of that.
-            "address" if self.inside.is_some() => Some(Ipv4Addr::UNSPECIFIED.to_string()),
-            "address" => Some(self.address.to_string()),
-            "port" => Some(self.inside.unwrap_or(port).to_string()),
-            "second_port" => Some(self.second_port.to_string()),
-            name => {
-                let is = |of: &str| name.strip_suffix("_port") == Some(of);
-                self.beside.iter().find(|(of, _)| is(of)).map(|(_, port)| port.to_string())
-            }
-        })
-    }
-
-    pub(crate) fn words(&self, words: &[String], port: u16) -> Vec<String> {
-        words.iter().map(|word| self.fill(word, port)).collect()
-    }
-
-    pub(crate) fn environment(&self, environment: &BTreeMap<String, String>, port: u16) -> BTreeMap<String, String> {
-        environment.iter().map(|(name, value)| (name.clone(), self.fill(value, port))).collect()
-    }
+/// The port that a name in the command of a server stands for: its second one, or that of a companion.
+pub(crate) fn port_of(name: &str, second_port: u16, beside: &[(&str, u16)]) -> Option<String> {
+    let of = name.strip_suffix("_port")?;
+    let port =
+        if of == "second" { Some(second_port) } else { beside.iter().find(|(name, _)| *name == of).map(|of| of.1) };
+    port.map(|port| port.to_string())
 }
 
 /// What stands between generator and server, the generator's neighbour first. What of it had been started when one could not be is
@@ -413,6 +376,11 @@ struct Readings {
 }
 
 impl Readings {
+    /// One reading at both ends.
+    fn both(&self, of: impl Fn(&UsageSnapshot) -> Option<&Reading>) -> Option<(Reading, Reading)> {
+        self.begin.as_ref().and_then(&of).copied().zip(self.end.as_ref().and_then(&of).copied())
+    }
+
     /// When the next reading is due.
     fn due(&self) -> Option<Instant> {
         match (&self.begin, &self.end) {

@@ -12,7 +12,6 @@ use rustix::process::Pid;
 use study::plan::SubjectPlan;
 use study::record::{FailureKind, SubjectUse};
 use study::verification::Suite;
-use study::words;
 
 use super::page::{Page, request};
 use super::trouble::{NotStarted, Trouble, excerpt};
@@ -189,18 +188,15 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     };
     let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
     let second_port = ready::free_port().map_err(no_port)?;
-    let words = words::arguments(&plan.command).map_err(|mistake| NotStarted::Failed(mistake.to_string()))?;
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let mut used = SubjectUse::default();
-    let container = images.of(plan.container.as_ref(), supervisor, &mut used);
-    let container = container.map_err(NotStarted::Unrunnable)?;
-    let inside = plan.container.as_ref().and_then(|container| container.publish);
-    let filling = crate::subject::Filling { address, inside, second_port, beside: &[] };
     let server = crate::server::Server {
-        command: plan.container.as_ref().map_or(&plan.command, |container| &container.image),
-        container,
-        words: &|port| Ok(filling.words(&words, port)),
-        environment: &|port| filling.environment(&plan.environment, port),
+        command: &plan.command,
+        container: plan.container.as_ref(),
+        images,
+        environment: &plan.environment,
+        names: &|name| crate::subject::port_of(name, second_port, &[]),
+        prepare: &|_| Ok(()),
         directory: directory.join(plan.directory.as_deref().unwrap_or("")),
         cpus: &[],
         address,
