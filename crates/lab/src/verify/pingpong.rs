@@ -1,11 +1,11 @@
 //! What servers of ping-pong promise that no conversation of one client expresses: subjects/REQUIREMENTS.md, "Ping-pong".
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::Read;
 use std::thread;
-use std::time::Duration;
 
 use super::check::{Check, END};
 use super::server::{Client, Server, reason};
+use super::slow;
 use super::trouble::Trouble;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -23,20 +23,21 @@ pub(super) fn last_checks() -> Vec<Check> {
 impl Client {
     /// Reads the answers to these words.
     pub(super) fn expect_words(&mut self, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
-        for (index, word) in words.into_iter().enumerate() {
-            let mut bytes = [0; 4];
-            self.read_exact(&mut bytes)
-                .map_err(|error| format!("no answer to word {} ({word:#x}): {}", index + 1, reason(&error)))?;
-            let (answer, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
-            if answer != right {
-                return Err(format!(
-                    "the answer to word {} ({word:#x}) is {answer:#x} instead of {right:#x}",
-                    index + 1
-                ));
-            }
-        }
-        Ok(())
+        expect_words(self, words)
     }
+}
+
+fn expect_words(reader: &mut impl Read, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
+    for (index, word) in words.into_iter().enumerate() {
+        let mut bytes = [0; 4];
+        let of = format_args!("word {} ({word:#x})", index + 1);
+        reader.read_exact(&mut bytes).map_err(|error| format!("no answer to {of}: {}", reason(&error)))?;
+        let (answer, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
+        if answer != right {
+            return Err(format!("the answer to {of} is {answer:#x} instead of {right:#x}"));
+        }
+    }
+    Ok(())
 }
 
 fn to_bytes(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
@@ -58,7 +59,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
     thread::scope(|scope| {
         let sent = scope.spawn(move || writer.send(&bytes));
         let mut reader = std::io::BufReader::with_capacity(1 << 16, &mut client);
-        let read = expect_stream(&mut reader, words);
+        let read = expect_words(&mut reader, words);
         if read.is_err() {
             let _ = client.stream.shutdown(std::net::Shutdown::Both); // ends the writer as well
         }
@@ -67,43 +68,15 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// As `Client::expect_words`, with fewer reads.
-fn expect_stream(reader: &mut impl std::io::Read, words: std::ops::Range<u32>) -> Result<(), String> {
-    for word in words {
-        let mut bytes = [0; 4];
-        reader.read_exact(&mut bytes).map_err(|error| format!("no answer to word {word:#x}: {error}"))?;
-        let (answer, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
-        if answer != right {
-            return Err(format!("the answer to word {word:#x} is {answer:#x} instead of {right:#x}"));
-        }
-    }
-    Ok(())
-}
-
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     /// More than the buffers of both sides of a connection hold; a server that keeps what it cannot send takes it all.
     const ENOUGH: u32 = 4 << 20;
     let mut slow = server.connect()?;
     let bytes = to_bytes(1..1 + ENOUGH);
-    let io_error = |error: std::io::Error| format!("cannot send: {error}");
-    // The server takes no more when nothing goes for this long; a pause before that only makes the case weaker.
-    slow.stream.set_write_timeout(Some(Duration::from_millis(150))).map_err(io_error)?;
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match slow.stream.write(&bytes[sent..]) {
-            Ok(count) => sent += count,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            Err(error) => return Err(io_error(error).into()),
-        }
-    }
-    // Enough others that some of them share a thread with the slow one.
-    let mut others = (0..16).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
-    for (index, other) in others.iter_mut().enumerate() {
-        other.ask(7).map_err(|why| format!("beside a client that does not read, client {}: {why}", index + 1))?;
-    }
+    let sent = slow::fill(server, &mut slow, &bytes)?;
     let whole = (sent / 4) as u32;
     let mut reader = std::io::BufReader::with_capacity(1 << 16, &mut slow);
-    expect_stream(&mut reader, 1..1 + whole)?;
+    expect_words(&mut reader, 1..1 + whole)?;
     Ok(())
 }
 
