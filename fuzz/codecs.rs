@@ -1,8 +1,8 @@
 //! What is asserted of the codecs that contracts are checked on. The first byte of an input of Thrift says the limits, the framing and where the stream is cut.
 #![allow(dead_code, reason = "each target uses one of these")]
 
-use codecs::json::{self, Json};
-use codecs::rest::{Parameters, Router, Template};
+use codecs::json;
+use codecs::rest::{Parameters, Template};
 use codecs::soap::{self, Envelope, Response, wsdl};
 use codecs::thrift::{
     self, Framing, Header, Message, MessageKind, MessageReader, Progress, Protocol, Schema, compose_message, detect,
@@ -188,22 +188,11 @@ pub(crate) fn wsdl(bytes: &[u8]) {
 
 /// What is read is JSON to serde_json, too; what is written of it is read and written the same.
 pub(crate) fn json(bytes: &[u8]) {
-    let limits =
-        json::Limits { text_bytes: 1 << 16, depth: 20, values: 400, allows_duplicates: bytes.len().is_multiple_of(2) };
-    let Ok(read) = Json::parse(bytes, &limits) else { return };
+    let Ok(read) = json::parse(bytes) else { return };
     assert!(serde_json::from_slice::<serde_json::Value>(bytes).is_ok());
-    let view = read.view();
-    assert_eq!(view.fields().len() + view.elements().len(), view.count().unwrap_or(0));
-    for (name, field) in view.fields() {
-        assert!(limits.allows_duplicates || view.get(&name) == Some(field));
-    }
-    for (index, element) in view.elements().into_iter().enumerate() {
-        assert_eq!(view.element(index), Some(element));
-    }
     let (mut first, mut second) = (String::new(), String::new());
-    json::compose(&mut first, &view.to_value());
-    let again = Json::parse(first.as_bytes(), &json::Limits { text_bytes: 1 << 24, ..limits });
-    json::compose(&mut second, &again.expect("it was composed").view().to_value());
+    json::compose(&mut first, &read);
+    json::compose(&mut second, &json::parse(first.as_bytes()).expect("it was composed"));
     assert_eq!(first, second);
 }
 
@@ -217,16 +206,12 @@ pub(crate) fn rest(bytes: &[u8]) {
             assert_eq!(template.matches(template.text()), Some(Vec::new()), "{}", template.text());
         }
     }
-    if let Ok(router) = Router::new(templates.iter().map(|template| ("GET", template)))
-        && let Some(found) = router.find("GET", target)
-    {
-        let names = found.parameters.iter().map(|parameter| parameter.0);
-        assert!(names.eq(templates[found.route].names()));
-        assert!(found.parameters.iter().all(|parameter| !parameter.1.is_empty()));
+    for template in &templates {
+        let Some(found) = template.matches(target) else { continue };
+        assert!(found.iter().map(|parameter| parameter.0).eq(template.names()));
+        assert!(found.iter().all(|parameter| !parameter.1.is_empty()));
     }
     if let Ok(parameters) = Parameters::of_target(target, 50) {
-        for (name, value) in parameters.iter() {
-            assert!(parameters.get_all(name).any(|other| other == value));
-        }
+        assert!(parameters.iter().all(|(name, _)| parameters.get(name).is_some()));
     }
 }

@@ -1,27 +1,21 @@
-//! REST: which operation a method and a path are, with what parameters; queries, forms and headers. Bodies are [`crate::json`]'s.
+//! REST: which paths a template matches, with what parameters; queries and forms. Bodies are [`crate::json`]'s.
 //!
 //! ```
-//! use codecs::rest::{Router, Template};
+//! use codecs::rest::Template;
 //!
-//! let list = Template::parse("/1.1/statuses/{kind}.json").unwrap();
 //! let retweet = Template::parse("/1.1/statuses/retweet/{id}.json").unwrap();
-//! let router = Router::new([("GET", &list), ("POST", &retweet)]).unwrap();
-//! let found = router.find("POST", "/1.1/statuses/retweet/21%2F7.json").unwrap();
-//! assert_eq!((found.route, found.parameters[0].0, found.parameters[0].1.as_ref()), (1, "id", "21/7"));
+//! let found = retweet.matches("/1.1/statuses/retweet/21%2F7.json").unwrap();
+//! assert_eq!((found[0].0, found[0].1.as_ref()), ("id", "21/7"));
 //! ```
-//!
-//! # How a path is matched
 //!
 //! Segments are what is between slashes. One of a template is fixed text with at most one `{name}`, which stands for one or more characters but `/`.
-//! Percent escapes are resolved after a path is cut into segments, so that `%2F` is no slash between them. Where several templates match, the one
-//! whose first segment in which they differ is more fixed wins: text alone before text with a name (the more text, the better) before a name alone. Two
-//! templates that differ in their names alone are a mistake, told when the router is made. `/a` and `/a/` are two paths.
+//! Percent escapes are resolved after a path is cut into segments, so that `%2F` is no slash between them. `/a` and `/a/` are two paths.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// Most bytes of a template, and of a path that is looked for.
+/// Most bytes of a template.
 pub const PATH_MAX_BYTES: usize = 8 << 10;
 
 /// A path with names for what changes in it.
@@ -145,26 +139,6 @@ impl Template {
         }
         rest.next().is_none().then_some(parameters)
     }
-
-    /// How fixed each segment is, the more the less: what templates are ordered by.
-    fn looseness(&self) -> Vec<(u8, usize)> {
-        let fixed = |segment: &Segment| match &segment.name {
-            None => (0, 0),
-            Some((_, after)) => match segment.before.len() + after.len() {
-                0 => (2, 0),
-                bytes => (1, usize::MAX - bytes),
-            },
-        };
-        self.segments.iter().map(fixed).collect()
-    }
-
-    /// Its text without names: templates of the same shape match the same paths.
-    fn shape(&self) -> Vec<(&str, Option<&str>)> {
-        self.segments
-            .iter()
-            .map(|segment| (segment.before.as_str(), segment.name.as_ref().map(|name| name.1.as_str())))
-            .collect()
-    }
 }
 
 impl Segment {
@@ -185,63 +159,6 @@ impl Segment {
 /// A text with its percent escapes resolved; `None` where that is no UTF-8. A `%` that begins no escape stands for itself.
 fn decode(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
-}
-
-/// Operations by method and path.
-#[derive(Debug, Clone)]
-pub struct Router<'t> {
-    /// Method, template and place among what was given; those of a method with the most fixed first.
-    routes: Vec<(&'t str, &'t Template, usize)>,
-}
-
-/// What a method and a path are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found<'t, 'p> {
-    /// The place among what the router was made of.
-    pub route: usize,
-    /// Names and what stands for them, escapes resolved.
-    pub parameters: Vec<(&'t str, Cow<'p, str>)>,
-}
-
-/// Two operations that match the same requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("routes {first} and {second} match the same requests")]
-pub struct Ambiguous {
-    /// The place of one.
-    pub first: usize,
-    /// The place of the other.
-    pub second: usize,
-}
-
-impl<'t> Router<'t> {
-    /// A router for methods with templates. Methods are compared as they are written (RFC 9110, section 9.1).
-    ///
-    /// # Errors
-    ///
-    /// The pairs that match the same requests.
-    pub fn new(routes: impl IntoIterator<Item = (&'t str, &'t Template)>) -> Result<Router<'t>, Vec<Ambiguous>> {
-        let routes = routes.into_iter().enumerate().map(|(place, (method, template))| (method, template, place));
-        let mut routes = routes.collect::<Vec<_>>();
-        routes.sort_by_cached_key(|route| (route.0, route.1.looseness(), route.2));
-        let mut seen = std::collections::HashMap::new();
-        let mut ambiguous = Vec::new();
-        for (method, template, place) in &routes {
-            if let Some(first) = seen.insert((*method, template.shape()), *place) {
-                ambiguous.push(Ambiguous { first, second: *place });
-            }
-        }
-        if ambiguous.is_empty() { Ok(Router { routes }) } else { Err(ambiguous) }
-    }
-
-    /// What a method and a path, its query behind `?` passed over, are; `None` where no template matches, and for paths over [`PATH_MAX_BYTES`].
-    pub fn find<'p>(&self, method: &str, path: &'p str) -> Option<Found<'t, 'p>> {
-        let path = path.split(['?', '#']).next().unwrap_or_default();
-        if path.len() > PATH_MAX_BYTES {
-            return None;
-        }
-        let of_method = self.routes.iter().filter(|route| route.0 == method);
-        of_method.filter_map(|route| Some(Found { route: route.2, parameters: route.1.matches(path)? })).next()
-    }
 }
 
 /// The parameters of a query, or of a form (`application/x-www-form-urlencoded`), in their order. Source: the URL standard, section 5.1.
@@ -303,11 +220,6 @@ impl<'p> Parameters<'p> {
         self.all.iter().find(|pair| pair.0 == name).map(|pair| pair.1.as_ref())
     }
 
-    /// All with this name, in their order.
-    pub fn get_all<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s str> {
-        self.all.iter().filter(move |pair| pair.0 == name).map(|pair| pair.1.as_ref())
-    }
-
     /// All of them, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.all.iter().map(|pair| (pair.0.as_ref(), pair.1.as_ref()))
@@ -322,100 +234,38 @@ fn plus(text: &str) -> Option<Cow<'_, str>> {
     decode(&blanks).map(|decoded| Cow::Owned(decoded.into_owned()))
 }
 
-/// Header fields by name, without regard to case.
-#[derive(Debug, Clone, Copy)]
-pub struct Headers<'h> {
-    all: &'h [(&'h str, &'h [u8])],
-}
-
-impl<'h> Headers<'h> {
-    /// Of fields in the order of the message.
-    pub fn new(all: &'h [(&'h str, &'h [u8])]) -> Headers<'h> {
-        Headers { all }
-    }
-
-    /// The first field with this name, blanks around its value taken off; `None` also where it is no UTF-8.
-    pub fn get(&self, name: &str) -> Option<&'h str> {
-        std::str::from_utf8(self.get_all(name).next()?).ok()
-    }
-
-    /// All fields with this name, in their order.
-    pub fn get_all<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'h [u8]> + use<'s, 'h> {
-        let same = self.all.iter().filter(move |field| field.0.eq_ignore_ascii_case(name));
-        same.map(|field| field.1.trim_ascii())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(templates: &[(&str, &str)], method: &str, path: &str) -> String {
-        let parsed =
-            templates.iter().map(|(method, text)| (*method, Template::parse(text).unwrap())).collect::<Vec<_>>();
-        let router = Router::new(parsed.iter().map(|(method, template)| (*method, template))).unwrap();
-        match router.find(method, path) {
-            Some(found) => {
-                let parameters = found.parameters.iter().map(|(name, value)| format!(" {name}={value}"));
-                format!("{}{}", templates[found.route].1, parameters.collect::<String>())
-            }
-            None => "none".to_owned(),
-        }
-    }
-
     #[test]
-    fn the_most_fixed_template_wins() {
-        let routes = [
-            ("GET", "/{any}"),
-            ("GET", "/a"),
-            ("GET", "/a{rest}"),
-            ("GET", "/a{rest}.json"),
-            ("GET", "/{x}/{y}"),
-            ("GET", "/{x}/b"),
-            ("GET", "/a/{y}"),
-            ("GET", "/"),
-            ("POST", "/{any}"),
-            ("GET", "/caf%C3%A9/{z}"),
-        ];
-        for (method, path, expect) in [
-            ("GET", "/a", "/a"),
-            ("GET", "/b", "/{any} any=b"),
-            ("GET", "/ab", "/a{rest} rest=b"),
-            ("GET", "/ab.json?c=d", "/a{rest}.json rest=b"),
-            ("GET", "/a.json", "/a{rest} rest=.json"),
-            ("GET", "/a/b", "/a/{y} y=b"),
-            ("GET", "/c/b", "/{x}/b x=c"),
-            ("GET", "/c/d#e", "/{x}/{y} x=c y=d"),
-            ("GET", "/%61", "/a"),
-            ("GET", "/c%2Fd", "/{any} any=c/d"),
-            ("GET", "/100%", "/{any} any=100%"),
-            ("GET", "/caf\u{e9}/x", "/caf%C3%A9/{z} z=x"),
-            ("GET", "/", "/"),
-            ("GET", "/a/", "none"),
-            ("GET", "a", "none"),
-            ("GET", "", "none"),
-            ("GET", "/%ff", "none"),
-            ("GET", "/a/b/c", "none"),
-            ("POST", "/a", "/{any} any=a"),
-            ("post", "/a", "none"),
+    fn a_path_matches_segment_by_segment() {
+        for (template, path, expect) in [
+            ("/a", "/a", Some("")),
+            ("/a", "/%61", Some("")),
+            ("/", "/", Some("")),
+            ("/{any}", "/b", Some("any=b")),
+            ("/{any}", "/c%2Fd", Some("any=c/d")),
+            ("/{any}", "/100%", Some("any=100%")),
+            ("/{any}", "/%ff", None),
+            ("/{any}", "/", None),
+            ("/{any}", "a", None),
+            ("/a{rest}.json", "/ab.json", Some("rest=b")),
+            ("/a{rest}", "/a.json", Some("rest=.json")),
+            ("/a{rest}", "/a", None),
+            ("/{x}/{y}", "/c/d", Some("x=c y=d")),
+            ("/a/{y}", "/a/", None),
+            ("/a/{y}", "/a/b/c", None),
+            ("/caf%C3%A9/{z}", "/caf\u{e9}/x", Some("z=x")),
+            ("/1.1/statuses/retweet/{id}.json", "/1.1/statuses/retweet/21.json", Some("id=21")),
+            ("/1.1/statuses/retweet/{id}.json", "/1.1/statuses/retweet/.json", None),
         ] {
-            assert_eq!(found(&routes, method, path), expect, "{method} {path}");
+            let parsed = Template::parse(template).unwrap();
+            let found = parsed.matches(path).map(|parameters| {
+                parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+            });
+            assert_eq!(found.as_deref(), expect, "{template} {path}");
         }
-        assert_eq!(found(&routes, "GET", &format!("/{}", "x".repeat(PATH_MAX_BYTES))), "none");
-    }
-
-    #[test]
-    fn the_templates_of_the_case_study() {
-        let routes = [
-            ("GET", "/1.1/friends/list.json"),
-            ("GET", "/1.1/statuses/user_timeline.json"),
-            ("POST", "/1.1/statuses/retweet/{id}.json"),
-        ];
-        let check = |method, path, expect: &str| assert_eq!(found(&routes, method, path), expect);
-        check("GET", "/1.1/friends/list.json?user_id=3", "/1.1/friends/list.json");
-        check("POST", "/1.1/statuses/retweet/21.json", "/1.1/statuses/retweet/{id}.json id=21");
-        check("POST", "/1.1/statuses/retweet/.json", "none");
-        check("POST", "/1.1/statuses/retweet/.json.json", "/1.1/statuses/retweet/{id}.json id=.json");
     }
 
     #[test]
@@ -444,33 +294,13 @@ mod tests {
     }
 
     #[test]
-    fn routes_that_match_the_same_are_told() {
-        let (one, two) = (Template::parse("/a/{x}").unwrap(), Template::parse("/a/{y}").unwrap());
-        let told = Router::new([("GET", &one), ("PUT", &one), ("GET", &two)]).unwrap_err();
-        assert_eq!(told, [Ambiguous { first: 0, second: 2 }]);
-    }
-
-    #[test]
     fn parameters_keep_their_order_and_repeat() {
         let parameters = Parameters::of_target("/p?a=1&b=x+y%2B&&a=2&c&=d&a=%C5%82#a=9", 10).unwrap();
         let all = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
         assert_eq!(all, ["a=1", "b=x y+", "a=2", "c=", "=d", "a=ł"]);
         assert_eq!((parameters.get("a"), parameters.get("x")), (Some("1"), None));
-        assert_eq!(parameters.get_all("a").collect::<Vec<_>>(), ["1", "2", "ł"]);
         assert_eq!(Parameters::of_target("/p", 0).unwrap().iter().len(), 0);
         assert_eq!(Parameters::parse("a&b", 1), Err(ParametersError::TooMany { limit: 1 }));
         assert_eq!(Parameters::parse("a&b=%ff", 5), Err(ParametersError::NotUtf8 { place: 2 }));
-    }
-
-    #[test]
-    fn headers_are_found_without_regard_to_case() {
-        let fields: [(&str, &[u8]); 4] =
-            [("Host", b"h"), ("authorization", b" OAuth x "), ("X-Bad", b"\xff"), ("HOST", b"i")];
-        let headers = Headers::new(&fields);
-        assert_eq!(
-            (headers.get("Authorization"), headers.get("x-bad"), headers.get("none")),
-            (Some("OAuth x"), None, None)
-        );
-        assert_eq!(headers.get_all("host").collect::<Vec<_>>(), [b"h", b"i"]);
     }
 }

@@ -48,6 +48,6 @@ pub use message::{
     ApplicationException, Detected, Framing, Header, Message, MessageKind, MessageReader, Outcome, Progress, detect,
 };
 pub use schema::{
-    Annotation, Constant, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
+    Constant, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
 };
 pub use view::View;

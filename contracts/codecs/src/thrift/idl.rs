@@ -20,7 +20,7 @@
 //! - **Numbers of an enum** begin with 0 and go on behind the last one; two members may have the same.
 //! - **A type may be used before it is defined**, also in constants.
 //! - **Names of included files** are the file's name without folder and ending: `include "a/shared.thrift"` gives `shared.Type`.
-//! - **`cpp_include`, `cpp_type` and `&`** are read and have no meaning; `senum` and `slist` are mistakes.
+//! - **`cpp_include`, `cpp_type`, `&`, namespaces and annotations** are read and have no meaning; `senum` and `slist` are mistakes.
 
 mod constant;
 mod lexer;

@@ -65,15 +65,6 @@ pub enum Requirement {
     Default,
 }
 
-/// A name with a text behind it, `(deprecated = "use other")`. The text is `1` where none was given, as the Apache compiler has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Annotation {
-    /// Its name.
-    pub name: String,
-    /// Its text.
-    pub value: String,
-}
-
 /// A field of a struct, an argument of a method, an exception that it may throw.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
@@ -87,10 +78,6 @@ pub struct Field {
     pub requirement: Requirement,
     /// What a reader assumes where it is missing.
     pub default: Option<Value>,
-    /// The text of the doc comment before it.
-    pub doc: Option<String>,
-    /// Its annotations.
-    pub annotations: Vec<Annotation>,
 }
 
 /// A struct, a union or an exception.
@@ -102,10 +89,6 @@ pub struct Struct {
     pub kind: StructKind,
     /// Its fields, in the order of their numbers.
     pub fields: Vec<Field>,
-    /// The text of the doc comment before it.
-    pub doc: Option<String>,
-    /// Its annotations.
-    pub annotations: Vec<Annotation>,
     /// Places in `fields` in the order of the file, which is the order of a method's arguments.
     pub(crate) order: Vec<u16>,
 }
@@ -134,10 +117,6 @@ pub struct Enum {
     pub name: String,
     /// Its members with their numbers, in the order of the file.
     pub members: Vec<(String, i32)>,
-    /// The text of the doc comment before it.
-    pub doc: Option<String>,
-    /// Its annotations.
-    pub annotations: Vec<Annotation>,
 }
 
 impl Enum {
@@ -165,10 +144,6 @@ pub struct Method {
     pub result: StructId,
     /// What it returns; `None` for `void`.
     pub returns: Option<Type>,
-    /// The text of the doc comment before it.
-    pub doc: Option<String>,
-    /// Its annotations.
-    pub annotations: Vec<Annotation>,
 }
 
 /// A service with its methods, those of the services that it extends among them.
@@ -176,14 +151,8 @@ pub struct Method {
 pub struct Service {
     /// Its name; `file.Name` where an included file has it.
     pub name: String,
-    /// The service that it extends.
-    pub extends: Option<String>,
     /// Its methods: inherited ones first, then its own in the order of the file.
     pub methods: Vec<Method>,
-    /// The text of the doc comment before it.
-    pub doc: Option<String>,
-    /// Its annotations.
-    pub annotations: Vec<Annotation>,
 }
 
 impl Service {
@@ -207,8 +176,6 @@ pub struct Constant {
 /// An IDL file and all that it includes, resolved. It drives decoders and encoders.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Schema {
-    /// `namespace SCOPE NAME` of the file itself.
-    pub namespaces: Vec<(String, String)>,
     /// Services, those of included files among them.
     pub services: Vec<Service>,
     /// Constants, those of included files among them.

@@ -124,13 +124,6 @@ impl<'m> View<'m> {
         self.as_bytes().and_then(|bytes| std::str::from_utf8(bytes).ok())
     }
 
-    /// The name of an enum's member; `None` where the schema has none with this number.
-    pub fn enum_name(&self) -> Option<&'m str> {
-        let Some((schema, Kind::Type(&Type::Enum(id)))) = self.schema else { return None };
-        let number = i32::try_from(self.as_i64()?).ok()?;
-        schema.enumeration(id).name_of(number)
-    }
-
     /// A field of a struct by its name in the schema.
     pub fn get(&self, name: &str) -> Option<View<'m>> {
         let (schema, _) = self.schema?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use codecs::json::Json;
+use codecs::value::Value;
 use net::{Address, Nanos};
 use study::spec::Protocol;
 use study::url;
@@ -163,16 +163,19 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<P
     if status != 200 {
         return Err(format!("status {status}, expected 200 or 404"));
     }
-    let answer =
-        Json::parse(body, &codecs::json::Limits::DEFAULT).map_err(|error| format!("not valid JSON: {error}"))?;
-    if answer.view().get("intercepted").and_then(|known| known.as_bool()) == Some(false) {
+    let answer = codecs::json::parse(body).map_err(|error| format!("not valid JSON: {error}"))?;
+    if answer.get("intercepted") == Some(&Value::Bool(false)) {
         return Ok(None);
     }
-    let address = answer.view().get("address").and_then(|address| address.as_str()?.parse().ok());
+    let address = match answer.get("address") {
+        Some(Value::Text(address)) => address.parse().ok(),
+        _ => None,
+    };
     let address = address.ok_or("no `address` of the form `ip:port`")?;
-    let is_encrypted = match answer.view().get("tls") {
+    let is_encrypted = match answer.get("tls") {
         None => endpoint.is_encrypted,
-        Some(tls) => tls.as_bool().ok_or("`tls` is neither true nor false")?,
+        Some(Value::Bool(tls)) => *tls,
+        Some(_) => return Err("`tls` is neither true nor false".to_owned()),
     };
     Ok(Some(Place { address, is_encrypted }))
 }

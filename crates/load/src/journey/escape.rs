@@ -1,7 +1,5 @@
 //! How a value is written where a template names it, so that it stays one value there.
 
-use codecs::json::Json;
-
 /// What surrounds a name in a template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Escape {
@@ -171,7 +169,5 @@ fn push_json(out: &mut String, char: char) {
 /// Whether a text is a number, `true`, `false` or `null` of JSON.
 fn is_json_scalar(text: &str) -> bool {
     let begins = text.starts_with(|char: char| char == '-' || char.is_ascii_digit() || matches!(char, 't' | 'f' | 'n'));
-    begins
-        && !text.ends_with(char::is_whitespace)
-        && Json::parse(text.as_bytes(), &codecs::json::Limits::DEFAULT).is_ok()
+    begins && !text.ends_with(char::is_whitespace) && codecs::json::parse(text.as_bytes()).is_ok()
 }

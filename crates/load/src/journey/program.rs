@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use codecs::json::Json;
 use codecs::soap::{self, Wsdl};
 use codecs::thrift::{self, Framing, Header, MessageKind, Protocol};
 use codecs::value::Value;
@@ -500,6 +499,5 @@ fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]
 }
 
 fn json(body: &[u8]) -> Result<Value, String> {
-    let json = Json::parse(body, &codecs::json::Limits::DEFAULT).map_err(|error| error.to_string())?;
-    Ok(json.view().to_value())
+    codecs::json::parse(body).map_err(|error| error.to_string())
 }

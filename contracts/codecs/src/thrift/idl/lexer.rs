@@ -25,15 +25,13 @@ pub(super) struct Token<'t> {
     pub(super) at: usize,
     /// Nothing but blanks is before it on its line.
     pub(super) is_first: bool,
-    /// The doc comment right before it.
-    pub(super) doc: Option<&'t str>,
 }
 
 /// Cuts `text` into words; the last is [`Word::End`]. Mistakes go to `mistake` with their place.
 pub(super) fn words<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -> Vec<Token<'t>> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
-    let (mut at, mut is_first, mut doc) = (0, true, None);
+    let (mut at, mut is_first) = (0, true);
     while at < bytes.len() {
         let rest = &text[at..];
         let start = at;
@@ -60,23 +58,18 @@ pub(super) fn words<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -
                     mistake(at, "unterminated comment".to_owned());
                     break;
                 };
-                // `/**/` and rows of stars are decoration, no documentation.
-                let inner = &rest[2..2 + end];
-                if inner.starts_with('*') && !inner.trim_matches(['*', ' ']).is_empty() {
-                    doc = Some(&inner[1..]);
-                }
                 at += end + 4;
                 continue;
             }
             quote @ (b'"' | b'\'') => {
                 let (read, used) = quoted(rest, quote, |offset, what| mistake(start + offset, what));
-                tokens.push(Token { word: Word::Text(read), at, is_first, doc: doc.take() });
+                tokens.push(Token { word: Word::Text(read), at, is_first });
                 at += used;
             }
             byte if byte.is_ascii_alphabetic() || byte == b'_' => {
                 let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'.';
                 at += rest.bytes().take_while(is_part).count();
-                tokens.push(Token { word: Word::Name(&text[start..at]), at: start, is_first, doc: doc.take() });
+                tokens.push(Token { word: Word::Name(&text[start..at]), at: start, is_first });
             }
             byte if byte.is_ascii_digit()
                 || (b"+-.".contains(&byte) && bytes.get(at + 1).is_some_and(is_digit_or_dot)) =>
@@ -87,7 +80,7 @@ pub(super) fn words<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -
                     mistake(at, format!("`{}` is not a 64-bit number", &rest[..used]));
                 }
                 at += used;
-                tokens.push(Token { word, at: start, is_first, doc: doc.take() });
+                tokens.push(Token { word, at: start, is_first });
             }
             _ => {
                 let sign = rest.chars().next().unwrap_or('\0');
@@ -95,12 +88,12 @@ pub(super) fn words<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -
                     mistake(at, format!("unexpected `{}`", sign.escape_default()));
                 }
                 at += sign.len_utf8();
-                tokens.push(Token { word: Word::Sign(sign), at: start, is_first, doc: doc.take() });
+                tokens.push(Token { word: Word::Sign(sign), at: start, is_first });
             }
         }
         is_first = false;
     }
-    tokens.push(Token { word: Word::End, at: text.len(), is_first: true, doc: None });
+    tokens.push(Token { word: Word::End, at: text.len(), is_first: true });
     tokens
 }
 
@@ -166,16 +159,6 @@ fn quoted(text: &str, quote: u8, mut mistake: impl FnMut(usize, String)) -> (Str
     (read, text.len())
 }
 
-/// The text of a doc comment without the stars at the beginnings of its lines.
-pub(super) fn doc_text(raw: &str) -> Option<String> {
-    let lines = raw.lines().map(|line| {
-        let line = line.trim();
-        line.strip_prefix('*').unwrap_or(line).trim()
-    });
-    let text = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
-    (!text.is_empty()).then_some(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,14 +193,5 @@ mod tests {
         check("'a", "Text(\"a\") End 0: unterminated string");
         check("'\\q'", "Text(\"q\") End 1: unknown escape `\\q`");
         check("é", "Sign('é') End 0: unexpected `\\u{e9}`");
-    }
-
-    #[test]
-    fn doc_comments_lose_their_stars() {
-        assert_eq!(doc_text("\n * One.\n *\n * Two.\n ").as_deref(), Some("One.\n\nTwo."));
-        assert_eq!(doc_text(" * ").as_deref(), None);
-        let tokens = words("/** One. */ struct /** lost */ /* kept */ X", |_, _| panic!("no mistake"));
-        assert_eq!(tokens[0].doc.and_then(doc_text).as_deref(), Some("One."));
-        assert_eq!(tokens[1].doc.and_then(doc_text).as_deref(), Some("lost"));
     }
 }

@@ -158,7 +158,7 @@ impl Resolver<'_> {
 
     fn add(&mut self, source: &str, text: String, prefix: String) {
         if text.len() > TEXT_MAX_BYTES {
-            let document = Document { includes: Vec::new(), namespaces: Vec::new(), definitions: Vec::new() };
+            let document = Document { includes: Vec::new(), definitions: Vec::new() };
             let (includes, names) = (BTreeMap::new(), BTreeMap::new());
             self.files.push(File { source: source.to_owned(), text: String::new(), document, includes, names, prefix });
             return self.tell(self.files.len() - 1, 0, format!("more than {TEXT_MAX_BYTES} bytes"), None);
@@ -224,30 +224,20 @@ impl Resolver<'_> {
                 self.tell(key.0, at, format!("`{name}` is a built-in type"), None);
             }
             let full = format!("{}{name}", self.files[key.0].prefix);
-            let definition = self.definition(key);
-            let (doc, annotations) = (definition.doc.clone(), definition.annotations.clone());
-            match &definition.body {
+            match &self.definition(key).body {
                 Body::Struct { kind, .. } => {
                     let kind = *kind;
-                    let id = self.push_struct(Struct {
-                        name: full,
-                        kind,
-                        fields: Vec::new(),
-                        doc,
-                        annotations,
-                        order: Vec::new(),
-                    });
+                    let id = self.push_struct(Struct { name: full, kind, fields: Vec::new(), order: Vec::new() });
                     self.structs.insert(key, id);
                 }
                 Body::Enum { .. } => {
                     let members = self.members(key);
                     self.enums.insert(key, EnumId(self.schema.enums.len() as u32));
-                    self.schema.enums.push(Enum { name: full, members, doc, annotations });
+                    self.schema.enums.push(Enum { name: full, members });
                 }
                 _ => {}
             }
         }
-        self.schema.namespaces = self.files[0].document.namespaces.clone();
     }
 
     fn push_struct(&mut self, structure: Struct) -> StructId {
@@ -355,7 +345,7 @@ impl Resolver<'_> {
         }
         let Body::Typedef { ty } = &self.files[key.0].document.definitions[key.1].body else { return None };
         // The tree is lent out while names are looked up in it.
-        let named = copy(ty);
+        let named = ty.clone();
         self.open.push(key);
         let ty = self.ty(key.0, &named);
         self.open.pop();
@@ -412,15 +402,7 @@ impl Resolver<'_> {
                 continue;
             }
             let Some(ty) = self.ty(file, &field.ty) else { continue };
-            read.push(Field {
-                id,
-                name: field.name.clone(),
-                ty,
-                requirement: field.requirement,
-                default: None,
-                doc: field.doc.clone(),
-                annotations: field.annotations.clone(),
-            });
+            read.push(Field { id, name: field.name.clone(), ty, requirement: field.requirement, default: None });
         }
         let ids = read.iter().map(|field| field.id).collect::<Vec<_>>();
         read.sort_by_key(|field| field.id);
@@ -434,7 +416,7 @@ impl Resolver<'_> {
             let definition = self.definition(key);
             let name = format!("{}{}", self.files[key.0].prefix, definition.name);
             let Body::Constant { ty, .. } = &definition.body else { continue };
-            let named = copy(ty);
+            let named = ty.clone();
             let Some(ty) = self.ty(key.0, &named) else { continue };
             if let Some(value) = self.constant(key, &ty) {
                 self.schema.constants.push(Constant { name, ty, value });
@@ -533,7 +515,6 @@ impl Resolver<'_> {
         let definition = &mut self.files[key.0].document.definitions[key.1];
         let Body::Service { methods, .. } = &mut definition.body else { unreachable!("only services are requested") };
         let methods = std::mem::take(methods);
-        let (doc, annotations) = (definition.doc.clone(), definition.annotations.clone());
         let name = format!("{}{}", self.files[key.0].prefix, self.definition(key).name);
         let mut read = parent.map(|parent| self.schema.services[parent].methods.clone()).unwrap_or_default();
         let all = read.len() + methods.len();
@@ -555,28 +536,13 @@ impl Resolver<'_> {
             let returns = method.returns.as_ref().and_then(|ty| self.ty(key.0, ty));
             let full = format!("{name}.{}", method.name);
             let (fields, order) = self.fields(key.0, &method.arguments);
-            let arguments = self.push_struct(Struct {
-                name: format!("{full}.arguments"),
-                kind: StructKind::Struct,
-                fields,
-                doc: None,
-                annotations: Vec::new(),
-                order,
-            });
+            let arguments =
+                self.push_struct(Struct { name: format!("{full}.arguments"), kind: StructKind::Struct, fields, order });
             self.defaults(key.0, arguments, &method.arguments);
             let result = self.result(key.0, &full, returns.clone(), &method.throws);
-            read.push(Method {
-                name: method.name,
-                is_oneway: method.is_oneway,
-                arguments,
-                result,
-                returns,
-                doc: method.doc,
-                annotations: method.annotations,
-            });
+            read.push(Method { name: method.name, is_oneway: method.is_oneway, arguments, result, returns });
         }
-        let extends = parent.map(|parent| self.schema.services[parent].name.clone());
-        Service { name, extends, methods: read, doc, annotations }
+        Service { name, methods: read }
     }
 
     fn result(&mut self, file: usize, full: &str, returns: Option<Type>, throws: &[FieldDef]) -> StructId {
@@ -591,15 +557,8 @@ impl Resolver<'_> {
         fields.iter_mut().for_each(|field| field.requirement = Requirement::Optional);
         let mut order = order;
         if let Some(ty) = returns {
-            let success = Field {
-                id: 0,
-                name: "success".to_owned(),
-                ty,
-                requirement: Requirement::Optional,
-                default: None,
-                doc: None,
-                annotations: Vec::new(),
-            };
+            let success =
+                Field { id: 0, name: "success".to_owned(), ty, requirement: Requirement::Optional, default: None };
             // Exceptions without a number stand before it.
             let place = fields.partition_point(|field| field.id < 0);
             fields.insert(place, success);
@@ -607,8 +566,7 @@ impl Resolver<'_> {
             order.insert(0, place as u16);
         }
         let name = format!("{full}.result");
-        let (kind, annotations) = (StructKind::Struct, Vec::new());
-        self.push_struct(Struct { name, kind, fields, doc: None, annotations, order })
+        self.push_struct(Struct { name, kind: StructKind::Struct, fields, order })
     }
 }
 
@@ -624,14 +582,5 @@ fn place(ty: &TypeRef) -> usize {
     match ty {
         TypeRef::Named(at, _) => *at,
         TypeRef::List(element) | TypeRef::Set(element) | TypeRef::Map(element, _) => place(element),
-    }
-}
-
-fn copy(ty: &TypeRef) -> TypeRef {
-    match ty {
-        TypeRef::Named(at, name) => TypeRef::Named(*at, name.clone()),
-        TypeRef::List(element) => TypeRef::List(Box::new(copy(element))),
-        TypeRef::Set(element) => TypeRef::Set(Box::new(copy(element))),
-        TypeRef::Map(key, value) => TypeRef::Map(Box::new(copy(key)), Box::new(copy(value))),
     }
 }

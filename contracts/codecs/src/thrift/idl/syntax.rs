@@ -1,7 +1,7 @@
 //! An IDL file as a tree, its names not yet looked up. A mistake costs what it stands in, and reading goes on behind it.
 
-use super::lexer::{Token, Word, doc_text, words};
-use crate::thrift::schema::{Annotation, Requirement, StructKind};
+use super::lexer::{Token, Word, words};
+use crate::thrift::schema::{Requirement, StructKind};
 
 /// Containers within containers that a type or a constant may have.
 const DEPTH_MAX: usize = 32;
@@ -11,7 +11,6 @@ const MEMBERS_MAX: usize = 4096;
 
 pub(super) struct Document {
     pub(super) includes: Vec<(usize, String)>,
-    pub(super) namespaces: Vec<(String, String)>,
     pub(super) definitions: Vec<Definition>,
 }
 
@@ -19,8 +18,6 @@ pub(super) struct Definition {
     /// The byte where its name begins.
     pub(super) at: usize,
     pub(super) name: String,
-    pub(super) doc: Option<String>,
-    pub(super) annotations: Vec<Annotation>,
     pub(super) body: Body,
 }
 
@@ -39,8 +36,6 @@ pub(super) struct FieldDef {
     pub(super) ty: TypeRef,
     pub(super) requirement: Requirement,
     pub(super) default: Option<Const>,
-    pub(super) doc: Option<String>,
-    pub(super) annotations: Vec<Annotation>,
 }
 
 pub(super) struct MethodDef {
@@ -50,11 +45,10 @@ pub(super) struct MethodDef {
     pub(super) returns: Option<TypeRef>,
     pub(super) arguments: Vec<FieldDef>,
     pub(super) throws: Vec<FieldDef>,
-    pub(super) doc: Option<String>,
-    pub(super) annotations: Vec<Annotation>,
 }
 
 /// A type by name, with the byte where it begins.
+#[derive(Clone)]
 pub(super) enum TypeRef {
     Named(usize, String),
     List(Box<TypeRef>),
@@ -196,7 +190,7 @@ impl<'t> Parser<'t> {
     }
 
     fn document(&mut self) -> Document {
-        let mut document = Document { includes: Vec::new(), namespaces: Vec::new(), definitions: Vec::new() };
+        let mut document = Document { includes: Vec::new(), definitions: Vec::new() };
         while self.peek().word != Word::End {
             let before = self.next;
             if let Err(wrong) = self.definition(&mut document) {
@@ -216,7 +210,6 @@ impl<'t> Parser<'t> {
     }
 
     fn definition(&mut self, document: &mut Document) -> Result<(), Wrong> {
-        let doc = self.peek().doc.and_then(doc_text);
         let Word::Name(keyword) = self.peek().word else { return self.wrong("a definition") };
         let begin = self.peek().at;
         if !DEFINITIONS.contains(&keyword) && keyword != "cpp_include" {
@@ -238,11 +231,11 @@ impl<'t> Parser<'t> {
                 return Ok(());
             }
             "namespace" => {
-                let scope = if self.take_sign('*') { "*".to_owned() } else { self.name("`*` or a language")?.1 };
-                let name = self.name("a name")?.1;
-                self.annotations()?;
-                document.namespaces.push((scope, name));
-                return Ok(());
+                if !self.take_sign('*') {
+                    self.name("`*` or a language")?;
+                }
+                self.name("a name")?;
+                return self.annotations();
             }
             "const" => {
                 let ty = self.field_type(0)?;
@@ -282,9 +275,9 @@ impl<'t> Parser<'t> {
                 (at, name, Body::Struct { kind, fields })
             }
         };
-        let annotations = self.annotations()?;
+        self.annotations()?;
         self.separator();
-        document.definitions.push(Definition { at, name, doc, annotations, body });
+        document.definitions.push(Definition { at, name, body });
         Ok(())
     }
 
@@ -348,7 +341,6 @@ impl<'t> Parser<'t> {
     }
 
     fn field(&mut self) -> Result<FieldDef, Wrong> {
-        let doc = self.peek().doc.and_then(doc_text);
         let id = match self.peek().word {
             Word::Integer(_) => {
                 let id = self.integer("a field number")?;
@@ -368,21 +360,20 @@ impl<'t> Parser<'t> {
         self.take_sign('&');
         let (at, name) = self.own_name("a field name")?;
         let default = if self.take_sign('=') { Some(self.constant(0)?) } else { None };
-        let annotations = self.annotations()?;
+        self.annotations()?;
         self.separator();
-        Ok(FieldDef { at, id, name, ty, requirement, default, doc, annotations })
+        Ok(FieldDef { at, id, name, ty, requirement, default })
     }
 
     fn method(&mut self) -> Result<MethodDef, Wrong> {
-        let doc = self.peek().doc.and_then(doc_text);
         let is_oneway = self.take_name("oneway") || self.take_name("async");
         let returns = if self.take_name("void") { None } else { Some(self.field_type(0)?) };
         let (at, name) = self.own_name("a method name")?;
         let arguments = self.fields_in_parentheses()?;
         let throws = if self.take_name("throws") { self.fields_in_parentheses()? } else { Vec::new() };
-        let annotations = self.annotations()?;
+        self.annotations()?;
         self.separator();
-        Ok(MethodDef { at, name, is_oneway, returns, arguments, throws, doc, annotations })
+        Ok(MethodDef { at, name, is_oneway, returns, arguments, throws })
     }
 
     fn fields_in_parentheses(&mut self) -> Result<Vec<FieldDef>, Wrong> {
@@ -462,16 +453,17 @@ impl<'t> Parser<'t> {
         Ok(Const { at, kind })
     }
 
-    fn annotations(&mut self) -> Result<Vec<Annotation>, Wrong> {
-        let mut annotations = Vec::new();
+    /// Reads over `(name = "value", other)`, which means nothing on the wire.
+    fn annotations(&mut self) -> Result<(), Wrong> {
         if self.take_sign('(') {
             while !self.take_sign(')') {
-                let (_, name) = self.name("an annotation name")?;
-                let value = if self.take_sign('=') { self.text("a quoted string")?.1 } else { "1".to_owned() };
+                self.name("an annotation name")?;
+                if self.take_sign('=') {
+                    self.text("a quoted string")?;
+                }
                 self.separator();
-                annotations.push(Annotation { name, value });
             }
         }
-        Ok(annotations)
+        Ok(())
     }
 }
