@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "each target uses one of these")]
 
 use contract::metadata::{Known, decode_reply, decode_request, encode_reply, encode_request};
-use contract::{Asked, Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, Verdict, check, print};
+use contract::{Asked, Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, Verdict, check};
 
-/// Any text is a contract, or has mistakes that point into it; what is printed is read as the same tree.
+/// Any text is a contract, or has mistakes that point into it.
 pub(crate) fn contract_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let checked = check(text, None);
@@ -15,12 +15,6 @@ pub(crate) fn contract_parse(bytes: &[u8]) {
     }
     let mistaken = checked.findings.iter().any(|finding| finding.severity == Severity::Mistake);
     assert_eq!(checked.contract.is_none(), mistaken);
-    if let Some(contract) = checked.contract {
-        let printed = print::file(&checked.file);
-        let again = check(&printed, None);
-        assert_eq!(format!("{:?}", again.file), format!("{:?}", checked.file), "{printed}");
-        assert_eq!(again.contract.map(|contract| contract.hash()), Some(contract.hash()));
-    }
 }
 
 /// A clause, a line's end, and a message: it comes to a verdict within its budget, the same one each time.

@@ -393,14 +393,11 @@ impl<'a> Run<'a> {
     fn field(&mut self, of: Id, name: u32) -> Outcome<Value<'a>> {
         let code: &'a Code = self.code;
         match self.needed(of)? {
-            Value::Node(node) => match node.tree.len_of_map(node.id) {
-                Some(keys) => {
-                    // A tree may have to look through all of its keys.
-                    self.charge(of, (keys / 8) as u64)?;
-                    Ok(node.field(&code.texts[name as usize]))
-                }
-                None => self.kind(of, "a map or record", Value::Node(node)),
-            },
+            Value::Node(node) if node.shape() == Shape::Map => {
+                // It may take a look at all keys.
+                self.charge(of, (node.len() / 8) as u64)?;
+                Ok(node.field(&code.texts[name as usize]))
+            }
             other => self.kind(of, "a map or record", other),
         }
     }

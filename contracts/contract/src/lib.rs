@@ -27,7 +27,7 @@ pub use finding::{Finding, Report as FindingsReport, Severity, Span, to_text};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
 pub use tape::{Id as TapeId, Tape};
 pub use types::{Field, Schema, Signature, Type};
-pub use value::{Node, Shape, Tree, Value};
+pub use value::{Node, Shape, Value};
 
 /// What is to be said of a text, and the contract where it is one.
 #[derive(Clone, Debug, Default)]

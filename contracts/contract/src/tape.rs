@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::value::{Node, Shape, Tree, Value};
+use crate::value::{Node, Shape, Value};
 
 /// A message: texts and bytes are borrowed or owned, lists and maps are ranges of one array.
 ///
@@ -148,7 +148,7 @@ impl<'m> Tape<'m> {
             Some(Cell::Float(value)) => Value::Float(*value),
             Some(Cell::Text(value)) => Value::Text(value),
             Some(Cell::Bytes(value)) => Value::Bytes(value),
-            Some(Cell::Many { .. }) => Value::Node(Node { tree: erased(self), id: id.0 }),
+            Some(Cell::Many { .. }) => Value::Node(Node { tape: self, id: id.0 }),
         }
     }
 
@@ -160,35 +160,38 @@ impl<'m> Tape<'m> {
     }
 }
 
-/// A shorter life for what is borrowed in the tape; a reference to a trait's object may not outlive it.
-fn erased<'a>(tape: &'a Tape<'_>) -> &'a dyn Tree {
-    tape
-}
-
-impl Tree for Tape<'_> {
-    fn shape(&self, node: u32) -> Shape {
-        self.links_of(node).0
+impl<'a> Node<'a> {
+    fn links(self) -> (Shape, &'a [(Option<Id>, Id)]) {
+        self.tape.links_of(self.id)
     }
 
-    fn len(&self, node: u32) -> usize {
-        self.links_of(node).1.len()
+    /// What it is.
+    pub fn shape(self) -> Shape {
+        self.links().0
     }
 
-    fn at(&self, node: u32, position: usize) -> Value<'_> {
-        self.links_of(node).1.get(position).map_or(Value::Missing, |&(_, value)| self.value(value))
+    /// How many items, or keys that are there.
+    #[allow(clippy::len_without_is_empty, reason = "a value, not a collection")]
+    pub fn len(self) -> usize {
+        self.links().1.len()
     }
 
-    fn key(&self, node: u32, position: usize) -> Value<'_> {
-        let key = self.links_of(node).1.get(position).and_then(|&(key, _)| key);
-        key.map_or(Value::Missing, |key| self.value(key))
+    /// The item at a position, or the value of the key at that position; [`Value::Missing`] beyond the end.
+    pub fn at(self, position: usize) -> Value<'a> {
+        self.links().1.get(position).map_or(Value::Missing, |&(_, value)| self.tape.value(value))
     }
 
-    fn field(&self, node: u32, name: &str) -> Value<'_> {
-        let (_, links) = self.links_of(node);
-        let is = |key: &Id| matches!(&self.cells[key.0 as usize], Cell::Text(text) if text == name);
-        links
-            .iter()
-            .find(|(key, _)| key.as_ref().is_some_and(is))
-            .map_or(Value::Missing, |&(_, value)| self.value(value))
+    /// The key at a position of a map or record; [`Value::Missing`] in lists and beyond the end.
+    pub fn key(self, position: usize) -> Value<'a> {
+        let key = self.links().1.get(position).and_then(|&(key, _)| key);
+        key.map_or(Value::Missing, |key| self.tape.value(key))
+    }
+
+    /// The value of a key that is a text, or the field of that name; [`Value::Missing`] where there is none.
+    pub fn field(self, name: &str) -> Value<'a> {
+        let is = |key: &Id| matches!(&self.tape.cells[key.0 as usize], Cell::Text(text) if text == name);
+        let mut links = self.links().1.iter();
+        let found = links.find(|(key, _)| key.as_ref().is_some_and(is));
+        found.map_or(Value::Missing, |&(_, value)| self.tape.value(value))
     }
 }

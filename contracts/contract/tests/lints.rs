@@ -121,9 +121,8 @@ fn shipped_contracts() {
         assert!(checked.contract.is_some());
         let name = path.file_name().unwrap().to_str().unwrap();
         all += &to_text(name, &checked.findings);
-        let printed = contract::print::file(&checked.file);
-        assert_eq!(contract::print::file(&check(&printed, None).file), printed, "{name}");
-        let hash = check(&printed, None).contract.unwrap().hash();
+        let other = format!("# A comment.\n{}", text.replace('\n', "\n\n").replace("    ", "\t"));
+        let hash = check(&other, None).contract.unwrap().hash();
         assert_eq!(hash, checked.contract.unwrap().hash(), "layout and comments do not change the hash");
     }
     insta::assert_snapshot!(all);
