@@ -352,7 +352,7 @@ mod tests {
         let text = Metrics::default().text(Counts::default(), &tallies);
         for line in [
             "quintain_adapter_clause_verdicts_total{operation=\"Any.GET /\",clause=\"Any.GET /.fine\",verdict=\"fails\"} 2",
-            r#"quintain_adapter_blamed_total{operation="Any.GET /",clause="Any.GET /.fine",blamed="a\\b\"c\\nd\\r\\u{1b}"} 2"#,
+            r#"quintain_adapter_blamed_total{operation="Any.GET /",clause="Any.GET /.fine",blamed="a\\b\"c\\nd\\r\\x1b"} 2"#,
             "# TYPE quintain_adapter_calls counter",
             "# TYPE quintain_adapter_connections_open gauge",
             "# UNIT quintain_adapter_own_seconds seconds",

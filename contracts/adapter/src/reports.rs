@@ -183,7 +183,7 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + S
                     Format::Text => format!("[Whip] {}\n\n", printable::line(&text)),
                     Format::Json => {
                         let line = serde_json::json!({ "time_ms": crate::clock::unix_ms(), "note": text });
-                        printable::json(&line.to_string()).into_owned() + "\n"
+                        printable::text(&line.to_string()).into_owned() + "\n"
                     }
                 };
                 let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
@@ -232,7 +232,7 @@ fn render(format: Format, report: &Report, call: u64, repeated: u64, left_out: u
             };
             let line = Line { time_ms: crate::clock::unix_ms(), call, repeated, left_out, verdict, report };
             serde_json::to_string(&line)
-                .map_or_else(|_| String::new(), |line| printable::json(&line).into_owned() + "\n")
+                .map_or_else(|_| String::new(), |line| printable::text(&line).into_owned() + "\n")
         }
     }
 }

@@ -1,49 +1,49 @@
-//! Text from other parties, made safe for logs and terminals: it stays on one line and commands nothing.
+//! Text from other parties, made safe for logs, pages and terminals: it commands nothing and reorders nothing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character shows as itself on one line. Control characters, line separators, text direction
-/// overrides and other invisible characters do not.
-fn is_printable(character: char) -> bool {
-    if character.is_ascii() {
-        return character == ' ' || character.is_ascii_graphic();
+/// Whether a character reaches a terminal or a page unchanged: neither a control character other than line end and tab, nor
+/// one that is invisible or reorders the text around it (Unicode TR 36, 2.10).
+fn is_printable(c: char) -> bool {
+    match c {
+        '\n' | '\t' => true,
+        '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => false,
+        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => false,
+        c => !c.is_control(),
     }
-    // Behind a letter, `escape_debug` leaves combining marks as they are.
-    let mut pair = String::with_capacity(5);
-    pair.extend(['a', character]);
-    pair.escape_debug().nth(1) == Some(character)
 }
 
-/// `text` with everything that is not printable as an escape: `\n`, `\u{1b}`, `\u{202e}`.
-///
-/// ```
-/// assert_eq!(config::printable::line("bob\n[Whip] forged\u{1b}[2J"), "bob\\n[Whip] forged\\u{1b}[2J");
-/// ```
-pub fn line(text: &str) -> Cow<'_, str> {
-    escaped(text, is_printable, |out, character| out.extend(character.escape_debug()))
-}
-
-/// JSON with everything that is not printable as an escape of JSON, so that its values stay the same.
-pub fn json(text: &str) -> Cow<'_, str> {
-    // Strings of JSON have no line breaks, so these are between its values.
-    let is_fine = |character| character == '\n' || is_printable(character);
-    escaped(text, is_fine, |out, character| {
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            write!(out, "\\u{unit:04x}").expect("writing to a string cannot fail");
-        }
-    })
-}
-
-fn escaped(text: &str, is_fine: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> Cow<'_, str> {
-    if text.chars().all(&is_fine) {
+/// `text` with escapes for everything that is not printable: `\x1b`, `\u202e`. Line ends and tabs stay, CR LF becomes LF. From U+007F
+/// on, the escapes are also those of JSON, so JSON stays what it was.
+pub fn text(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        if is_fine(character) { out.push(character) } else { escape(&mut out, character) }
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            c if is_printable(c) => out.push(c),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\r' => out.push_str("\\r"),
+            c if u32::from(c) < 0x20 => {
+                write!(out, "\\x{:02x}", u32::from(c)).expect("writing to a string cannot fail")
+            }
+            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+        }
     }
     Cow::Owned(out)
+}
+
+/// The same on one line: line ends and tabs are escapes, too.
+///
+/// ```
+/// assert_eq!(config::printable::line("bob\n[Whip] forged\u{1b}[2J"), "bob\\n[Whip] forged\\x1b[2J");
+/// ```
+pub fn line(text: &str) -> Cow<'_, str> {
+    let shown = self::text(text);
+    if shown.contains(['\n', '\t']) { Cow::Owned(shown.replace('\n', "\\n").replace('\t', "\\t")) } else { shown }
 }
 
 #[cfg(test)]
@@ -51,28 +51,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_what_forges_lines_or_commands_terminals() {
-        for (text, expected) in [
-            (
-                "plain 'quoted' \"text\" \\ é 日本 हिन्दी e\u{301} 🦀",
-                "plain 'quoted' \"text\" \\ é 日本 हिन्दी e\u{301} 🦀",
-            ),
-            ("a\r\nb\tc\0", "a\\r\\nb\\tc\\0"),
-            ("\u{1b}[2J\u{9b}2J\u{7f}\u{85}", "\\u{1b}[2J\\u{9b}2J\\u{7f}\\u{85}"),
-            ("a\u{202e}b\u{2028}c\u{2066}\u{feff}\u{200b}", "a\\u{202e}b\\u{2028}c\\u{2066}\\u{feff}\\u{200b}"),
+    fn escapes_what_commands_terminals_or_reorders_text() {
+        for (plain, shown) in [
+            ("plain, é, 日本 'quoted' \\\n\tindented", "plain, é, 日本 'quoted' \\\n\tindented"),
+            ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+            ("bell\x07 nul\0 del\x7f c1\u{9b}", "bell\\x07 nul\\x00 del\\u007f c1\\u009b"),
+            ("a\u{202e}b\u{2066}c\u{e0041}", "a\\u202eb\\u2066c\\udb40\\udc41"),
+            ("می\u{200c}خواهم 👩\u{200d}💻", "می\u{200c}خواهم 👩\u{200d}💻"),
+            ("10 %\r100 %\r\ndone", "10 %\\r100 %\ndone"),
         ] {
-            assert_eq!(line(text), expected);
+            assert_eq!(text(plain), shown);
+            assert_eq!(line(plain), shown.replace('\n', "\\n").replace('\t', "\\t"));
         }
-        assert!(matches!(line("plain é"), Cow::Borrowed(_)));
-    }
-
-    #[test]
-    fn json_keeps_its_values() {
-        for text in ["plain", "\u{9b}2J\u{7f}", "a\u{202e}b\u{2028}", "\u{e0001}"] {
-            let escaped = json(text).into_owned();
-            assert!(escaped.chars().all(is_printable), "{escaped}");
-            assert_eq!(escaped.contains("\\u"), text != "plain", "{escaped}");
-        }
-        assert_eq!(json("\"\u{e0001}\u{7f}\""), "\"\\udb40\\udc01\\u007f\"");
+        assert!(matches!(line("plain é"), Cow::Borrowed(_)) && matches!(text("plain\n"), Cow::Borrowed(_)));
+        let json = serde_json::to_string("\u{7f}\u{9b}\u{202e}\u{e0041}").unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text(&json)).unwrap(), "\u{7f}\u{9b}\u{202e}\u{e0041}");
     }
 }

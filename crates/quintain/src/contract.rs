@@ -153,7 +153,7 @@ fn state(args: StateArgs) -> Done {
 fn print<'s>(shown: impl Iterator<Item = &'s Shown>, json: bool) -> Result<(), Problem> {
     if json {
         let text = serde_json::to_string_pretty(&shown.collect::<Vec<_>>());
-        return output::data(&printable::json(&text.map_err(|error| Problem::new(Exit::Machine, error))?));
+        return output::data(&printable::text(&text.map_err(|error| Problem::new(Exit::Machine, error))?));
     }
     for entry in shown {
         let index = entry.index.as_ref().map_or(String::new(), |index| format!("<{index}>"));

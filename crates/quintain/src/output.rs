@@ -72,7 +72,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
 
 /// Writes one line of JSON, for a program that reads lines.
 pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), Problem> {
-    data(&config::printable::json(&serde_json::to_string(value).map_err(|error| Problem::new(Exit::Machine, error))?))
+    data(&config::printable::text(&serde_json::to_string(value).map_err(|error| Problem::new(Exit::Machine, error))?))
 }
 
 /// Tells a person something. Nobody to tell it to is no error; what others have written in it commands no terminal.

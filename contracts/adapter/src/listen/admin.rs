@@ -69,7 +69,7 @@ async fn answer(app: &Arc<App>, request: &Request<Incoming>) -> Response<Full<By
             let lines = shown
                 .iter()
                 .filter_map(|entry| serde_json::to_string(entry).ok())
-                .map(|line| printable::json(&line).into_owned() + "\n");
+                .map(|line| printable::text(&line).into_owned() + "\n");
             told(StatusCode::OK, "application/jsonl", lines.collect())
         }
         "/health" => told(StatusCode::OK, JSON, serde_json::json!({ "name": app.watch.label }).to_string() + "\n"),
