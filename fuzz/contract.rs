@@ -1,8 +1,8 @@
 //! What is asserted of any contract, any message and any block between adapters.
 #![allow(dead_code, reason = "each target uses one of these")]
 
-use contract::metadata::{Known, decode_reply, decode_request, encode_reply, encode_request};
-use contract::{Asked, Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, Verdict, check};
+use contract::metadata::{CallContext, decode_reply, decode_request, encode_reply, encode_request};
+use contract::{Condition, Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, Verdict, check};
 
 /// Any text is a contract, or has mistakes that point into it.
 pub(crate) fn contract_parse(bytes: &[u8]) {
@@ -32,7 +32,7 @@ pub(crate) fn contract_eval(bytes: &[u8]) {
     let args = [tape.value(message)];
     let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1" };
     let mut scratch = Scratch::new();
-    for clause in contract.clauses(operation, Asked::Requires) {
+    for clause in contract.clauses(operation, Condition::Requires) {
         let whole = clause.judge(env, STEPS_MAX, &mut scratch);
         assert_eq!(clause.judge(env, STEPS_MAX, &mut scratch), whole);
         let cut = clause.judge(env, 20, &mut scratch);
@@ -83,7 +83,7 @@ fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
 
 /// Any block is metadata or an error, and what is read can be written and read again.
 pub(crate) fn metadata_block(bytes: &[u8]) {
-    let known = Known { receiver: "127.0.0.1:8000", service: "Chess", sender: "a" };
+    let known = CallContext { receiver: "127.0.0.1:8000", service: "Chess", sender: "a" };
     if let Ok(request) = decode_request(bytes, known) {
         assert_eq!(decode_request(&encode_request(&request, known), known), Ok(request));
     }

@@ -156,7 +156,7 @@ impl Body {
         let (bytes, share) = gathered.end();
         let read = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes.clone()]) };
         let body = Self { read, trailers, is_open, share: Some(share.clone()), ..Self::default() };
-        Read::Whole(Whole { bytes, _share: Some(share) }, body)
+        Read::Whole(WholeBody { bytes, _share: Some(share) }, body)
     }
 }
 
@@ -207,7 +207,7 @@ impl Gathered {
 
 /// A body that was read to its end, with its share of the budget.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Whole {
+pub(crate) struct WholeBody {
     pub(crate) bytes: Bytes,
     _share: Option<Arc<Share>>,
 }
@@ -216,7 +216,7 @@ pub(crate) struct Whole {
 #[derive(Debug)]
 pub(crate) enum Read {
     /// All of it.
-    Whole(Whole, Body),
+    Whole(WholeBody, Body),
     /// Not all of it, and why: the rest streams through.
     Part(Body, Skip),
     /// What came before its connection failed, and why that did.

@@ -48,7 +48,7 @@ pub(crate) struct Line {
 
 /// What is to be written.
 #[derive(Clone, Debug)]
-enum Said {
+enum LogEntry {
     Call(Line),
     /// The last line: no call, but what there is after all of them, when everything has been written to the store.
     End {
@@ -61,7 +61,7 @@ enum Said {
 
 #[derive(Debug)]
 pub(crate) struct Calls {
-    to: Option<SyncSender<Said>>,
+    to: Option<SyncSender<LogEntry>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -82,15 +82,15 @@ impl Calls {
     }
 
     pub(crate) fn write(&self, line: Line) {
-        self.say(Said::Call(line));
+        self.say(LogEntry::Call(line));
     }
 
     /// That there were `calls` calls and will be no more.
     pub(crate) fn end(&self, calls: u64, entries: u64, store_bytes: u64, store_file_bytes: u64) {
-        self.say(Said::End { calls, entries, store_bytes, store_file_bytes });
+        self.say(LogEntry::End { calls, entries, store_bytes, store_file_bytes });
     }
 
-    fn say(&self, said: Said) {
+    fn say(&self, said: LogEntry) {
         if let Some(to) = &self.to {
             let _ = to.send(said);
         }
@@ -137,12 +137,12 @@ fn resident(statm: &File) -> Option<u64> {
     Some(pages.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
-fn write(mut file: BufWriter<File>, from: &Receiver<Said>) -> std::io::Result<()> {
+fn write(mut file: BufWriter<File>, from: &Receiver<LogEntry>) -> std::io::Result<()> {
     let mut memory = Memory::new();
     let cell = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
     loop {
         match from.recv_timeout(Duration::from_millis(200)) {
-            Ok(Said::Call(line)) => {
+            Ok(LogEntry::Call(line)) => {
                 let Line { call, side, operation, own_ns, waited_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
                 let Line { metadata_bytes, extra_bytes, entries, store_bytes, store_file_bytes, verdict, .. } = &line;
                 let (at_ns, rss_bytes) = memory.cells(false);
@@ -154,7 +154,7 @@ fn write(mut file: BufWriter<File>, from: &Receiver<Said>) -> std::io::Result<()
                     cell(rss_bytes)
                 )?;
             }
-            Ok(Said::End { calls, entries, store_bytes, store_file_bytes }) => {
+            Ok(LogEntry::End { calls, entries, store_bytes, store_file_bytes }) => {
                 let (at_ns, rss_bytes) = memory.cells(true);
                 let (at_ns, rss_bytes) = (cell(at_ns), cell(rss_bytes));
                 writeln!(
@@ -194,7 +194,7 @@ mod tests {
     fn a_full_disk_is_an_error_and_no_silence() {
         let file = BufWriter::with_capacity(0, File::options().write(true).open("/dev/full").unwrap());
         let (to, from) = sync_channel(1);
-        to.send(Said::Call(line(1))).unwrap();
+        to.send(LogEntry::Call(line(1))).unwrap();
         drop(to);
         assert_eq!(write(file, &from).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     }

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use self::fields::{Block, asks_upgrade, block_of, drop_hop_fields, field_bytes, field_of, greeted};
 use crate::app::App;
-use crate::body::{Body, Read, Whole};
+use crate::body::{Body, Read, WholeBody};
 use crate::call::{Caller, Decision, Hop, InFlightCall, ParkedCall, Side};
 use crate::config::ProtocolKind;
 use crate::dial::Whom;
@@ -94,17 +94,17 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) ->
         }
     };
     let last = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(Held { authority, whom, conn }) = last {
+    if let Some(UpstreamConn { authority, whom, conn }) = last {
         app.pool.put(&authority, whom, conn);
     }
     done.map_err(io::Error::other)
 }
 
 /// The connection that the last request of a client took: the next one takes it again.
-type Keeping = Arc<Mutex<Option<Held>>>;
+type Keeping = Arc<Mutex<Option<UpstreamConn>>>;
 
 /// A request with all that is known of where it goes.
-struct Going {
+struct RoutedRequest {
     hop: Hop,
     /// Of the endpoint, for `Host`.
     authority: String,
@@ -138,7 +138,7 @@ async fn answer(app: &Arc<App>, target: &Target, kept: &Keeping, request: Reques
     }
 }
 
-fn going(app: &App, target: &Target, request: &Request<Incoming>) -> Option<Going> {
+fn going(app: &App, target: &Target, request: &Request<Incoming>) -> Option<RoutedRequest> {
     let path = request.uri().path();
     let (side, scheme, authority, forward, caller) = match target {
         Target::Fixed { side, scheme, authority, forward, caller, .. } => {
@@ -158,7 +158,7 @@ fn going(app: &App, target: &Target, request: &Request<Incoming>) -> Option<Goin
     let (endpoint, behind) = found.unwrap_or_else(|| (authority.as_str().into(), path));
     let behind = if behind.is_empty() { "/".to_owned() } else { behind.to_owned() };
     let hop = Hop { side, endpoint, forward, is_tls: scheme == Scheme::Https, caller };
-    Some(Going { hop, authority, behind, is_listed })
+    Some(RoutedRequest { hop, authority, behind, is_listed })
 }
 
 impl PartialEq for Target {
@@ -244,7 +244,7 @@ fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Respons
 
 async fn pass(
     app: &Arc<App>,
-    going: &Going,
+    going: &RoutedRequest,
     kept: &Keeping,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Failed> {
@@ -283,7 +283,7 @@ async fn pass(
     if let (None, Some(service)) = (skip, &service) {
         let reads_body = by_head.flatten().flatten().is_none_or(|op: Arc<Op>| service.reads_body(&op));
         if !reads_body {
-            let whole = Whole::default();
+            let whole = WholeBody::default();
             let body = Body::streaming(incoming);
             return checked(app, going, kept, service, parts, whole, body, upgrade, block, number, since).await;
         }
@@ -359,7 +359,7 @@ struct Sent {
 
 /// A connection, and whom it is to.
 #[derive(Debug)]
-struct Held {
+struct UpstreamConn {
     authority: String,
     whom: Whom,
     conn: Conn,
@@ -371,7 +371,7 @@ fn is_endless(headers: &HeaderMap) -> bool {
 }
 
 /// Whom a request goes to: the adapter of the service where one is known and answers, else the service.
-async fn connection(app: &App, going: &Going, kept: &Keeping, fresh: bool) -> io::Result<Held> {
+async fn connection(app: &App, going: &RoutedRequest, kept: &Keeping, fresh: bool) -> io::Result<UpstreamConn> {
     let hop = &going.hop;
     let peer = if hop.side == Side::Client && going.is_listed { app.peer(&hop.endpoint) } else { None };
     if let Some(authority) = peer {
@@ -383,7 +383,13 @@ async fn connection(app: &App, going: &Going, kept: &Keeping, fresh: bool) -> io
     connection_to(app, &hop.forward, hop.whom(), kept, fresh).await
 }
 
-async fn connection_to(app: &App, authority: &str, whom: Whom, kept: &Keeping, fresh: bool) -> io::Result<Held> {
+async fn connection_to(
+    app: &App,
+    authority: &str,
+    whom: Whom,
+    kept: &Keeping,
+    fresh: bool,
+) -> io::Result<UpstreamConn> {
     let authority = authority.to_owned();
     if !fresh {
         let last = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -400,21 +406,21 @@ async fn connection_to(app: &App, authority: &str, whom: Whom, kept: &Keeping, f
             None => {}
         }
         if let Some(conn) = app.pool.take(&authority, whom) {
-            return Ok(Held { authority, whom, conn });
+            return Ok(UpstreamConn { authority, whom, conn });
         }
     }
     let conn = app.pool.open(&app.dial, &authority, whom).await?;
-    Ok(Held { authority, whom, conn })
+    Ok(UpstreamConn { authority, whom, conn })
 }
 
 /// Sends a request, once more where the server had closed its connection meanwhile.
 async fn send(
     app: &App,
-    going: &Going,
+    going: &RoutedRequest,
     kept: &Keeping,
     parts: Parts,
     body: Body,
-    held: Option<Held>,
+    held: Option<UpstreamConn>,
 ) -> Result<Sent, Failed> {
     let mut held = match held {
         Some(held) => held,
@@ -456,7 +462,7 @@ async fn send(
 }
 
 /// The request as a server is asked: path and query, and the host that the client means.
-fn origin_form(going: &Going, mut parts: Parts) -> Parts {
+fn origin_form(going: &RoutedRequest, mut parts: Parts) -> Parts {
     let path = parts.uri.path_and_query().cloned();
     parts.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
     // A client that was told the listener's address names that; the service is to see its own name.
@@ -470,7 +476,7 @@ fn origin_form(going: &Going, mut parts: Parts) -> Parts {
 }
 
 /// The authority as a client writes it: without the port where that is the scheme's own.
-fn host_of(going: &Going) -> String {
+fn host_of(going: &RoutedRequest) -> String {
     let own = if going.hop.is_tls { ":443" } else { ":80" };
     going.authority.strip_suffix(own).unwrap_or(&going.authority).to_owned()
 }
@@ -479,11 +485,11 @@ fn host_of(going: &Going) -> String {
 #[allow(clippy::too_many_arguments, reason = "each is a fact of one request, used once")]
 async fn checked(
     app: &Arc<App>,
-    going: &Going,
+    going: &RoutedRequest,
     kept: &Keeping,
     service: &Arc<Service>,
     mut parts: Parts,
-    whole: Whole,
+    whole: WholeBody,
     body: Body,
     upgrade: Option<OnUpgrade>,
     block: Option<Block>,
@@ -689,7 +695,7 @@ struct StreamedCall {
     path: String,
     query: String,
     headers: HeaderMap,
-    whole: Whole,
+    whole: WholeBody,
     block: Option<Block>,
     is_adapter: bool,
     head: hyper::http::response::Parts,

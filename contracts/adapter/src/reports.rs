@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use config::printable;
-use contract::monitor::report::{Found, Kind, Report};
+use contract::monitor::report::{Kind, Report, ReportVerdict};
 
 use crate::config::{Format, ReportSettings};
 use crate::metrics::{Metrics, count};
@@ -59,7 +59,7 @@ impl Same {
     }
 }
 
-struct Known {
+struct RecentReport {
     since: Instant,
     again: u64,
 }
@@ -67,7 +67,7 @@ struct Known {
 /// Which reports are written.
 struct Gate {
     settings: ReportSettings,
-    known: HashMap<Same, Known>,
+    known: HashMap<Same, RecentReport>,
     second: Instant,
     this_second: u32,
     left_out: u64,
@@ -104,7 +104,7 @@ impl Gate {
                 self.known.clear();
             }
         }
-        self.known.insert(same, Known { since: now, again: 0 });
+        self.known.insert(same, RecentReport { since: now, again: 0 });
         Some(again)
     }
 
@@ -226,9 +226,9 @@ fn render(format: Format, report: &Report, call: u64, repeated: u64, left_out: u
         Format::Json => {
             let verdict = match (report.found, report.kind) {
                 (_, Kind::Conflict) => "conflict",
-                (Found::Fails, _) => "fails",
-                (Found::Unknown, _) => "unknown",
-                (Found::Error, _) => "error",
+                (ReportVerdict::Fails, _) => "fails",
+                (ReportVerdict::Unknown, _) => "unknown",
+                (ReportVerdict::Error, _) => "error",
             };
             let line = Line { time_ms: crate::clock::unix_ms(), call, repeated, left_out, verdict, report };
             serde_json::to_string(&line)
@@ -245,7 +245,7 @@ mod tests {
         Report {
             adapter: "client".to_owned(),
             kind: Kind::Postcondition,
-            found: Found::Fails,
+            found: ReportVerdict::Fails,
             reason: None,
             clause: clause.to_owned(),
             code: "result == a + b".to_owned(),

@@ -18,10 +18,10 @@ type Placed = (String, Arc<str>);
 
 /// Endpoints over HTTP: those that are configured, and those that were learned.
 #[derive(Debug, Default)]
-pub(crate) struct Routes(Mutex<Known>);
+pub(crate) struct Routes(Mutex<KnownEndpoint>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownEndpoint {
     /// The longest path first.
     origins: HashMap<Origin, Vec<Placed>>,
     count: usize,

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::ServiceId;
-use contract::metadata::{Known, ReplyMetadata, RequestMetadata};
-use contract::monitor::report::{Found, Kind};
+use contract::metadata::{CallContext, ReplyMetadata, RequestMetadata};
+use contract::monitor::report::{Kind, ReportVerdict};
 use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
 use crate::config::{Config, ProtocolKind, Unchecked as OnUnchecked};
@@ -225,13 +225,14 @@ impl Watch {
 
     /// Whether `enforce` refuses a message, counted.
     fn refusal(&self, stepped: &StepOutput, may_be_undecided: bool) -> Option<Refusal> {
-        let failed = stepped.reports.iter().find(|report| report.found == Found::Fails);
+        let failed = stepped.reports.iter().find(|report| report.found == ReportVerdict::Fails);
         if let Some(report) = failed.filter(|_| self.enforce) {
             count(&self.metrics.refused_calls);
             return Some(Refusal::Violated(report.clause.clone()));
         }
         let is_clause = |kind| matches!(kind, Kind::Precondition | Kind::Postcondition | Kind::Exception);
-        let undecided = stepped.reports.iter().find(|report| is_clause(report.kind) && report.found != Found::Fails);
+        let undecided =
+            stepped.reports.iter().find(|report| is_clause(report.kind) && report.found != ReportVerdict::Fails);
         let undecided = undecided.filter(|_| self.refuses_unchecked && !may_be_undecided)?;
         self.metrics.refuse(Unchecked::Undecided);
         Some(Refusal::Undecided(undecided.clause.clone()))
@@ -247,6 +248,6 @@ impl Watch {
 }
 
 /// What both ends know of a call.
-pub(crate) fn known<'k>(receiver: &'k str, service: &'k str, sender: &'k str) -> Known<'k> {
-    Known { receiver, service, sender }
+pub(crate) fn known<'k>(receiver: &'k str, service: &'k str, sender: &'k str) -> CallContext<'k> {
+    CallContext { receiver, service, sender }
 }

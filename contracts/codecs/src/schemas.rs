@@ -14,6 +14,6 @@ pub const ALL: [(&str, &str); 4] = [
 ];
 
 /// The text of one by the name of its file.
-pub fn named(file: &str) -> Option<&'static str> {
+pub fn by_file_name(file: &str) -> Option<&'static str> {
     ALL.iter().find(|schema| schema.0 == file).map(|schema| schema.1)
 }

@@ -36,14 +36,14 @@ pub(crate) struct Identify {
     pub(crate) clause: Clause,
     pub(crate) direction: Direction,
     pub(crate) service: ServiceId,
-    pub(crate) steps: Vec<Walk>,
+    pub(crate) steps: Vec<IdentifyStep>,
     pub(crate) at: Id,
     pub(crate) index: Option<Id>,
 }
 
 /// One step of an `identifies` clause.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Walk {
+pub(crate) enum IdentifyStep {
     For { local: u16, within: Id },
     When(Id),
     Let { local: u16, value: Id },

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use config::place::Lines;
 
-use self::expression::{Compiler, Place, described};
+use self::expression::{Binding, Compiler, described};
 use self::signature::Shape;
-use crate::clause::{Clause, Identify, ServiceId, Walk};
+use crate::clause::{Clause, Identify, IdentifyStep, ServiceId};
 use crate::code::Id;
 use crate::contract::{Contract, Operation, Service};
-use crate::finding::{Found, Span, suggestion};
+use crate::finding::{Findings, Span, suggestion};
 use crate::promise::Promise;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
-use crate::types::{Known, Schema, Type};
+use crate::types::{KnownSchema, Schema, Type};
 
 /// So many services, operations of a service, and steps of an `identifies` clause may be there.
 const MANY_MAX: usize = 1000;
@@ -24,11 +24,16 @@ const MANY_MAX: usize = 1000;
 const STEPS_MAX: usize = 16;
 
 /// Compiles a tree. The contract is of use only where nothing found is a mistake.
-pub(crate) fn compile(file: &syntax::File, text: &str, known: Option<Known<'_>>, found: &mut Found) -> Contract {
+pub(crate) fn compile(
+    file: &syntax::File,
+    text: &str,
+    known: Option<KnownSchema<'_>>,
+    found: &mut Findings,
+) -> Contract {
     let empty = Schema::default();
     let given = known.is_some_and(|known| known.is_whole);
-    let known = known.unwrap_or(Known { schema: &empty, is_whole: true });
-    let compile = Whole { file, text, lines: Lines::new(text), given, known, schema: known.schema };
+    let known = known.unwrap_or(KnownSchema { schema: &empty, is_whole: true });
+    let compile = ContractCompiler { file, text, lines: Lines::new(text), given, known, schema: known.schema };
     let mut services = Vec::new();
     let mut names = BTreeMap::new();
     if file.services.len() > MANY_MAX {
@@ -56,24 +61,24 @@ pub(crate) fn compile(file: &syntax::File, text: &str, known: Option<Known<'_>>,
     Contract { services, schemas, hash, generation: 0 }
 }
 
-fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, found: &mut Found) {
+fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, found: &mut Findings) {
     if names.insert(&name.text, name.span).is_some() {
         found.mistake("twice", name.span, format!("duplicate {what} `{}`", name.text));
     }
 }
 
-struct Whole<'c> {
+struct ContractCompiler<'c> {
     file: &'c syntax::File,
     text: &'c str,
     lines: Lines<'c>,
     /// Whether a schema was given, as a whole.
     given: bool,
-    known: Known<'c>,
+    known: KnownSchema<'c>,
     schema: &'c Schema,
 }
 
-impl Whole<'_> {
-    fn service(&self, service: &syntax::Service, found: &mut Found) -> Service {
+impl ContractCompiler<'_> {
+    fn service(&self, service: &syntax::Service, found: &mut Findings) -> Service {
         let known = self.schema.services.get(&service.name.text);
         if self.given && known.is_none() && service.operations.iter().any(|operation| operation.method.is_none()) {
             let hint = suggestion(&service.name.text, self.schema.services.keys().map(String::as_str));
@@ -103,7 +108,7 @@ impl Whole<'_> {
         name: String,
         operation: &syntax::Operation,
         shape: &Shape,
-        found: &mut Found,
+        found: &mut Findings,
     ) -> Operation {
         let params = shape.params.iter().map(|(name, _)| name.clone()).collect();
         let signature = self.schema.services.get(service).and_then(|known| known.get(&name));
@@ -185,10 +190,10 @@ impl Whole<'_> {
         out
     }
 
-    fn compiler<'c>(&'c self, kind: &ClauseKind, shape: &Shape, found: &'c mut Found) -> Compiler<'c> {
-        let param = |(at, (name, of)): (usize, &(String, Type))| (name.clone(), Place::Param(at as u16), of.clone());
+    fn compiler<'c>(&'c self, kind: &ClauseKind, shape: &Shape, found: &'c mut Findings) -> Compiler<'c> {
+        let param = |(at, (name, of)): (usize, &(String, Type))| (name.clone(), Binding::Param(at as u16), of.clone());
         let mut scope = shape.params.iter().enumerate().map(param).collect::<Vec<_>>();
-        scope.push(("receiver".to_owned(), Place::Receiver, Type::Text));
+        scope.push(("receiver".to_owned(), Binding::Receiver, Type::Text));
         let reply = match kind {
             ClauseKind::Ensures(_) => true,
             ClauseKind::Identifies(identifies) => identifies.direction == Direction::Reply,
@@ -196,12 +201,12 @@ impl Whole<'_> {
         };
         let mut absent = Vec::new();
         if reply {
-            scope.push(("result".to_owned(), Place::Outcome, shape.result.clone()));
+            scope.push(("result".to_owned(), Binding::Outcome, shape.result.clone()));
         } else {
             absent.push(("result", "only `ensures` and `reply identifies` have the result"));
         }
         if matches!(kind, ClauseKind::OnError(_)) {
-            scope.push(("error".to_owned(), Place::Outcome, shape.error.clone()));
+            scope.push(("error".to_owned(), Binding::Outcome, shape.error.clone()));
         } else {
             absent.push(("error", "only `on_error` has the exception or fault"));
         }
@@ -229,12 +234,12 @@ impl Whole<'_> {
                 Step::For(name, within) => {
                     let (id, of) = compiler.expression(within);
                     let item = compiler.items_of(&of, within.span);
-                    Walk::For { local: compiler.bind(name, item), within: id }
+                    IdentifyStep::For { local: compiler.bind(name, item), within: id }
                 }
-                Step::When(condition) => Walk::When(compiler.truth(condition, "the condition after `when`")),
+                Step::When(condition) => IdentifyStep::When(compiler.truth(condition, "the condition after `when`")),
                 Step::Let(name, value) => {
                     let (value, of) = compiler.expression(value);
-                    Walk::Let { local: compiler.bind(name, of), value }
+                    IdentifyStep::Let { local: compiler.bind(name, of), value }
                 }
             });
         }
@@ -268,7 +273,7 @@ impl Whole<'_> {
     }
 }
 
-fn index_type(of: &Type, expr: &Expr, found: &mut Found) {
+fn index_type(of: &Type, expr: &Expr, found: &mut Findings) {
     if matches!(of, Type::Record(_) | Type::Named(_) | Type::Map(..) | Type::Bytes) {
         let hint = "use one of its fields, or `text((a, b))` for several";
         found.mistake_hint("type", expr.span, format!("an index must be text, found {}", described(of)), hint);

@@ -154,7 +154,7 @@ impl Contract {
 
 /// Which clauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Condition {
     /// `requires`.
     Requires,
     /// `ensures`.
@@ -188,12 +188,12 @@ impl<'c> ClauseRef<'c> {
 
 impl Contract {
     /// The clauses of one kind, in the order of the text.
-    pub fn clauses(&self, operation: OperationId, asked: Asked) -> impl Iterator<Item = ClauseRef<'_>> {
+    pub fn clauses(&self, operation: OperationId, asked: Condition) -> impl Iterator<Item = ClauseRef<'_>> {
         let operation = self.op(operation);
         let clauses = match asked {
-            Asked::Requires => &operation.requires,
-            Asked::Ensures => &operation.ensures,
-            Asked::OnError => &operation.on_error,
+            Condition::Requires => &operation.requires,
+            Condition::Ensures => &operation.ensures,
+            Condition::OnError => &operation.on_error,
         };
         clauses.iter().map(|clause| ClauseRef { clause })
     }

@@ -9,7 +9,7 @@ pub(crate) use self::guilty::guilty;
 
 use bumpalo::Bump;
 
-use crate::clause::{Identify, Walk};
+use crate::clause::{Identify, IdentifyStep};
 use crate::code::{Code, Id, Op};
 use crate::finding::Span;
 use crate::syntax::Quantifier;
@@ -493,19 +493,19 @@ impl<'a> Run<'a> {
     ) {
         let stopped = match identify.steps.get(step) {
             None => self.introduce(identify, take),
-            Some(&Walk::When(condition)) => match self.truth(condition) {
+            Some(&IdentifyStep::When(condition)) => match self.truth(condition) {
                 Ok(true) => return self.walk(identify, step + 1, take, first),
                 Ok(false) => Ok(()),
                 Err(NoValue) => Err(NoValue),
             },
-            Some(&Walk::Let { local, value }) => match self.needed(value) {
+            Some(&IdentifyStep::Let { local, value }) => match self.needed(value) {
                 Ok(value) => {
                     self.locals[usize::from(local)] = value;
                     return self.walk(identify, step + 1, take, first);
                 }
                 Err(NoValue) => Err(NoValue),
             },
-            Some(&Walk::For { local, within }) => match self.items(within) {
+            Some(&IdentifyStep::For { local, within }) => match self.items(within) {
                 Ok(items) => {
                     for at in 0..items.len() {
                         if self.left == 0 {

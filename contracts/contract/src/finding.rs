@@ -89,14 +89,14 @@ impl fmt::Display for Finding {
 
 /// Findings of one text as they come, without places yet.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Findings {
     raw: Vec<(Severity, &'static str, Span, String, Option<String>)>,
 }
 
 /// So many findings are kept of one text; what comes later is most often a consequence.
 const FINDINGS_MAX: usize = 100;
 
-impl Found {
+impl Findings {
     pub(crate) fn mistake(&mut self, rule: &'static str, span: Span, message: impl Into<String>) {
         self.push(Severity::Mistake, rule, span, message.into(), None);
     }
@@ -124,7 +124,7 @@ impl Found {
         }
     }
 
-    pub(crate) fn extend(&mut self, others: Found) {
+    pub(crate) fn extend(&mut self, others: Findings) {
         others.raw.into_iter().for_each(|(severity, rule, span, message, hint)| {
             self.push(severity, rule, span, message, hint);
         });

@@ -21,7 +21,7 @@ mod types;
 mod value;
 
 pub use clause::ServiceId;
-pub use contract::{Asked, ClauseRef, Contract, OperationId};
+pub use contract::{ClauseRef, Condition, Contract, OperationId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Verdict, Why};
 pub use finding::{Finding, Report as FindingsReport, Severity, Span, to_text};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
@@ -42,16 +42,16 @@ pub struct Checked {
 
 /// Reads, checks and compiles a contract. Types are checked against the schema, as far as it is given.
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
-    checked(text, schema.map(|schema| types::Known { schema, is_whole: true }))
+    checked(text, schema.map(|schema| types::KnownSchema { schema, is_whole: true }))
 }
 
 /// As [`check`], with a schema of which a part could not be read: that something is not in it is no mistake then.
 pub fn check_partly(text: &str, schema: &Schema) -> Checked {
-    checked(text, Some(types::Known { schema, is_whole: false }))
+    checked(text, Some(types::KnownSchema { schema, is_whole: false }))
 }
 
-fn checked(text: &str, known: Option<types::Known<'_>>) -> Checked {
-    let mut found = finding::Found::default();
+fn checked(text: &str, known: Option<types::KnownSchema<'_>>) -> Checked {
+    let mut found = finding::Findings::default();
     let file = parse::parse(text, &mut found);
     // A broken clause is left out of the tree, so names it would have brought may seem unknown: but whatever else is
     // wrong is told in the same go.

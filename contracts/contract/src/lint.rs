@@ -5,13 +5,13 @@ mod constant;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::constant::{Bounds, Impossible, constant, impossible};
-use crate::finding::{Found, Severity, Span};
+use crate::finding::{Findings, Severity, Span};
 use crate::functions;
 use crate::print::expression;
 use crate::syntax::{Binary, Clause, ClauseKind, Expr, ExprKind, File, Identifies, Name, Operation, Step};
 
 /// Looks through a tree that has no mistakes.
-pub(crate) fn lint(file: &File, found: &mut Found) {
+pub(crate) fn lint(file: &File, found: &mut Findings) {
     let mut lint = Lint { found };
     lint.services(file);
     for service in &file.services {
@@ -26,7 +26,7 @@ pub(crate) fn lint(file: &File, found: &mut Found) {
 }
 
 struct Lint<'f> {
-    found: &'f mut Found,
+    found: &'f mut Findings,
 }
 
 impl Lint<'_> {
@@ -154,7 +154,7 @@ impl Lint<'_> {
     /// Whether a clause can come to both values.
     fn decides(&mut self, clause: &Clause, expr: &Expr, together: Option<&mut Bounds>) {
         match constant(expr) {
-            Some(constant::Known::Bool(true)) => {
+            Some(constant::Constant::Bool(true)) => {
                 self.warn("constant", expr.span, "this clause always holds".to_owned(), "it checks nothing: remove it");
                 return;
             }
@@ -191,7 +191,7 @@ impl Lint<'_> {
                 names.push(name.text.clone());
             }
             match (step, constant(expr)) {
-                (Step::When(_), Some(constant::Known::Bool(true))) => {
+                (Step::When(_), Some(constant::Constant::Bool(true))) => {
                     let message = "this condition always holds".to_owned();
                     self.warn("constant", expr.span, message, "remove it");
                 }
@@ -228,14 +228,14 @@ impl Lint<'_> {
         };
         match &expr.kind {
             ExprKind::If(condition, yes, no) => match constant(condition) {
-                Some(constant::Known::Bool(true)) => unreachable(no, "the condition always holds"),
+                Some(constant::Constant::Bool(true)) => unreachable(no, "the condition always holds"),
                 Some(_) => unreachable(yes, "the condition never holds"),
                 None => {}
             },
-            ExprKind::Binary(Binary::And, a, b) if constant(a) == Some(constant::Known::Bool(false)) => {
+            ExprKind::Binary(Binary::And, a, b) if constant(a) == Some(constant::Constant::Bool(false)) => {
                 unreachable(b, "the operand before it never holds");
             }
-            ExprKind::Binary(Binary::Or, a, b) if constant(a) == Some(constant::Known::Bool(true)) => {
+            ExprKind::Binary(Binary::Or, a, b) if constant(a) == Some(constant::Constant::Bool(true)) => {
                 unreachable(b, "the operand before it always holds");
             }
             ExprKind::Binary(operator, a, b) => self.operands(expr, *operator, a, b),
@@ -287,7 +287,7 @@ impl Lint<'_> {
     /// A position of a list that is written out.
     fn position(&mut self, expr: &Expr, of: &Expr, at: &Expr) {
         let (ExprKind::List(items) | ExprKind::Tuple(items)) = &of.kind else { return };
-        let Some(constant::Known::Int(position)) = constant(at) else { return };
+        let Some(constant::Constant::Int(position)) = constant(at) else { return };
         if usize::try_from(position).is_ok_and(|position| position < items.len()) {
             return;
         }

@@ -69,7 +69,7 @@ pub struct ReplyMetadata {
 
 /// What both ends know of a call.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct CallContext<'a> {
     /// The endpoint that the request goes to.
     pub receiver: &'a str,
     /// Its service.
@@ -115,7 +115,7 @@ pub enum MetadataError {
 }
 
 /// The block of a request.
-pub fn encode_request(metadata: &RequestMetadata, known: Known<'_>) -> Vec<u8> {
+pub fn encode_request(metadata: &RequestMetadata, known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(16);
     let own = [metadata.sender.clone()];
     let labels = metadata.invoked != own;
@@ -133,7 +133,7 @@ pub fn encode_request(metadata: &RequestMetadata, known: Known<'_>) -> Vec<u8> {
 }
 
 /// The block of a reply: empty where nothing is introduced.
-pub fn encode_reply(metadata: &ReplyMetadata, known: Known<'_>) -> Vec<u8> {
+pub fn encode_reply(metadata: &ReplyMetadata, known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     if !metadata.entries.is_empty() {
         out.push(VERSION << 4 | 2);
@@ -146,7 +146,7 @@ pub fn encode_reply(metadata: &ReplyMetadata, known: Known<'_>) -> Vec<u8> {
 ///
 /// # Errors
 /// What is wrong with it; a hostile block costs no more memory than a few times its own length.
-pub fn decode_request(block: &[u8], known: Known<'_>) -> Result<RequestMetadata, MetadataError> {
+pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Result<RequestMetadata, MetadataError> {
     let mut reader = Reader::new(block)?;
     let flags = reader.head()?;
     let sender = reader.text()?.to_owned();
@@ -161,7 +161,7 @@ pub fn decode_request(block: &[u8], known: Known<'_>) -> Result<RequestMetadata,
 ///
 /// # Errors
 /// As of [`decode_request`].
-pub fn decode_reply(block: &[u8], known: Known<'_>) -> Result<ReplyMetadata, MetadataError> {
+pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<ReplyMetadata, MetadataError> {
     if block.is_empty() {
         return Ok(ReplyMetadata::default());
     }
@@ -202,7 +202,7 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-fn put_entries(out: &mut Vec<u8>, entries: &[Identified], known: Known<'_>, table: &mut Table) {
+fn put_entries(out: &mut Vec<u8>, entries: &[Identified], known: CallContext<'_>, table: &mut Table) {
     let entries = &entries[..entries.len().min(ENTRIES_MAX)];
     put_count(out, entries.len());
     let first_labels = [table.sender().to_owned()];
@@ -335,7 +335,7 @@ impl<'b> Reader<'b> {
         Ok(text)
     }
 
-    fn entries(&mut self, known: Known<'_>, table: &mut Table) -> Result<Vec<Identified>, MetadataError> {
+    fn entries(&mut self, known: CallContext<'_>, table: &mut Table) -> Result<Vec<Identified>, MetadataError> {
         let count = self.count("the number of entries", ENTRIES_MAX)?;
         let mut entries: Vec<Identified> = Vec::new();
         for _ in 0..count {

@@ -23,7 +23,7 @@ pub use self::event::{Action, Call, Event, Outcome, StepOutput, Ticket};
 use self::generations::Generations;
 pub use self::generations::{OTHER, Tallies, Tally};
 use self::keep::{Kept, Vouching};
-use self::report::{Found, Kind, Link, Report};
+use self::report::{Kind, Link, Report, ReportVerdict};
 pub use self::show::{Shown, show_entry};
 pub use self::store::{Forgotten, Key, MemoryStore, Store};
 use crate::clause::ServiceId;
@@ -506,7 +506,7 @@ impl<S: Store> Monitor<S> {
         Report {
             adapter: self.settings.label.clone(),
             kind: Kind::Conflict,
-            found: Found::Unknown,
+            found: ReportVerdict::Unknown,
             reason: Some(format!(
                 "the endpoint is promised to be {}, so its calls are not checked",
                 services.join(" and ")

@@ -2,7 +2,7 @@
 
 mod expression;
 
-use crate::finding::{Found, Severity, Span, suggestion};
+use crate::finding::{Findings, Severity, Span, suggestion};
 use crate::syntax::{
     Clause, ClauseKind, Direction, File, Identifies, Name, Operation, Param, Service, Step, TypeKind, TypeTree,
 };
@@ -29,7 +29,7 @@ type Parsed<T> = Result<T, Broken>;
 const CLAUSES: [&str; 7] = ["index", "requires", "ensures", "on_error", "request", "reply", "untyped"];
 
 /// The tree of a text. What is broken is left out and reported.
-pub(crate) fn parse(text: &str, found: &mut Found) -> File {
+pub(crate) fn parse(text: &str, found: &mut Findings) -> File {
     if text.len() > TEXT_MAX_BYTES {
         let message = format!("a contract may have at most {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
         found.mistake("size", Span::default(), message);
@@ -43,7 +43,7 @@ pub(crate) struct Parser<'t> {
     text: &'t str,
     tokens: Vec<(Token, Span)>,
     at: usize,
-    found: &'t mut Found,
+    found: &'t mut Findings,
     /// How many expressions and types are open.
     nesting: u16,
     /// Whether a brace was taken for the end of something broken that may have been the end of what is around it.

@@ -7,7 +7,7 @@ use config::place::Lines;
 
 use crate::clause::Clause;
 use crate::finding::Span;
-use crate::monitor::report::Found;
+use crate::monitor::report::ReportVerdict;
 use crate::syntax::{ClauseKind, Operation};
 use crate::types::{Field, Schema, Signature, Type};
 use crate::value::{Shape as NodeShape, Value};
@@ -27,13 +27,13 @@ pub(crate) struct Promise {
 pub(crate) struct Typed {
     /// For reports: without an expression.
     pub(crate) clause: Clause,
-    of: Of,
+    of: PromisedPart,
     records: Vec<Record>,
 }
 
 /// What of a message is held to types.
 #[derive(Clone, Debug)]
-enum Of {
+enum PromisedPart {
     /// Some of the arguments, by their positions.
     Arguments(Vec<(usize, Slot)>),
     Result(Shape),
@@ -85,7 +85,7 @@ impl Promise {
         if operation.clauses.iter().any(|clause| matches!(clause.kind, ClauseKind::Untyped)) {
             return Self::default();
         }
-        let typed = |end: &str, span: Span, shown: String, make: &dyn Fn(&mut Maker<'_>) -> Option<Of>| {
+        let typed = |end: &str, span: Span, shown: String, make: &dyn Fn(&mut Maker<'_>) -> Option<PromisedPart>| {
             let mut maker = Maker { schema, known: HashMap::new(), records: Vec::new() };
             let of = make(&mut maker)?;
             let (line, column) = lines.place_of(span.start as usize);
@@ -115,7 +115,7 @@ impl Promise {
                 (is_held && !is_open).then(|| (at, Slot { name: name.clone(), of, is_needed }))
             });
             let slots = slots.collect::<Vec<_>>();
-            (!slots.is_empty()).then_some(Of::Arguments(slots))
+            (!slots.is_empty()).then_some(PromisedPart::Arguments(slots))
         };
         let shown = params.iter().map(|(name, of)| format!("{name}: {of}")).collect::<Vec<_>>().join(", ");
         let request = typed("type.request", operation.name.span, format!("({shown})"), &arguments);
@@ -124,9 +124,9 @@ impl Promise {
             _ if is_body_less => None,
             Type::Record(fields) if is_http => {
                 let body = maker.shape(&fields.iter().find(|field| field.name == "body")?.of);
-                (body != Shape::Any && !body.is_whatever_comes()).then_some(Of::Body(body))
+                (body != Shape::Any && !body.is_whatever_comes()).then_some(PromisedPart::Body(body))
             }
-            of => Some(maker.shape(of)).filter(|of| *of != Shape::Any).map(Of::Result),
+            of => Some(maker.shape(of)).filter(|of| *of != Shape::Any).map(PromisedPart::Result),
         };
         let (span, shown) = match &operation.result {
             Some(of) => (of.span, text[of.span.range()].to_owned()),
@@ -233,10 +233,10 @@ impl fmt::Display for Shape {
 
 impl Typed {
     /// What a message is found to be; `None`: what it has to be.
-    pub(crate) fn judge(&self, args: &[Value<'_>], outcome: Value<'_>) -> Option<(Found, String)> {
-        let mut held = Held { records: &self.records, is_unknown: false };
+    pub(crate) fn judge(&self, args: &[Value<'_>], outcome: Value<'_>) -> Option<(ReportVerdict, String)> {
+        let mut held = TypeChecker { records: &self.records, is_unknown: false };
         let judged = match &self.of {
-            Of::Arguments(slots) => slots.iter().try_for_each(|(at, slot)| {
+            PromisedPart::Arguments(slots) => slots.iter().try_for_each(|(at, slot)| {
                 match args.get(*at).copied().unwrap_or(Value::Missing) {
                     Value::Missing if slot.is_needed => Err(Misfit::of("missing")),
                     Value::Missing => Ok(()),
@@ -244,11 +244,11 @@ impl Typed {
                 }
                 .map_err(|misfit| misfit.within(&slot.name))
             }),
-            Of::Result(of) => match outcome {
+            PromisedPart::Result(of) => match outcome {
                 Value::Missing => Ok(()),
                 value => held.fits(of, value, 0).map_err(|misfit| misfit.within(&"result")),
             },
-            Of::Body(of) => match outcome {
+            PromisedPart::Body(of) => match outcome {
                 Value::Node(result) => match (result.field("code"), result.field("body")) {
                     // Of a part, and of nothing where nothing is due, it cannot be said. Source: RFC 9110, section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
@@ -262,20 +262,22 @@ impl Typed {
             .map_err(|misfit| misfit.within(&"result.body")),
         };
         match judged {
-            Err(Misfit { path, why }) => Some((Found::Fails, format!("`{path}` is {why}"))),
-            Ok(()) if held.is_unknown => Some((Found::Unknown, "something in it could not be decoded".to_owned())),
+            Err(Misfit { path, why }) => Some((ReportVerdict::Fails, format!("`{path}` is {why}"))),
+            Ok(()) if held.is_unknown => {
+                Some((ReportVerdict::Unknown, "something in it could not be decoded".to_owned()))
+            }
             Ok(()) => None,
         }
     }
 }
 
 /// Holds values to types.
-struct Held<'t> {
+struct TypeChecker<'t> {
     records: &'t [Record],
     is_unknown: bool,
 }
 
-impl Held<'_> {
+impl TypeChecker<'_> {
     fn fits(&mut self, of: &Shape, value: Value<'_>, depth: u16) -> Result<(), Misfit> {
         match (of, value) {
             (Shape::Any, _) => Ok(()),

@@ -1,6 +1,6 @@
 //! Words, numbers, texts and signs of a contract.
 
-use crate::finding::{Found, Span};
+use crate::finding::{Findings, Span};
 
 /// One token.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ const SIGNS: [&str; 31] = [
 ];
 
 /// All tokens with their places, an [`Token::End`] at the end. What is no token is a mistake and left out.
-pub(crate) fn tokens(text: &str, found: &mut Found) -> Vec<(Token, Span)> {
+pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -119,14 +119,14 @@ fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
 }
 
 /// The value of the text that `rest` begins with, and how many bytes it takes; no value: it is not closed on its line.
-fn quoted(rest: &str, start: usize, found: &mut Found) -> (Option<String>, usize) {
+fn quoted(rest: &str, start: usize, found: &mut Findings) -> (Option<String>, usize) {
     let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
     let line = line.strip_suffix('\r').unwrap_or(line);
     let quote = line.chars().next().expect("the quote");
     let mut value = String::new();
     let mut chars = line.char_indices().skip(1);
     // What is wrong within a text that is not closed may be no part of any text.
-    let mut within = Found::default();
+    let mut within = Findings::default();
     while let Some((at, character)) = chars.next() {
         match character {
             _ if character == quote => {
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let mut found = Found::default();
+        let mut found = Findings::default();
         let shown = tokens(text, &mut found).into_iter().map(|(token, span)| match token {
             Token::Name => text[span.range()].to_owned(),
             Token::Text(value) => format!("{value:?}"),

@@ -79,7 +79,7 @@ pub struct Schema {
 
 /// A schema, and whether all of it is there: of a part nobody can say what is not in it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known<'s> {
+pub(crate) struct KnownSchema<'s> {
     pub(crate) schema: &'s Schema,
     pub(crate) is_whole: bool,
 }

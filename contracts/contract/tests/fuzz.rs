@@ -32,7 +32,7 @@ fn seeds_pass() {
 
 #[test]
 fn seeds_reach_both_ends() {
-    let known = contract::metadata::Known { receiver: "r", service: "S", sender: "a" };
+    let known = contract::metadata::CallContext { receiver: "r", service: "S", sender: "a" };
     let blocks = seeds("metadata_block");
     let read = blocks.iter().filter(|block| contract::metadata::decode_request(block, known).is_ok()).count();
     assert!(0 < read && read < blocks.len());

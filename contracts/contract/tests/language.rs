@@ -1,6 +1,6 @@
 //! Every construct of the language and every mistake, as tables: an expression or a contract, and what it comes to.
 
-use contract::{Asked, Env, STEPS_MAX, Scratch, Tape, TapeId, Value, Verdict, check};
+use contract::{Condition, Env, STEPS_MAX, Scratch, Tape, TapeId, Value, Verdict, check};
 
 /// The message that expressions are asked of, by a small notation of its own: JSON.
 fn put(tape: &mut Tape<'static>, json: &serde_json::Value) -> TapeId {
@@ -52,7 +52,7 @@ fn verdict(expression: &str, steps: u64) -> String {
     let id = put(&mut tape, &message());
     let args = [tape.value(id)];
     let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1" };
-    let clause = contract.clauses(operation, Asked::Requires).next().unwrap();
+    let clause = contract.clauses(operation, Condition::Requires).next().unwrap();
     let stop = |stop: contract::Stop| format!("`{}` {}", &text[stop.span.range()], stop.why);
     match clause.judge(env, steps, &mut Scratch::new()) {
         Verdict::Holds => "holds".to_owned(),

@@ -1,7 +1,7 @@
 //! The walkthrough with the calculator and what else a monitor promises, as calls between a few parties in memory.
 
 use crate::common::{Asked, Seen, World, ask};
-use contract::monitor::report::{Found, Kind, Report};
+use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, MemoryStore, Monitor, Placement, Settings, Store};
 use serde_json::json;
 
@@ -232,7 +232,7 @@ fn an_exception_is_asked_of_on_error_alone() {
     let error = |kind: &str| Asked { is_error: true, ..ask("c", "a:1", "fails", json!([]), json!({"kind": kind})) };
     assert!(world.call(&error("Known")).reports.is_empty());
     let Seen { reports, .. } = world.call(&error("Other"));
-    assert_eq!((reports.len(), reports[0].kind, reports[0].found), (1, Kind::Exception, Found::Fails));
+    assert_eq!((reports.len(), reports[0].kind, reports[0].found), (1, Kind::Exception, ReportVerdict::Fails));
     assert_eq!(reports[0].clause, "A.fails.known");
     assert_eq!(reports[0].blamed, ["a"]);
 }

@@ -1,7 +1,7 @@
 //! Types that an operation declares are a promise: what a message that breaks one is told to be, and who is blamed.
 
 use crate::common::{World, ask};
-use contract::monitor::report::{Found, Kind};
+use contract::monitor::report::{Kind, ReportVerdict};
 use contract::monitor::{Call, Event, MemoryStore, Monitor, Outcome, Settings};
 use contract::{Field, Schema, Signature, Tape, Type, check};
 use serde_json::{Value as Json, json};
@@ -13,7 +13,7 @@ fn replied(of: &str, result: Json) -> String {
     world.configure("client", "s:1", "S", &["server"], None);
     let reports = world.call(&ask("client", "s:1", "f", json!([1]), result)).reports;
     for report in &reports {
-        assert_eq!((report.kind, report.found), (Kind::Postcondition, Found::Fails), "{report}");
+        assert_eq!((report.kind, report.found), (Kind::Postcondition, ReportVerdict::Fails), "{report}");
         assert_eq!((report.blamed.as_slice(), report.clause.as_str()), (&["server".to_owned()][..], "S.f.type.reply"));
     }
     reports.into_iter().map(|report| report.reason.unwrap()).collect::<Vec<_>>().join("; ")
@@ -72,7 +72,7 @@ fn a_request_that_does_not_fit_blames_whoever_sent_it() {
     let mut asked = ask("nobody", "s:1", "f", json!([{"n": "many"}]), json!(null));
     (asked.client, asked.public) = (None, Some("server"));
     let reports = world.call(&asked).reports;
-    assert_eq!((reports[0].kind, reports[0].found), (Kind::Precondition, Found::Fails));
+    assert_eq!((reports[0].kind, reports[0].found), (Kind::Precondition, ReportVerdict::Fails));
     assert_eq!(
         (reports[0].blamed.as_slice(), reports[0].clause.as_str()),
         (&["unknown".to_owned()][..], "S.f.type.request")
@@ -92,7 +92,7 @@ fn an_operation_that_says_so_promises_no_types() {
     world.adapter("client", "client");
     world.configure("client", "s:1", "S", &["server"], None);
     let reports = world.call(&ask("client", "s:1", "f", json!(["x"]), json!("y"))).reports;
-    assert!(reports.iter().all(|report| report.found != Found::Fails), "{reports:?}");
+    assert!(reports.iter().all(|report| report.found != ReportVerdict::Fails), "{reports:?}");
 }
 
 /// One reply to an operation of `S`; what is told of it.
@@ -101,7 +101,7 @@ fn one(
     schema: Option<&Schema>,
     operation: &str,
     fill: impl FnOnce(&mut Tape<'_>) -> contract::TapeId,
-) -> Vec<(Found, String)> {
+) -> Vec<(ReportVerdict, String)> {
     let contract = std::sync::Arc::new(check(text, schema).contract.unwrap());
     let service = contract.service("S").unwrap();
     let operation = contract.operation(service, operation).unwrap();
@@ -125,14 +125,17 @@ fn over_http_the_type_is_that_of_a_body_that_says_it_is_done() {
         })
     };
     let http = |code, body| http_of(TEXT, code, body);
-    let fails = |why: &str| vec![(Found::Fails, format!("`result.body` is {why}"))];
+    let fails = |why: &str| vec![(ReportVerdict::Fails, format!("`result.body` is {why}"))];
     assert_eq!(
         http(200, |tape| tape.malformed("not valid JSON: expected value")),
         fails("not valid JSON: expected value")
     );
     assert_eq!(http(200, |tape| tape.list([])), fails("a list, must be a record"));
     assert_eq!(http(201, |tape| tape.missing()), fails("missing, must be a record"));
-    assert_eq!(http(200, |tape| tape.opaque()), [(Found::Unknown, "something in it could not be decoded".to_owned())]);
+    assert_eq!(
+        http(200, |tape| tape.opaque()),
+        [(ReportVerdict::Unknown, "something in it could not be decoded".to_owned())]
+    );
     for code in [204, 205, 206, 304, 404, 500] {
         assert_eq!(http(code, |tape| tape.malformed("not valid JSON")), [], "{code}");
     }
@@ -160,6 +163,6 @@ fn a_schema_is_a_promise_where_the_contract_declares_nothing_else() {
     let told = |text: &str, name| one(text, Some(&schema), "f", |tape| node(tape, name));
     assert_eq!(told("contract 1 service S { f(); }", "a"), []);
     let missing = "`result.next.a` is missing, must be an int".to_owned();
-    assert_eq!(told("contract 1 service S { f(); }", "b"), [(Found::Fails, missing)]);
+    assert_eq!(told("contract 1 service S { f(); }", "b"), [(ReportVerdict::Fails, missing)]);
     assert_eq!(told("contract 1 service S { f() -> any; }", "b"), [], "what the contract says counts");
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::{World, ask, put};
 use contract::metadata::UNKNOWN;
 use contract::metadata::{
-    Identified, Known, ReplyMetadata, RequestMetadata, decode_reply, decode_request, encode_reply, encode_request,
+    CallContext, Identified, ReplyMetadata, RequestMetadata, decode_reply, decode_request, encode_reply, encode_request,
 };
 use contract::monitor::Placement;
 use contract::monitor::report::Kind;
-use contract::{Asked, Env, Scratch, Tape, Value, check};
+use contract::{Condition, Env, Scratch, Tape, Value, check};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -201,7 +201,7 @@ proptest! {
         let args = ids.map(|id| tape.value(id));
         let env = Env { args: &args, outcome: Value::Missing, receiver: "r" };
         let mut scratch = Scratch::new();
-        let clause = contract.clauses(operation, Asked::Requires).next().unwrap();
+        let clause = contract.clauses(operation, Condition::Requires).next().unwrap();
         let whole = clause.judge(env, contract::STEPS_MAX, &mut scratch);
         prop_assert_eq!(clause.judge(env, contract::STEPS_MAX, &mut scratch), whole, "a clause has no memory");
         // With fewer steps it is the same, or the budget ends it: or what it ended was absorbed by `&&` or `||`, which cannot
@@ -217,7 +217,7 @@ proptest! {
         invoked in prop::collection::vec(text(8), 0..5),
         entries in prop::collection::vec(entry(), 0..6),
     ) {
-        let known = Known { receiver: "here:1", service: "K", sender: &sender };
+        let known = CallContext { receiver: "here:1", service: "K", sender: &sender };
         let request = RequestMetadata { sender: sender.clone(), invoked, entries: entries.clone() };
         let block = encode_request(&request, known);
         prop_assert_eq!(decode_request(&block, known), Ok(request));
@@ -230,7 +230,7 @@ proptest! {
 
     #[test]
     fn any_block_is_metadata_or_an_error(block in prop::collection::vec(any::<u8>(), 0..100)) {
-        let known = Known { receiver: "here:1", service: "K", sender: "s" };
+        let known = CallContext { receiver: "here:1", service: "K", sender: "s" };
         for head in [0x10, 0x12, 0x13] {
             let block = [&[head], &block[..]].concat();
             if let Ok(request) = decode_request(&block, known) {

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use contract::syntax::Direction;
-use contract::{Asked, Contract, Env, OperationId, STEPS_MAX, Scratch, Tape, Value, Verdict, check};
+use contract::{Condition, Contract, Env, OperationId, STEPS_MAX, Scratch, Tape, Value, Verdict, check};
 
 const ROUNDS: usize = 11;
 
@@ -73,7 +73,7 @@ fn print(what: &str, unit: &str, [ours, theirs]: &[Vec<f64>; 2]) {
 }
 
 fn clause(contract: &Contract, operation: OperationId) -> impl FnMut() {
-    let clause = contract.clauses(operation, Asked::Requires).next().expect("it has one");
+    let clause = contract.clauses(operation, Condition::Requires).next().expect("it has one");
     let mut scratch = Scratch::new();
     move || {
         let args = [Value::Int(black_box(7))];

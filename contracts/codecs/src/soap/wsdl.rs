@@ -130,7 +130,7 @@ struct File<'f> {
 }
 
 /// An element of a file.
-type Place = (usize, u32);
+type ElementId = (usize, u32);
 
 /// What a name may be the name of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,9 +144,9 @@ enum Space {
 
 struct Reader<'f> {
     files: Vec<File<'f>>,
-    names: BTreeMap<(Space, String, String), Place>,
+    names: BTreeMap<(Space, String, String), ElementId>,
     /// Types that have been read, by the place of their definition.
-    types: BTreeMap<Place, Type>,
+    types: BTreeMap<ElementId, Type>,
     wsdl: Wsdl,
     depth: usize,
     fields_left: usize,
@@ -154,36 +154,36 @@ struct Reader<'f> {
 }
 
 impl Reader<'_> {
-    fn tell(&mut self, place: Place, text: String, hint: Option<String>) {
+    fn tell(&mut self, place: ElementId, text: String, hint: Option<String>) {
         let file = &self.files[place.0];
         let (line, column) = line_and_column(file.text, file.document.element(place.1).at);
         self.mistakes.push(Mistake { source: file.source.to_owned(), line, column, text, hint });
     }
 
-    fn children(&self, place: Place) -> Vec<Place> {
+    fn children(&self, place: ElementId) -> Vec<ElementId> {
         self.files[place.0].document.children(place.1).map(|child| (place.0, child)).collect()
     }
 
-    fn children_named(&self, place: Place, namespace: &str, name: &str) -> Vec<Place> {
+    fn children_named(&self, place: ElementId, namespace: &str, name: &str) -> Vec<ElementId> {
         let mut children = self.children(place);
         children.retain(|child| self.is(*child, namespace, name));
         children
     }
 
-    fn is(&self, place: Place, namespace: &str, name: &str) -> bool {
+    fn is(&self, place: ElementId, namespace: &str, name: &str) -> bool {
         self.files[place.0].document.is(place.1, namespace, name)
     }
 
-    fn name(&self, place: Place) -> String {
+    fn name(&self, place: ElementId) -> String {
         self.files[place.0].document.element(place.1).name.to_owned()
     }
 
-    fn attribute(&self, place: Place, name: &str) -> Option<String> {
+    fn attribute(&self, place: ElementId, name: &str) -> Option<String> {
         self.files[place.0].document.attribute(place.1, name).map(str::to_owned)
     }
 
     /// An attribute that must be there; where it is not, a mistake is told and it is empty.
-    fn required(&mut self, place: Place, name: &str) -> String {
+    fn required(&mut self, place: ElementId, name: &str) -> String {
         self.attribute(place, name).unwrap_or_else(|| {
             let element = self.name(place);
             self.tell(place, format!("`{element}` has no attribute `{name}`"), None);
@@ -192,7 +192,7 @@ impl Reader<'_> {
     }
 
     /// A qualified name in an attribute; `None` where it is missing or its prefix is not declared, which is told.
-    fn qualified(&mut self, place: Place, attribute: &str) -> Option<(String, String)> {
+    fn qualified(&mut self, place: ElementId, attribute: &str) -> Option<(String, String)> {
         let value = self.required(place, attribute);
         if value.is_empty() {
             return None;
@@ -205,7 +205,7 @@ impl Reader<'_> {
         found
     }
 
-    fn look_up(&mut self, place: Place, space: Space, name: &(String, String)) -> Option<Place> {
+    fn look_up(&mut self, place: ElementId, space: Space, name: &(String, String)) -> Option<ElementId> {
         let found = self.names.get(&(space, name.0.clone(), name.1.clone())).copied();
         if found.is_none() {
             let what = match space {
@@ -265,7 +265,7 @@ impl Reader<'_> {
         }
     }
 
-    fn index_schema(&mut self, schema: Place) {
+    fn index_schema(&mut self, schema: ElementId) {
         let namespace = self.attribute(schema, "targetNamespace").unwrap_or_default();
         for child in self.children(schema) {
             let document = &self.files[child.0].document;
@@ -278,7 +278,7 @@ impl Reader<'_> {
         }
     }
 
-    fn index_name(&mut self, space: Space, namespace: String, place: Place) {
+    fn index_name(&mut self, space: Space, namespace: String, place: ElementId) {
         let name = self.required(place, "name");
         if self.names.insert((space, namespace, name.clone()), place).is_some() {
             self.tell(place, format!("`{name}` is defined twice"), None);
@@ -286,14 +286,14 @@ impl Reader<'_> {
     }
 
     /// The schema that an element of XML Schema stands in.
-    fn schema_of(&self, place: Place) -> Place {
+    fn schema_of(&self, place: ElementId) -> ElementId {
         let document = &self.files[place.0].document;
         let mut ancestors = std::iter::successors(Some(place.1), |index| document.element(*index).parent);
         (place.0, ancestors.find(|index| document.is(*index, XSD, "schema")).unwrap_or(0))
     }
 
     /// The type of an element or attribute.
-    fn type_of(&mut self, place: Place, name: &str) -> Option<Type> {
+    fn type_of(&mut self, place: ElementId, name: &str) -> Option<Type> {
         if self.attribute(place, "type").is_some() {
             let type_name = self.qualified(place, "type")?;
             return self.type_named(place, "type", &type_name);
@@ -308,7 +308,7 @@ impl Reader<'_> {
         }
     }
 
-    fn type_named(&mut self, place: Place, attribute: &str, name: &(String, String)) -> Option<Type> {
+    fn type_named(&mut self, place: ElementId, attribute: &str, name: &(String, String)) -> Option<Type> {
         if name.0 == XSD {
             let found = builtin(&name.1);
             if found.is_none() {
@@ -323,7 +323,7 @@ impl Reader<'_> {
     }
 
     /// The type that is defined at a place.
-    fn type_at(&mut self, place: Place, name: &str) -> Option<Type> {
+    fn type_at(&mut self, place: ElementId, name: &str) -> Option<Type> {
         if let Some(known) = self.types.get(&place) {
             return Some(*known);
         }
@@ -338,7 +338,7 @@ impl Reader<'_> {
         found
     }
 
-    fn simple(&mut self, place: Place, name: &str) -> Option<Type> {
+    fn simple(&mut self, place: ElementId, name: &str) -> Option<Type> {
         let id = SimpleId(self.wsdl.simple.len() as u32);
         let text = super::types::Builtin::Text;
         // It has its place before its base is looked for, so that a circle ends.
@@ -363,7 +363,7 @@ impl Reader<'_> {
         Some(Type::Simple(id))
     }
 
-    fn complex(&mut self, place: Place, name: &str) -> Option<Type> {
+    fn complex(&mut self, place: ElementId, name: &str) -> Option<Type> {
         let id = ComplexId(self.wsdl.complex.len() as u32);
         self.wsdl.complex.push(Complex { name: name.to_owned(), fields: Vec::new(), is_choice: false });
         self.types.insert(place, Type::Complex(id));
@@ -387,7 +387,7 @@ impl Reader<'_> {
     }
 
     /// What is in a complex type.
-    fn content(&mut self, place: Place, fields: &mut Vec<Field>, is_choice: &mut bool) {
+    fn content(&mut self, place: ElementId, fields: &mut Vec<Field>, is_choice: &mut bool) {
         for child in self.children(place) {
             let document = &self.files[child.0].document;
             if document.namespace(child.1) != XSD {
@@ -418,7 +418,7 @@ impl Reader<'_> {
         }
     }
 
-    fn extension(&mut self, place: Place, fields: &mut Vec<Field>, is_choice: &mut bool) {
+    fn extension(&mut self, place: ElementId, fields: &mut Vec<Field>, is_choice: &mut bool) {
         if let Some(base) = self.qualified(place, "base")
             && let Some(base) = self.type_named(place, "base", &base)
         {
@@ -432,7 +432,7 @@ impl Reader<'_> {
         self.content(place, fields, is_choice);
     }
 
-    fn particles(&mut self, place: Place, fields: &mut Vec<Field>, is_optional: bool) {
+    fn particles(&mut self, place: ElementId, fields: &mut Vec<Field>, is_optional: bool) {
         let is_optional = is_optional || self.attribute(place, "minOccurs").as_deref() == Some("0");
         if self.occurs(place, "maxOccurs") != Some(1) {
             let name = self.name(place);
@@ -457,7 +457,7 @@ impl Reader<'_> {
     }
 
     /// `minOccurs` or `maxOccurs`; `None` for `unbounded`.
-    fn occurs(&mut self, place: Place, attribute: &str) -> Option<u32> {
+    fn occurs(&mut self, place: ElementId, attribute: &str) -> Option<u32> {
         match self.attribute(place, attribute).as_deref() {
             None => Some(1),
             Some("unbounded") if attribute == "maxOccurs" => None,
@@ -472,7 +472,7 @@ impl Reader<'_> {
         }
     }
 
-    fn field(&mut self, place: Place, fields: &mut Vec<Field>, is_optional: bool) {
+    fn field(&mut self, place: ElementId, fields: &mut Vec<Field>, is_optional: bool) {
         let is_attribute = self.name(place) == "attribute";
         let is_true = |text: Option<String>| matches!(text.as_deref().map(str::trim), Some("true" | "1"));
         let min = match is_attribute {
@@ -536,7 +536,7 @@ impl Reader<'_> {
         }
     }
 
-    fn binding(&mut self, binding: Place) -> Vec<Operation> {
+    fn binding(&mut self, binding: ElementId) -> Vec<Operation> {
         let Some(port_type) = self.qualified(binding, "type") else { return Vec::new() };
         let Some(port_type) = self.look_up(binding, Space::PortType, &port_type) else { return Vec::new() };
         let soap = self.children_named(binding, SOAP, "binding").first().copied();
@@ -579,7 +579,7 @@ impl Reader<'_> {
         operations
     }
 
-    fn message(&mut self, place: Place) -> Option<Message> {
+    fn message(&mut self, place: ElementId) -> Option<Message> {
         let name = self.qualified(place, "message")?;
         let message = self.look_up(place, Space::Message, &name)?;
         let parts = self.children_named(message, WSDL, "part");

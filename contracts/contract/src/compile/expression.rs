@@ -3,7 +3,7 @@
 use regex_lite::RegexBuilder;
 
 use crate::code::{Arithmetic, Code, Compare, Id, Op};
-use crate::finding::{Found, Span, suggestion};
+use crate::finding::{Findings, Span, suggestion};
 use crate::functions::{self, ArgKind, Function, ReturnKind};
 use crate::syntax::{Binary, Expr, ExprKind, Name};
 use crate::types::{Field, Schema, Type};
@@ -19,7 +19,7 @@ const LOCALS_MAX: u16 = 64;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum Binding {
     Param(u16),
     Outcome,
     Receiver,
@@ -29,17 +29,17 @@ pub(super) enum Place {
 /// The compiler of one clause.
 pub(super) struct Compiler<'c> {
     pub(super) schema: &'c Schema,
-    pub(super) found: &'c mut Found,
+    pub(super) found: &'c mut Findings,
     pub(super) code: Code,
     /// Visible names; the last one of a name counts.
-    pub(super) scope: Vec<(String, Place, Type)>,
+    pub(super) scope: Vec<(String, Binding, Type)>,
     /// Names that exist in other clauses, and why not here.
     pub(super) absent: Vec<(&'static str, &'static str)>,
     locals: u16,
 }
 
 impl<'c> Compiler<'c> {
-    pub(super) fn new(schema: &'c Schema, found: &'c mut Found, scope: Vec<(String, Place, Type)>) -> Self {
+    pub(super) fn new(schema: &'c Schema, found: &'c mut Findings, scope: Vec<(String, Binding, Type)>) -> Self {
         Self { schema, found, code: Code::default(), scope, absent: Vec::new(), locals: 0 }
     }
 
@@ -71,12 +71,12 @@ impl<'c> Compiler<'c> {
         }
         self.locals += 1;
         self.code.locals = self.code.locals.max(self.locals);
-        self.scope.push((name.text.clone(), Place::Local(local), of));
+        self.scope.push((name.text.clone(), Binding::Local(local), of));
         local
     }
 
     fn unbind(&mut self) {
-        if let Some((_, Place::Local(local), _)) = self.scope.pop() {
+        if let Some((_, Binding::Local(local), _)) = self.scope.pop() {
             self.locals = local;
         }
     }
@@ -194,10 +194,10 @@ impl<'c> Compiler<'c> {
         if let Some((_, place, of)) = known {
             let of = of.clone();
             let op = match *place {
-                Place::Param(at) => Op::Param(at),
-                Place::Outcome => Op::Outcome,
-                Place::Receiver => Op::Receiver,
-                Place::Local(at) => Op::Local(at),
+                Binding::Param(at) => Op::Param(at),
+                Binding::Outcome => Op::Outcome,
+                Binding::Receiver => Op::Receiver,
+                Binding::Local(at) => Op::Local(at),
             };
             return (self.op(op, span), of);
         }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Found, suggestion};
+use crate::finding::{Findings, suggestion};
 use crate::syntax::{Operation, TypeKind, TypeTree};
-use crate::types::{Field, Known, Signature, Type};
+use crate::types::{Field, KnownSchema, Signature, Type};
 
 /// Parameters, result and error of an operation.
 pub(super) struct Shape {
@@ -27,8 +27,8 @@ pub(super) fn full_name(operation: &Operation) -> String {
 pub(super) fn shape(
     operation: &Operation,
     service: Option<&BTreeMap<String, Signature>>,
-    known: Known<'_>,
-    found: &mut Found,
+    known: KnownSchema<'_>,
+    found: &mut Findings,
 ) -> Shape {
     let mut names = BTreeMap::new();
     for param in &operation.params {
@@ -67,11 +67,11 @@ pub(super) fn shape(
     }
     let params = operation.params.iter().enumerate().map(|(at, param)| {
         let theirs = signature.and_then(|signature| signature.params.get(at)).map(|param| param.of.clone());
-        let ours = param.of.as_ref().map(|of| read(of, known, found));
+        let ours = param.of.as_ref().map(|of| resolve_type(of, known, found));
         (param.name.text.clone(), ours.or(theirs).unwrap_or(Type::Any))
     });
     let params = params.collect();
-    let ours = operation.result.as_ref().map(|of| read(of, known, found));
+    let ours = operation.result.as_ref().map(|of| resolve_type(of, known, found));
     let theirs = signature.and_then(|signature| signature.result.clone());
     let result = ours.or(theirs).unwrap_or(Type::Any);
     // Which exception comes is known when it comes; `error.kind` is its name.
@@ -79,7 +79,7 @@ pub(super) fn shape(
 }
 
 /// Of HTTP, parameters are known by their names: query, headers, body, and the variables of the path.
-fn of_http(operation: &Operation, known: Known<'_>, found: &mut Found) -> Shape {
+fn of_http(operation: &Operation, known: KnownSchema<'_>, found: &mut Findings) -> Shape {
     let variables = variables(&operation.name.text);
     if variables.is_none() {
         let hint = "write a variable as a name in braces: `/users/{id}`";
@@ -88,7 +88,7 @@ fn of_http(operation: &Operation, known: Known<'_>, found: &mut Found) -> Shape 
     let variables = variables.unwrap_or_default();
     let texts = || Type::Map(Box::new(Type::Text), Box::new(Type::Text));
     let params = operation.params.iter().map(|param| {
-        let ours = param.of.as_ref().map(|of| read(of, known, found));
+        let ours = param.of.as_ref().map(|of| resolve_type(of, known, found));
         let by_name = match param.name.text.as_str() {
             "args" | "headers" => texts(),
             "body" => Type::Any,
@@ -104,7 +104,7 @@ fn of_http(operation: &Operation, known: Known<'_>, found: &mut Found) -> Shape 
         (param.name.text.clone(), ours.unwrap_or(by_name))
     });
     let params = params.collect();
-    let body = operation.result.as_ref().map_or(Type::Any, |of| read(of, known, found));
+    let body = operation.result.as_ref().map_or(Type::Any, |of| resolve_type(of, known, found));
     let result = vec![Field::new("code", Type::Int), Field::new("headers", texts()), Field::optional("body", body)];
     Shape { params, result: Type::Record(result), error: Type::Any }
 }
@@ -126,17 +126,24 @@ fn variables(path: &str) -> Option<Vec<&str>> {
     Some(variables)
 }
 
-fn read(of: &TypeTree, known: Known<'_>, found: &mut Found) -> Type {
+fn resolve_type(of: &TypeTree, known: KnownSchema<'_>, found: &mut Findings) -> Type {
     match &of.kind {
-        TypeKind::List(of) => Type::List(Box::new(read(of, known, found))),
-        TypeKind::Map(key, value) => Type::Map(Box::new(read(key, known, found)), Box::new(read(value, known, found))),
+        TypeKind::List(of) => Type::List(Box::new(resolve_type(of, known, found))),
+        TypeKind::Map(key, value) => {
+            Type::Map(Box::new(resolve_type(key, known, found)), Box::new(resolve_type(value, known, found)))
+        }
         TypeKind::Record(fields) => {
             let mut names = BTreeMap::new();
             let field = |(name, optional, of): &(crate::syntax::Name, bool, TypeTree)| {
                 if names.insert(name.text.clone(), ()).is_some() {
                     found.mistake("twice", name.span, format!("duplicate field `{}`", name.text));
                 }
-                Field { name: name.text.clone(), of: read(of, known, found), optional: *optional, required: !optional }
+                Field {
+                    name: name.text.clone(),
+                    of: resolve_type(of, known, found),
+                    optional: *optional,
+                    required: !optional,
+                }
             };
             Type::Record(fields.iter().map(field).collect())
         }

@@ -8,14 +8,14 @@ use crate::syntax::{Binary, Expr, ExprKind, Quantifier};
 
 /// A value that is known before any message comes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Known {
+pub(super) enum Constant {
     Bool(bool),
     Int(i64),
     Float(f64),
     Text(String),
 }
 
-impl fmt::Display for Known {
+impl fmt::Display for Constant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => write!(f, "`{value}`"),
@@ -27,33 +27,33 @@ impl fmt::Display for Known {
 }
 
 /// What an expression always comes to; `None`: a message decides, or it is not seen.
-pub(super) fn constant(expr: &Expr) -> Option<Known> {
+pub(super) fn constant(expr: &Expr) -> Option<Constant> {
     match &expr.kind {
-        ExprKind::Bool(value) => Some(Known::Bool(*value)),
-        ExprKind::Int(value) => Some(Known::Int(*value)),
-        ExprKind::Float(value) => Some(Known::Float(*value)),
-        ExprKind::Text(value) => Some(Known::Text(value.clone())),
+        ExprKind::Bool(value) => Some(Constant::Bool(*value)),
+        ExprKind::Int(value) => Some(Constant::Int(*value)),
+        ExprKind::Float(value) => Some(Constant::Float(*value)),
+        ExprKind::Text(value) => Some(Constant::Text(value.clone())),
         ExprKind::Not(of) => match constant(of)? {
-            Known::Bool(value) => Some(Known::Bool(!value)),
+            Constant::Bool(value) => Some(Constant::Bool(!value)),
             _ => None,
         },
         ExprKind::Minus(of) => match constant(of)? {
-            Known::Int(value) => value.checked_neg().map(Known::Int),
-            Known::Float(value) => Some(Known::Float(-value)),
+            Constant::Int(value) => value.checked_neg().map(Constant::Int),
+            Constant::Float(value) => Some(Constant::Float(-value)),
             _ => None,
         },
         ExprKind::If(condition, yes, no) => match constant(condition)? {
-            Known::Bool(true) => constant(yes),
+            Constant::Bool(true) => constant(yes),
             _ => constant(no),
         },
         ExprKind::Let(_, _, body) => constant(body),
         ExprKind::Quantifier(each, _, within, body) => {
             let empty = matches!(&within.kind, ExprKind::List(items) if items.is_empty());
             match (each, constant(body)) {
-                (Quantifier::All, Some(Known::Bool(true))) => Some(Known::Bool(true)),
-                (Quantifier::Any, Some(Known::Bool(false))) => Some(Known::Bool(false)),
-                (Quantifier::All, _) if empty => Some(Known::Bool(true)),
-                (Quantifier::Any, _) if empty => Some(Known::Bool(false)),
+                (Quantifier::All, Some(Constant::Bool(true))) => Some(Constant::Bool(true)),
+                (Quantifier::Any, Some(Constant::Bool(false))) => Some(Constant::Bool(false)),
+                (Quantifier::All, _) if empty => Some(Constant::Bool(true)),
+                (Quantifier::Any, _) if empty => Some(Constant::Bool(false)),
                 _ => None,
             }
         }
@@ -62,10 +62,10 @@ pub(super) fn constant(expr: &Expr) -> Option<Known> {
     }
 }
 
-fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Known> {
+fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Constant> {
     let (left, right) = (constant(a), constant(b));
     if let Binary::And | Binary::Or = operator {
-        let decides = Known::Bool(operator == Binary::Or);
+        let decides = Constant::Bool(operator == Binary::Or);
         if left.as_ref() == Some(&decides) || right.as_ref() == Some(&decides) {
             return Some(decides);
         }
@@ -77,16 +77,16 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Known> {
         && is_length(term)
     {
         if Interval::LENGTH.meet(interval).whole().is_empty() {
-            return Some(Known::Bool(false));
+            return Some(Constant::Bool(false));
         }
         let always = if interval.not { interval.least < 0 } else { interval.least <= 0 && interval.most == i128::MAX };
         if always {
-            return Some(Known::Bool(true));
+            return Some(Constant::Bool(true));
         }
     }
     // Neither side is a message's: `a == a` is no constant, since what is missing makes it unknown.
     let order = match (left?, right?) {
-        (Known::Int(a), Known::Int(b)) => {
+        (Constant::Int(a), Constant::Int(b)) => {
             let sum = match operator {
                 Binary::Plus => a.checked_add(b),
                 Binary::Minus => a.checked_sub(b),
@@ -94,18 +94,18 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Known> {
                 _ => None,
             };
             if let Some(sum) = sum {
-                return Some(Known::Int(sum));
+                return Some(Constant::Int(sum));
             }
             a.partial_cmp(&b)
         }
-        (Known::Float(a), Known::Float(b)) => a.partial_cmp(&b),
-        (Known::Text(a), Known::Text(b)) => {
+        (Constant::Float(a), Constant::Float(b)) => a.partial_cmp(&b),
+        (Constant::Text(a), Constant::Text(b)) => {
             if operator == Binary::Plus {
-                return Some(Known::Text(a + &b));
+                return Some(Constant::Text(a + &b));
             }
             a.partial_cmp(&b)
         }
-        (Known::Bool(a), Known::Bool(b)) => a.partial_cmp(&b),
+        (Constant::Bool(a), Constant::Bool(b)) => a.partial_cmp(&b),
         _ => None,
     }?;
     let holds = match operator {
@@ -117,7 +117,7 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Known> {
         Binary::GreaterEqual => order.is_ge(),
         _ => return None,
     };
-    Some(Known::Bool(holds))
+    Some(Constant::Bool(holds))
 }
 
 /// Why an operation on constants never has a value: 64 bits do not hold it, or division by zero.
@@ -131,9 +131,9 @@ pub(super) fn impossible(operator: Binary, a: &Expr, b: &Expr) -> Option<Impossi
     let divides = matches!(operator, Binary::Divided | Binary::Remainder);
     match (constant(a), constant(b)?) {
         // Of numbers with a point the quotient is infinite, and nothing is wrong with it.
-        (Some(Known::Float(_)), Known::Int(0)) => None,
-        (_, Known::Int(0)) if divides => Some(Impossible::ByZero),
-        (Some(Known::Int(a)), Known::Int(b)) => {
+        (Some(Constant::Float(_)), Constant::Int(0)) => None,
+        (_, Constant::Int(0)) if divides => Some(Impossible::ByZero),
+        (Some(Constant::Int(a)), Constant::Int(b)) => {
             let holds = match operator {
                 Binary::Plus => a.checked_add(b).is_some(),
                 Binary::Minus => a.checked_sub(b).is_some(),
@@ -199,8 +199,8 @@ impl Interval {
 /// The side that is no number.
 fn term_of<'e>(a: &'e Expr, b: &'e Expr) -> Option<&'e Expr> {
     match (constant(a), constant(b)) {
-        (None, Some(Known::Int(_))) => Some(a),
-        (Some(Known::Int(_)), None) => Some(b),
+        (None, Some(Constant::Int(_))) => Some(a),
+        (Some(Constant::Int(_)), None) => Some(b),
         _ => None,
     }
 }
@@ -209,7 +209,7 @@ fn term_of<'e>(a: &'e Expr, b: &'e Expr) -> Option<&'e Expr> {
 fn compared(operator: Binary, a: &Expr, b: &Expr) -> Option<(String, Interval)> {
     let term = term_of(a, b)?;
     let flipped = std::ptr::eq(term, b);
-    let Some(Known::Int(number)) = constant(if flipped { a } else { b }) else { return None };
+    let Some(Constant::Int(number)) = constant(if flipped { a } else { b }) else { return None };
     let number = 2 * i128::from(number);
     let interval = match (operator, flipped) {
         (Binary::Equal, _) => Interval { least: number, most: number, not: false },
@@ -248,8 +248,8 @@ impl Bounds {
             return left.is_empty().then_some(term);
         }
         let (term, text) = match (operator, constant(a), constant(b)) {
-            (Binary::Equal, Some(Known::Text(text)), None) => (b, text),
-            (Binary::Equal, None, Some(Known::Text(text))) => (a, text),
+            (Binary::Equal, Some(Constant::Text(text)), None) => (b, text),
+            (Binary::Equal, None, Some(Constant::Text(text))) => (a, text),
             _ => return None,
         };
         let term = expression(term);

@@ -5,7 +5,7 @@ use config::place::line_and_column;
 use super::entry::{Entry, Origin};
 use super::event::{Call, Outcome, StepOutput, Ticket};
 use super::keep::Introduced;
-use super::report::{Found, Kind, Link, Report, Variable};
+use super::report::{Kind, Link, Report, ReportVerdict, Variable};
 use super::store::{Key, Store};
 use super::{Monitor, operation_name};
 use crate::clause::Clause;
@@ -106,7 +106,7 @@ impl<S: Store> Monitor<S> {
         {
             let report = self.report(kind, &typed.clause, call, Some((outcome, ticket)));
             let report = Report { reason: Some(reason), ..report };
-            if found == Found::Fails {
+            if found == ReportVerdict::Fails {
                 self.contracts.tally(call.operation, &typed.clause).fails += 1;
                 self.failed(report, ticket, now_s, stepped);
             } else {
@@ -161,12 +161,12 @@ impl<S: Store> Monitor<S> {
             Verdict::Unknown(_) => {
                 self.counts.unknown += 1;
                 self.contracts.tally(call.operation, clause).unknown += 1;
-                Found::Unknown
+                ReportVerdict::Unknown
             }
             _ => {
                 self.counts.errors += 1;
                 self.contracts.tally(call.operation, clause).errors += 1;
-                Found::Error
+                ReportVerdict::Error
             }
         };
         let reason = Some(reason(clause, stop));
@@ -222,7 +222,7 @@ impl<S: Store> Monitor<S> {
         Report {
             adapter: self.settings.label.clone(),
             kind,
-            found: Found::Fails,
+            found: ReportVerdict::Fails,
             reason: None,
             clause: clause.id.clone(),
             code: clause.text.clone(),

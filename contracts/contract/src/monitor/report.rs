@@ -26,7 +26,7 @@ pub enum Kind {
 /// What a clause came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Found {
+pub enum ReportVerdict {
     /// It is not kept.
     Fails,
     /// The message lacks something, so it cannot be said.
@@ -65,7 +65,7 @@ pub struct Report {
     /// What it is about.
     pub kind: Kind,
     /// What the clause came to.
-    pub found: Found,
+    pub found: ReportVerdict,
     /// Why nothing can be said, with the place in the contract; of a type that is not kept, where and how. `None`: the clause fails.
     pub reason: Option<String>,
     /// The clause's stable name; empty for conflicts.
@@ -113,12 +113,12 @@ impl fmt::Display for Report {
             Kind::Identifies | Kind::Conflict => format!("identification for RPC {operation} ({code})"),
         };
         match self.found {
-            Found::Fails if reason.is_empty() => writeln!(f, "[Whip] Contract Failure: Failed {what}")?,
-            Found::Fails => writeln!(f, "[Whip] Contract Failure: Failed {what}: {reason}")?,
-            Found::Unknown => writeln!(f, "[Whip] Contract Unknown: Unknown {what}: {reason}")?,
-            Found::Error => writeln!(f, "[Whip] Contract Error: Broken {what}: {reason}")?,
+            ReportVerdict::Fails if reason.is_empty() => writeln!(f, "[Whip] Contract Failure: Failed {what}")?,
+            ReportVerdict::Fails => writeln!(f, "[Whip] Contract Failure: Failed {what}: {reason}")?,
+            ReportVerdict::Unknown => writeln!(f, "[Whip] Contract Unknown: Unknown {what}: {reason}")?,
+            ReportVerdict::Error => writeln!(f, "[Whip] Contract Error: Broken {what}: {reason}")?,
         }
-        if self.kind == Kind::Precondition && self.found == Found::Fails {
+        if self.kind == Kind::Precondition && self.found == ReportVerdict::Fails {
             writeln!(f, "\t Blaming: {} (precondition failure)", labels(&self.blamed))?;
         }
         let index = match &self.index {
@@ -140,10 +140,10 @@ impl Report {
     /// Why the blame falls where it does: the provenance, one line for each link.
     pub fn explain(&self) -> String {
         let mut out = match (self.kind, self.found) {
-            (Kind::Precondition, Found::Fails) => {
+            (Kind::Precondition, ReportVerdict::Fails) => {
                 format!("{} sent the request, so it is responsible for the precondition.\n", labels(&self.blamed))
             }
-            (_, Found::Fails) => format!("{} vouched for the service that was called.\n", labels(&self.blamed)),
+            (_, ReportVerdict::Fails) => format!("{} vouched for the service that was called.\n", labels(&self.blamed)),
             _ => "No party is blamed, because it is unknown whether the clause holds.\n".to_owned(),
         };
         out += &chain(&self.provenance);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contract::metadata::UNKNOWN;
-use contract::metadata::{self, Known, ReplyMetadata, RequestMetadata};
+use contract::metadata::{self, CallContext, ReplyMetadata, RequestMetadata};
 use contract::monitor::report::Report;
 use contract::monitor::{Action, Call, EndpointState, Event, MemoryStore, Monitor, Outcome, Placement, Settings};
 use contract::{Contract, Tape, TapeId, Value, check};
@@ -125,7 +125,7 @@ impl World {
         }
         let service = at_client.as_ref().map(|(call, _)| self.service_of(call)).unwrap_or_default();
         let sender = seen.request.as_ref().map_or(UNKNOWN.to_owned(), |metadata| metadata.sender.clone());
-        let known = Known { receiver: asked.endpoint, service: &service, sender: &sender };
+        let known = CallContext { receiver: asked.endpoint, service: &service, sender: &sender };
         if let Some(sent) = &seen.request {
             let block = metadata::encode_request(sent, known);
             seen.block_bytes += block.len();

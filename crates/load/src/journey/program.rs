@@ -234,7 +234,7 @@ impl Program {
 
 /// A schema's file; `None` where it has mistakes.
 fn codec(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
-    let own = codecs::schemas::named(&schema.file).filter(|_| schema.text.is_empty());
+    let own = codecs::schemas::by_file_name(&schema.file).filter(|_| schema.text.is_empty());
     let text = own.unwrap_or(&schema.text);
     if text.is_empty() {
         mistakes.push(format!("schema `{}`: cannot read the file `{}`", schema.name, schema.file));

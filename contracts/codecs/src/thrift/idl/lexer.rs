@@ -28,7 +28,7 @@ pub(super) struct Token<'t> {
 }
 
 /// Cuts `text` into words; the last is [`Word::End`]. Mistakes go to `mistake` with their place.
-pub(super) fn words<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -> Vec<Token<'t>> {
+pub(super) fn tokenize<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -> Vec<Token<'t>> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
     let (mut at, mut is_first) = (0, true);
@@ -165,7 +165,7 @@ mod tests {
 
     fn check(text: &str, expect: &str) {
         let mut found = Vec::new();
-        let tokens = words(text, |at, what| found.push(format!("{at}: {what}")));
+        let tokens = tokenize(text, |at, what| found.push(format!("{at}: {what}")));
         let mut said = tokens.iter().map(|token| format!("{:?}", token.word)).collect::<Vec<_>>();
         said.append(&mut found);
         assert_eq!(said.join(" "), expect, "of {text:?}");

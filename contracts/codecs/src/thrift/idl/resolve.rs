@@ -163,7 +163,7 @@ impl Resolver<'_> {
             self.files.push(File { source: source.to_owned(), text: String::new(), document, includes, names, prefix });
             return self.tell(self.files.len() - 1, 0, format!("more than {TEXT_MAX_BYTES} bytes"), None);
         }
-        let (document, found) = syntax::read(&text);
+        let (document, found) = syntax::parse_document(&text);
         let mistakes = found.into_iter().map(|found| mistake_at(source, &text, found.at, found.text, None));
         self.mistakes.extend(mistakes.take(MISTAKES_MAX));
         let (includes, names) = (BTreeMap::new(), BTreeMap::new());

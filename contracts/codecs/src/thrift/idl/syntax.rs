@@ -1,6 +1,6 @@
 //! An IDL file as a tree, its names not yet looked up. A mistake costs what it stands in, and reading goes on behind it.
 
-use super::lexer::{Token, Word, words};
+use super::lexer::{Token, Word, tokenize};
 use crate::thrift::schema::{Requirement, StructKind};
 
 /// Containers within containers that a type or a constant may have.
@@ -73,15 +73,15 @@ pub(super) enum ConstKind {
 /// A mistake of grammar: its place, what it is, and what helps. `None` inside means that it was told already.
 type Wrong = Option<(usize, String)>;
 
-pub(super) struct Found {
+pub(super) struct SyntaxMistake {
     pub(super) at: usize,
     pub(super) text: String,
 }
 
 /// Reads a file; its mistakes stand behind it.
-pub(super) fn read(text: &str) -> (Document, Vec<Found>) {
+pub(super) fn parse_document(text: &str) -> (Document, Vec<SyntaxMistake>) {
     let mut found = Vec::new();
-    let tokens = words(text, |at, text| found.push(Found { at, text }));
+    let tokens = tokenize(text, |at, text| found.push(SyntaxMistake { at, text }));
     let mut parser = Parser { tokens, next: 0, found };
     let document = parser.document();
     parser.found.sort_by_key(|found| found.at);
@@ -91,7 +91,7 @@ pub(super) fn read(text: &str) -> (Document, Vec<Found>) {
 struct Parser<'t> {
     tokens: Vec<Token<'t>>,
     next: usize,
-    found: Vec<Found>,
+    found: Vec<SyntaxMistake>,
 }
 
 const DEFINITIONS: [&str; 9] =
@@ -181,7 +181,7 @@ impl<'t> Parser<'t> {
 
     fn tell(&mut self, wrong: Wrong) {
         if let Some((at, text)) = wrong {
-            self.found.push(Found { at, text });
+            self.found.push(SyntaxMistake { at, text });
         }
     }
 
