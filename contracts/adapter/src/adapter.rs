@@ -17,21 +17,21 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
+use crate::budget::Budget;
 use crate::call::{Caller, Hop, Side};
-use crate::calls::Calls;
+use crate::call_log::Calls;
 use crate::config::{Config, Draft, Protocol, ProtocolKind, Providing, fits};
+use crate::decode::Services;
 use crate::dial::Dial;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::http::Target;
 use crate::listen::{self, ListenerKind};
-use crate::memory::Budget;
 use crate::metrics::Metrics;
 use crate::pool::Pool;
-use crate::read::Services;
 use crate::reports::Reports;
+use crate::shared_monitor::Watch;
 use crate::store::AnyStore;
 use crate::tls::Tls;
-use crate::watch::Watch;
 
 /// Why an adapter does not start. All reasons at once.
 #[derive(Debug, thiserror::Error)]

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::calls::Calls;
+use crate::budget::Budget;
+use crate::call_log::Calls;
 use crate::config::Limits;
 use crate::dial::Dial;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
-use crate::memory::Budget;
 use crate::metrics::{Skip, count};
 use crate::pool::Pool;
-use crate::watch::Watch;
+use crate::shared_monitor::Watch;
 
 /// An adapter that did not answer in time is not dialled for so long: otherwise each call would wait for it again.
 const LEFT_ALONE: Duration = Duration::from_secs(10);

@@ -11,8 +11,8 @@ use hyper::HeaderMap;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::time::{Sleep, timeout_at};
 
+use crate::budget::{Budget, Share};
 use crate::config::Limits;
-use crate::memory::{Budget, Share};
 use crate::metrics::Skip;
 
 /// A body to be sent on: what was read of it, and the rest as it comes.

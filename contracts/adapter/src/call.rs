@@ -8,12 +8,12 @@ use contract::metadata::{self, ReplyMetadata, RequestMetadata};
 use contract::monitor::{Call, Event, Ticket};
 
 use crate::app::App;
-use crate::calls::Line;
+use crate::call_log::Line;
+use crate::decode::{Op, Reply, Request, Service};
 use crate::dial::Whom;
 use crate::metrics::{Skip, count};
-use crate::read::{Op, Reply, Request, Service};
 use crate::refusal::Refusal;
-use crate::watch::{Block, Step, known};
+use crate::shared_monitor::{Block, Step, known};
 
 /// Whose messages pass.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -24,12 +24,12 @@ use crate::app::App;
 use crate::body::{Body, Read, WholeBody};
 use crate::call::{Caller, Decision, Hop, InFlightCall, ParkedCall, Side};
 use crate::config::ProtocolKind;
+use crate::decode::{HttpReply, HttpRequest, Op, RequestKind, Service};
 use crate::dial::Whom;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
 use crate::pool::{Conn, MADE_HERE, META};
-use crate::read::{HttpReply, HttpRequest, Op, RequestKind, Service};
 use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
 
@@ -629,12 +629,12 @@ async fn checked(
     let judge = |passing: &mut InFlightCall<'_>, head: &hyper::http::response::Parts, content: &Content<'_>| {
         let reply = HttpReply { code: head.status.as_u16(), headers: &head.headers, body: content };
         let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
-        let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
+        let reply = reply.unwrap_or_else(crate::decode::Reply::opaque);
         replied(passing, &request, &reply, block.as_ref(), service)
     };
     let body = if !reads_body {
         if reads {
-            let reply = crate::read::Reply::opaque();
+            let reply = crate::decode::Reply::opaque();
             added = replied(&mut passing, &request, &reply, block.as_ref(), service)?;
         }
         Body::streaming(incoming)
@@ -726,7 +726,7 @@ impl StreamedCall {
             let called = app.watch.guarded(|| service.http_request(&request, false));
             if let Some(RequestKind::Known(op, request)) = called {
                 let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
-                let reply = reply.unwrap_or_else(crate::read::Reply::opaque);
+                let reply = reply.unwrap_or_else(crate::decode::Reply::opaque);
                 // Nothing is refused here, and no field can follow the head.
                 let _ = replied(&mut passing, &request, &reply, block.as_ref(), &service);
             }
@@ -739,8 +739,8 @@ impl StreamedCall {
 /// Tells of a reply; gives the field that is to travel with it, where there is to be one.
 fn replied(
     passing: &mut InFlightCall<'_>,
-    request: &crate::read::Request<'_>,
-    reply: &crate::read::Reply<'_>,
+    request: &crate::decode::Request<'_>,
+    reply: &crate::decode::Reply<'_>,
     block: Option<&Block>,
     service: &Arc<Service>,
 ) -> Result<Option<HeaderValue>, Failed> {

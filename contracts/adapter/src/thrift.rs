@@ -13,11 +13,11 @@ use tokio::time::timeout;
 use crate::app::App;
 use crate::call::{Decision, Hop, InFlightCall, Side};
 use crate::config::ProtocolKind;
-use crate::messages::{Messages, Received};
+use crate::decode::{Reply, RequestKind, Service, Unread};
 use crate::metrics::Skip;
-use crate::read::{Reply, RequestKind, Service, Unread};
 use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
+use crate::thrift_messages::{Messages, Received};
 
 /// Serves one connection until either side ends. `from_adapter`: it has greeted.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapter: bool) -> io::Result<()> {
@@ -130,7 +130,7 @@ async fn calls(
                     };
                     service = renewed;
                 }
-                let message = app.watch.guarded(|| crate::read::thrift_message(protocol, &bytes[begin..]));
+                let message = app.watch.guarded(|| crate::decode::thrift_message(protocol, &bytes[begin..]));
                 let Some(Ok(message)) = message else {
                     if app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
                         return Ok(());
@@ -273,13 +273,13 @@ fn reply(
     app: &App,
     service: &Service,
     passing: &mut InFlightCall<'_>,
-    request: &crate::read::Request<'_>,
+    request: &crate::decode::Request<'_>,
     block: Option<&Bytes>,
     protocol: codecs::thrift::Protocol,
     bytes: &[u8],
 ) -> Decision {
     // A block of a reply is empty where nothing is introduced.
-    let read = app.watch.guarded(|| match crate::read::thrift_message(protocol, bytes) {
+    let read = app.watch.guarded(|| match crate::decode::thrift_message(protocol, bytes) {
         Ok(message) => service.thrift_reply(passing.op(), &message),
         Err(Unread::Over) => Reply::opaque(),
         Err(Unread::Malformed(what)) => Reply::malformed(what),

@@ -12,8 +12,8 @@ use self::signature::Shape;
 use crate::clause::{Clause, Identify, IdentifyStep, ServiceId};
 use crate::code::Id;
 use crate::contract::{Contract, Operation, Service};
+use crate::declared_types::Promise;
 use crate::finding::{Findings, Span, suggestion};
-use crate::promise::Promise;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
 use crate::types::{KnownSchema, Schema, Type};
 

@@ -1,11 +1,11 @@
 //! Operations to values: bounded, total, three-valued.
 
 mod calls;
-mod guilty;
+mod culprits;
+pub(crate) mod excerpt;
 mod operators;
-pub(crate) mod show;
 
-pub(crate) use self::guilty::guilty;
+pub(crate) use self::culprits::guilty;
 
 use bumpalo::Bump;
 

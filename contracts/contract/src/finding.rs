@@ -171,21 +171,3 @@ pub fn to_text(path: &str, findings: &[Finding]) -> String {
     }
     out
 }
-
-/// Findings of a file as a script reads them: serialise this.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report<'a> {
-    /// The file.
-    pub path: &'a str,
-    /// Whether the contract can be used: no finding is a mistake.
-    pub usable: bool,
-    /// What is to be said, in the order of the text.
-    pub findings: &'a [Finding],
-}
-
-impl<'a> Report<'a> {
-    /// The findings of the file at `path`.
-    pub fn new(path: &'a str, findings: &'a [Finding]) -> Self {
-        Self { path, usable: findings.iter().all(|finding| finding.severity != Severity::Mistake), findings }
-    }
-}

@@ -3,17 +3,17 @@
 //! Source of the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. Where its
 //! text and its pseudo-code differ (an entry that is known already and introduced by a request) the text is followed.
 
-mod alone;
 mod entry;
+mod entry_log;
 mod event;
 mod forgotten;
 mod generations;
 mod judge;
-mod keep;
-mod log;
+mod keep_entry;
 pub mod report;
-mod show;
+mod shown_entry;
 mod store;
+mod without_peer;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use self::entry::{Entry, NameId, Origin, key_of};
 pub use self::event::{Action, Call, Event, Outcome, StepOutput, Ticket};
 use self::generations::Generations;
 pub use self::generations::{OTHER, Tallies, Tally};
-use self::keep::{Kept, Vouching};
+use self::keep_entry::{Kept, Vouching};
 use self::report::{Kind, Link, Report, ReportVerdict};
-pub use self::show::{Shown, show_entry};
+pub use self::shown_entry::{Shown, show_entry};
 pub use self::store::{Forgotten, Key, MemoryStore, Store};
 use crate::clause::ServiceId;
 use crate::contract::{Contract, OperationId};

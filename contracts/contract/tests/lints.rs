@@ -127,12 +127,3 @@ fn shipped_contracts() {
     }
     insta::assert_snapshot!(all);
 }
-
-/// What `contract check` gives to scripts.
-#[test]
-fn findings_as_json() {
-    let text = "contract 1 service S { f(a: int) { requires a > \"1\" } }";
-    let findings = check(text, None).findings;
-    let report = contract::FindingsReport::new("c.contract", &findings);
-    insta::assert_snapshot!(serde_json::to_string_pretty(&report).unwrap());
-}

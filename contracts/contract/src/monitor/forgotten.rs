@@ -1,6 +1,6 @@
 //! The keys of forgotten entries, as a Bloom filter.
 
-use super::log::Key;
+use super::entry_log::Key;
 
 /// Largest filter, bytes.
 const BYTES_MAX: usize = 1 << 20;

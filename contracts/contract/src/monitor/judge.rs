@@ -4,13 +4,13 @@ use config::place::line_and_column;
 
 use super::entry::{Entry, Origin};
 use super::event::{Call, Outcome, StepOutput, Ticket};
-use super::keep::Introduced;
+use super::keep_entry::Introduced;
 use super::report::{Kind, Link, Report, ReportVerdict, Variable};
 use super::store::{Key, Store};
 use super::{Monitor, operation_name};
 use crate::clause::Clause;
 use crate::compile::is_secret_name;
-use crate::eval::show::{HIDDEN, excerpt};
+use crate::eval::excerpt::{HIDDEN, excerpt};
 use crate::eval::{self, Env, Stop, Verdict};
 use crate::syntax::Direction;
 use crate::value::Value;
@@ -275,7 +275,7 @@ impl<S: Store> Monitor<S> {
                 });
             }
             if entry.is_orphan {
-                because.push(super::show::ORPHAN.to_owned());
+                because.push(super::shown_entry::ORPHAN.to_owned());
             }
             if entry.more_origins {
                 because.push("more origins than are stored".to_owned());

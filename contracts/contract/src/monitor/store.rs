@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+pub use super::entry_log::Key;
+use super::entry_log::{BYTES_MAX, Log};
 pub use super::forgotten::Forgotten;
-pub use super::log::Key;
-use super::log::{BYTES_MAX, Log};
 
 /// A key-value store of service entries. A forgotten entry costs precision of blame, never a call.
 ///

@@ -10,9 +10,9 @@ use contract::monitor::report::{Kind, ReportVerdict};
 use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
 use crate::config::{Config, ProtocolKind, Unchecked as OnUnchecked};
+use crate::decode::{Current, Services};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
-use crate::read::{Current, Services};
 use crate::refusal::{Refusal, Unchecked};
 use crate::reports::Reports;
 use crate::routes::Routes;

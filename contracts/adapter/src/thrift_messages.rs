@@ -14,7 +14,7 @@ use codecs::thrift::{Detected, Framing, Limits, MessageReader, Progress, Protoco
 use contract::metadata::BLOCK_MAX_BYTES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::memory::{Budget, FREE_BYTES, Share};
+use crate::budget::{Budget, FREE_BYTES, Share};
 use crate::metrics::Skip;
 use crate::stream::Stream;
 
