@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use codecs::thrift::{Detected, Framing, Limits, MessageReader, Progress, Protocol, detect};
-use contract::metadata::BLOCK_MAX_BYTES;
+use contract::metadata::{BLOCK_MAX_BYTES, put_count};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::budget::{Budget, FREE_BYTES, Share};
@@ -199,7 +199,7 @@ impl Messages {
         let mut head = Vec::new();
         if self.is_adapter {
             let block = block.unwrap_or_default();
-            put_leb128(&mut head, block.len() + 1);
+            put_count(&mut head, block.len() + 1);
             head.extend_from_slice(block);
         }
         let extra = head.len();
@@ -266,12 +266,4 @@ fn leb128(bytes: &[u8]) -> io::Result<Option<(usize, usize)>> {
         }
     }
     if bytes.len() < 4 { Ok(None) } else { Err(io::Error::new(io::ErrorKind::InvalidData, "a length over the limit")) }
-}
-
-fn put_leb128(out: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
 }

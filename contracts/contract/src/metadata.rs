@@ -189,7 +189,8 @@ pub fn whip_bytes(request: &RequestMetadata, reply: &ReplyMetadata, peers: bool)
     16 + request.sender.len() + request.entries.iter().chain(&reply.entries).map(entry).sum::<usize>()
 }
 
-fn put_count(out: &mut Vec<u8>, mut count: usize) {
+/// Appends a number as LEB128.
+pub fn put_count(out: &mut Vec<u8>, mut count: usize) {
     while count >= 0x80 {
         out.push(count as u8 | 0x80);
         count >>= 7;

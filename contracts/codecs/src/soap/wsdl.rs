@@ -296,7 +296,7 @@ impl Reader<'_> {
     fn type_of(&mut self, place: ElementId, name: &str) -> Option<Type> {
         if self.attribute(place, "type").is_some() {
             let type_name = self.qualified(place, "type")?;
-            return self.type_named(place, "type", &type_name);
+            return self.type_named(place, &type_name);
         }
         let inner = self
             .children(place)
@@ -308,7 +308,7 @@ impl Reader<'_> {
         }
     }
 
-    fn type_named(&mut self, place: ElementId, attribute: &str, name: &(String, String)) -> Option<Type> {
+    fn type_named(&mut self, place: ElementId, name: &(String, String)) -> Option<Type> {
         if name.0 == XSD {
             let found = builtin(&name.1);
             if found.is_none() {
@@ -317,7 +317,6 @@ impl Reader<'_> {
             }
             return found;
         }
-        let _ = attribute;
         let definition = self.look_up(place, Space::Type, name)?;
         self.type_at(definition, &name.1)
     }
@@ -347,7 +346,7 @@ impl Reader<'_> {
         if let Some(restriction) = self.children_named(place, XSD, "restriction").first().copied() {
             let base = if self.attribute(restriction, "base").is_some() {
                 let base = self.qualified(restriction, "base")?;
-                self.type_named(restriction, "base", &base)?
+                self.type_named(restriction, &base)?
             } else {
                 self.type_of(restriction, name)?
             };
@@ -420,7 +419,7 @@ impl Reader<'_> {
 
     fn extension(&mut self, place: ElementId, fields: &mut Vec<Field>, is_choice: &mut bool) {
         if let Some(base) = self.qualified(place, "base")
-            && let Some(base) = self.type_named(place, "base", &base)
+            && let Some(base) = self.type_named(place, &base)
         {
             match base {
                 // A base that is being read has no fields yet: it extends itself.

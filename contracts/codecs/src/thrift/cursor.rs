@@ -60,20 +60,7 @@ impl WireType {
     }
 
     pub(super) fn binary(self) -> u8 {
-        match self {
-            WireType::Bool => 2,
-            WireType::Byte => 3,
-            WireType::Double => 4,
-            WireType::I16 => 6,
-            WireType::I32 => 8,
-            WireType::I64 => 10,
-            WireType::Bytes => 11,
-            WireType::Struct => 12,
-            WireType::Map => 13,
-            WireType::Set => 14,
-            WireType::List => 15,
-            WireType::Uuid => 16,
-        }
+        (2..=16).find(|code| Self::from_binary(*code) == Some(self)).expect("every type has a number")
     }
 
     pub(super) fn from_compact(code: u8) -> Option<WireType> {
@@ -96,20 +83,7 @@ impl WireType {
 
     /// The number of the type in the compact protocol; that of true for bools, which is what containers of them say.
     pub(super) fn compact(self) -> u8 {
-        match self {
-            WireType::Bool => 1,
-            WireType::Byte => 3,
-            WireType::I16 => 4,
-            WireType::I32 => 5,
-            WireType::I64 => 6,
-            WireType::Double => 7,
-            WireType::Bytes => 8,
-            WireType::List => 9,
-            WireType::Set => 10,
-            WireType::Map => 11,
-            WireType::Struct => 12,
-            WireType::Uuid => 13,
-        }
+        (1..=13).find(|code| Self::from_compact(*code) == Some(self)).expect("every type has a number")
     }
 }
 

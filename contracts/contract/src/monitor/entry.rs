@@ -3,6 +3,7 @@
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use super::store::Key;
+use crate::metadata::put_count;
 
 /// Number of a name.
 pub(crate) type NameId = u32;
@@ -164,12 +165,8 @@ pub(crate) fn key_of(endpoint: &str, service: &str, index: Option<&str>) -> Key 
     std::array::from_fn(|at| if at < 8 { first[at] } else { second[at - 8] })
 }
 
-fn put(out: &mut Vec<u8>, mut number: u32) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
+fn put(out: &mut Vec<u8>, number: u32) {
+    put_count(out, number as usize);
 }
 
 fn take<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
