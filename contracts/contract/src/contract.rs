@@ -2,7 +2,7 @@
 
 use crate::clause::{Clause, Identify, ServiceId};
 use crate::declared_types::Promise;
-use crate::eval::{self, Env, Scratch, Verdict};
+use crate::eval::{self, Env, Scratch, Stop, Verdict};
 use crate::syntax::Direction;
 
 /// A contract that is ready to judge calls. It is never changed, so threads may share it.
@@ -196,5 +196,27 @@ impl Contract {
             Condition::OnError => &operation.on_error,
         };
         clauses.iter().map(|clause| ClauseRef { clause })
+    }
+
+    /// Shows each endpoint that a message introduces, with its service and index, in the order of the text; one that several
+    /// clauses introduce, several times.
+    ///
+    /// # Errors
+    /// The first reason why something could not be said; what else is introduced was shown all the same.
+    pub fn identified(
+        &self,
+        operation: OperationId,
+        direction: Direction,
+        env: Env<'_>,
+        steps_max: u64,
+        scratch: &mut Scratch,
+        show: &mut dyn FnMut(ServiceId, &str, Option<&str>),
+    ) -> Result<(), Stop> {
+        let mut first = Ok(());
+        for identify in self.op(operation).identifies.iter().filter(|each| each.direction == direction) {
+            let mut take = |endpoint: &str, index: Option<&str>| show(identify.service, endpoint, index);
+            first = first.and(eval::identify(identify, env, steps_max, scratch, &mut take));
+        }
+        first
     }
 }
