@@ -1,6 +1,6 @@
 //! Labels that a caller claims, and responses that are not the service's: nobody is blamed who has not failed.
 
-use contract::metadata::{Known, RequestMetadata, encode_request};
+use contract::metadata::{CallContext, RequestMetadata, encode_request};
 
 use super::*;
 use crate::bytes::Authority;
@@ -15,7 +15,7 @@ fn a_port_without_proof_of_identity_refuses_labels_over_the_limits() {
     let call = |sender: &str, invoked: &[&str]| {
         let invoked = invoked.iter().map(|label| (*label).to_owned()).collect();
         let metadata = RequestMetadata { sender: sender.to_owned(), invoked, entries: Vec::new() };
-        let block = encode_request(&metadata, Known { receiver: &endpoint, service: "Adder", sender: "" });
+        let block = encode_request(&metadata, CallContext { receiver: &endpoint, service: "Adder", sender: "" });
         let number = block.len() + 1;
         let number = if number < 128 { vec![number as u8] } else { vec![number as u8 | 0x80, (number >> 7) as u8] };
         let mut stream = TcpStream::connect(adapter.at(&format!("adapters {endpoint}"))).unwrap();
