@@ -13,7 +13,7 @@ use crate::decode::{Op, Reply, Request, Service};
 use crate::dial::Whom;
 use crate::metrics::{Skip, count};
 use crate::refusal::Refusal;
-use crate::shared_monitor::{Block, Step, known};
+use crate::shared_monitor::{Block, Step, call_context};
 
 /// Whose messages pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl<'a> InFlightCall<'a> {
                     // The adapter on the other side could not be reached, so its part is ours.
                     return self.alone(&args);
                 }
-                let known = known(&self.hop.endpoint, &self.service.name, &watch.label);
+                let known = call_context(&self.hop.endpoint, &self.service.name, &watch.label);
                 let bytes = metadata::encode_request(&metadata, known);
                 self.metadata_bytes += bytes.len();
                 self.sent = Some(metadata);
@@ -202,7 +202,7 @@ impl<'a> InFlightCall<'a> {
 
     /// What another adapter said beside its request; `None`: nothing that is believed.
     fn metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
-        let known = known(&self.hop.endpoint, &self.service.name, "");
+        let known = call_context(&self.hop.endpoint, &self.service.name, "");
         let metadata = metadata::decode_request(block, known).ok();
         let believed = metadata.filter(|metadata| self.is_believed(metadata)).map(|metadata| match &self.hop.caller {
             Caller::Certified(name) => bound(metadata, name),
@@ -240,7 +240,7 @@ impl<'a> InFlightCall<'a> {
         let call = self.call(&args);
         let step = match &self.hop.side {
             Side::Client => {
-                let known = known(&self.hop.endpoint, &self.service.name, &watch.label);
+                let known = call_context(&self.hop.endpoint, &self.service.name, &watch.label);
                 // Nothing beside the reply of an adapter says that it introduces nothing.
                 let metadata = self.sent.is_some().then(|| block.unwrap_or_default()).and_then(|block| {
                     self.metadata_bytes += block.len();
@@ -265,7 +265,7 @@ impl<'a> InFlightCall<'a> {
         };
         match step {
             Step::Pass { block: Some(Block::Reply(metadata)), .. } => {
-                let known = known(&self.hop.endpoint, &self.service.name, ticket.sender());
+                let known = call_context(&self.hop.endpoint, &self.service.name, ticket.sender());
                 let bytes = metadata::encode_reply(&metadata, known);
                 self.metadata_bytes += bytes.len();
                 Decision::Pass(Some(bytes))

@@ -40,9 +40,9 @@ pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], limit: usize) -> C
     let codings = codings.collect::<Vec<_>>();
     match codings[..] {
         [] => Content::Plain(Cow::Borrowed(body)),
-        ["gzip" | "x-gzip"] => read("gzip", MultiGzDecoder::new(body), limit),
-        ["deflate"] if is_zlib(body) => read("deflate", ZlibDecoder::new(body), limit),
-        ["deflate"] => read("deflate", DeflateDecoder::new(body), limit),
+        ["gzip" | "x-gzip"] => decompress("gzip", MultiGzDecoder::new(body), limit),
+        ["deflate"] if is_zlib(body) => decompress("deflate", ZlibDecoder::new(body), limit),
+        ["deflate"] => decompress("deflate", DeflateDecoder::new(body), limit),
         _ => Content::Unread(codings.join(", ")),
     }
 }
@@ -52,7 +52,7 @@ fn is_zlib(body: &[u8]) -> bool {
     matches!(body, [first, second, ..] if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
 }
 
-fn read(coding: &str, from: impl Read, limit: usize) -> Content<'static> {
+fn decompress(coding: &str, from: impl Read, limit: usize) -> Content<'static> {
     let mut out = Vec::new();
     match from.take(limit as u64 + 1).read_to_end(&mut out) {
         Ok(_) if out.len() > limit => Content::Over,

@@ -139,8 +139,8 @@ impl Metrics {
         let own = BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
         registry.register_collector(Box::new(Scrape {
             families: self.families(counts, tallies),
-            own: own.zip(self.own.iter().map(read)).collect(),
-            own_sum_s: read(&self.own_sum_ns) as f64 / 1e9,
+            own: own.zip(self.own.iter().map(value_of)).collect(),
+            own_sum_s: value_of(&self.own_sum_ns) as f64 / 1e9,
         }));
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -165,9 +165,9 @@ impl Metrics {
         let skipped = SKIPS
             .iter()
             .zip(&self.skipped)
-            .map(|(skip, count)| (vec![label("reason", skip.name().trim_start_matches("skipped:"))], read(count)));
+            .map(|(skip, count)| (vec![label("reason", skip.name().trim_start_matches("skipped:"))], value_of(count)));
         let refused = UNCHECKED.iter().zip(&self.refused_unchecked);
-        let refused = refused.map(|(why, count)| (vec![label("reason", why.name())], read(count)));
+        let refused = refused.map(|(why, count)| (vec![label("reason", why.name())], value_of(count)));
         let counter = |name, help, rows| Family { name, unit: None, kind: MetricType::Counter, help, rows };
         let one = |name, help, count: u64| counter(name, help, vec![(Vec::new(), count)]);
         let size = |name, kind, help, bytes: u64| Family {
@@ -178,7 +178,7 @@ impl Metrics {
             rows: vec![(Vec::new(), bytes)],
         };
         vec![
-            one("calls", "Calls forwarded.", read(&self.calls)),
+            one("calls", "Calls forwarded.", value_of(&self.calls)),
             counter(
                 "verdicts",
                 "Clause verdicts.",
@@ -191,45 +191,57 @@ impl Metrics {
                 "Calls and tunnels not checked.",
                 skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]).collect(),
             ),
-            one("refused_calls", "Calls and tunnels refused because of `enforce`.", read(&self.refused_calls)),
+            one("refused_calls", "Calls and tunnels refused because of `enforce`.", value_of(&self.refused_calls)),
             counter(
                 "refused_unchecked",
                 "Those of them that were refused because they could not be checked.",
                 refused.collect(),
             ),
-            one("connections", "Connections accepted.", read(&self.connections)),
+            one("connections", "Connections accepted.", value_of(&self.connections)),
             Family {
                 kind: MetricType::Gauge,
-                ..one("connections_open", "Open connections.", read(&self.connections_now))
+                ..one("connections_open", "Open connections.", value_of(&self.connections_now))
             },
-            one("connections_over", "Connections that waited for another one to close.", read(&self.connections_over)),
-            one("upstream_failed", "Services that could not be reached.", read(&self.upstream_failed)),
+            one(
+                "connections_over",
+                "Connections that waited for another one to close.",
+                value_of(&self.connections_over),
+            ),
+            one("upstream_failed", "Services that could not be reached.", value_of(&self.upstream_failed)),
             one(
                 "peers_failed",
                 "Adapters that could not be reached; their services were called without metadata.",
-                read(&self.peers_failed),
+                value_of(&self.peers_failed),
             ),
-            one("timeouts", "Timeouts.", read(&self.timeouts)),
-            one("metadata_refused", "Metadata rejected.", read(&self.metadata_refused) + counts.refused),
-            one("dials_refused", "Connections not made because no rule in `allow` matches.", read(&self.dials_refused)),
-            one("decoded_over", "Bodies over `limits.body` when decoded.", read(&self.decoded_over)),
+            one("timeouts", "Timeouts.", value_of(&self.timeouts)),
+            one("metadata_refused", "Metadata rejected.", value_of(&self.metadata_refused) + counts.refused),
+            one(
+                "dials_refused",
+                "Connections not made because no rule in `allow` matches.",
+                value_of(&self.dials_refused),
+            ),
+            one("decoded_over", "Bodies over `limits.body` when decoded.", value_of(&self.decoded_over)),
             one(
                 "listeners_over",
                 "Endpoint lookups resolved to the endpoint itself because `limits.listeners` is reached.",
-                read(&self.listeners_over),
+                value_of(&self.listeners_over),
             ),
-            one("routes_over", "Learned endpoints not checked because too many are known.", read(&self.routes_over)),
+            one(
+                "routes_over",
+                "Learned endpoints not checked because too many are known.",
+                value_of(&self.routes_over),
+            ),
             size(
                 "metadata",
                 MetricType::Counter,
                 "Bytes of metadata sent to and received from other adapters.",
-                read(&self.metadata_bytes),
+                value_of(&self.metadata_bytes),
             ),
-            one("reports", "Reports written.", read(&self.reports)),
+            one("reports", "Reports written.", value_of(&self.reports)),
             one(
                 "reports_left_out",
                 "Reports suppressed as repeats or by the rate limit.",
-                read(&self.reports_left_out),
+                value_of(&self.reports_left_out),
             ),
             one("entries", "New service entries.", counts.entries),
             one(
@@ -240,26 +252,26 @@ impl Metrics {
             one(
                 "store_written",
                 "Service entries written to the store's file, counted again each time one changes.",
-                read(&self.store_written),
+                value_of(&self.store_written),
             ),
             one(
                 "store_dropped",
                 "Service entries not written because the store was behind.",
-                read(&self.store_dropped),
+                value_of(&self.store_dropped),
             ),
             size(
                 "store",
                 MetricType::Gauge,
                 "Keys, entries and names in the store, including those waiting to be written.",
-                read(&self.store_bytes),
+                value_of(&self.store_bytes),
             ),
-            size("store_file", MetricType::Gauge, "Size of the store's file.", read(&self.store_file_bytes)),
-            one("panics", "Internal panics caught.", read(&self.panics)),
+            size("store_file", MetricType::Gauge, "Size of the store's file.", value_of(&self.store_file_bytes)),
+            one("panics", "Internal panics caught.", value_of(&self.panics)),
         ]
     }
 }
 
-fn read(counter: &AtomicU64) -> u64 {
+fn value_of(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 

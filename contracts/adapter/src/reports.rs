@@ -47,7 +47,7 @@ struct Same {
 }
 
 impl Same {
-    fn of(report: &Report) -> Self {
+    fn from_report(report: &Report) -> Self {
         Self {
             kind: report.kind as u8,
             found: report.found as u8,
@@ -83,7 +83,7 @@ impl Gate {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.this_second) = (now, 0);
         }
-        let same = Same::of(report);
+        let same = Same::from_report(report);
         let again = match self.known.get_mut(&same) {
             Some(known) if now.duration_since(known.since) < self.settings.repeat_after => {
                 known.again += 1;

@@ -44,8 +44,8 @@ impl fmt::Display for Wrong {
 pub(crate) fn load(path: &Path) -> Result<File, Wrong> {
     let source = path.display().to_string();
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    let text = read(path).map_err(Wrong::Unreadable)?;
-    let mut include = |name: &str| read(&folder.join(name));
+    let text = read_file(path).map_err(Wrong::Unreadable)?;
+    let mut include = |name: &str| read_file(&folder.join(name));
     if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("wsdl")) {
         let parsed = soap::wsdl::parse(&source, &text, &mut include);
         return parsed.map(File::Soap).map_err(|mistakes| Wrong::Mistakes(mistakes.0));
@@ -58,7 +58,7 @@ pub(crate) fn load(path: &Path) -> Result<File, Wrong> {
 ///
 /// # Errors
 /// Why it cannot be read.
-pub(crate) fn read(path: &Path) -> Result<String, String> {
+pub(crate) fn read_file(path: &Path) -> Result<String, String> {
     let told = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     let length = std::fs::metadata(path).map_err(told)?.len();
     if length > FILE_MAX_BYTES {
@@ -85,7 +85,7 @@ pub struct Loaded {
 /// # Errors
 /// Why the contract cannot be read. All that is wrong in it and in the schemas is part of the result.
 pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Result<Loaded, String> {
-    let text = read(path)?;
+    let text = read_file(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let named = contract::check(&text, None).file.schemas;
     let mut schema = Schema::default();

@@ -248,6 +248,6 @@ impl Watch {
 }
 
 /// What both ends know of a call.
-pub(crate) fn known<'k>(receiver: &'k str, service: &'k str, sender: &'k str) -> CallContext<'k> {
+pub(crate) fn call_context<'k>(receiver: &'k str, service: &'k str, sender: &'k str) -> CallContext<'k> {
     CallContext { receiver, service, sender }
 }

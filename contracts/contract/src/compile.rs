@@ -113,7 +113,7 @@ impl ContractCompiler<'_> {
         let params = shape.params.iter().map(|(name, _)| name.clone()).collect();
         let signature = self.schema.services.get(service).and_then(|known| known.get(&name));
         let (types, id) = ((shape.params.as_slice(), &shape.result), format!("{service}.{name}"));
-        let promise = Promise::of(operation, &id, types, signature, self.schema, (self.text, &self.lines));
+        let promise = Promise::from_operation(operation, &id, types, signature, self.schema, (self.text, &self.lines));
         let mut out = Operation {
             name,
             params,

@@ -74,7 +74,7 @@ struct Slot {
 
 impl Promise {
     /// `params` and `result`: the types that clauses see.
-    pub(crate) fn of(
+    pub(crate) fn from_operation(
         operation: &Operation,
         id: &str,
         (params, result): (&[(String, Type)], &Type),
@@ -198,7 +198,7 @@ struct Misfit {
 }
 
 impl Misfit {
-    fn of(why: impl Into<String>) -> Self {
+    fn new(why: impl Into<String>) -> Self {
         Self { path: String::new(), why: why.into() }
     }
 
@@ -238,7 +238,7 @@ impl Typed {
         let judged = match &self.of {
             PromisedPart::Arguments(slots) => slots.iter().try_for_each(|(at, slot)| {
                 match args.get(*at).copied().unwrap_or(Value::Missing) {
-                    Value::Missing if slot.is_needed => Err(Misfit::of("missing")),
+                    Value::Missing if slot.is_needed => Err(Misfit::new("missing")),
                     Value::Missing => Ok(()),
                     value => held.fits(&slot.of, value, 0),
                 }
@@ -252,7 +252,7 @@ impl Typed {
                 Value::Node(result) => match (result.field("code"), result.field("body")) {
                     // Of a part, and of nothing where nothing is due, it cannot be said. Source: RFC 9110, section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
-                        Value::Missing => Err(Misfit::of(format!("missing, must be {of}"))),
+                        Value::Missing => Err(Misfit::new(format!("missing, must be {of}"))),
                         value => held.fits(of, value, 0),
                     },
                     _ => Ok(()),
@@ -281,7 +281,7 @@ impl TypeChecker<'_> {
     fn fits(&mut self, of: &Shape, value: Value<'_>, depth: u16) -> Result<(), Misfit> {
         match (of, value) {
             (Shape::Any, _) => Ok(()),
-            (_, Value::Malformed(why)) => Err(Misfit::of(why)),
+            (_, Value::Malformed(why)) => Err(Misfit::new(why)),
             (_, Value::Opaque) => {
                 self.is_unknown = true;
                 Ok(())
@@ -300,7 +300,7 @@ impl TypeChecker<'_> {
             (Shape::Int, Value::Float(number)) if number.fract() == 0.0 => Ok(()),
             (Shape::Choice(texts), Value::Text(text)) => match texts.iter().any(|known| known == text) {
                 true => Ok(()),
-                false => Err(Misfit::of(format!("text, must be {of}"))),
+                false => Err(Misfit::new(format!("text, must be {of}"))),
             },
             (Shape::List(of), Value::Node(list)) if list.shape() == NodeShape::List => {
                 let count = if **of == Shape::Any { 0 } else { list.len() };
@@ -333,13 +333,13 @@ impl TypeChecker<'_> {
                 let is_missing = |slot: &&Slot| slot.is_needed && matches!(record.field(&slot.name), Value::Missing);
                 match fields.iter().filter(|_| there < *needed).find(is_missing) {
                     Some(slot) => {
-                        let misfit = Misfit::of(format!("missing, must be {}", slot.of));
+                        let misfit = Misfit::new(format!("missing, must be {}", slot.of));
                         Err(misfit.within(&format_args!(".{}", slot.name)))
                     }
                     None => Ok(()),
                 }
             }
-            (of, other) => Err(Misfit::of(format!("{}, must be {of}", other.kind()))),
+            (of, other) => Err(Misfit::new(format!("{}, must be {of}", other.kind()))),
         }
     }
 }

@@ -108,7 +108,7 @@ impl Why {
 }
 
 impl Verdict {
-    pub(crate) fn of(stop: Stop) -> Self {
+    pub(crate) fn undecided(stop: Stop) -> Self {
         if stop.why.is_unknown() { Self::Unknown(stop) } else { Self::Error(stop) }
     }
 }
@@ -138,7 +138,7 @@ pub(crate) fn judge(code: &Code, root: Id, env: Env<'_>, steps: u64, scratch: &m
         match run.truth(root) {
             Ok(true) => Verdict::Holds,
             Ok(false) => Verdict::Fails,
-            Err(NoValue) => Verdict::of(run.reason()),
+            Err(NoValue) => Verdict::undecided(run.reason()),
         }
     };
     scratch.bump.reset();

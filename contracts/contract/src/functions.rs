@@ -138,7 +138,7 @@ impl ArgKind {
     }
 
     /// What it is, for messages.
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Any => "anything",
             Self::Text => "text",

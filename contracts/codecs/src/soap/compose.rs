@@ -31,12 +31,12 @@ pub struct ComposeError {
 /// A value that is none of its type, a field that is missing and must not be, a field that the type has not. `out` is then as it was.
 pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value: &Value) -> Result<(), ComposeError> {
     let before = out.len();
-    begin(out);
+    open_envelope(out);
     let mut writer = Writer { out, wsdl, path: vec![message.element.clone()], namespaces: vec![String::new()] };
     let composed =
         writer.wrapped(&message.element, &message.namespace, |writer| writer.complex(message.content, value));
     match composed {
-        Ok(()) => end(out),
+        Ok(()) => close_envelope(out),
         Err(_) => out.truncate(before),
     }
     composed
@@ -44,7 +44,7 @@ pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value:
 
 /// Appends an envelope with a fault: `code` is `Client`, `Server` and so on, `detail` a text.
 pub fn compose_fault(out: &mut String, code: &str, string: &str, detail: Option<&str>) {
-    begin(out);
+    open_envelope(out);
     out.push_str("<soap:Fault><faultcode>soap:");
     escape_into(out, code);
     out.push_str("</faultcode><faultstring>");
@@ -56,16 +56,16 @@ pub fn compose_fault(out: &mut String, code: &str, string: &str, detail: Option<
         out.push_str("</message></detail>");
     }
     out.push_str("</soap:Fault>");
-    end(out);
+    close_envelope(out);
 }
 
-fn begin(out: &mut String) {
+fn open_envelope(out: &mut String) {
     out.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?><soap:Envelope xmlns:soap=\"");
     out.push_str(SOAP_11);
     out.push_str("\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"><soap:Body>");
 }
 
-fn end(out: &mut String) {
+fn close_envelope(out: &mut String) {
     out.push_str("</soap:Body></soap:Envelope>");
 }
 

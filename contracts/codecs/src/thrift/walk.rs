@@ -73,7 +73,7 @@ impl Walk {
                     *key
                 }
             };
-            let deeper = Walk::begin(&mut cursor, wire, limits)?;
+            let deeper = Walk::start_value(&mut cursor, wire, limits)?;
             self.count(&start, limits)?;
             self.levels[self.depth - 1] = level;
             if let Some(deeper) = deeper {
@@ -102,7 +102,7 @@ impl Walk {
     }
 
     /// A whole value, or the beginning of one that has others in it.
-    fn begin(cursor: &mut Cursor<'_>, wire: WireType, limits: &Limits) -> Result<Option<Level>, Stop> {
+    fn start_value(cursor: &mut Cursor<'_>, wire: WireType, limits: &Limits) -> Result<Option<Level>, Stop> {
         let start = *cursor;
         let check = |count: u32| match count > limits.elements {
             true => start.wrong(Fault::TooMany { count: u64::from(count), limit: u64::from(limits.elements) }),

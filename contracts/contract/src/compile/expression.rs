@@ -287,7 +287,7 @@ impl<'c> Compiler<'c> {
         for (at, (argument, of)) in arguments.iter().zip(&types).enumerate() {
             let takes = row.takes[at.min(wanted - 1)];
             if !takes.accepts(of) {
-                let message = format!("`{}` takes {} here, found {}", row.name, takes.words(), described(of));
+                let message = format!("`{}` takes {} here, found {}", row.name, takes.describe(), described(of));
                 self.found.mistake("type", argument.span, message);
             }
         }

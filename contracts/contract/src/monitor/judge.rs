@@ -157,7 +157,7 @@ impl<S: Store> Monitor<S> {
         seen: Option<(Value<'_>, &Ticket)>,
         stepped: &mut StepOutput,
     ) {
-        let found = match Verdict::of(stop) {
+        let found = match Verdict::undecided(stop) {
             Verdict::Unknown(_) => {
                 self.counts.unknown += 1;
                 self.contracts.tally(call.operation, clause).unknown += 1;
