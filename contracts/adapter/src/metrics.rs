@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use config::printable;
-use contract::monitor::{Counts, Tallies};
+use contract::monitor::{Counts, Tallies, Tally};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
@@ -149,13 +149,13 @@ impl Metrics {
     }
 
     fn families(&self, counts: Counts, tallies: &Tallies) -> Vec<Family> {
-        let verdicts = |holds, fails, unknown, errors| {
-            [("holds", holds), ("fails", fails), ("unknown", unknown), ("error", errors)]
+        let verdicts = |tally: Tally| {
+            [("holds", tally.holds), ("fails", tally.fails), ("unknown", tally.unknown), ("error", tally.errors)]
         };
         let label = |name: &'static str, value: &str| (name, printable::line(value).into_owned());
-        let all = verdicts(counts.holds, counts.fails, counts.unknown, counts.errors);
+        let all = verdicts(tallies.total());
         let by_clause = tallies.clauses.iter().flat_map(|((operation, clause), tally)| {
-            verdicts(tally.holds, tally.fails, tally.unknown, tally.errors).map(|(verdict, count)| {
+            verdicts(*tally).map(|(verdict, count)| {
                 (vec![label("operation", operation), label("clause", clause), label("verdict", verdict)], count)
             })
         });
@@ -336,7 +336,7 @@ mod tests {
             metrics.call(own_ns);
         }
         metrics.skip(Skip::Encrypted);
-        let text = metrics.text(Counts { fails: 3, bypassed: 2, ..Counts::default() }, &Tallies::default());
+        let text = metrics.text(Counts { bypassed: 2, ..Counts::default() }, &Tallies::default());
         for line in [
             "quintain_adapter_calls_total 4",
             "quintain_adapter_own_seconds_bucket{le=\"0.000002\"} 2",
@@ -345,7 +345,7 @@ mod tests {
             "quintain_adapter_own_seconds_bucket{le=\"+Inf\"} 4",
             "quintain_adapter_own_seconds_count 4",
             "quintain_adapter_own_seconds_sum 1.000005001",
-            "quintain_adapter_verdicts_total{verdict=\"fails\"} 3",
+            "quintain_adapter_verdicts_total{verdict=\"fails\"} 0",
             "quintain_adapter_unchecked_total{reason=\"encrypted\"} 1",
             "quintain_adapter_unchecked_total{reason=\"conflict\"} 2",
         ] {

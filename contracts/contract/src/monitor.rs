@@ -103,14 +103,6 @@ pub enum EndpointState {
 /// What a monitor has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Clauses that hold.
-    pub holds: u64,
-    /// Clauses that fail.
-    pub fails: u64,
-    /// Clauses of which it cannot be said, for want of something in the message.
-    pub unknown: u64,
-    /// Clauses that ask for what is not possible, or for too much.
-    pub errors: u64,
     /// Calls that went unchecked because of a conflict.
     pub bypassed: u64,
     /// Entries that were new.

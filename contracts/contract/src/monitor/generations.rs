@@ -38,6 +38,15 @@ pub struct Tallies {
     pub blamed: BTreeMap<(String, String, String), u64>,
 }
 
+impl Tallies {
+    /// Those of all clauses together.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        self.clauses.values().for_each(|tally| total.add(*tally));
+        total
+    }
+}
+
 /// So many clauses are told apart, and as many pairs of a clause and whom it blamed: labels come from other parties, without a bound.
 const TOLD_APART_MAX: usize = 1000;
 

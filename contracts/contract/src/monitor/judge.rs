@@ -110,7 +110,6 @@ impl<S: Store> Monitor<S> {
                 self.contracts.tally(call.operation, &typed.clause).fails += 1;
                 self.failed(report, ticket, now_s, stepped);
             } else {
-                self.counts.unknown += 1;
                 self.contracts.tally(call.operation, &typed.clause).unknown += 1;
                 stepped.reports.push(Report { found, ..report });
             }
@@ -119,7 +118,6 @@ impl<S: Store> Monitor<S> {
             let env = Self::env(call, outcome);
             match eval::judge(&clause.code, clause.root, env, self.settings.steps_max, &mut self.scratch) {
                 Verdict::Holds => {
-                    self.counts.holds += 1;
                     self.contracts.tally(call.operation, clause).holds += 1;
                 }
                 Verdict::Fails => {
@@ -137,7 +135,6 @@ impl<S: Store> Monitor<S> {
 
     /// Blames whoever owed what is not kept: the sender of the request, or all who vouch for whoever replied.
     fn failed(&mut self, report: Report, ticket: &Ticket, now_s: u64, stepped: &mut StepOutput) {
-        self.counts.fails += 1;
         let blamed = match report.kind {
             Kind::Precondition => vec![ticket.sender.clone()],
             _ => self.shown_labels(&ticket.labels),
@@ -159,12 +156,10 @@ impl<S: Store> Monitor<S> {
     ) {
         let found = match Verdict::undecided(stop) {
             Verdict::Unknown(_) => {
-                self.counts.unknown += 1;
                 self.contracts.tally(call.operation, clause).unknown += 1;
                 ReportVerdict::Unknown
             }
             _ => {
-                self.counts.errors += 1;
                 self.contracts.tally(call.operation, clause).errors += 1;
                 ReportVerdict::Error
             }
