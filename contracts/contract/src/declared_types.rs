@@ -9,8 +9,8 @@ use crate::clause::Clause;
 use crate::finding::Span;
 use crate::monitor::report::ReportVerdict;
 use crate::syntax::{ClauseKind, Operation};
+use crate::tape::{Shape as NodeShape, Value};
 use crate::types::{Field, Schema, Signature, Type};
-use crate::value::{Shape as NodeShape, Value};
 
 /// Values nest so deep at most; what is deeper is not looked at. Codecs allow less.
 const DEPTH_MAX: u16 = 256;

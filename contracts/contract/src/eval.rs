@@ -13,7 +13,7 @@ use crate::clause::{Identify, IdentifyStep};
 use crate::code::{Code, Id, Op};
 use crate::finding::Span;
 use crate::syntax::Quantifier;
-use crate::value::{Shape, Value};
+use crate::tape::{Shape, Value};
 
 /// Steps that one clause may take, unless its caller says otherwise.
 pub const STEPS_MAX: u64 = 100_000;
@@ -545,8 +545,8 @@ impl<'a> Run<'a> {
 /// What a loop goes over.
 #[derive(Clone, Copy)]
 enum Items<'a> {
-    Keys(crate::value::Node<'a>),
-    Node(crate::value::Node<'a>),
+    Keys(crate::tape::Node<'a>),
+    Node(crate::tape::Node<'a>),
     Slice(&'a [Value<'a>]),
 }
 

@@ -18,16 +18,14 @@ pub mod syntax;
 mod tape;
 mod token;
 mod types;
-mod value;
 
 pub use clause::ServiceId;
 pub use contract::{ClauseRef, Condition, Contract, OperationId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Verdict, Why};
 pub use finding::{Finding, Severity, Span, to_text};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
-pub use tape::{Id as TapeId, Tape};
+pub use tape::{Id as TapeId, Node, Shape, Tape, Value};
 pub use types::{Field, Schema, Signature, Type};
-pub use value::{Node, Shape, Value};
 
 /// What is to be said of a text, and the contract where it is one.
 #[derive(Clone, Debug, Default)]

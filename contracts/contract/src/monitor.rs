@@ -31,7 +31,7 @@ use crate::contract::{Contract, OperationId};
 use crate::eval::{Env, STEPS_MAX, Scratch};
 use crate::metadata::{ReplyMetadata, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
-use crate::value::Value;
+use crate::tape::Value;
 
 /// Which adapter asks a clause of a message that goes between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::{BYTES_A_STEP, NoValue, Outcome, Run, Why};
 use crate::code::Id;
 use crate::formats;
 use crate::functions::Function;
-use crate::value::{Shape, Value};
+use crate::tape::{Shape, Value};
 
 impl<'a> Run<'a> {
     pub(super) fn call(&mut self, id: Id, function: Function, first: u32, count: u32) -> Outcome<Value<'a>> {

@@ -3,7 +3,7 @@
 use super::{Env, Run, Scratch};
 use crate::code::{Code, Id, Op};
 use crate::syntax::Quantifier;
-use crate::value::Value;
+use crate::tape::Value;
 
 /// Most values that are given.
 const VALUES_MAX: usize = 8;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use super::{NESTING_MAX, Outcome, Run, Why};
 use crate::code::Id;
-use crate::value::{Node, Shape, Value};
+use crate::tape::{Node, Shape, Value};
 
 impl<'a> Run<'a> {
     /// A value as a text: a text as it is, everything else in Python's form.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{NESTING_MAX, Outcome, Run, Why};
 use crate::code::{Arithmetic, Compare, Id};
-use crate::value::{Node, Shape, Value};
+use crate::tape::{Node, Shape, Value};
 
 impl<'a> Run<'a> {
     pub(super) fn compare(&mut self, id: Id, how: Compare, a: Id, b: Id) -> Outcome<bool> {

@@ -3,7 +3,7 @@
 use crate::clause::ServiceId;
 use crate::contract::OperationId;
 use crate::metadata::{ReplyMetadata, RequestMetadata};
-use crate::value::Value;
+use crate::tape::Value;
 
 use super::report::Report;
 use super::store::Key;

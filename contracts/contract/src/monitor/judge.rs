@@ -13,7 +13,7 @@ use crate::compile::is_secret_name;
 use crate::eval::excerpt::{HIDDEN, excerpt};
 use crate::eval::{self, Env, Stop, Verdict};
 use crate::syntax::Direction;
-use crate::value::Value;
+use crate::tape::Value;
 
 /// A chain of provenance is followed so far.
 const LINKS_MAX: usize = 32;

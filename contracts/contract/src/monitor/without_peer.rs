@@ -4,7 +4,7 @@ use super::event::{Call, StepOutput, Ticket};
 use super::report::Kind;
 use super::store::Store;
 use super::{Monitor, Side};
-use crate::value::Value;
+use crate::tape::Value;
 
 impl<S: Store> Monitor<S> {
     /// The adapter that [`super::Action::ForwardRequest`] names cannot be reached, so the request goes to the service itself: what that adapter
