@@ -5,18 +5,12 @@ use wire::detect::{DETECT_MAX_BYTES, Detected, detect};
 use wire::{memcached, resp};
 
 /// Limits that short inputs reach.
-pub(crate) const NARROW_MEMCACHED: memcached::Limits = memcached::Limits {
-    key_bytes: 10,
-    value_bytes: 40,
-    whole_bytes: 16,
-    line_bytes: 48,
-    get_line_bytes: 64,
-    swallow_bytes: 100,
-};
+pub(crate) const NARROW_MEMCACHED: memcached::Limits =
+    memcached::Limits { key_bytes: 10, value_bytes: 40, line_bytes: 48, get_line_bytes: 64, swallow_bytes: 100 };
 
 /// Limits that short inputs reach.
 pub(crate) const NARROW_RESP: resp::Limits =
-    resp::Limits { bulk_bytes: 20, request_bytes: 48, arguments: 6, line_bytes: 40, depth: 3, elements: 20 };
+    resp::Limits { bulk_bytes: 20, request_bytes: 48, arguments: 6, line_bytes: 40 };
 
 /// However a stream of requests is cut, it means the same.
 pub(crate) fn memcached_request(bytes: &[u8]) {
@@ -30,10 +24,9 @@ pub(crate) fn memcached_request(bytes: &[u8]) {
 
 /// What a server makes of a stream: each request in words, and its value behind it.
 pub(crate) fn memcached_requests(limits: memcached::Limits, pieces: &[&[u8]]) -> Vec<String> {
-    use memcached::{Command, Read};
+    use memcached::Read;
     let mut reader = memcached::RequestReader::new(limits);
     let (mut buffer, mut words) = (Vec::new(), Vec::new());
-    let mut streamed = None::<(String, usize, Vec<u8>)>;
     let mut least = 0;
     for piece in pieces {
         buffer.extend_from_slice(piece);
@@ -48,40 +41,14 @@ pub(crate) fn memcached_requests(limits: memcached::Limits, pieces: &[&[u8]]) ->
                 }
                 Read::Command { used, command } => {
                     assert!(used >= least, "it was said that {least} are needed");
-                    words.push(match command {
-                        Command::Store(store) => {
-                            assert_eq!(store.data.len(), store.data_bytes);
-                            format!("{} {}", store_words(&store), text(store.data))
-                        }
-                        other => command_words(&other),
-                    });
-                    used
-                }
-                Read::Begin { used, store } => {
-                    assert!(store.data_bytes > limits.whole_bytes && store.data_bytes <= limits.value_bytes);
-                    streamed = Some((store_words(&store), store.data_bytes, Vec::new()));
-                    used
-                }
-                Read::Data { used, piece } => {
-                    assert!(!piece.is_empty());
-                    streamed.as_mut().expect("it has begun").2.extend_from_slice(piece);
-                    used
-                }
-                Read::End { used, is_good } => {
-                    let (store, data_bytes, data) = streamed.take().expect("it has begun");
-                    assert_eq!(data.len(), data_bytes);
-                    words.push(if is_good {
-                        format!("{store} {}", text(&data))
-                    } else {
-                        "refused bad-chunk".to_owned()
-                    });
+                    words.push(command_words(&command));
                     used
                 }
                 Read::Refused { used, refusal, noreply, close, outdated } => {
                     assert!(refusal.reply().ends_with(b"\r\n"));
                     let silent = if noreply { " silent" } else { "" };
                     let close_word = if close { " close" } else { "" };
-                    let outdated_word = outdated.map_or(String::new(), |of| format!(" outdates {}", text(of.key)));
+                    let outdated_word = outdated.map_or(String::new(), |key| format!(" outdates {}", text(key)));
                     assert!(outdated.is_none() || refusal == memcached::Refusal::TooLarge);
                     words.push(format!("refused {}{silent}{close_word}{outdated_word}", refusal.name()));
                     if close {
@@ -95,7 +62,7 @@ pub(crate) fn memcached_requests(limits: memcached::Limits, pieces: &[&[u8]]) ->
             buffer.drain(..used);
         }
     }
-    if streamed.is_some() || !buffer.is_empty() {
+    if !buffer.is_empty() {
         words.push("more".to_owned());
     }
     words
@@ -105,12 +72,8 @@ fn store_words(store: &memcached::Store<'_>) -> String {
     let verb = format!("{:?}", store.verb).to_lowercase();
     let cas = store.cas.map_or(String::new(), |cas| format!(" cas {cas}"));
     let noreply = if store.noreply { " noreply" } else { "" };
-    let flags = store.meta.map_or(String::new(), |flags| format!(" meta{}", flag_words(&flags)));
-    format!("{verb} {} {} {:?}{cas}{noreply}{flags}", text(store.key), store.client_flags, store.expiry)
-}
-
-fn flag_words(flags: &memcached::Flags<'_>) -> String {
-    flags.iter().map(|(letter, argument)| format!(" {}{}", char::from(letter), argument.escape_ascii())).collect()
+    let (key, data) = (text(store.key), text(store.data));
+    format!("{verb} {key} {} {:?}{cas}{noreply} {data}", store.client_flags, store.expiry)
 }
 
 fn command_words(command: &memcached::Command<'_>) -> String {
@@ -134,13 +97,7 @@ fn command_words(command: &memcached::Command<'_>) -> String {
         Command::Verbosity { noreply } => format!("verbosity{}", silent(noreply)),
         Command::Stats { argument } => format!("stats {}", text(argument)),
         Command::Quit => "quit".to_owned(),
-        Command::MetaGet { key, flags } => format!("mg {}{}", text(key), flag_words(&flags)),
-        Command::MetaDelete { key, flags } => format!("md {}{}", text(key), flag_words(&flags)),
-        Command::MetaCount { key, flags, down } => {
-            format!("ma {} {}{}", text(key), if down { "down" } else { "up" }, flag_words(&flags))
-        }
-        Command::MetaNoop => "mn".to_owned(),
-        Command::MetaDebug { key, flags } => format!("me {}{}", text(key), flag_words(&flags)),
+        Command::Noop => "mn".to_owned(),
     }
 }
 
@@ -148,99 +105,56 @@ fn command_words(command: &memcached::Command<'_>) -> String {
 pub(crate) fn memcached_response(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 1 != 0 { NARROW_MEMCACHED } else { memcached::Limits::DEFAULT };
-    let asked = asked(usize::from(control >> 1));
-    let whole = memcached_answers(limits, &asked, &[stream]);
+    let expected = expected(usize::from(control >> 1));
+    let whole = memcached_answers(limits, &expected, &[stream]);
     for pieces in cuts(control, stream) {
-        assert_eq!(memcached_answers(limits, &asked, &pieces), whole, "cut {:?}", lengths(&pieces));
+        assert_eq!(memcached_answers(limits, &expected, &pieces), whole, "cut {:?}", lengths(&pieces));
     }
 }
 
 /// A pipeline of requests of all kinds, begun at one of them.
-fn asked(first: usize) -> Vec<memcached::Asked<'static>> {
-    use memcached::Asked;
-    const ALL: [Asked<'static>; 14] = [
-        Asked::Get { keys: &[b"a"] },
-        Asked::Get { keys: &[b"a", b"b", b"c", b"a"] },
-        Asked::Store,
-        Asked::Delete,
-        Asked::Touch,
-        Asked::Count,
-        Asked::Ok,
-        Asked::Version,
-        Asked::Stats,
-        Asked::Meta { quiet: false, opaque: b"" },
-        Asked::Meta { quiet: true, opaque: b"1" },
-        Asked::Meta { quiet: true, opaque: b"2" },
-        Asked::MetaNoop,
-        Asked::MetaDebug,
-    ];
+fn expected(first: usize) -> Vec<memcached::Expected<'static>> {
+    use memcached::Expected;
+    const ALL: [Expected<'static>; 4] = [Expected::Get(b"a"), Expected::Set, Expected::Delete, Expected::Get(b"b")];
     (0..ALL.len()).map(|offset| ALL[(first + offset) % ALL.len()]).collect()
 }
 
-/// What a client that `asked` these, over and over, makes of a stream.
+/// What a client makes of a stream that sent the requests of `expected`, over and over.
 pub(crate) fn memcached_answers(
     limits: memcached::Limits,
-    asked: &[memcached::Asked<'_>],
+    expected: &[memcached::Expected<'_>],
     pieces: &[&[u8]],
 ) -> Vec<String> {
     use memcached::{Event, Progress};
     let mut reader = memcached::ResponseReader::new(limits);
     let (mut words, mut found, mut data) = (Vec::new(), String::new(), Vec::new());
-    let (mut next, mut suppressed) = (0, 0);
     for piece in pieces {
         let mut rest = *piece;
         while !rest.is_empty() {
-            let progress = reader.read(asked[next % asked.len()], rest, |event| match event {
+            let progress = reader.read(expected[words.len() % expected.len()], rest, |event| match event {
                 Event::Data(piece) => {
                     assert!(!piece.is_empty() && rest.as_ptr_range().contains(&piece.as_ptr()));
                     data.extend_from_slice(piece);
                 }
-                Event::Value { index, client_flags, bytes, cas } => {
-                    found += &format!("{} hit {index} {client_flags} {bytes} {cas:?}", take(&mut data));
-                }
-                Event::Miss { index } => found += &format!("{} miss {index}", take(&mut data)),
-                Event::Flag { letter, argument } => {
-                    found += &format!(" {}{}", char::from(letter), argument.escape_ascii())
-                }
+                Event::Value { client_flags, bytes } => found += &format!(" value {client_flags} {bytes}"),
                 Event::Text(line) => found += &format!("{} {}", take(&mut data), text(line)),
             });
             match progress {
                 Ok(Progress::More) => rest = &[],
-                Ok(Progress::Done { used, answer }) => {
-                    next += 1;
-                    if answer.outcome == memcached::Outcome::Suppressed {
-                        assert_eq!(used, 0);
-                        suppressed += 1;
-                        assert!(suppressed < 1000 && found.is_empty());
-                    } else {
-                        assert!(used > 0 && used <= rest.len() && reader.is_between());
-                    }
-                    words.push(format!(
-                        "{:?}{}{} {}/{} {}",
-                        answer.outcome,
-                        std::mem::take(&mut found),
-                        take(&mut data),
-                        answer.hits,
-                        answer.misses,
-                        answer.value_bytes
-                    ));
-                    // Who is asked quietly for ever is never answered.
-                    if suppressed > 0
-                        && asked.iter().all(|asked| matches!(asked, memcached::Asked::Meta { quiet: true, .. }))
-                    {
-                        return words;
-                    }
+                Ok(Progress::Done { used, outcome }) => {
+                    assert!(used > 0 && used <= rest.len() && reader.is_between());
+                    words.push(format!("{outcome:?}{}{}", std::mem::take(&mut found), take(&mut data)));
                     rest = &rest[used..];
                 }
                 Err(error) => {
-                    assert_eq!(reader.read(asked[0], rest, |_| panic!("nothing after an error")), Err(error));
-                    words.push(format!("error {}", error.name()));
+                    assert_eq!(reader.read(expected[0], rest, |_| panic!("nothing after an error")), Err(error));
+                    words.push(format!("error {error}"));
                     return words;
                 }
             }
         }
     }
-    if reader.end().is_err() {
+    if !reader.is_between() {
         words.push(format!("more{found}{}", take(&mut data)));
     }
     words
@@ -280,9 +194,6 @@ pub(crate) fn resp_requests(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<Strin
                 Read::Request { used, request } => {
                     assert!(used >= least, "it was said that {least} are needed");
                     let arguments = request.arguments().collect::<Vec<_>>();
-                    for (index, argument) in arguments.iter().enumerate() {
-                        assert!(request.argument_in_place(index).is_none_or(|place| place == *argument));
-                    }
                     words.push(request_words(&request));
                     again(&arguments);
                     used
@@ -338,47 +249,35 @@ pub(crate) fn resp_reply(bytes: &[u8]) {
     }
 }
 
-/// What a client makes of a stream: each value with what is in it.
+/// What a client makes of a stream: each reply with its text.
 pub(crate) fn resp_replies(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<String> {
     use resp::{Event, Progress};
     let mut reader = resp::ReplyReader::new(limits);
-    let (mut words, mut found, mut data) = (Vec::new(), String::new(), Vec::new());
+    let (mut words, mut data) = (Vec::new(), Vec::new());
     for piece in pieces {
         let mut rest = *piece;
         while !rest.is_empty() {
             let progress = reader.read(rest, |event| match event {
-                Event::Data(piece) => data.extend_from_slice(piece),
-                Event::Value { kind, depth } => {
-                    found += &format!("{}{}{kind:?}", take(&mut data), " >".repeat(depth).trim_start_matches(' '));
-                }
+                Event::Data(piece) | Event::Text(piece) => data.extend_from_slice(piece),
+                Event::BulkLength(_) => assert!(data.is_empty()),
             });
-            let (used, answer, is_push) = match progress {
-                Ok(Progress::More) => {
-                    rest = &[];
-                    continue;
+            match progress {
+                Ok(Progress::More) => rest = &[],
+                Ok(Progress::Done { used, reply }) => {
+                    assert!(used > 0 && used <= rest.len() && reader.is_between());
+                    words.push(format!("{reply:?}{}", take(&mut data)));
+                    rest = &rest[used..];
                 }
-                Ok(Progress::Done { used, answer }) => (used, answer, false),
-                Ok(Progress::Push { used, answer }) => (used, answer, true),
                 Err(error) => {
                     assert_eq!(reader.read(rest, |_| panic!("nothing after an error")), Err(error));
-                    words.push(format!("error {}", error.name()));
+                    words.push(format!("error {error}"));
                     return words;
                 }
-            };
-            assert!(used > 0 && used <= rest.len() && reader.is_between());
-            assert_eq!(matches!(answer.kind, resp::Kind::Push(_)), is_push);
-            words.push(format!(
-                "{}{} n{} b{}",
-                std::mem::take(&mut found),
-                take(&mut data),
-                answer.nulls,
-                answer.bulk_bytes
-            ));
-            rest = &rest[used..];
+            }
         }
     }
-    if reader.end().is_err() {
-        words.push(format!("more {found}{}", take(&mut data)));
+    if !reader.is_between() {
+        words.push(format!("more{}", take(&mut data)));
     }
     words
 }

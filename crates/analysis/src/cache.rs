@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use study::record::{CacheCounts, CacheMeasurement, Hello, Measurement, MissCauses, TraceReplay};
+use study::record::{CacheCounts, CacheMeasurement, Measurement, MissCauses, TraceReplay};
 
 use crate::duration_summary::{SpreadNs, spread};
 
@@ -29,8 +29,6 @@ pub struct CacheReport {
     pub hit_ratio_of_mix: Option<f64>,
     /// Whether the hit ratio had come to rest before measuring, in words; `null`: another rule of warm-up.
     pub steadiness: Option<String>,
-    /// What connections spoke that asked for RESP3; `null`: none asked.
-    pub hello: Option<Hello>,
     /// The trace that was replayed; `null`: the workload was drawn.
     pub trace: Option<TraceReplay>,
     /// Length of a window of the transient, s.
@@ -82,7 +80,6 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
             .map(|limit| cache.footprint_bytes as f64 / limit as f64),
         hit_ratio_of_mix: cache.hit_ratio_of_mix.filter(|ratio| ratio.is_finite()),
         steadiness: cache.steadiness.clone(),
-        hello: cache.hello,
         trace: cache.trace.clone(),
         transient_window_s: cache.transient_window_ns as f64 / 1e9,
         transient: cache.transient.iter().map(|&(hits, gets)| (gets > 0).then(|| hits as f64 / gets as f64)).collect(),

@@ -3,7 +3,6 @@
 use std::sync::{Mutex, MutexGuard};
 
 use crate::config::{Accounting, Config, ConfigError, Item, Meta, Mode, Refusal};
-use crate::index::TAG_BITS;
 use crate::shard::{Hasher, Shard, tag_of};
 use crate::stats::Stats;
 
@@ -191,29 +190,6 @@ impl Cache {
         let mut shard = self.shard(hash);
         let updated = shard.update(key, tag_of(hash), now_ms, self.value_bytes_max, change);
         self.count_refusal(&mut shard, updated)
-    }
-
-    /// Lends about `want` keys of items to `each`, from `cursor` on, which is 0 at the start; gives the cursor to go on from, 0 at the end.
-    ///
-    /// Keys come in the order of their hashes, whatever is stored, evicted and moved meanwhile: from 0 until 0 is returned, each key whose item
-    /// is there all the time is lent exactly once, and one whose item came or went at most once. Nothing is counted as a use. A cursor that
-    /// was never returned begins anywhere.
-    pub fn scan(&self, cursor: u64, want: u32, now_ms: u64, mut each: impl FnMut(&[u8])) -> u64 {
-        let mut from = cursor & ((1 << TAG_BITS) - 1);
-        let mut shard = cursor >> TAG_BITS;
-        let mut left = want.max(1);
-        while let Some(locked) = usize::try_from(shard).ok().and_then(|shard| self.shards.get(shard)) {
-            let next = lock(locked).scan(from as u32, left, now_ms, |key| {
-                left = left.saturating_sub(1);
-                each(key);
-            });
-            match next {
-                Some(next) => return shard << TAG_BITS | u64::from(next),
-                None if left == 0 && shard + 1 < self.shards.len() as u64 => return (shard + 1) << TAG_BITS,
-                None => (shard, from) = (shard + 1, 0),
-            }
-        }
-        0
     }
 
     /// Removes all items, shard by shard: one stored meanwhile may stay or go. Memory once used stays resident.

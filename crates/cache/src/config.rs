@@ -37,8 +37,6 @@ pub struct Config {
     pub value_bytes_max: usize,
     /// Whether each item carries a version for compare-and-swap: 8 bytes an item.
     pub versions: bool,
-    /// Whether each item carries the time of its last use, to the second: 4 bytes an item.
-    pub access_times: bool,
     /// Seed of the hash of keys and of the draws of the evictor: equal seeds and requests give equal caches.
     pub seed: u64,
 }
@@ -69,7 +67,6 @@ impl Config {
             key_bytes_max: 250,
             value_bytes_max: 1 << 20,
             versions: false,
-            access_times: false,
             seed: 0,
         }
     }
@@ -197,21 +194,6 @@ pub struct Item<'a> {
     pub expires_ms: u64,
     /// Its version, 0 where the cache keeps none.
     pub version: u64,
-    /// What was done with it since it was stored.
-    pub marks: Marks,
-    /// When it was last stored, touched or asked for, in seconds of the caller's clock; `None` where the cache keeps no times.
-    pub used_s: Option<u32>,
-}
-
-/// What was done with an item since it was stored; a store clears all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
-    /// It was asked for, or touched. An item that is lent tells how it was before.
-    pub fetched: bool,
-    /// Its owner calls it out of date: it is still given out.
-    pub stale: bool,
-    /// Somebody was told to renew it.
-    pub claimed: bool,
 }
 
 /// What is stored beside a value.

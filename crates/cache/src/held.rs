@@ -3,7 +3,7 @@
 use std::sync::MutexGuard;
 
 use crate::cache::Cache;
-use crate::config::{Item, Marks, Meta, Mode, Refusal};
+use crate::config::{Item, Meta, Mode, Refusal};
 use crate::shard::{Shard, tag_of};
 
 /// A key of a cache whose shard stays locked: what is done through it happens at one moment for everybody else. It is meant to be short, and the thread
@@ -66,17 +66,6 @@ impl Held<'_, '_> {
     ) -> Result<Option<R>, Refusal> {
         let updated = self.shard.update(self.key, self.tag, now_ms, self.cache.value_bytes_max(), change);
         self.cache.count_refusal(&mut self.shard, updated)
-    }
-
-    /// Changes the marks of the item, which is no use of it; whether there is one.
-    pub fn mark(&mut self, now_ms: u64, change: impl FnOnce(Marks) -> Marks) -> bool {
-        self.shard.mark(self.key, self.tag, now_ms, change)
-    }
-
-    /// Gives the item a new version, as if it had been stored again, and returns it: 0 where the cache keeps none, `None` where there is no
-    /// item. It is no use.
-    pub fn renew(&mut self, now_ms: u64) -> Option<u64> {
-        self.shard.renew(self.key, self.tag, now_ms)
     }
 
     /// As [`Held::touch`], and no use of the item.

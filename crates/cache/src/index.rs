@@ -152,49 +152,6 @@ impl Index {
         }
     }
 
-    /// Blocks of the tags from `from` on, each once, until about `want` were found or ten times as many slots looked at; the tag to go on from,
-    /// `None` at the end. All of one home come together: where they begin is a tag, and stays it when slots move or the index is stretched.
-    pub(crate) fn scan(&self, memory: &Memory, from: u32, want: u32, mut each: impl FnMut(u32)) -> Option<u32> {
-        let first = Index::scale(from, self.slots);
-        let mut home = first;
-        let (mut found, mut looked) = (0, 0);
-        // The first tag of a home.
-        let tag_of = |home: u32| (u64::from(home) << TAG_BITS).div_ceil(u64::from(self.slots));
-        let go_on = |home: u32| u32::try_from(tag_of(home)).ok().filter(|tag| tag >> TAG_BITS == 0);
-        for step in first..2 * self.slots {
-            let is_over_the_end = step >= self.slots;
-            let at = if is_over_the_end { step - self.slots } else { step };
-            let slot = self.slot(memory, at);
-            looked += 1;
-            let is_enough = found >= want || looked > want.saturating_mul(10);
-            if slot.block == NOBODY {
-                match (is_over_the_end, is_enough) {
-                    (true, _) => return None,
-                    (false, true) => return go_on(step + 1),
-                    (false, false) => continue,
-                }
-            }
-            let its = Index::scale(slot.tag, self.slots);
-            // Those that lie below their homes wrapped around the end, and come last.
-            match (is_over_the_end, its > at) {
-                (true, false) => return None,
-                (false, true) => continue,
-                _ => {}
-            }
-            if its > home {
-                if is_enough {
-                    return go_on(its);
-                }
-                home = its;
-            }
-            if slot.tag >= from {
-                found += 1;
-                each(slot.block);
-            }
-        }
-        None
-    }
-
     /// Puts a slot in its place; there is an empty one, as the index is never full.
     pub(crate) fn insert(&mut self, memory: &mut Memory, slot: Slot) {
         debug_assert!(self.items < self.slots);

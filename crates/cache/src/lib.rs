@@ -15,7 +15,7 @@ mod stats;
 mod uses;
 
 pub use cache::Cache;
-pub use config::{Accounting, Config, ConfigError, Item, KEY_BYTES_MAX, MEMORY_BYTES_MIN, Marks, Meta, Mode, Refusal};
+pub use config::{Accounting, Config, ConfigError, Item, KEY_BYTES_MAX, MEMORY_BYTES_MIN, Meta, Mode, Refusal};
 pub use evictor::{Evictor, UnknownEvictor};
 pub use held::Held;
 pub use stats::Stats;

@@ -2,7 +2,7 @@
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-use crate::config::{Config, Item, Marks, Meta, Mode, Refusal};
+use crate::config::{Config, Item, Meta, Mode, Refusal};
 use crate::evictor::Evictor;
 use crate::index::{Index, SLOTS_STEP, Slot, TAG_BITS};
 use crate::memory::{Memory, NOBODY};
@@ -11,8 +11,8 @@ use crate::stats::Stats;
 use crate::{ghosts, sketch, uses};
 
 // The owner's bits of a block's first word: the length of the key, then these. The second word is the length of the
-// value. Then, each only where it is needed: links (2 words), expiry (1 word of seconds, or 2 of milliseconds), flags (1), second of the
-// last use (1), version (2); then key and value.
+// value. Then, each only where it is needed: links (2 words), expiry (1 word of seconds, or 2 of milliseconds), flags (1), version (2); then
+// key and value.
 const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
@@ -20,11 +20,6 @@ const VERSION: u32 = 1 << 18;
 /// With [`EXPIRES`]: the expiry is in milliseconds and takes two words, as it is no whole second of 32 bits.
 const WIDE: u32 = 1 << 22;
 const LAYOUT: u32 = EXPIRES | WIDE | FLAGS | VERSION;
-/// [`Marks`].
-const FETCHED: u32 = 1 << 23;
-const STALE: u32 = 1 << 24;
-const CLAIMED: u32 = 1 << 25;
-const MARKS: u32 = FETCHED | STALE | CLAIMED;
 /// In the main queue of S3-FIFO.
 const MAIN: u32 = 1 << 19;
 /// Uses since the queue last looked, at most 3; of `clock` and `sieve` at most 1.
@@ -100,7 +95,6 @@ pub(crate) struct Shard {
     random: u64,
     values_bytes_cap: Option<u64>,
     versions: Option<u64>,
-    access_times: bool,
     stats: Stats,
 }
 
@@ -124,7 +118,6 @@ impl Shard {
             random: seed | 1,
             values_bytes_cap,
             versions: config.versions.then_some(0),
-            access_times: config.access_times,
             stats: Stats::default(),
         }
     }
@@ -136,7 +129,6 @@ impl Shard {
         2 + if self.evictor.queues() { 2 } else { 0 }
             + expiry_words(owner_bits)
             + u32::from(owner_bits & FLAGS != 0)
-            + u32::from(self.access_times)
             + if owner_bits & VERSION != 0 { 2 } else { 0 }
     }
 
@@ -191,31 +183,6 @@ impl Shard {
         }
     }
 
-    /// The word of the second of the last use, where there is one.
-    #[inline]
-    fn used_word(&self, block: u32) -> Option<u32> {
-        let bits = self.memory.owner_bits(block);
-        self.access_times.then(|| self.expiry_word(block) + expiry_words(bits) + u32::from(bits & FLAGS != 0))
-    }
-
-    /// Takes note of when a block was used.
-    #[inline]
-    fn used_at(&mut self, block: u32, now_ms: u64) {
-        if let Some(word) = self.used_word(block) {
-            self.memory.set(word, (now_ms / 1000) as u32);
-        }
-    }
-
-    /// Takes note that a block was asked for.
-    #[inline]
-    fn fetched(&mut self, block: u32, now_ms: u64) {
-        let bits = self.memory.owner_bits(block);
-        if bits & FETCHED == 0 {
-            self.memory.set_owner_bits(block, bits | FETCHED);
-        }
-        self.used_at(block, now_ms);
-    }
-
     fn is_expired(&self, block: u32, now_ms: u64) -> bool {
         let expires_ms = self.expires_ms(block);
         expires_ms != 0 && expires_ms <= now_ms
@@ -238,14 +205,7 @@ impl Shard {
             0 => 0,
             _ => self.memory.at(self.expiry_word(block) + expiry_words(bits)),
         };
-        Item {
-            value: &bytes[key..],
-            flags,
-            expires_ms: self.expires_ms(block),
-            version: self.version(block),
-            marks: marks(bits),
-            used_s: self.used_word(block).map(|word| self.memory.at(word)),
-        }
+        Item { value: &bytes[key..], flags, expires_ms: self.expires_ms(block), version: self.version(block) }
     }
 
     // Finding.
@@ -293,9 +253,7 @@ impl Shard {
         };
         self.stats.hits += 1;
         let block = self.used(at);
-        let answer = use_it(self.item(block));
-        self.fetched(block, now_ms);
-        Some(answer)
+        Some(use_it(self.item(block)))
     }
 
     /// Looks without being seen: neither counted nor a use.
@@ -335,7 +293,7 @@ impl Shard {
                     return Err(Refusal::ValueTooLong { bytes, limit: value_bytes_max });
                 }
                 let joined = joined.concat();
-                return self.put(key, tag, &joined, meta, now_ms, Some(at), 0);
+                return self.put(key, tag, &joined, meta, now_ms, Some(at));
             }
             (Mode::Cas(_), _) if self.versions.is_none() => return Err(Refusal::NoVersions),
             (Mode::Cas(_), None) => return Err(Refusal::NotFound),
@@ -346,7 +304,7 @@ impl Shard {
                 }
             }
         }
-        self.put(key, tag, value, meta, now_ms, found, 0)
+        self.put(key, tag, value, meta, now_ms, found)
     }
 
     pub(crate) fn delete(&mut self, key: &[u8], tag: u32, now_ms: u64) -> bool {
@@ -360,8 +318,7 @@ impl Shard {
     /// Gives an item another expiry, which is a use; whether there is one.
     pub(crate) fn touch(&mut self, key: &[u8], tag: u32, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
         let Some(at) = self.find_live(key, tag, now_ms) else { return Ok(false) };
-        let block = self.used(at);
-        self.fetched(block, now_ms);
+        self.used(at);
         self.expire(key, tag, expires_ms, now_ms)
     }
 
@@ -381,7 +338,7 @@ impl Shard {
         // The block changes its length: its value is copied out and stored again.
         let value = item.value.to_vec();
         let version = self.version(block);
-        self.put(key, tag, &value, meta, now_ms, Some(at), has & MARKS)?;
+        self.put(key, tag, &value, meta, now_ms, Some(at))?;
         // It is the same item still.
         if let Some(at) = self.find(key, tag) {
             self.set_version(self.index.slot(&self.memory, at).block, version);
@@ -402,39 +359,14 @@ impl Shard {
         let block = self.used(at);
         let item = self.item(block);
         let meta = Meta { flags: item.flags, expires_ms: item.expires_ms };
-        let old_value_bytes = item.value.len();
         let (value, answer) = change(item);
         if let Some(value) = value {
-            // As in memcached: what is written over keeps its marks, what becomes another item has none.
-            let is_same = value.len() == old_value_bytes;
-            let marks = if is_same { self.memory.owner_bits(block) & MARKS } else { 0 };
             if value.len() > value_bytes_max {
                 return Err(Refusal::ValueTooLong { bytes: value.len(), limit: value_bytes_max });
             }
-            self.put(key, tag, &value, meta, now_ms, Some(at), marks)?;
+            self.put(key, tag, &value, meta, now_ms, Some(at))?;
         }
         Ok(Some(answer))
-    }
-
-    /// Changes the marks of an item; whether there is one. No use.
-    pub(crate) fn mark(&mut self, key: &[u8], tag: u32, now_ms: u64, change: impl FnOnce(Marks) -> Marks) -> bool {
-        let Some(at) = self.find_live(key, tag, now_ms) else { return false };
-        let block = self.index.slot(&self.memory, at).block;
-        let bits = self.memory.owner_bits(block);
-        let changed = change(marks(bits));
-        let of = |is_set, bit| if is_set { bit } else { 0 };
-        let new = of(changed.fetched, FETCHED) | of(changed.stale, STALE) | of(changed.claimed, CLAIMED);
-        self.memory.set_owner_bits(block, bits & !MARKS | new);
-        true
-    }
-
-    /// Gives an item a new version, which is returned: 0 where the cache keeps none. `None` where there is no item.
-    pub(crate) fn renew(&mut self, key: &[u8], tag: u32, now_ms: u64) -> Option<u64> {
-        let at = self.find_live(key, tag, now_ms)?;
-        let version = self.next_version();
-        let block = self.index.slot(&self.memory, at).block;
-        self.set_version(block, version);
-        Some(version)
     }
 
     fn set_version(&mut self, block: u32, version: u64) {
@@ -450,15 +382,6 @@ impl Shard {
         self.versions.as_mut().map_or(0, |last| {
             *last += 1;
             *last
-        })
-    }
-
-    /// Keys from tag `from` on, in the order of tags, each once, until about `want` were looked at; the tag to go on from, `None` at the end.
-    pub(crate) fn scan(&self, from: u32, want: u32, now_ms: u64, mut each: impl FnMut(&[u8])) -> Option<u32> {
-        self.index.scan(&self.memory, from, want, |block| {
-            if !self.is_expired(block, now_ms) {
-                each(self.key(block));
-            }
         })
     }
 
@@ -479,7 +402,6 @@ impl Shard {
         self.fade_debt = 0;
         self.stats.key_bytes = 0;
         self.stats.value_bytes = 0;
-        self.stats.expiring = 0;
     }
 
     pub(crate) fn refuse(&mut self) {
@@ -488,8 +410,7 @@ impl Shard {
 
     // Storing.
 
-    /// Stores; `found` is the slot of the key's present item, `marks` are those of the new one.
-    #[allow(clippy::too_many_arguments)] // The fields of an item, and where it is.
+    /// Stores; `found` is the slot of the key's present item.
     fn put(
         &mut self,
         key: &[u8],
@@ -498,9 +419,8 @@ impl Shard {
         meta: Meta,
         now_ms: u64,
         found: Option<u32>,
-        marks: u32,
     ) -> Result<u64, Refusal> {
-        let mut bits = key.len() as u32 | expiry_bits(meta.expires_ms) | marks;
+        let mut bits = key.len() as u32 | expiry_bits(meta.expires_ms);
         bits |= if meta.flags != 0 { FLAGS } else { 0 };
         bits |= if self.versions.is_some() { VERSION } else { 0 };
         let words = self.words_for(bits, value.len() as u32);
@@ -515,9 +435,7 @@ impl Shard {
             let fits = self.values_bytes_cap.is_none_or(|cap| self.stats.value_bytes + grows <= cap);
             if fits && self.block_words(block) == words && old & LAYOUT == bits & LAYOUT {
                 self.stats.value_bytes = self.stats.value_bytes - old_value_bytes + value.len() as u64;
-                self.memory.set_owner_bits(block, self.memory.owner_bits(block) & !MARKS | marks);
                 self.write(block, bits, key, value, meta, version);
-                self.used_at(block, now_ms);
                 self.stats.stored += 1;
                 return Ok(version);
             }
@@ -539,12 +457,10 @@ impl Shard {
         let Some(block) = self.reserve(words, now_ms) else { return Err(Refusal::Full { capacity_bytes: 0 }) };
         self.memory.set_owner_bits(block, bits);
         self.write(block, bits, key, value, meta, version);
-        self.used_at(block, now_ms);
         let uses = self.enter(block, words, tag, past);
         self.stats.stored += 1;
         self.stats.key_bytes += key.len() as u64;
         self.stats.value_bytes += value.len() as u64;
-        self.stats.expiring += u64::from(meta.expires_ms != 0);
         let class = size_class(words);
         self.index.insert(&mut self.memory, Slot { block, uses, tag, expires: meta.expires_ms != 0, class });
         Ok(version)
@@ -799,7 +715,6 @@ impl Shard {
         }
         self.stats.key_bytes -= u64::from(bits & KEY_MASK);
         self.stats.value_bytes -= u64::from(self.memory.at(block + 1));
-        self.stats.expiring -= u64::from(bits & EXPIRES != 0);
         if self.evictor.queues() {
             if self.hand == block {
                 self.hand = Queue::newer(&self.memory, block);
@@ -998,7 +913,7 @@ impl Shard {
     pub(crate) fn audit(&self) -> Result<(), String> {
         let walk = self.memory.audit(|block| self.block_words(block))?;
         self.index.audit(&self.memory)?;
-        let (mut key_bytes, mut value_bytes, mut expiring) = (0, 0, 0);
+        let (mut key_bytes, mut value_bytes) = (0, 0);
         for &block in &walk.used {
             let key = self.key(block);
             let at =
@@ -1012,10 +927,6 @@ impl Shard {
             }
             key_bytes += key.len() as u64;
             value_bytes += u64::from(self.memory.at(block + 1));
-            expiring += u64::from(slot.expires);
-        }
-        if expiring != self.stats.expiring {
-            return Err(format!("{expiring} items expire, the counter says {}", self.stats.expiring));
         }
         if walk.used.len() != self.index.items() as usize {
             return Err(format!("{} blocks, {} slots", walk.used.len(), self.index.items()));
@@ -1061,11 +972,6 @@ fn expiry_bits(expires_ms: u64) -> u32 {
 #[inline]
 fn expiry_words(owner_bits: u32) -> u32 {
     u32::from(owner_bits & EXPIRES != 0) + u32::from(owner_bits & WIDE != 0)
-}
-
-#[inline]
-fn marks(owner_bits: u32) -> Marks {
-    Marks { fetched: owner_bits & FETCHED != 0, stale: owner_bits & STALE != 0, claimed: owner_bits & CLAIMED != 0 }
 }
 
 /// The half octave of a block's length, from 8 words (32 bytes) up to 5.8 kB.

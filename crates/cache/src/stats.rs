@@ -26,8 +26,6 @@ pub struct Stats {
     pub moved: u64,
     /// Items there are, those included that have expired and were not looked at since.
     pub items: u64,
-    /// Of those, the ones that expire.
-    pub expiring: u64,
     /// Bytes of keys.
     pub key_bytes: u64,
     /// Bytes of values.
@@ -77,7 +75,6 @@ impl Stats {
             refused: self.refused + other.refused,
             moved: self.moved + other.moved,
             items: self.items + other.items,
-            expiring: self.expiring + other.expiring,
             key_bytes: self.key_bytes + other.key_bytes,
             value_bytes: self.value_bytes + other.value_bytes,
             header_bytes: self.header_bytes + other.header_bytes,

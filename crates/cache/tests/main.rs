@@ -8,4 +8,3 @@ mod memory;
 mod model;
 mod oracle;
 mod order;
-mod threads;

@@ -14,8 +14,8 @@ const ANSWER_BYTES: usize = 64 * 1024;
 /// The limit, bytes of the server's own accounting; `None`: not told, or none.
 pub(crate) fn of(address: SocketAddr, dialect: Dialect) -> Option<u64> {
     let (request, label): (&[u8], &[u8]) = match dialect {
-        Dialect::Memcached | Dialect::MemcachedMeta => (b"stats\r\n", b"STAT limit_maxbytes "),
-        Dialect::Redis | Dialect::RedisResp3 => (b"*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n", b"\nmaxmemory:"),
+        Dialect::Memcached => (b"stats\r\n", b"STAT limit_maxbytes "),
+        Dialect::Redis => (b"*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n", b"\nmaxmemory:"),
         Dialect::HttpCache => return None,
     };
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;

@@ -1,12 +1,11 @@
 //! The parts of all workers, made one [`Measurement`].
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::Relaxed;
 
 use stats::Histogram;
 use study::Workload;
 use study::record::{self, CacheCounts, CacheMeasurement, Measurement, MissCauses, Window};
-use study::spec::{Arrivals, Dialect, LoadSpec, SPEC_VERSION, Target};
+use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Target};
 
 use crate::censored;
 use crate::coordinator::Ended;
@@ -157,10 +156,6 @@ fn cached(
         transient_window_ns: spec.window_ns,
         transient,
         steadiness: ended.steadiness.clone(),
-        hello: matches!(spec.target, Target::Cache { dialect: Dialect::RedisResp3, .. }).then(|| {
-            let [accepted, refused] = [0, 1].map(|index| shared.hello[index].load(Relaxed));
-            record::Hello { accepted, refused }
-        }),
         trace: shared.trace_seen().zip(workload.trace.as_ref()).map(|(seen, trace)| seen.replay(trace)),
     })
 }

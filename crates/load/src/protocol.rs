@@ -102,11 +102,6 @@ pub(crate) trait Protocol {
         out: &mut Vec<u8>,
     ) -> Self::Expected;
 
-    /// Whether these bytes, which came while nothing was asked, are of a kind that the protocol lets a subject send by itself; they were read then.
-    fn unasked(&mut self, _: &mut Self::Stream, _: &[u8]) -> bool {
-        false
-    }
-
     /// Reads on in the answer to the oldest request in flight: [`Parsed::More`] until it is whole. Where its end is that of the stream, [`Protocol::end`] has the
     /// answer.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;

@@ -224,17 +224,8 @@ fn work(
             // Around key and value: a line of memcached, five of Redis, a head.
             let request_bytes = KEY_MAX_BYTES + 256 + most as usize;
             match dialect {
-                Dialect::Memcached => {
-                    ask(task, backend, Memcached::<false>::new(most), workload, shared, request_bytes)
-                }
-                Dialect::MemcachedMeta => {
-                    ask(task, backend, Memcached::<true>::new(most), workload, shared, request_bytes)
-                }
-                Dialect::Redis => ask(task, backend, Redis::new(most, None), workload, shared, request_bytes),
-                Dialect::RedisResp3 => {
-                    let hello = Some(shared.0.hello.clone());
-                    ask(task, backend, Redis::new(most, hello), workload, shared, request_bytes)
-                }
+                Dialect::Memcached => ask(task, backend, Memcached::new(most), workload, shared, request_bytes),
+                Dialect::Redis => ask(task, backend, Redis::new(most), workload, shared, request_bytes),
                 Dialect::HttpCache => {
                     let codec = HttpCache::new(if address.starts_with("unix:") { "localhost" } else { address });
                     let request_bytes = request_bytes + codec.frame_bytes();

@@ -247,7 +247,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             match client.state {
                 State::Open if client.in_flight > 0 && client.unasked.is_none() => {}
                 State::Open if client.in_flight > 0 => return self.spoiled(id, at),
-                State::Open | State::Thinking if self.protocol.unasked(&mut client.stream, bytes) => break,
                 State::Closing => return,
                 _ => {
                     client.unasked.get_or_insert_with(|| begins(bytes).into());

@@ -93,7 +93,7 @@ pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
         ("--trace", args.trace.is_some()),
     ];
     for (flag, _) in all.into_iter().filter(|(_, given)| *given) {
-        let hint = "cache URLs are `memcached://`, `memcached+meta://`, `redis://` and `http-cache://`".to_owned();
+        let hint = "cache URLs are `memcached://`, `redis://` and `http-cache://`".to_owned();
         mistakes.add(format!("`{flag}` only applies to caches"), Some(hint));
     }
 }

@@ -225,7 +225,7 @@ pub(crate) struct InitArgs {
     /// Command that starts a proxy, with {port} for its own port and {next_port} for the server's
     #[arg(long, value_name = "COMMAND")]
     pub(crate) proxy: Option<String>,
-    /// `http`, `https`, `pingpong`; or a cache: `memcached`, `memcached-meta`, `redis`, `redis-resp3`, `http-cache` [default: http; for a cache, memcached]
+    /// `http`, `https`, `pingpong`; or a cache: `memcached`, `redis`, `http-cache` [default: http; for a cache, memcached]
     #[arg(long)]
     pub(crate) protocol: Option<String>,
     /// Fixed port of a server that cannot be told one [default: a free one, passed as {port}]
@@ -648,7 +648,7 @@ const OUTPUT: &str = "Output";
 #[derive(Debug, Args)]
 #[command(after_help = LOAD_HELP, override_usage = "quintain load [OPTIONS] URL\n       quintain load [OPTIONS] --urls FILE\n       quintain load [OPTIONS] --journey NAME|FILE")]
 pub(crate) struct LoadArgs {
-    /// `http://host:port/path`, `https://...`, `pingpong://host:port`; or a cache: `memcached://`, `memcached+meta://`, `redis://`, `redis+resp3://`, `http-cache://`
+    /// `http://host:port/path`, `https://...`, `pingpong://host:port`; or a cache: `memcached://`, `redis://`, `http-cache://`
     #[arg(required_unless_present_any = ["spec", "urls", "journey"], value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Connections in total, across all threads
@@ -1052,9 +1052,8 @@ pub(crate) struct ServeHttpArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "memcached: get gets gat gats set add replace append prepend cas delete incr decr touch flush_all version stats \
-    verbosity quit, mg ms md ma mn me\nRESP: GET SET SETEX PSETEX SETNX GETSET GETDEL GETEX APPEND STRLEN INCR DECR INCRBY DECRBY DEL UNLINK \
-    MGET MSET EXISTS TYPE TOUCH SCAN EXPIRE PEXPIRE EXPIREAT PEXPIREAT EXPIRETIME PEXPIRETIME TTL PTTL PERSIST MULTI EXEC DISCARD WATCH \
-    UNWATCH PING ECHO FLUSHALL FLUSHDB INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT RESET\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
+    verbosity mn quit\nRESP: GET SET SETEX PSETEX SETNX INCR DECR INCRBY DECRBY DEL UNLINK MGET MSET EXISTS EXPIRE PEXPIRE TTL PTTL PERSIST \
+    PING ECHO FLUSHALL FLUSHDB INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
     Memory in all: --maxmem, 4 MiB, 16 KiB per connection, and the larger of --maxmem / 8 and four of the largest items \
     for values over 16 KiB in flight. A value beyond that is refused with SERVER_ERROR out of memory (RESP: OOM, HTTP: 503); \
     a large answer waits.\n\n\
@@ -1076,12 +1075,9 @@ pub(crate) struct ServeCacheArgs {
     /// Protocol; `auto` detects it from the first bytes of each connection
     #[arg(long, value_enum, default_value_t = Speech::Auto)]
     pub(crate) protocol: Speech,
-    /// Keep a version of each item for `cas` and `WATCH`, 8 bytes per item [default: on if the protocol may be memcached]
+    /// Keep a version of each item for `cas`, 8 bytes per item [default: on if the protocol may be memcached]
     #[arg(long, value_enum)]
     pub(crate) cas: Option<OnOff>,
-    /// Keep each item's last access time for the meta flag `l`, 4 bytes per item
-    #[arg(long, value_enum, default_value_t = OnOff::Off)]
-    pub(crate) access_times: OnOff,
     /// Maximum value size; a small cache allows less (a quarter of a shard)
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = given(bytes))]
     pub(crate) value_max: Given<u64>,

@@ -136,7 +136,7 @@ fn replayed(
     let warm_up = measurement.warmup_requests;
     let measured = measurement.requests + measurement.errors_total();
     // memcached is told flags with every value, and a cache keeps them.
-    let flags = u32::from(matches!(load.protocol, Protocol::Cache(Dialect::Memcached | Dialect::MemcachedMeta)));
+    let flags = u32::from(load.protocol == Protocol::Cache(Dialect::Memcached));
     let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement), flags };
     let operations = Operations::new(workload, seed, measurement.threads.max(1), [warm_up, measured])?;
     let ratio = match job.policy.as_str() {

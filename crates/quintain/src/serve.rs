@@ -175,7 +175,6 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
         key_bytes_max: key_bytes_max as usize,
         value_bytes_max: value_bytes_max as usize,
         versions,
-        access_times: args.access_times == OnOff::On,
         seed: args.seed.unwrap_or_else(drawn),
     };
     let protocol = match args.protocol {
@@ -197,7 +196,7 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
         drain_ns: nanos(drain),
         ..args.listen.into()
     };
-    servers::serve(&listen, |thread| CacheServer::new(Arc::clone(&shared), thread), shutdown, ready)?;
+    servers::serve(&listen, |_| CacheServer::new(Arc::clone(&shared)), shutdown, ready)?;
     Ok(())
 }
 

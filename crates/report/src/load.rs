@@ -9,7 +9,7 @@ use analysis::number::{self, percent, quantity};
 use analysis::{
     CacheReport, IntervalOrNote, JourneyReport, LOAD_LEVEL, LOAD_QUANTILES, LoadReport, SpreadNs, hangs, load, verdict,
 };
-use study::record::{Agent, Hello, Limit, Measurement, TraceReplay};
+use study::record::{Agent, Limit, Measurement, TraceReplay};
 use study::spec::Connection;
 
 use crate::paint::{Paint, Style};
@@ -321,10 +321,6 @@ fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
             quantity(cache.footprint_bytes as f64, "bytes")
         ),
     ));
-    if let Some(Hello { accepted, refused }) = cache.hello {
-        let fallen = if refused > 0 { format!("; RESP2 on {refused}, which refused HELLO 3") } else { String::new() };
-        lines.push(("spoken", format!("RESP3 on {accepted} connections{fallen}")));
-    }
     if let Some(trace) = &cache.trace {
         lines.push(("trace", replayed(trace)));
     }

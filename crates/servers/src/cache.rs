@@ -1,5 +1,6 @@
-//! A cache server: one cache, shared by all threads, that speaks memcached's text and meta protocol, RESP2 and RESP3, and
-//! the HTTP of small teaching caches, told apart by the first bytes of each connection.
+//! A cache server: one cache, shared by all threads, that speaks memcached's text protocol, RESP2 and RESP3, and the HTTP of
+//! small teaching caches, told apart by the first bytes of each connection. It has the commands that clients and benchmarks of
+//! caches send, and answers all others as unknown.
 //!
 //! Requests that came in one read are carried out in one go, in order, and answered in one write. A value is copied from the
 //! cache into that write under the lock of its shard; a hit allocates nothing. What a client does or leaves undone has a limit: see
@@ -11,29 +12,22 @@
 //!   memcached may end it up to a second early.
 //! - `MSET`, `MGET`, `DEL` of several keys and `get` of several are not one step: each key is.
 //! - `flush_all` and `FLUSHALL` go through the cache shard by shard; what is stored meanwhile may stay or go.
-//! - A value over the limit is refused and drops the older one of its key, as memcached 1.6.18 does for `set` and `ms`; so does `PUT`. A
+//! - A value over the limit is refused and drops the older one of its key, as memcached 1.6.18 does for `set`; so does `PUT`. A
 //!   store refused because the cache is full (`--evict none`) drops it, too, in every protocol; Redis leaves it in both cases, and here `SET`
 //!   leaves it where its value is over the limit.
-//! - `MULTI` to `EXEC` is one step for all connections and threads. `WATCH` compares versions of items, and needs `--cas on`.
-//! - The meta flag `l` needs `--access-times on`, and is refused by `CLIENT_ERROR` without it.
-//! - `N` of `ms` in the modes append and prepend stores what is not there, as protocol.txt has it; 1.6.18 answers `NS`.
-//! - `SCAN` finds each key that is there all the time exactly once, in an order that Redis does not have.
 
 mod connection;
-mod exec;
 mod executor;
 mod facts;
-mod glob;
 mod http;
 mod in_flight;
 mod memcached;
 mod resp;
-mod transaction;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cache::Cache;
@@ -43,7 +37,6 @@ use wire::{http1, memcached as text, resp as redis};
 use self::connection::{CloseState, Connection, Speech};
 use self::executor::Executor;
 use self::in_flight::InFlight;
-use self::transaction::Turn;
 use crate::pool::{Handler, Next};
 use crate::timers::{NEVER, Timers};
 
@@ -73,7 +66,7 @@ const HEAD_BYTES_MAX: usize = 1 << 20;
 pub enum CacheProtocol {
     /// Each what its first bytes say, see [`wire::detect`].
     Auto,
-    /// memcached's text and meta protocol.
+    /// memcached's text protocol.
     Memcached,
     /// RESP2 and RESP3.
     Redis,
@@ -100,58 +93,6 @@ impl CacheLimits {
         CacheLimits { idle_ns: NEVER, request_ns: 30_000_000_000, send_ns: 30_000_000_000, linger_ns: 2_000_000_000 };
 }
 
-/// What one thread counts; written by it alone.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Counters {
-    open: AtomicU64,
-    accepted: AtomicU64,
-    refused: AtomicU64,
-    read_bytes: AtomicU64,
-    written_bytes: AtomicU64,
-    done: [AtomicU64; Done::COUNT],
-}
-
-/// What of memcached's commands is counted for its statistics alone.
-#[derive(Debug, Clone, Copy)]
-enum Done {
-    DeleteMisses,
-    IncrHits,
-    IncrMisses,
-    DecrHits,
-    DecrMisses,
-    CasHits,
-    CasMisses,
-    CasBadval,
-    TouchHits,
-    TouchMisses,
-    Flush,
-    Meta,
-}
-
-impl Done {
-    const COUNT: usize = Done::Meta as usize + 1;
-}
-
-/// What had been counted when the statistics were last reset.
-#[derive(Debug, Default, Clone, Copy)]
-struct Before {
-    stats: cache::Stats,
-    done: [u64; Done::COUNT],
-}
-
-impl Counters {
-    fn done(&self, what: Done) {
-        Counters::add(&self.done[what as usize], 1);
-    }
-
-    /// Adds where nobody else does, without the price of an atomic addition.
-    #[inline]
-    fn add(counter: &AtomicU64, more: u64) {
-        counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
-    }
-}
-
 /// What the threads of one cache server have in common.
 pub struct CacheShared {
     cache: Cache,
@@ -163,14 +104,12 @@ pub struct CacheShared {
     wall_ns: fn() -> u64,
     /// What to add to a driver's clock to have ns since 1970: asked once, so that time never goes back.
     epoch_ns: OnceLock<u64>,
-    started_s: AtomicU32,
     /// The second at which everything is to be forgotten; 0: none.
     flush_at_s: AtomicU32,
-    /// What the statistics were when they were last reset.
-    before: Mutex<Before>,
-    threads: Box<[Counters]>,
-    /// Of each thread, where there are several, see the file `transaction.rs`.
-    turns: Box<[Turn]>,
+    /// The statistics at the last reset.
+    stats_at_reset: Mutex<cache::Stats>,
+    /// Open connections over all threads.
+    open: AtomicUsize,
     text: text::Limits,
     redis: redis::Limits,
     heads: http1::Limits,
@@ -205,19 +144,12 @@ impl CacheShared {
             limits,
             wall_ns,
             epoch_ns: OnceLock::new(),
-            started_s: AtomicU32::new(0),
             flush_at_s: AtomicU32::new(0),
-            before: Mutex::default(),
-            turns: if config.threads > 1 {
-                (0..config.threads).map(|_| Turn::default()).collect()
-            } else {
-                Box::default()
-            },
-            threads: (0..config.threads.max(1)).map(|_| Counters::default()).collect(),
+            stats_at_reset: Mutex::default(),
+            open: AtomicUsize::new(0),
             text: text::Limits {
                 key_bytes: key_bytes.min(text::Limits::DEFAULT.key_bytes),
                 value_bytes,
-                whole_bytes: value_bytes,
                 ..text::Limits::DEFAULT
             },
             redis: redis::Limits {
@@ -240,15 +172,6 @@ impl CacheShared {
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
-
-    /// Connections that are open, over all threads.
-    fn open(&self) -> u64 {
-        self.sum(|counters| &counters.open)
-    }
-
-    fn sum(&self, which: impl Fn(&Counters) -> &AtomicU64) -> u64 {
-        self.threads.iter().fold(0, |sum, counters| sum.wrapping_add(which(counters).load(Ordering::Relaxed)))
-    }
 }
 
 /// The cache server, one thread's part.
@@ -267,10 +190,10 @@ pub struct CacheServer {
 }
 
 impl CacheServer {
-    /// The part of thread `thread`, below `config.threads`.
-    pub fn new(shared: Arc<CacheShared>, thread: u32) -> Self {
+    /// One thread's part.
+    pub fn new(shared: Arc<CacheShared>) -> Self {
         Self {
-            core: Executor::new(shared, thread as usize),
+            core: Executor::new(shared),
             connections: Vec::new(),
             timers: Timers::default(),
             waiting: Vec::new(),
@@ -338,7 +261,6 @@ impl CacheServer {
         let out = &mut self.core.out;
         let connection = &mut self.connections[slot];
         if !out.is_empty() {
-            Counters::add(&self.core.shared.threads[self.core.thread].written_bytes, out.len() as u64);
             if out.len() <= PIECE_BYTES {
                 let sent = driver.send(conn, out);
                 out.clear();
@@ -484,9 +406,7 @@ impl CacheServer {
             speech: Speech::begin(shared),
             ..Connection::new()
         };
-        let counters = &shared.threads[self.core.thread];
-        Counters::add(&counters.open, 1);
-        Counters::add(&counters.accepted, 1);
+        shared.open.fetch_add(1, Ordering::Relaxed);
         self.open += 1;
         self.timers.by(slot, connection.deadline);
     }
@@ -527,7 +447,6 @@ impl Handler for CacheServer {
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
         let slot = conn.index();
         let bytes = driver.bytes(data);
-        Counters::add(&self.core.shared.threads[self.core.thread].read_bytes, bytes.len() as u64);
         let connection = &mut self.connections[slot];
         if connection.is_over() {
             return Next::Serve;
@@ -585,7 +504,7 @@ impl Handler for CacheServer {
         }
         *connection = Connection { input, ..Connection::new() };
         self.open -= 1;
-        Counters::add(&self.core.shared.threads[self.core.thread].open, u64::MAX);
+        self.core.shared.open.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {

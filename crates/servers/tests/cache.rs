@@ -1,14 +1,92 @@
-//! `serve cache` on real sockets: one cache, several threads.
+//! Eight clients of four threads of `serve cache` write, read and delete the same keys, in two protocols: everything they see has one order.
 
-use std::io::{Read, Write};
+#[path = "../../cache/tests/history/mod.rs"]
+mod history;
+
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use history::{Ask, Clock, What};
 use servers::{CacheLimits, CacheProtocol, CacheServer, CacheShared, Listen, Shutdown};
 
+const CLIENTS: u64 = 8;
+const STEPS: u64 = 3_000;
+
+/// A connection, and in what protocol it speaks.
+struct Client {
+    stream: BufReader<TcpStream>,
+    speaks_redis: bool,
+}
+
+impl Client {
+    fn new(address: SocketAddr, speaks_redis: bool) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client { stream: BufReader::new(stream), speaks_redis }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).unwrap();
+        line.strip_suffix("\r\n").unwrap_or_else(|| panic!("no whole line: {line:?}")).to_owned()
+    }
+
+    fn block(&mut self, bytes: &str) -> Vec<u8> {
+        let mut block = vec![0; bytes.parse::<usize>().unwrap() + 2];
+        self.stream.read_exact(&mut block).unwrap();
+        assert_eq!(block.split_off(block.len() - 2), b"\r\n");
+        block
+    }
+}
+
+impl Ask for Client {
+    fn set(&mut self, key: u64, value: &[u8]) -> bool {
+        let (key, bytes) = (format!("key-{key}"), value.len());
+        let (front, stored) = match self.speaks_redis {
+            true => (format!("*3\r\n$3\r\nSET\r\n${}\r\n{key}\r\n${bytes}\r\n", key.len()), "+OK"),
+            false => (format!("set {key} 0 0 {bytes}\r\n"), "STORED"),
+        };
+        self.send(&[front.as_bytes(), value, b"\r\n"].concat());
+        assert_eq!(self.line(), stored);
+        true
+    }
+
+    fn get(&mut self, key: u64) -> Option<Vec<u8>> {
+        if self.speaks_redis {
+            self.send(format!("GET key-{key}\r\n").as_bytes());
+            let line = self.line();
+            return (line != "$-1").then(|| self.block(line.strip_prefix('$').unwrap()));
+        }
+        self.send(format!("get key-{key}\r\n").as_bytes());
+        let line = self.line();
+        if line == "END" {
+            return None;
+        }
+        let value = self.block(line.strip_prefix(&format!("VALUE key-{key} 0 ")).unwrap());
+        assert_eq!(self.line(), "END");
+        Some(value)
+    }
+
+    fn delete(&mut self, key: u64) {
+        if self.speaks_redis {
+            self.send(format!("DEL key-{key}\r\n").as_bytes());
+            assert!([":0", ":1"].contains(&self.line().as_str()));
+        } else {
+            self.send(format!("delete key-{key}\r\n").as_bytes());
+            assert!(["DELETED", "NOT_FOUND"].contains(&self.line().as_str()));
+        }
+    }
+}
+
 /// Runs `client` against a server of four threads.
-fn with_server(backend: net::Choice, memory_bytes: u64, client: impl FnOnce(SocketAddr, &CacheShared)) {
+fn with_server<R>(backend: net::Choice, memory_bytes: u64, client: impl FnOnce(SocketAddr, &CacheShared) -> R) -> R {
     let config = cache::Config { threads: 4, ..cache::Config::new(memory_bytes) };
     let shared =
         CacheShared::new(config, CacheProtocol::Auto, CacheLimits::DEFAULT, || 1_000_000_000_000_000_000).unwrap();
@@ -20,131 +98,59 @@ fn with_server(backend: net::Choice, memory_bytes: u64, client: impl FnOnce(Sock
     std::thread::scope(|scope| {
         let server = scope.spawn(|| {
             let ready = |address: &net::Address| bound.send(address.inet().unwrap()).unwrap();
-            servers::serve(&listen, |thread| CacheServer::new(Arc::clone(&shared), thread), &shutdown, ready)
+            servers::serve(&listen, |_| CacheServer::new(Arc::clone(&shared)), &shutdown, ready)
         });
-        client(ready.recv_timeout(Duration::from_secs(60)).unwrap(), &shared);
+        let result = client(ready.recv_timeout(Duration::from_secs(60)).unwrap(), &shared);
         shutdown.ask();
         assert_eq!(server.join().unwrap().unwrap().len(), 4);
-    });
+        result
+    })
 }
 
-struct Client {
-    stream: TcpStream,
-}
-
-impl Client {
-    fn new(address: SocketAddr) -> Client {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Client { stream }
-    }
-
-    /// What is answered to these lines: all of it, up to the answer of a barrier sent behind them.
-    fn ask(&mut self, lines: &str) -> String {
-        self.stream.write_all(format!("{lines}mn\r\n").as_bytes()).unwrap();
-        let (mut said, mut room) = (Vec::new(), [0; 16_384]);
-        while !said.ends_with(b"MN\r\n") {
-            let bytes = self.stream.read(&mut room).unwrap();
-            assert!(bytes > 0, "closed after {:?}", String::from_utf8_lossy(&said));
-            said.extend_from_slice(&room[..bytes]);
-        }
-        said.truncate(said.len() - 4);
-        String::from_utf8(said).unwrap()
-    }
-}
-
-const WRITERS: usize = 4;
-const KEYS: usize = 24;
-const ROUNDS: u64 = 400;
-
-/// A value that says who wrote it, when, and is of one piece: its number over and over, as often as the number says.
-fn value(writer: usize, round: u64) -> String {
-    format!("{writer}-{round};").repeat(1 + (round % 37) as usize)
-}
-
-/// The value's writer and round; fails for one that is torn.
-fn read(text: &str) -> (usize, u64) {
-    let (first, _) = text.split_once(';').unwrap_or_else(|| panic!("torn: {text}"));
-    let (writer, round) = first.split_once('-').unwrap();
-    let (writer, round) = (writer.parse().unwrap(), round.parse().unwrap());
-    assert_eq!(text, value(writer, round), "torn");
-    (writer, round)
-}
-
-/// Each writer has keys that it alone writes, on a connection of its own; all read all of them, in a cache that evicts. A reader never sees a
-/// round before one that it saw, and a writer never sees what it had deleted or overwritten.
-fn order_holds(backend: net::Choice) {
-    with_server(backend, 64 << 10, |address, shared| {
-        std::thread::scope(|scope| {
-            for writer in 0..WRITERS {
-                scope.spawn(move || {
-                    let mut client = Client::new(address);
-                    let mut seen = vec![0u64; WRITERS * KEYS];
-                    for round in 1..=ROUNDS {
-                        let own = round as usize * 7 % KEYS;
-                        let key = format!("key-{writer}-{own}");
-                        let text = value(writer, round);
-                        let set = format!("set {key} 0 0 {}\r\n{text}\r\nget {key}\r\n", text.len());
-                        let said = client.ask(&set);
-                        let expect = format!("STORED\r\nVALUE {key} 0 {}\r\n{text}\r\nEND\r\n", text.len());
-                        // Others' stores may evict it at once.
-                        assert!(said == expect || said == "STORED\r\nEND\r\n", "{said}");
-                        if round % 3 == 0 {
-                            let said = client.ask(&format!("delete {key}\r\nget {key}\r\n"));
-                            assert!(said.ends_with("END\r\n") && !said.contains("VALUE"), "resurrected: {said}");
-                        }
-                        // Fills the cache, so that it evicts.
-                        client.ask(&format!("set fill-{writer}-{round} 0 0 300\r\n{:0300}\r\n", 0));
-                        let keys: Vec<usize> =
-                            (0..8).map(|step| (round as usize * 5 + step * 11) % seen.len()).collect();
-                        let names: Vec<String> =
-                            keys.iter().map(|key| format!("key-{}-{}", key / KEYS, key % KEYS)).collect();
-                        let said = client.ask(&format!("get {}\r\n", names.join(" ")));
-                        let mut lines = said.split("\r\n");
-                        while let Some(line) = lines.next().filter(|line| line.starts_with("VALUE ")) {
-                            let name = line.split(' ').nth(1).unwrap();
-                            let at = keys[names.iter().position(|other| other == name).unwrap()];
-                            let (by, round) = read(lines.next().unwrap());
-                            assert_eq!(by, at / KEYS, "the value of another key");
-                            assert!(round >= seen[at], "{name} was in round {} and is in {round}", seen[at]);
-                            seen[at] = round;
-                        }
-                    }
-                });
-            }
+fn one_order(backend: net::Choice) {
+    with_server(backend, 32 << 10, |address, shared| {
+        let clock = Clock::default();
+        let seen: Vec<_> = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|client| {
+                    let clock = &clock;
+                    scope.spawn(move || {
+                        history::ask(&mut Client::new(address, client % 2 == 1), clock, client, 300, STEPS).unwrap()
+                    })
+                })
+                .collect();
+            clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
         });
+        history::check(&seen).unwrap();
+        assert!(seen.iter().filter(|seen| matches!(seen.what, What::Found(_))).count() > 1_000);
         let stats = shared.cache().stats();
-        assert!(stats.evictions > 0 && stats.hits > 0, "{stats:?}");
-        assert!(stats.memory_bytes() <= 64 << 10);
+        assert!(stats.evictions > 500 && stats.deletes > 500, "{stats:?}");
         shared.cache().audit().unwrap();
     });
 }
 
 #[test]
-fn order_of_a_key_on_epoll() {
-    order_holds(net::Choice::Epoll);
+fn what_eight_clients_see_has_one_order_on_epoll() {
+    one_order(net::Choice::Epoll);
 }
 
 #[test]
-fn order_of_a_key_by_choice() {
-    order_holds(net::Choice::Auto);
+fn what_eight_clients_see_has_one_order_by_choice() {
+    one_order(net::Choice::Auto);
 }
 
 #[test]
 fn connections_are_counted_over_all_threads() {
     with_server(net::Choice::Auto, 1 << 20, |address, _| {
-        let mut clients: Vec<Client> = (0..9).map(|_| Client::new(address)).collect();
+        let mut clients: Vec<Client> = (0..9).map(|_| Client::new(address, false)).collect();
         for client in &mut clients {
-            assert_eq!(client.ask(""), "");
+            client.send(b"mn\r\n");
+            assert_eq!(client.line(), "MN");
         }
-        let stats = clients[5].ask("stats\r\n");
-        assert!(stats.contains("STAT curr_connections 9\r\n") && stats.contains("STAT threads 4\r\n"), "{stats}");
-        let mut http = TcpStream::connect(address).unwrap();
-        http.write_all(b"PUT /k/v HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
-        let mut said = String::new();
-        http.read_to_string(&mut said).unwrap();
-        assert!(said.starts_with("HTTP/1.1 201 Created\r\n"), "{said}");
-        assert_eq!(clients[0].ask("get k\r\n"), "VALUE k 0 1\r\nv\r\nEND\r\n");
+        clients[5].send(b"stats\r\n");
+        let stats: Vec<_> = std::iter::from_fn(|| Some(clients[5].line()).filter(|line| line != "END")).collect();
+        for line in ["STAT curr_connections 9", "STAT threads 4"] {
+            assert!(stats.iter().any(|stat| stat == line), "{stats:?}");
+        }
     });
 }

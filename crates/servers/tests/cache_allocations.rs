@@ -40,8 +40,6 @@ fn kinds() -> Vec<Kind> {
         kind("text set", format!("set key 0 0 {VALUE_BYTES}\r\n{value}\r\n"), "STORED", "\r\n"),
         kind("text get", "get key\r\n".to_owned(), "VALUE key 0 200\r\n", "END\r\n"),
         kind("text get of two", "get key key\r\n".to_owned(), "VALUE key 0 200\r\n", "END\r\n"),
-        kind("meta get", "mg key v t f s k\r\n".to_owned(), "VA 200 t-1 f0 s200 kkey\r\n", &format!("{value}\r\n")),
-        kind("meta set", format!("ms key {VALUE_BYTES}\r\n{value}\r\n"), "HD", "\r\n"),
         kind("resp get", "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n".to_owned(), "$200\r\n", &format!("{value}\r\n")),
         kind("resp set", format!("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$200\r\n{value}\r\n"), "+OK", "\r\n"),
         kind("http get", http("GET", "/key"), "HTTP/1.1 200 OK\r\n", &value),
@@ -77,7 +75,7 @@ fn count(backend: net::Choice, evictor: cache::Evictor) -> Vec<(&'static str, us
     std::thread::scope(|scope| {
         let shutdown = &shutdown;
         let server = scope.spawn(move || {
-            let handler = |thread| CacheServer::new(Arc::clone(&shared), thread);
+            let handler = |_| CacheServer::new(Arc::clone(&shared));
             servers::serve(&listen, handler, shutdown, |address| said.send(address.clone()).unwrap()).unwrap();
         });
         let address = ready.recv().unwrap().inet().unwrap();

@@ -26,25 +26,19 @@ pub enum Protocol {
 pub enum Dialect {
     /// memcached's text protocol: `get`, `set`, `delete`.
     Memcached,
-    /// memcached's meta commands: `mg`, `ms`, `md`.
-    MemcachedMeta,
     /// RESP2, the protocol of Redis and Valkey: `GET`, `SET`, `DEL`.
     Redis,
-    /// RESP3, asked for by `HELLO 3` on each connection; where that is refused, RESP2. The measurement says which was spoken.
-    RedisResp3,
     /// HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`.
     HttpCache,
 }
 
 /// Each protocol with its name, the scheme of its URLs and the port where a URL has none. What has no scheme is no URL's.
-const TABLE: [(Protocol, &str, &str, Option<u16>); 9] = [
+const TABLE: [(Protocol, &str, &str, Option<u16>); 7] = [
     (Protocol::Http, "http", "http", Some(80)),
     (Protocol::Https, "https", "https", Some(443)),
     (Protocol::Pingpong, "pingpong", "pingpong", None),
     (Protocol::Cache(Dialect::Memcached), "memcached", "memcached", Some(11_211)),
-    (Protocol::Cache(Dialect::MemcachedMeta), "memcached-meta", "memcached+meta", Some(11_211)),
     (Protocol::Cache(Dialect::Redis), "redis", "redis", Some(6379)),
-    (Protocol::Cache(Dialect::RedisResp3), "redis-resp3", "redis+resp3", Some(6379)),
     (Protocol::Cache(Dialect::HttpCache), "http-cache", "http-cache", Some(80)),
     (Protocol::Journey, "journey", "", None),
 ];

@@ -1019,21 +1019,9 @@ pub struct CacheMeasurement {
     /// Seconds after which the answers of the warm-up were called steady, or why not, in words; `None`: another rule of warm-up.
     #[serde(default)]
     pub steadiness: Option<String>,
-    /// Protocols of the connections that requested RESP3; `None`: none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hello: Option<Hello>,
     /// The trace that was replayed; `None`: the workload was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceReplay>,
-}
-
-/// Responses to `HELLO 3`, one per connection, from the start of the load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Hello {
-    /// Connections that spoke RESP3.
-    pub accepted: u64,
-    /// Connections whose `HELLO` got an error: they spoke RESP2.
-    pub refused: u64,
 }
 
 /// What was replayed of a trace, from the start of the load.

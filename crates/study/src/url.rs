@@ -143,7 +143,7 @@ impl UrlError {
             UrlError::International { .. } => "write its ASCII form, `xn--...`".to_owned(),
             UrlError::Ipv6 { .. } => "write IPv6 addresses in brackets: `http://[::1]:8080/`".to_owned(),
             UrlError::NoPort { .. } => "a URL looks like `pingpong://127.0.0.1:7000`".to_owned(),
-            UrlError::Path { scheme: "redis" | "redis+resp3", .. } => "drop it: the database is always 0".to_owned(),
+            UrlError::Path { scheme: "redis", .. } => "drop it: the database is always 0".to_owned(),
             UrlError::Path { scheme, .. } => format!("drop it: `{scheme}://127.0.0.1:7000`"),
             UrlError::Target(error) => return error.hint(),
             _ => return None,
@@ -339,8 +339,7 @@ mod tests {
             ("unix:///run/s", "unknown protocol `unix`; write `--unix-socket PATH http://localhost/`"),
             (
                 "ftp://h",
-                "unknown protocol `ftp`; supported: `http`, `https`, `pingpong`, `memcached`, `memcached+meta`, \
-                 `redis`, `redis+resp3`, `http-cache`",
+                "unknown protocol `ftp`; supported: `http`, `https`, `pingpong`, `memcached`, `redis`, `http-cache`",
             ),
             (
                 "http://u:p@h/",

@@ -1,4 +1,4 @@
-//! memcached's text protocol with its meta commands, on both ends of a connection. Source: protocol.txt of memcached 1.6, and what 1.6.18
+//! memcached's text protocol, on both ends of a connection. Source: protocol.txt of memcached 1.6, and what 1.6.18
 //! answers where that is silent.
 //!
 //! ```
@@ -25,13 +25,13 @@
 //! | a block that does not end in CRLF where its length says | `CLIENT_ERROR bad data chunk` | the announced block and two bytes |
 //! | a line over the limit | `CLIENT_ERROR line too long` | the line; of a storage command everything, see below |
 //!
-//! A value over the limit outdates the one before it: `set` and `ms` name the key whose older value is to go ([`Outdated`]), as
-//! memcached 1.6.18 does.
+//! A value over the limit outdates the one before it: the refusal of a `set` names the key whose older value is to go, as memcached
+//! 1.6.18 does.
 //!
 //! Two have no known extent, and the connection is closed after the answer: a storage command whose line is over the limit, since its length
 //! was not read, and one that announces more than [`Limits::swallow_bytes`].
 //!
-//! memcached 1.6.18 differs in the second and third row (it skips the line alone and takes the block for commands, but for `ms`), in the last
+//! memcached 1.6.18 differs in the second and third row (it skips the line alone and takes the block for commands), in the last
 //! (it closes the connection without a word), and where more than 2 GiB are announced (it skips the line alone).
 //!
 //! # Where the protocol leaves a choice
@@ -40,32 +40,27 @@
 //!   case-sensitive. All as memcached does.
 //! - A key is any bytes but space and LF. protocol.txt forbids control characters, and memcached does not look.
 //! - `noreply` is the last word of a command that knows it, also where the rest of the line is wrong. Refusals of such a line say so, and are not to
-//!   be answered; a meta command's `q` never silences an error.
+//!   be answered.
 //! - Numbers are read as C reads them, but for lengths, which are digits: a sign may precede them. Of exptimes and client flags 32 bits
-//!   are kept. Flags of meta commands are those of 1.6.18. All as memcached does.
+//!   are kept. All as memcached does.
 
 mod compose;
-mod meta;
 mod request;
 mod response;
 
 pub use compose::{
-    ComposeError, compose_count, compose_delete, compose_get, compose_line, compose_meta, compose_meta_set,
-    compose_number, compose_store, compose_touch, compose_value, compose_value_end,
+    KeyError, compose_delete, compose_get, compose_number, compose_set, compose_value, compose_value_end,
 };
-pub use meta::{Flags, Mode, decode_key, encode_key};
-pub use request::{Command, Expiry, Get, Keys, Outdated, Read, Refusal, RequestReader, Store, Verb};
-pub use response::{Answer, Asked, Event, Outcome, Progress, ResponseError, ResponseReader};
+pub use request::{Command, Expiry, Get, Keys, Read, Refusal, RequestReader, Store, Verb};
+pub use response::{Event, Expected, Outcome, Progress, ResponseError, ResponseReader};
 
 /// How much of a request, or of an answer, is read before it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a key; of a key in base64 the bytes it stands for.
+    /// Bytes of a key.
     pub key_bytes: usize,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// Bytes of a value that a server is given whole; larger ones come in pieces.
-    pub whole_bytes: usize,
     /// Bytes of a line with its end. Also how much a client remembers of a line that comes in pieces.
     pub line_bytes: usize,
     /// Bytes of a line of `get`, `gets`, `gat` and `gats`, which name many keys.
@@ -80,7 +75,6 @@ impl Limits {
     pub const DEFAULT: Limits = Limits {
         key_bytes: 250,
         value_bytes: 1 << 20,
-        whole_bytes: 1 << 20,
         line_bytes: 2048,
         get_line_bytes: 64 << 10,
         swallow_bytes: 1 << 31,

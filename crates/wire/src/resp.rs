@@ -1,5 +1,5 @@
-//! RESP2 and RESP3, the protocol of Redis and Valkey, on both ends of a connection. Source: the protocol specification of Redis, and what 7.0.15
-//! answers where that is silent.
+//! The protocol of Redis and Valkey: RESP2 and RESP3 on the server's end, replies of RESP2 that are no arrays on the client's. Source: the protocol
+//! specification of Redis, and what 7.0.15 answers where that is silent.
 //!
 //! ```
 //! use wire::resp::{Limits, Name, Read, RequestReader};
@@ -34,12 +34,11 @@ mod compose;
 mod reply;
 mod request;
 
-pub use command::{GetexOptions, Name, SetError, SetOptions, When, parse_getex, parse_set};
+pub use command::{Name, SetError, SetOptions, When, parse_set};
 pub use compose::{
-    Version, compose_array, compose_bulk, compose_double, compose_error, compose_integer, compose_map, compose_null,
-    compose_request, compose_simple,
+    Version, compose_array, compose_bulk, compose_error, compose_integer, compose_map, compose_null, compose_request,
 };
-pub use reply::{Answer, Event, Kind, Progress, ReplyError, ReplyReader};
+pub use reply::{Event, Progress, Reply, ReplyError, ReplyReader};
 pub use request::{Read, Refusal, Request, RequestReader};
 
 /// How much of a request, or of a reply, is read before it is refused. All are checked before anything is allocated.
@@ -49,29 +48,16 @@ pub struct Limits {
     pub bulk_bytes: usize,
     /// Bytes of all arguments of a request; at most 512 MiB, whatever is said here.
     pub request_bytes: usize,
-    /// Arguments of a request with its name, at most 2^24; or elements of one array in a reply, of a map keys and values.
+    /// Arguments of a request with its name, at most 2^24.
     pub arguments: usize,
     /// Bytes of a line with its end: an inline request, at most 512 MiB; a length, an error.
     pub line_bytes: usize,
-    /// Arrays within arrays of a reply; at most [`Limits::DEPTH_MAX`], whatever is said here.
-    pub depth: usize,
-    /// Elements of a whole reply.
-    pub elements: u64,
 }
 
 impl Limits {
-    /// 1 MiB an argument, 8 MiB and 65,536 arguments a request; lines of 64 KiB, as Redis; replies 8 deep with 16 million elements.
-    pub const DEFAULT: Limits = Limits {
-        bulk_bytes: 1 << 20,
-        request_bytes: 8 << 20,
-        arguments: 1 << 16,
-        line_bytes: 64 << 10,
-        depth: 8,
-        elements: 1 << 24,
-    };
-
-    /// Levels that a [`ReplyReader`] has room for.
-    pub const DEPTH_MAX: usize = 16;
+    /// 1 MiB an argument, 8 MiB and 65,536 arguments a request; lines of 64 KiB, as Redis.
+    pub const DEFAULT: Limits =
+        Limits { bulk_bytes: 1 << 20, request_bytes: 8 << 20, arguments: 1 << 16, line_bytes: 64 << 10 };
 }
 
 impl Default for Limits {

@@ -101,15 +101,6 @@ pub(crate) trait Codec {
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
-    /// Appends what a connection begins with, before its first request; the answer to it is read with that of the first request.
-    #[inline]
-    fn greet(&mut self, _: &mut Self::Reader, _: &mut Vec<u8>) {}
-
-    /// As [`Protocol::unasked`].
-    fn unasked(&mut self, _: &mut Self::Reader, _: &[u8]) -> bool {
-        false
-    }
-
     /// Reads on in the answer to `verb`.
     ///
     /// # Errors
@@ -456,7 +447,6 @@ impl<C: Codec> Protocol for Cache<C> {
 
     #[inline]
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, _: &mut Rng, out: &mut Vec<u8>) -> Expected {
-        self.codec.greet(&mut stream.reader, out);
         if let Some(caused) = stream.caused.pop_front() {
             return self.send(caused, now, out);
         }
@@ -479,8 +469,7 @@ impl<C: Codec> Protocol for Cache<C> {
         self.send(Expected { key, key_bytes, value_bytes, ttl_s, doing, then: 0, sent_s: 0 }, now, out)
     }
 
-    fn again(&mut self, stream: &mut Self::Stream, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
-        self.codec.greet(&mut stream.reader, out);
+    fn again(&mut self, _: &mut Self::Stream, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
         // Its key is asked for since it was sent first, and what was known of the key then still explains a miss.
         self.compose(&mut expected, now, out);
         expected
@@ -512,10 +501,6 @@ impl<C: Codec> Protocol for Cache<C> {
                 Parsed::Broken(fault)
             }
         }
-    }
-
-    fn unasked(&mut self, stream: &mut Self::Stream, bytes: &[u8]) -> bool {
-        self.codec.unasked(&mut stream.reader, bytes)
     }
 
     fn end(&mut self, stream: &mut Self::Stream, _: Expected) -> Parsed {

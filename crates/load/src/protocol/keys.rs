@@ -38,8 +38,6 @@ pub(crate) struct Shared {
     ends: Box<[AtomicU32]>,
     start: Nanos,
     traced: Option<TracedKeys>,
-    /// Greetings of RESP3: accepted, refused.
-    pub(crate) hello: Arc<[AtomicU64; 2]>,
     footprint_keys: AtomicU64,
     footprint_bytes: AtomicU64,
 }
@@ -93,7 +91,6 @@ impl Shared {
             ends: (0..timed).map(|_| AtomicU32::new(u32::MAX)).collect(),
             start,
             traced: workload.trace.as_ref().map(|_| TracedKeys::new()),
-            hello: Arc::default(),
             footprint_keys: AtomicU64::new(0),
             footprint_bytes: AtomicU64::new(0),
         })

@@ -151,8 +151,7 @@ fn measure_on(network: Network, spec: &LoadSpec, store: &Rc<RefCell<Store>>) -> 
     let Target::Cache { workload, .. } = &spec.target else { unreachable!("all of these load caches") };
     let shared = Arc::new(Shared::new(workload, spec.seed, 0).unwrap());
     let most = workload.values.max_bytes;
-    let protocol =
-        Cache::new(Memcached::<false>::new(most), workload, shared.clone(), (spec.seed, 0, 1), None).unwrap();
+    let protocol = Cache::new(Memcached::new(most), workload, shared.clone(), (spec.seed, 0, 1), None).unwrap();
     outcome_with(spec, protocol, network, serve(store), Some(&shared)).unwrap()
 }
 

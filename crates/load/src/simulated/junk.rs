@@ -67,10 +67,6 @@ fn memcached(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     lines(bytes, 1, b"END\r\n")
 }
 
-fn memcached_meta(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
-    lines(bytes, 1, b"EN\r\n")
-}
-
 fn redis(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     lines(bytes, 5, b"$-1\r\n")
 }
@@ -136,9 +132,8 @@ fn one_rule_whenever_it_comes_and_one_error_for_each_request_that_was_spoiled() 
         let of_http = Http::new(&[request], &expect, spec.connection).unwrap();
         check("ping-pong", "wrong-answer", measure(&spec, Pingpong::default(), None, pingpong, junk_after));
         check("http", "framing", measure(&spec, of_http, None, http, junk_after));
-        check("memcached", "framing", cache(Memcached::<false>::new(1000), &spec, memcached, junk_after));
-        check("meta", "framing", cache(Memcached::<true>::new(1000), &spec, memcached_meta, junk_after));
-        check("redis", "framing", cache(Redis::new(1000, None), &spec, redis, junk_after));
+        check("memcached", "framing", cache(Memcached::new(1000), &spec, memcached, junk_after));
+        check("redis", "framing", cache(Redis::new(1000), &spec, redis, junk_after));
         check("http-cache", "framing", cache(HttpCache::new("a"), &spec, http_cache, junk_after));
     }
 }

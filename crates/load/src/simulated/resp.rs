@@ -1,4 +1,4 @@
-//! RESP on the simulated network: greetings, and pushes that answer nothing.
+//! RESP on the simulated network.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,7 +8,6 @@ use std::sync::Arc;
 use net::Nanos;
 use net::sim::{Actions, Network, Peer};
 use study::Measurement;
-use study::record::Hello;
 use study::spec::{Arrivals, Dialect, LoadSpec, Stop, Target, Warmup};
 use study::workload::{Operations, preset};
 use wire::resp::{Limits, Read, RequestReader};
@@ -20,30 +19,18 @@ use crate::protocol::{Cache, Redis, Shared};
 
 type Values = Rc<RefCell<BTreeMap<Vec<u8>, Vec<u8>>>>;
 
-/// A server that may know `HELLO`; if it does, it sends a push before each answer and two after it.
 struct Server {
     values: Values,
-    knows_hello: bool,
-    greeted: bool,
     reader: RequestReader,
     bytes: Vec<u8>,
 }
 
-const PUSH: &[u8] = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$5\r\nhello\r\n";
-
 impl Server {
-    fn answer(&mut self, arguments: &[Vec<u8>]) -> Vec<u8> {
+    fn answer(&self, arguments: &[Vec<u8>]) -> Vec<u8> {
         let mut values = self.values.borrow_mut();
         match arguments[0].as_slice() {
-            b"HELLO" if self.knows_hello => {
-                assert_eq!(arguments[1], b"3");
-                self.greeted = true;
-                b"%2\r\n$6\r\nserver\r\n$1\r\nx\r\n$5\r\nproto\r\n:3\r\n".to_vec()
-            }
-            b"HELLO" => b"-ERR unknown command 'HELLO'\r\n".to_vec(),
             b"GET" => match values.get(&arguments[1]) {
                 Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
-                None if self.greeted => b"_\r\n".to_vec(),
                 None => b"$-1\r\n".to_vec(),
             },
             b"SET" => {
@@ -77,53 +64,39 @@ impl Peer for Server {
         self.bytes.drain(..at);
         let mut out = Vec::new();
         for request in requests {
-            let pushes = self.greeted;
-            let answer = self.answer(&request);
-            out.extend_from_slice(if pushes { PUSH } else { b"" });
-            out.extend_from_slice(&answer);
+            out.extend_from_slice(&self.answer(&request));
         }
         to.send(MS, out);
-        if self.greeted {
-            // While the client thinks: nothing is asked then.
-            to.send(MS / 4, [PUSH, PUSH].concat());
-        }
     }
 }
 
-fn measure(knows_hello: bool, network: Network, arrivals: Arrivals) -> Measurement {
+fn measure(network: Network, arrivals: Arrivals) -> Measurement {
     let mut workload = preset("ycsb-c").unwrap();
     workload.operations = Operations { get: 0.8, set: 0.1, delete: 0.1, read_modify_write: 0.0 };
     workload.keys.count = 100;
     workload.values.size = study::workload::SizeLaw::Constant { bytes: 40.0 };
-    let dialect = Dialect::RedisResp3;
+    let dialect = Dialect::Redis;
     let target = Target::Cache { address: "a:1".to_owned(), dialect, workload: Box::new(workload.clone()) };
     let stop = Stop::Requests { requests: 2_000, max_ns: 60 * S };
     let spec = LoadSpec { target, warmup: Warmup::DurationNs(0), stop, arrivals, ..spec() };
     let shared = Arc::new(Shared::new(&workload, spec.seed, 0).unwrap());
-    let codec = Redis::new(1000, Some(shared.hello.clone()));
-    let protocol = Cache::new(codec, &workload, shared.clone(), (spec.seed, 0, 1), None).unwrap();
+    let protocol = Cache::new(Redis::new(1000), &workload, shared.clone(), (spec.seed, 0, 1), None).unwrap();
     let values = Values::default();
     let serve = move |_| {
         let (values, reader) = (values.clone(), RequestReader::new(Limits::DEFAULT));
-        Server { values, knows_hello, greeted: false, reader, bytes: Vec::new() }.into()
+        Server { values, reader, bytes: Vec::new() }.into()
     };
     outcome_with(&spec, protocol, network, serve, Some(&shared)).unwrap()
 }
 
 #[test]
-fn resp3_is_spoken_where_it_can_be_and_pushes_answer_nothing() {
+fn counts_hits_and_misses_however_replies_are_cut() {
     let pieces = Network { segment_bytes: 1..=7, read_bytes: 1..=7, ..Network::PERFECT };
     for network in [Network::PERFECT, pieces] {
         for think_ns in [0, 3 * MS] {
-            let arrivals = Arrivals::Closed { think_ns };
-            let (new, old) = (measure(true, network.clone(), arrivals), measure(false, network.clone(), arrivals));
-            for (measurement, hello) in
-                [(&new, Hello { accepted: 4, refused: 0 }), (&old, Hello { accepted: 0, refused: 4 })]
-            {
-                assert_eq!((errors(measurement), measurement.requests), (vec![], 2_000), "{hello:?}");
-                assert_eq!((of(measurement).hello, measurement.reconnects), (Some(hello), 0));
-            }
-            let counts = of(&new).counts;
+            let measurement = measure(network.clone(), Arrivals::Closed { think_ns });
+            assert_eq!((errors(&measurement), measurement.requests, measurement.reconnects), (vec![], 2_000, 0));
+            let counts = of(&measurement).counts;
             assert!(counts.hits > 1_000 && counts.misses > 100, "{counts:?}");
         }
     }

@@ -41,7 +41,7 @@ fn replay(spec: &LoadSpec, bytes: &[u8]) -> Replayed {
     let (dealer, mut tapes) = TraceDistributor::new(workload, &shared.texts, spec.seed, 1, seen).unwrap();
     let (outcome, dealt) = std::thread::scope(|scope| {
         let dealing = scope.spawn(|| dealer.deal(bytes));
-        let codec = Memcached::<false>::new(workload.values.max_bytes);
+        let codec = Memcached::new(workload.values.max_bytes);
         let protocol = Cache::new(codec, workload, shared.clone(), (spec.seed, 0, 1), tapes.pop()).unwrap();
         let outcome = outcome_with(spec, protocol, Network::PERFECT, serve(&store), Some(&shared));
         (outcome, dealing.join().unwrap())

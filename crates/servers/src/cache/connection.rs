@@ -5,7 +5,6 @@ use wire::http1::BodyReader;
 use wire::resp::Version;
 use wire::{memcached as text, resp as redis};
 
-use super::transaction::Transactions;
 use super::{CacheProtocol, CacheShared};
 use crate::timers::NEVER;
 
@@ -56,8 +55,6 @@ pub(super) enum Speech {
 pub(super) struct Redis {
     pub(super) reader: redis::RequestReader,
     pub(super) version: Version,
-    pub(super) name: Vec<u8>,
-    pub(super) transactions: Transactions,
 }
 
 #[derive(Debug, Default)]
@@ -136,9 +133,7 @@ impl Speech {
     }
 
     pub(super) fn redis(shared: &CacheShared) -> Speech {
-        let reader = redis::RequestReader::new(shared.redis);
-        let (version, name, transactions) = (Version::Two, Vec::new(), Transactions::default());
-        Speech::Redis(Box::new(Redis { reader, version, name, transactions }))
+        Speech::Redis(Box::new(Redis { reader: redis::RequestReader::new(shared.redis), version: Version::Two }))
     }
 
     pub(super) fn http() -> Speech {

@@ -9,14 +9,12 @@ use net::Nanos;
 use wire::detect::{Detected, detect};
 
 use super::connection::{CloseState, Connection, RestKind, Speech};
-use super::transaction::{self, Turn};
 use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
 
 /// What carries requests out.
 #[derive(Debug)]
 pub(super) struct Executor {
     pub(super) shared: Arc<CacheShared>,
-    pub(super) thread: usize,
     /// What the connection being served is to be sent; empty between events.
     pub(super) out: Vec<u8>,
     /// Now, in ns since 1970.
@@ -30,8 +28,6 @@ pub(super) struct Executor {
     /// `Date`, with its line end.
     pub(super) date: Vec<u8>,
     pub(super) is_ending: bool,
-    /// Held while requests of a connection are carried out; `None` where there is one thread only.
-    turn: Option<Turn>,
 }
 
 pub(super) const REDIS_OUT_OF_MEMORY: &[u8] = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n";
@@ -39,13 +35,9 @@ const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 
 impl Executor {
-    pub(super) fn new(shared: Arc<CacheShared>, thread: usize) -> Self {
-        assert!(thread < shared.threads.len(), "`thread` is one of `config.threads`");
-        let turn = shared.turns.get(thread).cloned();
+    pub(super) fn new(shared: Arc<CacheShared>) -> Self {
         Self {
-            turn,
             shared,
-            thread,
             out: Vec::new(),
             unix_ns: 0,
             now_ms: 0,
@@ -80,7 +72,6 @@ impl Executor {
         self.date.clear();
         let _ = write!(self.date, "Date: {date}\r\n");
         let shared = &self.shared;
-        let _ = shared.started_s.compare_exchange(0, self.now_s, Ordering::Relaxed, Ordering::Relaxed);
         let at = shared.flush_at_s.load(Ordering::Relaxed);
         if at != 0
             && at <= self.now_s
@@ -102,24 +93,13 @@ impl Executor {
     /// Takes requests from `bytes` until there is no whole one left or answers have to leave first. How many bytes were used.
     #[inline]
     pub(super) fn take(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let own = self.turn.take();
-        let mut used = 0;
-        loop {
-            let turn = own.as_ref().map(transaction::wait);
-            used += self.take_some(connection, &bytes[used..]);
-            drop(turn);
-            if !self.execute(connection) || connection.is_over() {
-                break;
-            }
-        }
-        self.turn = own;
+        let used = self.take_some(connection, bytes);
         if connection.input_reserved != 0 && connection.unfinished == 0 {
             self.shared.in_flight.set(&mut connection.input_reserved, 0);
         }
         used
     }
 
-    /// The same up to the next `EXEC`.
     #[inline]
     fn take_some(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         (connection.lacks, connection.unfinished) = (0, 0);
@@ -249,7 +229,6 @@ impl Executor {
 
     /// There are as many connections as there may be.
     pub(super) fn too_many(&mut self, connection: &mut Connection) {
-        super::Counters::add(&self.shared.threads[self.thread].refused, 1);
         match self.shared.protocol {
             CacheProtocol::Auto | CacheProtocol::Memcached => {
                 self.out.extend_from_slice(b"ERROR Too many open connections\r\n");

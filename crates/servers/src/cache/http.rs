@@ -208,7 +208,7 @@ impl Executor {
             }
             Operation::Reset => {
                 cache.clear();
-                shared.forget_counts();
+                shared.reset_stats();
                 empty(out, "204 No Content", goes, date);
             }
         }

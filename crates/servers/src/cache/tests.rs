@@ -93,7 +93,7 @@ impl World {
         let shared = CacheShared::new(config, protocol, limits, || 784_111_777_000_000_000).unwrap();
         // Between two seconds, so that no request sits on the edge of one.
         shared.epoch_ns.set(784_111_777_300_000_000).unwrap();
-        let server = CacheServer::new(Arc::new(shared), 0);
+        let server = CacheServer::new(Arc::new(shared));
         let address = address.inet().unwrap();
         World { driver, server, listener, address, wake: None, connections: 60, largest_input: 0, largest_out: 0 }
     }
@@ -204,27 +204,16 @@ fn memcached_mistakes_keep_the_connection_in_step() {
 }
 
 #[test]
-fn memcached_meta() {
-    check(
-        b"ms a 3 T0 F5\r\nabc\r\nmg a v\r\nmg a\r\nmg b\r\nmg b q\r\nmg a s v f t k Oxy\r\nmg a h\r\nma a\r\nma n N0 J5\r\nma n v\r\n\
-          ma n MD D9 v\r\nmd n q\r\nmd n\r\nms b 1 q\r\n1\r\nmd b k\r\nmd b q\r\nmg b k q Ox\r\nmg b k Ox\r\nms YQ== 1 b MA k\r\nd\r\nmg YQ== b k v\r\nms z 1 MA\r\nq\r\n\
-          ms z 1 MA N0\r\nq\r\nme z\r\nme y\r\nms a 1 C999\r\nx\r\nmd a C999\r\nmn\r\n",
-        b"HD\r\nVA 3\r\nabc\r\nHD\r\nEN\r\nVA 3 s3 f5 t-1 ka Oxy\r\nabc\r\nHD h1\r\n\
-          CLIENT_ERROR cannot increment or decrement non-numeric value\r\nHD\r\nVA 1\r\n6\r\nVA 1\r\n0\r\nNF\r\nHD kb\r\nNF\r\nEN kb Ox\r\nHD kYQ== b\r\n\
-          VA 4 kYQ== b\r\nabcd\r\nNS\r\nHD\r\nME z exp=-1 cas=7 fetch=no cls=1 size=2\r\nEN\r\nEX\r\nEX\r\nMN\r\n",
-    );
-}
-
-#[test]
 fn redis_commands() {
     check(
         b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\nabc\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n*2\r\n$3\r\nGET\r\n$1\r\nb\r\nPING\r\nSET b 1 NX GET\r\n\
           SET b 2 NX\r\nSET b 3 XX GET\r\nMGET a x b\r\nMSET c 1 d 2\r\nMSET c\r\nEXISTS a c x a\r\nDEL c d x\r\nTTL a\r\nTTL x\r\n\
-          EXPIRE a 10\r\nTTL a\r\nSET a z KEEPTTL\r\nTTL a\r\nSET a z EX 0\r\nSETNX a 1\r\nDBSIZE\r\nSELECT 0\r\nSELECT 1\r\nNOPE\r\n\
+          EXPIRE a 10\r\nTTL a\r\nSET a z KEEPTTL\r\nTTL a\r\nSET a z EX 0\r\nSETNX a 1\r\nDBSIZE\r\nSELECT 0\r\nSELECT 1\r\nMULTI\r\nSCAN 0\r\n\
           GET\r\nEXPIRE a 0\r\nGET a\r\nHELLO 4\r\nECHO hi\r\nCONFIG GET save\r\nFLUSHALL\r\nDBSIZE\r\n",
         b"+OK\r\n$3\r\nabc\r\n$-1\r\n+PONG\r\n$-1\r\n$-1\r\n$1\r\n1\r\n*3\r\n$3\r\nabc\r\n$-1\r\n$1\r\n3\r\n+OK\r\n\
           -ERR wrong number of arguments for 'mset' command\r\n:3\r\n:2\r\n:-1\r\n:-2\r\n:1\r\n:10\r\n+OK\r\n:10\r\n\
-          -ERR invalid expire time in 'set' command\r\n:0\r\n:2\r\n+OK\r\n-ERR DB index is out of range\r\n-ERR unknown command 'NOPE', with args beginning with: \r\n\
+          -ERR invalid expire time in 'set' command\r\n:0\r\n:2\r\n+OK\r\n-ERR DB index is out of range\r\n-ERR unknown command 'MULTI', with args beginning with: \r\n\
+          -ERR unknown command 'SCAN', with args beginning with: '0' \r\n\
           -ERR wrong number of arguments for 'get' command\r\n:1\r\n$-1\r\n-NOPROTO unsupported protocol version\r\n$2\r\nhi\r\n\
           *2\r\n$4\r\nsave\r\n$0\r\n\r\n+OK\r\n:0\r\n",
     );
@@ -244,113 +233,28 @@ fn times_over_resp_are_kept_to_the_millisecond() {
     let first = left(&ask("PTTL k"));
     assert!((1200..1234).contains(&first), "{first}");
     assert_eq!(ask("TTL k"), ":1\r\n", "the nearest second, as Redis says it");
-    assert_eq!(ask("PEXPIRE k 1100 GT"), ":0\r\n");
-    assert_eq!(ask("PEXPIRE k 1300 GT"), ":1\r\n");
-    assert_eq!(ask("PEXPIRE k 1200 LT"), ":1\r\n");
-    assert_eq!(ask("PEXPIRE k 1400 NX"), ":0\r\n");
-    assert_eq!(ask("PEXPIREAT k 784111999123"), ":1\r\n");
-    assert_eq!(ask("PEXPIRETIME k"), ":784111999123\r\n");
-    assert_eq!(ask("EXPIRETIME k"), ":784111999\r\n");
-    assert_eq!(ask("SET k v PXAT 784112000001"), "+OK\r\n");
-    assert_eq!(ask("PEXPIRETIME k"), ":784112000001\r\n");
-    assert_eq!(ask("SET k v EXAT 9223372036854775"), "+OK\r\n", "as far as Redis goes");
-    assert_eq!(ask("PEXPIRETIME k"), ":9223372036854775000\r\n");
-    assert_eq!(ask("EXPIRE k 9223372036854775"), "-ERR invalid expire time in 'expire' command\r\n");
-    assert_eq!(ask("GETEX k PX 784"), "$1\r\nv\r\n");
+    assert_eq!(ask("PEXPIRE k 784"), ":1\r\n");
     assert!((700..784).contains(&left(&ask("PTTL k"))));
+    assert_eq!(ask("SET k v PXAT 784111778000"), "+OK\r\n");
+    assert!(left(&ask("PTTL k")) < 700);
+    assert_eq!(ask("SET k v EXAT 9223372036854775"), "+OK\r\n", "as far as Redis goes");
+    assert_eq!(ask("EXPIRE k 9223372036854775"), "-ERR invalid expire time in 'expire' command\r\n");
     assert_eq!(ask("PERSIST k"), ":1\r\n");
     assert_eq!(ask("PTTL k"), ":-1\r\n");
 }
 
 #[test]
-fn redis_counts_appends_and_takes() {
+fn redis_increments_and_what_clients_send_first() {
     check(
         b"INCR n\r\nINCRBY n 9\r\nDECR n\r\nDECRBY n 19\r\nGET n\r\nSET n 9223372036854775807\r\nINCR n\r\n\
-          DECRBY n -9223372036854775808\r\nINCRBY n 01\r\nSET s 007\r\nINCR s\r\nAPPEND s x\r\nAPPEND new ab\r\nSTRLEN new\r\nSTRLEN no\r\n\
-          GETSET new c\r\nGETSET no 1\r\nGETDEL no\r\nGETDEL no\r\nTYPE s\r\nTYPE no\r\nTOUCH s n no\r\nPERSIST s\r\nGETEX s EX 0\r\n\
-          GETEX no EX 0\r\nGETEX s EXAT 1\r\nEXISTS s\r\nSELECT x\r\nCLIENT NOPE\r\nCLIENT ID 1\r\nFLUSHALL a b\r\n",
+          DECRBY n -9223372036854775808\r\nINCRBY n 01\r\nSET s 007\r\nINCR s\r\nPERSIST s\r\nSELECT x\r\nCLIENT SETNAME a\r\n\
+          CLIENT SETINFO LIB-NAME x\r\nCLIENT NOPE\r\nCONFIG SET save x\r\nCOMMAND DOCS\r\nFLUSHALL a b\r\nFLUSHALL a\r\nFLUSHDB ASYNC\r\n",
         b":1\r\n:10\r\n:9\r\n:-10\r\n$3\r\n-10\r\n+OK\r\n-ERR increment or decrement would overflow\r\n\
           -ERR decrement would overflow\r\n-ERR value is not an integer or out of range\r\n+OK\r\n\
-          -ERR value is not an integer or out of range\r\n:4\r\n:2\r\n:2\r\n:0\r\n$2\r\nab\r\n$-1\r\n$1\r\n1\r\n$-1\r\n+string\r\n+none\r\n:2\r\n\
-          :0\r\n-ERR invalid expire time in 'getex' command\r\n$-1\r\n$4\r\n007x\r\n:0\r\n-ERR value is not an integer or out of range\r\n\
-          -ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n-ERR wrong number of arguments for 'client|id' command\r\n-ERR syntax error\r\n",
+          -ERR value is not an integer or out of range\r\n:0\r\n-ERR DB index is out of range\r\n+OK\r\n+OK\r\n\
+          -ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n-ERR unknown subcommand 'SET'. Try CONFIG HELP.\r\n*0\r\n\
+          -ERR wrong number of arguments for 'flushall' command\r\n-ERR syntax error\r\n+OK\r\n",
     );
-}
-
-#[test]
-fn a_transaction_is_queued_and_carried_out() {
-    check(
-        b"EXEC\r\nDISCARD\r\nMULTI\r\nMULTI\r\nSET a 1\r\nINCR a\r\nINCR a b\r\nEXEC\r\nGET a\r\nMULTI\r\nSET a 1\r\nINCR a\r\nMGET a b\r\nLPUSH\r\nDISCARD\r\n\
-          MULTI\r\nSET a 1\r\nAPPEND a x\r\nINCR a\r\nMGET a b\r\nWATCH a\r\nEXEC\r\nWATCH a\r\nSET a 2\r\nMULTI\r\nGET a\r\nEXEC\r\n\
-          WATCH a\r\nMULTI\r\nGET a\r\nEXEC\r\nWATCH a\r\nEXPIRE a 100\r\nMULTI\r\nEXEC\r\nWATCH a\r\nDEL a\r\nUNWATCH\r\nMULTI\r\nEXEC\r\nMULTI\r\nRESET\r\nGET a\r\n",
-        b"-ERR EXEC without MULTI\r\n-ERR DISCARD without MULTI\r\n+OK\r\n-ERR MULTI calls can not be nested\r\n+QUEUED\r\n+QUEUED\r\n\
-          -ERR wrong number of arguments for 'incr' command\r\n-EXECABORT Transaction discarded because of previous errors.\r\n$-1\r\n+OK\r\n\
-          +QUEUED\r\n+QUEUED\r\n+QUEUED\r\n-ERR unknown command 'LPUSH', with args beginning with: \r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n\
-          -ERR WATCH inside MULTI is not allowed\r\n*4\r\n+OK\r\n:2\r\n-ERR value is not an integer or out of range\r\n*2\r\n$2\r\n1x\r\n$-1\r\n\
-          +OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\n2\r\n+OK\r\n:1\r\n+OK\r\n*-1\r\n+OK\r\n:1\r\n+OK\r\n+OK\r\n*0\r\n+OK\r\n+RESET\r\n$-1\r\n",
-    );
-    let config = cache::Config { versions: false, ..config() };
-    let said = World::with(config, CacheProtocol::Redis, CacheLimits::DEFAULT).say(b"WATCH a\r\n");
-    assert_eq!(show(&said), "-ERR WATCH needs versions of items, which `--cas on` keeps\\r\\n");
-}
-
-/// However much is asked for, memory has a limit.
-#[test]
-fn a_transaction_has_limits() {
-    let config = cache::Config { value_bytes_max: 1 << 20, ..cache::Config::new(64 << 20) };
-    let mut world = World::with(config, CacheProtocol::Redis, CacheLimits::DEFAULT);
-    let value = vec![b'v'; 1 << 20];
-    let set = [b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1048576\r\n", value.as_slice(), b"\r\n"].concat();
-    let said = world.say(&[b"MULTI\r\n".as_slice(), &set.repeat(9), b"EXEC\r\n"].concat());
-    let said = String::from_utf8(said).unwrap();
-    assert!(said.contains("-ERR a transaction over the limit of 8388608 bytes\r\n"), "{said}");
-    assert!(said.ends_with("-EXECABORT Transaction discarded because of previous errors.\r\n"), "{said}");
-    world.say(&set);
-    let said = world.say(&[b"MULTI\r\n".as_slice(), &b"MGET a a a a\r\n".repeat(40), b"EXEC\r\nPING\r\n"].concat());
-    assert!(
-        said.ends_with(b"-ERR answers of a transaction over the limit of 67108864 bytes\r\n"),
-        "{} bytes",
-        said.len()
-    );
-}
-
-#[test]
-fn a_scan_goes_through_all_keys() {
-    let mut world = World::new();
-    let keys: Vec<String> = (0..500).map(|number| format!("key:{number}")).collect();
-    world.say(keys.iter().map(|key| format!("SET {key} v\r\n")).collect::<String>().as_bytes());
-    // Each on a connection of its own, which is closed again.
-    let mut ask = |line: &str| {
-        let said = String::from_utf8(world.say(format!("{line}\r\nQUIT\r\n").as_bytes())).unwrap();
-        said.strip_suffix("+OK\r\n").unwrap_or_else(|| panic!("{line}: {said}")).to_owned()
-    };
-    for (options, expect) in
-        [("", 500), (" MATCH key:1? COUNT 7", 10), (" COUNT 1000000 TYPE string", 500), (" TYPE list", 0)]
-    {
-        let (mut cursor, mut found) = ("0".to_owned(), Vec::new());
-        loop {
-            let said = ask(&format!("SCAN {cursor}{options}"));
-            let mut texts = said.split("\r\n").filter(|line| !line.is_empty() && !line.starts_with(['*', '$']));
-            cursor = texts.next().unwrap().to_owned();
-            found.extend(texts.map(str::to_owned));
-            if cursor == "0" {
-                break;
-            }
-        }
-        found.sort();
-        found.dedup();
-        assert_eq!(found.len(), expect, "{options}");
-    }
-    for (line, error) in [
-        ("SCAN x", "invalid cursor"),
-        ("SCAN 0 COUNT 0", "syntax error"),
-        ("SCAN 0 COUNT x", "value is not an integer or out of range"),
-        ("SCAN 0 MATCH", "syntax error"),
-    ] {
-        assert_eq!(ask(line), format!("-ERR {error}\r\n"), "{line}");
-    }
-    let long = format!("SCAN 0 MATCH {}", "*a".repeat(600));
-    assert_eq!(ask(&long), "-ERR a pattern over the limit of 1000 bytes\r\n");
 }
 
 /// As memcached 1.6.18 answers the same lines, one after the other.
@@ -359,101 +263,33 @@ fn memcached_counts_and_times() {
     check(
         b"set a 0 0 2\r\n10\r\ndecr a 1\r\nget a\r\nincr a 5\r\nset a 0 0 20\r\n18446744073709551615\r\nincr a 1\r\nget a\r\n\
           set a 0 0 5\r\n 12 x\r\nincr a +1\r\nget a\r\nset a 0 -1 1\r\nx\r\nget a\r\nset a 0 4294967296 1\r\nx\r\nget a\r\nset a 0 2147483648 1\r\nx\r\nget a\r\n\
-          set a 4294967297 0 1\r\nx\r\nget a\r\nma a D-1\r\nmg a D\r\nms a 1 Mxx\r\nx\r\n",
+          set a 4294967297 0 1\r\nx\r\nget a\r\nmg a v\r\n",
         b"STORED\r\n9\r\nVALUE a 0 2\r\n9 \r\nEND\r\n14\r\nSTORED\r\n0\r\nVALUE a 0 20\r\n0                   \r\nEND\r\n\
           STORED\r\n13\r\nVALUE a 0 5\r\n13   \r\nEND\r\nSTORED\r\nEND\r\nSTORED\r\nVALUE a 0 1\r\nx\r\nEND\r\nSTORED\r\nEND\r\n\
-          STORED\r\nVALUE a 1 1\r\nx\r\nEND\r\nCLIENT_ERROR invalid or duplicate flag\r\nCLIENT_ERROR invalid numeric delta value\r\n\
-          CLIENT_ERROR incorrect length for M token\r\n",
+          STORED\r\nVALUE a 1 1\r\nx\r\nEND\r\nERROR\r\n",
     );
 }
 
-/// The flags against a stampede of misses, as memcached 1.6.18 answers them.
 #[test]
-fn memcached_says_who_is_to_renew() {
-    let asked = b"mg n N30 t v\r\nmg n N30 t\r\nms n 2 T30\r\nxx\r\nmg n h t R40\r\nmg n h R40\r\nmg n R20\r\nmd n I T10\r\nmg n t v s\r\nmg n v\r\n\
-          ms n 3 C1 I\r\nyyy\r\nmg n v t\r\nms n 3 C9999 I\r\nyyy\r\nms n 1\r\nz\r\nmg n v\r\nmg n u h\r\nms n 1\r\nz\r\nmg n u\r\nmg n h\r\n\
-          mg n t T50\r\nmg n t\r\nma q N10 J5 v t\r\nma q v t T50\r\nmg q t\r\nme q\r\nmg n l\r\n";
-    let answered = b"VA 0 t30 W\r\n\r\nHD t30 Z\r\nHD\r\nHD h0 t30 W\r\nHD h1 Z\r\nHD Z\r\nHD\r\nVA 2 t10 s2 X W\r\nxx\r\nVA 2 Z X\r\nxx\r\n\
-          HD\r\nVA 3 t10 Z X\r\nyyy\r\nEX\r\nHD\r\nVA 1\r\nz\r\nHD h1\r\nHD\r\nHD\r\nHD h0\r\n\
-          HD t-1\r\nHD t50\r\nVA 1 t10\r\n5\r\nVA 1 t10\r\n6\r\nHD t50\r\nME q exp=-50 cas=11 fetch=yes cls=1 size=2\r\n\
-          CLIENT_ERROR flag l needs times of use, which --access-times on keeps\r\n";
-    assert_eq!(show(&World::new().say(asked)), show(answered));
-    let config = cache::Config { access_times: true, ..config() };
-    let mut world = World::with(config, CacheProtocol::Auto, CacheLimits::DEFAULT);
-    world.say(b"set a 0 0 1\r\n1\r\n");
-    world.run(4 * S);
-    assert_eq!(show(&world.say(b"mg a l\r\nmg a l\r\n")), "HD l4\\r\\nHD l0\\r\\n");
-}
-
-/// The names that prometheus/memcached_exporter and pymemcache read.
-#[test]
-fn memcached_statistics_have_the_names_of_memcached() {
+fn memcached_statistics() {
     let mut world = World::new();
-    world.say(
-        b"set n 0 0 1\r\n1\r\nincr n 1\r\nincr no 1\r\ndecr n 1\r\ndecr no 1\r\ntouch n 0\r\ntouch no 0\r\ndelete no\r\ncas n 0 0 1 999\r\n1\r\n\
-          cas no 0 0 1 1\r\n1\r\ngat 0 n\r\nmg n\r\nflush_all 10\r\n",
-    );
+    world.say(b"set n 0 0 1\r\n1\r\nget n\r\nget no\r\ngat 0 n\r\ndelete no\r\n");
     let stats = String::from_utf8(world.say(b"stats\r\n")).unwrap();
-    let of = |name: &str| {
-        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
-        line.unwrap_or_else(|| panic!("no {name}: {stats}")).to_owned()
-    };
-    for (name, expect) in [
-        ("incr_hits", "1"),
-        ("incr_misses", "1"),
-        ("decr_hits", "1"),
-        ("decr_misses", "1"),
-        ("touch_hits", "2"),
-        ("touch_misses", "1"),
-        ("cmd_touch", "3"),
-        ("cmd_flush", "1"),
-        ("cmd_meta", "1"),
-        ("delete_misses", "1"),
-        ("delete_hits", "0"),
-        ("cas_badval", "1"),
-        ("cas_misses", "1"),
-        ("cas_hits", "0"),
-        ("get_hits", "2"),
-        ("get_misses", "0"),
-        ("curr_items", "1"),
-        ("accepting_conns", "1"),
-    ] {
-        assert_eq!(of(name), expect, "{name}");
+    for line in ["cmd_get 3", "cmd_set 1", "get_hits 2", "get_misses 1", "delete_hits 0", "curr_items 1", "threads 1"] {
+        assert!(stats.contains(&format!("STAT {line}\r\n")), "{line}: {stats}");
     }
-    for name in [
-        "uptime",
-        "time",
-        "version",
-        "cmd_set",
-        "bytes",
-        "limit_maxbytes",
-        "total_items",
-        "bytes_read",
-        "bytes_written",
-        "curr_connections",
-        "total_connections",
-        "rejected_connections",
-        "listen_disabled_num",
-        "evictions",
-        "reclaimed",
-        "threads",
-    ] {
-        of(name);
-    }
-    assert!(world.say(b"stats items\r\n").starts_with(b"STAT items:1:number 1\r\n"));
-    assert!(world.say(b"stats slabs\r\n").starts_with(b"STAT active_slabs 0\r\nSTAT total_malloced "));
-    let stats = String::from_utf8(world.say(b"stats reset\r\nstats\r\n")).unwrap();
-    assert!(stats.contains("STAT incr_hits 0\r\n") && stats.contains("STAT touch_hits 0\r\n"), "{stats}");
+    assert!(stats.contains("STAT version 1.6.18 (") && stats.ends_with("END\r\n"), "{stats}");
+    assert_eq!(world.say(b"stats items\r\n"), b"ERROR\r\n");
 }
 
 #[test]
 fn redis_answers_in_its_third_version() {
     let mut world = World::new();
-    let said = world.say(b"HELLO 3\r\nGET a\r\nCONFIG GET maxmemory\r\nRESET\r\nGET a\r\nQUIT\r\nGET a\r\n");
+    let said = world.say(b"HELLO 3\r\nGET a\r\nCONFIG GET maxmemory\r\nHELLO 2\r\nGET a\r\nQUIT\r\nGET a\r\n");
     let said = String::from_utf8(said).unwrap();
     assert!(said.starts_with("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n"), "{said}");
-    let end = "*0\r\n_\r\n%1\r\n$9\r\nmaxmemory\r\n$7\r\n8388608\r\n+RESET\r\n$-1\r\n+OK\r\n";
-    assert!(said.ends_with(end), "{said}");
+    let third = "*0\r\n_\r\n%1\r\n$9\r\nmaxmemory\r\n$7\r\n8388608\r\n*14\r\n";
+    assert!(said.contains(third) && said.ends_with("*0\r\n$-1\r\n+OK\r\n"), "{said}");
 }
 
 #[test]
@@ -491,7 +327,7 @@ fn all_protocols_see_one_cache_on_one_port() {
     assert_eq!(world.say(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"), b"$3\r\nabc\r\n");
     assert!(world.say(b"GET /k HTTP/1.1\r\nHost: a\r\n\r\n").ends_with(b"\r\n\r\nabc"));
     assert_eq!(world.say(b"SET k 12\r\n"), b"+OK\r\n");
-    assert_eq!(world.say(b"mg k v f\r\n"), b"VA 2 f0\r\n12\r\n");
+    assert_eq!(world.say(b"get k\r\n"), b"VALUE k 0 2\r\n12\r\nEND\r\n");
     for (wrong, answer) in [
         (b"\x80\x00".as_slice(), "ERROR memcached's binary protocol is not spoken here, its text is\r\n"),
         (b"?what\r\n", "ERROR not memcached's text, RESP or HTTP/1.1\r\n"),
@@ -501,10 +337,8 @@ fn all_protocols_see_one_cache_on_one_port() {
     }
     let info = String::from_utf8(world.say(b"INFO\r\n")).unwrap();
     assert!(info.contains("keyspace_hits:3\r\n") && info.contains("maxmemory:8388608\r\n"), "{info}");
-    assert!(info.contains("db0:keys=1,expires=0,avg_ttl=0\r\n"), "{info}");
-    let stats = String::from_utf8(world.say(b"stats\r\nstats reset\r\nstats\r\n")).unwrap();
-    let lines: Vec<_> = stats.lines().filter(|line| line.contains("get_hits") || line.contains("curr_items")).collect();
-    assert_eq!(lines, ["STAT get_hits 3", "STAT curr_items 1", "STAT get_hits 0", "STAT curr_items 1"]);
+    let stats = String::from_utf8(world.say(b"stats\r\n")).unwrap();
+    assert!(stats.contains("STAT get_hits 3\r\n") && stats.contains("STAT curr_items 1\r\n"), "{stats}");
 }
 
 #[test]
@@ -544,7 +378,7 @@ fn a_full_cache_evicts_or_refuses() {
         assert_eq!(stats.refused as usize, refused);
         assert_eq!(stats.evictions > 0, evictor != cache::Evictor::None);
         cache.audit().unwrap();
-        let mut core = Executor::new(Arc::clone(&world.server.core.shared), 0);
+        let mut core = Executor::new(Arc::clone(&world.server.core.shared));
         let mut connection = Connection { speech: Speech::redis(&core.shared), ..Connection::new() };
         core.take(&mut connection, &[b"SET huge ".as_slice(), &[b'x'; 5000], b"\r\n"].concat());
         let full = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n".as_slice();
@@ -585,9 +419,6 @@ fn a_value_over_the_limit_drops_the_older_one() {
         ("replace a 0 0 1001", true),
         ("append a 0 0 1001", true),
         ("cas a 0 0 1001 1", true),
-        ("ms a 1001", false),
-        ("ms YQ== 1001 b", false),
-        ("ms a 1001 MA", false),
     ] {
         let said = world.say(format!("set a 0 0 1\r\n1\r\n{verb}\r\n{long}\r\nget a\r\n").as_bytes());
         let answer = if verb.ends_with("noreply") { "" } else { too_large };
@@ -597,12 +428,12 @@ fn a_value_over_the_limit_drops_the_older_one() {
     let put = format!("PUT /a/1 HTTP/1.1\r\nHost: a\r\n\r\nPUT /%61/{long} HTTP/1.1\r\nHost: a\r\n\r\n");
     let said = show(&world.say(format!("{put}GET /a HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()));
     let of = |status: &str| said.find(&format!("HTTP/1.1 {status}")).unwrap_or_else(|| panic!("no {status}: {said}"));
-    assert!(of("201") < of("413") && of("413") < of("404"), "{said}");
+    assert!(of("204") < of("413") && of("413") < of("404"), "{said}");
     // Redis leaves it.
     let set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1001\r\n";
     let said = show(&world.say(format!("{set}{long}\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n").as_bytes()));
     assert!(said.ends_with("$1\\r\\n1\\r\\n"), "{said}");
-    assert_eq!(world.server.core.shared.cache().stats().refused, 6);
+    assert_eq!(world.server.core.shared.cache().stats().refused, 3);
 }
 
 /// A cache for values of 800 kB of which four may be in flight.
@@ -693,11 +524,11 @@ fn large_values_go_through_whole() {
 #[test]
 fn a_long_pipeline_is_answered_in_order() {
     let mut world = World::new();
-    let mut asked = b"set k 0 0 4\r\nabcd\r\n".to_vec();
+    let mut asked = b"set k 0 0 1\r\n0\r\n".to_vec();
     let mut answer = b"STORED\r\n".to_vec();
-    for number in 0..20_000 {
-        asked.extend_from_slice(format!("mg k v O{number}\r\n").as_bytes());
-        answer.extend_from_slice(format!("VA 4 O{number}\r\nabcd\r\n").as_bytes());
+    for number in 1..=20_000 {
+        asked.extend_from_slice(b"incr k 1\r\n");
+        answer.extend_from_slice(format!("{number}\r\n").as_bytes());
     }
     assert!(world.say(&asked) == answer);
 }

@@ -1,7 +1,6 @@
 //! Requests, as a server reads them.
 
 use super::Limits;
-use super::meta::{Flags, Mode};
 use crate::number;
 
 /// When an item ends, as a request says it. Source: protocol.txt, "Expiration times".
@@ -28,16 +27,6 @@ impl Expiry {
             seconds if seconds < 0 => Expiry::Past,
             seconds if seconds <= RELATIVE_MAX_S => Expiry::AfterS(seconds as u32),
             seconds => Expiry::AtUnixS(seconds as u32),
-        }
-    }
-
-    /// The second since 1970 from which on the item is gone, where it is now `now_unix_s`; `None` for never.
-    pub fn ends_unix_s(self, now_unix_s: u64) -> Option<u64> {
-        match self {
-            Expiry::Never => None,
-            Expiry::Past => Some(0),
-            Expiry::AfterS(seconds) => Some(now_unix_s.saturating_add(u64::from(seconds))),
-            Expiry::AtUnixS(seconds) => Some(u64::from(seconds)),
         }
     }
 }
@@ -92,22 +81,18 @@ pub enum Verb {
 pub struct Store<'a> {
     /// What is to be done.
     pub verb: Verb,
-    /// Of what; in base64 where `meta` has the flag `b`.
+    /// Of what.
     pub key: &'a [u8],
     /// The client's own 32 bits, given back with the value.
     pub client_flags: u32,
     /// When it ends.
     pub expiry: Expiry,
-    /// The cas unique of the item that was read: of `cas`, and of `ms` with the flag `C`.
+    /// The cas unique of the item that was read; only of `cas`.
     pub cas: Option<u64>,
-    /// No answer is wanted. Of `ms` false: its flag `q` silences success alone.
+    /// No answer is wanted.
     pub noreply: bool,
-    /// Bytes of the value.
-    pub data_bytes: usize,
-    /// The value, without its CRLF; empty where it comes in pieces.
+    /// The value, without its CRLF.
     pub data: &'a [u8],
-    /// The flags of `ms`, `None` for the other commands.
-    pub meta: Option<Flags<'a>>,
 }
 
 /// A request.
@@ -115,7 +100,7 @@ pub struct Store<'a> {
 pub enum Command<'a> {
     /// `get`, `gets`, `gat`, `gats`.
     Get(Get<'a>),
-    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`, `ms`.
+    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
     Store(Store<'a>),
     /// `delete key`.
     Delete {
@@ -165,38 +150,8 @@ pub enum Command<'a> {
     },
     /// `quit`: the connection is to be closed, without an answer.
     Quit,
-    /// `mg`.
-    MetaGet {
-        /// What is asked for; in base64 with the flag `b`.
-        key: &'a [u8],
-        /// What of it, and how.
-        flags: Flags<'a>,
-    },
-    /// `md`.
-    MetaDelete {
-        /// What is to be forgotten; in base64 with the flag `b`.
-        key: &'a [u8],
-        /// How.
-        flags: Flags<'a>,
-    },
-    /// `ma`.
-    MetaCount {
-        /// What is to be counted; in base64 with the flag `b`.
-        key: &'a [u8],
-        /// By how much and how; [`Flags::number`] of `D` is 1 where it is not there.
-        flags: Flags<'a>,
-        /// Whether it counts down.
-        down: bool,
-    },
-    /// `mn`: answered `MN`.
-    MetaNoop,
-    /// `me`: what is known of an item.
-    MetaDebug {
-        /// Of which; in base64 with the flag `b`.
-        key: &'a [u8],
-        /// Only `b` has a meaning.
-        flags: Flags<'a>,
-    },
+    /// `mn` of the meta commands, which has no other: answered `MN`, a barrier behind a pipeline.
+    Noop,
 }
 
 /// Why a request is not carried out.
@@ -229,39 +184,6 @@ pub enum Refusal {
     /// A `delete` with a time other than 0.
     #[error("`delete` with a time")]
     DeleteWithTime,
-    /// A flag that no meta command has.
-    #[error("an unknown meta flag")]
-    BadFlag,
-    /// The same flag twice.
-    #[error("a duplicate flag")]
-    DuplicateFlag,
-    /// A flag whose argument is no number.
-    #[error("a flag whose argument is not a number")]
-    BadToken,
-    /// An opaque token over 31 bytes.
-    #[error("an opaque token of more than 31 bytes")]
-    OpaqueTooLong,
-    /// A delta of a meta command that is no number.
-    #[error("a meta delta that is not a 64-bit number")]
-    BadDeltaFlag,
-    /// A value to begin with that is no number.
-    #[error("an initial value that is not a 64-bit number")]
-    BadInitial,
-    /// A flag of `ma` or `md` that is none, that is there twice, or whose argument is wrong.
-    #[error("a flag that is invalid, duplicate or has a wrong argument")]
-    BadFlags,
-    /// An `M` that is not one letter.
-    #[error("a mode that is not one letter")]
-    ModeLength,
-    /// An `M` that `ms` does not have.
-    #[error("a mode that `ms` does not have")]
-    BadSetMode,
-    /// An `M` that `ma` does not have.
-    #[error("a mode that `ma` does not have")]
-    BadCountMode,
-    /// A key that is no base64 though it is said to be, or too long.
-    #[error("a key that is not valid base64, or over the limit when decoded")]
-    BadKey,
 }
 
 impl Refusal {
@@ -277,17 +199,6 @@ impl Refusal {
             Refusal::BadExptime => b"CLIENT_ERROR invalid exptime argument\r\n",
             Refusal::BadDelta => b"CLIENT_ERROR invalid numeric delta argument\r\n",
             Refusal::DeleteWithTime => b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n",
-            Refusal::BadFlag => b"CLIENT_ERROR invalid flag\r\n",
-            Refusal::DuplicateFlag => b"CLIENT_ERROR duplicate flag\r\n",
-            Refusal::BadToken => b"CLIENT_ERROR bad token in command line format\r\n",
-            Refusal::OpaqueTooLong => b"CLIENT_ERROR opaque token too long\r\n",
-            Refusal::BadDeltaFlag => b"CLIENT_ERROR invalid numeric delta value\r\n",
-            Refusal::BadInitial => b"CLIENT_ERROR invalid numeric initial value\r\n",
-            Refusal::BadFlags => b"CLIENT_ERROR invalid or duplicate flag\r\n",
-            Refusal::ModeLength => b"CLIENT_ERROR incorrect length for M token\r\n",
-            Refusal::BadSetMode => b"CLIENT_ERROR invalid mode for ms M token\r\n",
-            Refusal::BadCountMode => b"CLIENT_ERROR invalid mode for ma M token\r\n",
-            Refusal::BadKey => b"CLIENT_ERROR error decoding key\r\n",
         }
     }
 
@@ -303,28 +214,8 @@ impl Refusal {
             Refusal::BadExptime => "bad-exptime",
             Refusal::BadDelta => "bad-delta",
             Refusal::DeleteWithTime => "delete-with-time",
-            Refusal::BadFlag => "bad-flag",
-            Refusal::DuplicateFlag => "duplicate-flag",
-            Refusal::BadToken => "bad-token",
-            Refusal::OpaqueTooLong => "opaque-too-long",
-            Refusal::BadDeltaFlag => "bad-delta-flag",
-            Refusal::BadInitial => "bad-initial",
-            Refusal::BadFlags => "bad-flags",
-            Refusal::ModeLength => "mode-length",
-            Refusal::BadSetMode => "bad-set-mode",
-            Refusal::BadCountMode => "bad-count-mode",
-            Refusal::BadKey => "bad-key",
         }
     }
-}
-
-/// A key whose older value is to go, though the newer one is refused for its size: nobody shall read what its owner wanted to be gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outdated<'a> {
-    /// The key, as it was sent.
-    pub key: &'a [u8],
-    /// Whether it was sent in base64, see [`decode_key`](crate::memcached::decode_key).
-    pub is_base64: bool,
 }
 
 /// What the bytes at the front of a connection's stream come to. `used` bytes are done with when what was lent of them is.
@@ -336,27 +227,6 @@ pub enum Read<'a> {
         used: usize,
         /// The request.
         command: Command<'a>,
-    },
-    /// A request whose value comes in pieces: [`Read::Data`] until they are [`Store::data_bytes`], then [`Read::End`].
-    Begin {
-        /// Bytes taken: those of the line.
-        used: usize,
-        /// The request, without data.
-        store: Store<'a>,
-    },
-    /// A piece of the value that [`Read::Begin`] announced; never empty.
-    Data {
-        /// Bytes taken.
-        used: usize,
-        /// The piece.
-        piece: &'a [u8],
-    },
-    /// The value is complete.
-    End {
-        /// Bytes taken: CRLF.
-        used: usize,
-        /// Whether it was CRLF; else the answer is [`Refusal::BadChunk`], and nothing is stored.
-        is_good: bool,
     },
     /// What follows is not all there.
     Need {
@@ -375,8 +245,8 @@ pub enum Read<'a> {
         noreply: bool,
         /// Where it ends is not known: the connection is to be closed after the answer, and whatever comes is skipped.
         close: bool,
-        /// Whose older value is to go all the same.
-        outdated: Option<Outdated<'a>>,
+        /// The key whose older value is to go all the same: nobody shall read what its owner wanted to be gone.
+        outdated: Option<&'a [u8]>,
     },
 }
 
@@ -389,10 +259,6 @@ enum State {
     /// A line has been read, and it is with its block so long.
     Block {
         total: usize,
-    },
-    /// In a value that comes in pieces.
-    Stream {
-        left: usize,
     },
     /// In a block that nobody wants.
     Swallow {
@@ -412,7 +278,14 @@ pub struct RequestReader {
 /// A line as it was understood.
 enum Line<'a> {
     Command(Command<'a>),
-    Refused { refusal: Refusal, noreply: bool, block_bytes: Option<u64>, outdated: Option<Outdated<'a>> },
+    /// A storage command, whose value follows in so many bytes.
+    Store(Store<'a>, usize),
+    Refused {
+        refusal: Refusal,
+        noreply: bool,
+        block_bytes: Option<u64>,
+        outdated: Option<&'a [u8]>,
+    },
 }
 
 impl RequestReader {
@@ -434,30 +307,21 @@ impl RequestReader {
         self.read_any(bytes)
     }
 
-    /// The value that [`Read::Begin`] announced is not wanted: what is left of it is skipped. For a server that finds no room for it.
-    pub fn swallow(&mut self) {
-        if let State::Stream { left } = self.state {
-            self.state = State::Swallow { left: (left as u64).saturating_add(2) };
-        }
-    }
-
     /// Refuses the unfinished block that begins `bytes` and skips what is missing of it. Call it after [`Read::Need`]
     /// with the same bytes when the server has no memory for the value. `None` if no block is unfinished.
     pub fn refuse_unfinished<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let State::Block { total } = self.state else { return None };
         let line = &bytes[..memchr::memchr(b'\n', bytes)?];
-        let Line::Command(Command::Store(store)) = parse_line(line.strip_suffix(b"\r").unwrap_or(line), &self.limits)
-        else {
+        let Line::Store(store, _) = parse_line(line.strip_suffix(b"\r").unwrap_or(line), &self.limits) else {
             return None;
         };
         self.state = State::Swallow { left: (total - bytes.len()) as u64 };
-        let is_base64 = store.meta.is_some_and(|flags| flags.has(b'b'));
         Some(Read::Refused {
             used: bytes.len(),
             refusal: Refusal::OutOfMemory,
             noreply: store.noreply,
             close: false,
-            outdated: (store.verb == Verb::Set).then_some(Outdated { key: store.key, is_base64 }),
+            outdated: (store.verb == Verb::Set).then_some(store.key),
         })
     }
 
@@ -485,17 +349,6 @@ impl RequestReader {
                     return Read::Need { used: at, more: total - rest.len() };
                 }
                 State::Block { .. } => return self.read_line(bytes, at, 0),
-                State::Stream { left: 0 } => {
-                    let Some(end) = rest.get(..2) else { return Read::Need { used: at, more: 2 - rest.len() } };
-                    self.state = State::Line { scanned: 0 };
-                    return Read::End { used: at + 2, is_good: end == b"\r\n" };
-                }
-                State::Stream { .. } if rest.is_empty() => return Read::Need { used: at, more: 1 },
-                State::Stream { left } => {
-                    let piece = &rest[..left.min(rest.len())];
-                    self.state = State::Stream { left: left - piece.len() };
-                    return Read::Data { used: at + piece.len(), piece };
-                }
                 State::Swallow { left } if left > rest.len() as u64 => {
                     let left = left - rest.len() as u64;
                     self.state = State::Swallow { left };
@@ -537,7 +390,7 @@ impl RequestReader {
         let line_bytes = end + 1;
         self.state = State::Line { scanned: 0 };
         match parse_line(line, &self.limits) {
-            Line::Command(Command::Store(store)) => self.read_block(rest, at, line_bytes, store),
+            Line::Store(store, data_bytes) => self.read_block(rest, at, line_bytes, store, data_bytes),
             Line::Command(command) => Read::Command { used: at + line_bytes, command },
             Line::Refused { refusal, noreply, block_bytes, outdated } => {
                 let mut close = false;
@@ -551,12 +404,14 @@ impl RequestReader {
         }
     }
 
-    fn read_block<'a>(&mut self, rest: &'a [u8], at: usize, line_bytes: usize, mut store: Store<'a>) -> Read<'a> {
-        let data_bytes = store.data_bytes;
-        if data_bytes > self.limits.whole_bytes {
-            self.state = State::Stream { left: data_bytes };
-            return Read::Begin { used: at + line_bytes, store };
-        }
+    fn read_block<'a>(
+        &mut self,
+        rest: &'a [u8],
+        at: usize,
+        line_bytes: usize,
+        mut store: Store<'a>,
+        data_bytes: usize,
+    ) -> Read<'a> {
         let total = line_bytes.saturating_add(data_bytes).saturating_add(2);
         if rest.len() < total {
             self.state = State::Block { total };
@@ -585,7 +440,7 @@ impl RequestReader {
 
 /// Whether a line begins as one that announces a block.
 fn is_storage(line: &[u8]) -> bool {
-    matches!(next_word(line), Some((b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas" | b"ms", _)))
+    matches!(next_word(line), Some((b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas", _)))
 }
 
 /// The first word of `line` and what is behind it.
@@ -640,7 +495,7 @@ fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
         b"cas" => store(Verb::Cas, rest, limits),
         b"delete" | b"incr" | b"decr" | b"touch" => on_a_key(name, rest, limits),
         b"flush_all" | b"verbosity" | b"version" | b"stats" | b"quit" => on_the_server(name, rest),
-        b"mg" | b"ms" | b"md" | b"ma" | b"me" | b"mn" => meta(name[1], rest, limits),
+        b"mn" => Line::Command(Command::Noop),
         _ => refused(Refusal::UnknownCommand),
     }
 }
@@ -704,20 +559,12 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
         return refuse(Refusal::BadLine);
     }
     match usize::try_from(data_bytes) {
-        Ok(data_bytes) if data_bytes <= limits.value_bytes => Line::Command(Command::Store(Store {
-            verb,
-            key,
-            client_flags,
-            expiry,
-            cas,
-            noreply,
-            data_bytes,
-            data: b"",
-            meta: None,
-        })),
+        Ok(data_bytes) if data_bytes <= limits.value_bytes => {
+            Line::Store(Store { verb, key, client_flags, expiry, cas, noreply, data: b"" }, data_bytes)
+        }
         _ => {
             // Of `set` alone, as memcached 1.6.18 has it: the others leave the older value.
-            let outdated = (verb == Verb::Set).then_some(Outdated { key, is_base64: false });
+            let outdated = (verb == Verb::Set).then_some(key);
             Line::Refused { refusal: Refusal::TooLarge, noreply, block_bytes, outdated }
         }
     }
@@ -781,72 +628,4 @@ fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
             Line::Command(Command::FlushAll { delay_s, noreply })
         }
     }
-}
-
-/// `mg key flags*`, `ms key bytes flags*`, `mn`.
-fn meta<'a>(command: u8, rest: &'a [u8], limits: &Limits) -> Line<'a> {
-    if command == b'n' {
-        return Line::Command(Command::MetaNoop);
-    }
-    let Some((key, mut rest)) = next_word(rest) else { return refused(Refusal::UnknownCommand) };
-    let mut block_bytes = None;
-    if command == b's' {
-        let Some((bytes_word, behind)) = next_word(rest) else { return refused(Refusal::BadLine) };
-        block_bytes = number::unsigned(bytes_word);
-        rest = behind;
-        if block_bytes.is_none() {
-            return refused(Refusal::BadLine);
-        }
-    }
-    let refuse = |refusal| Line::Refused { refusal, noreply: false, block_bytes, outdated: None };
-    if key.len() > limits.key_bytes {
-        return refuse(Refusal::BadLine);
-    }
-    let flags = match Flags::parse(rest, key, limits) {
-        Ok(flags) => flags,
-        // memcached says no more than that of these two.
-        Err(_) if matches!(command, b'a' | b'd') => return refuse(Refusal::BadFlags),
-        Err(refusal) => return refuse(refusal),
-    };
-    let mode = match command {
-        b's' | b'a' => match flags.mode(command) {
-            Ok(mode) => mode,
-            Err(refusal) => return refuse(refusal),
-        },
-        _ => Mode::Set,
-    };
-    Line::Command(match command {
-        b'g' => Command::MetaGet { key, flags },
-        b'd' => Command::MetaDelete { key, flags },
-        b'a' => Command::MetaCount { key, flags, down: mode == Mode::Decrement },
-        b'e' => Command::MetaDebug { key, flags },
-        _ => {
-            let data_bytes = match block_bytes.map(usize::try_from) {
-                Some(Ok(data_bytes)) if data_bytes <= limits.value_bytes => data_bytes,
-                // Whatever the mode, as memcached 1.6.18 has it.
-                _ => {
-                    let outdated = Some(Outdated { key, is_base64: flags.has(b'b') });
-                    return Line::Refused { refusal: Refusal::TooLarge, noreply: false, block_bytes, outdated };
-                }
-            };
-            let verb = match mode {
-                Mode::Add => Verb::Add,
-                Mode::Append => Verb::Append,
-                Mode::Prepend => Verb::Prepend,
-                Mode::Replace => Verb::Replace,
-                _ => Verb::Set,
-            };
-            Command::Store(Store {
-                verb,
-                key,
-                client_flags: flags.number(b'F').unwrap_or(0) as u32,
-                expiry: flags.expiry(b'T').unwrap_or(Expiry::Never),
-                cas: flags.number(b'C').map(i64::cast_unsigned),
-                noreply: false,
-                data_bytes,
-                data: b"",
-                meta: Some(flags),
-            })
-        }
-    })
 }

@@ -37,50 +37,32 @@ names! {
     Setex "setex" 4..=4, "`SETEX key seconds value`.";
     Psetex "psetex" 4..=4, "`PSETEX key milliseconds value`.";
     Setnx "setnx" 3..=3, "`SETNX key value`.";
-    Getset "getset" 3..=3, "`GETSET key value`.";
-    Getdel "getdel" 2..=2, "`GETDEL key`.";
-    Getex "getex" 2..=ANY, "`GETEX key …`, whose options [`parse_getex`] reads.";
-    Append "append" 3..=3, "`APPEND key value`.";
-    Strlen "strlen" 2..=2, "`STRLEN key`.";
     Incr "incr" 2..=2, "`INCR key`.";
     Decr "decr" 2..=2, "`DECR key`.";
     Incrby "incrby" 3..=3, "`INCRBY key number`.";
     Decrby "decrby" 3..=3, "`DECRBY key number`.";
-    Type "type" 2..=2, "`TYPE key`.";
-    Touch "touch" 2..=ANY, "`TOUCH key …`.";
-    Scan "scan" 2..=ANY, "`SCAN cursor [MATCH pattern] [COUNT number] [TYPE type]`.";
     Del "del" 2..=ANY, "`DEL key …`.";
     Unlink "unlink" 2..=ANY, "`UNLINK key …`.";
     Mget "mget" 2..=ANY, "`MGET key …`.";
     Mset "mset" 3..=ANY, "`MSET key value …`; whether values are complete is left to the caller.";
     Exists "exists" 2..=ANY, "`EXISTS key …`.";
-    Expire "expire" 3..=ANY, "`EXPIRE key seconds [NX|XX|GT|LT]`.";
-    Pexpire "pexpire" 3..=ANY, "`PEXPIRE key milliseconds [NX|XX|GT|LT]`.";
-    Expireat "expireat" 3..=ANY, "`EXPIREAT key second [NX|XX|GT|LT]`, counted since 1970.";
-    Pexpireat "pexpireat" 3..=ANY, "`PEXPIREAT key millisecond [NX|XX|GT|LT]`, counted since 1970.";
-    Expiretime "expiretime" 2..=2, "`EXPIRETIME key`.";
-    Pexpiretime "pexpiretime" 2..=2, "`PEXPIRETIME key`.";
+    Expire "expire" 3..=3, "`EXPIRE key seconds`.";
+    Pexpire "pexpire" 3..=3, "`PEXPIRE key milliseconds`.";
     Persist "persist" 2..=2, "`PERSIST key`.";
     Ttl "ttl" 2..=2, "`TTL key`.";
     Pttl "pttl" 2..=2, "`PTTL key`.";
-    Ping "ping" 1..=ANY, "`PING [text]`.";
+    Ping "ping" 1..=2, "`PING [text]`.";
     Echo "echo" 2..=2, "`ECHO text`.";
-    Flushall "flushall" 1..=ANY, "`FLUSHALL [ASYNC|SYNC]`.";
-    Flushdb "flushdb" 1..=ANY, "`FLUSHDB [ASYNC|SYNC]`.";
+    Flushall "flushall" 1..=2, "`FLUSHALL [ASYNC|SYNC]`.";
+    Flushdb "flushdb" 1..=2, "`FLUSHDB [ASYNC|SYNC]`.";
     Info "info" 1..=ANY, "`INFO [section …]`.";
     Dbsize "dbsize" 1..=1, "`DBSIZE`.";
-    Config "config" 2..=ANY, "`CONFIG GET …` and its like.";
-    Command "command" 1..=ANY, "`COMMAND`, `COMMAND COUNT`, `COMMAND DOCS`.";
+    Config "config" 2..=ANY, "`CONFIG GET name …`.";
+    Command "command" 1..=ANY, "`COMMAND …`.";
     Hello "hello" 1..=ANY, "`HELLO [2|3 …]`.";
-    Client "client" 2..=ANY, "`CLIENT SETNAME`, `SETINFO`, `ID` and their like.";
+    Client "client" 2..=ANY, "`CLIENT SETNAME` and `CLIENT SETINFO`.";
     Select "select" 2..=2, "`SELECT 0`.";
-    Multi "multi" 1..=1, "`MULTI`: what follows is queued.";
-    Exec "exec" 1..=1, "`EXEC`: the queue is run.";
-    Discard "discard" 1..=1, "`DISCARD`: the queue is dropped.";
-    Watch "watch" 2..=ANY, "`WATCH key …`: `EXEC` does nothing where one of them has changed.";
-    Unwatch "unwatch" 1..=1, "`UNWATCH`.";
     Quit "quit" 1..=ANY, "`QUIT`: answered, then closed.";
-    Reset "reset" 1..=1, "`RESET`: back to RESP2.";
 }
 
 impl Name {
@@ -117,15 +99,6 @@ impl When {
     }
 }
 
-/// What stands behind the key of `GETEX`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct GetexOptions {
-    /// `EX`, `PX`, `EXAT`, `PXAT`: when it ends. A bad time is an error only where there is an item.
-    pub when: Option<Result<When, SetError>>,
-    /// `PERSIST`: never.
-    pub persist: bool,
-}
-
 /// What stands behind key and value of `SET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetOptions {
@@ -151,11 +124,8 @@ pub enum SetError {
     #[error("value is not an integer or out of range")]
     NotAnInteger,
     /// A time that is 0, negative, or too large for milliseconds.
-    #[error("invalid expire time in '{}' command", name.text())]
-    InvalidExpire {
-        /// The command.
-        name: Name,
-    },
+    #[error("invalid expire time in 'set' command")]
+    InvalidExpire,
 }
 
 /// The options of `SET key value …`. Source: Redis 7.0.15, `parseExtendedStringArgumentsOrReply`.
@@ -164,78 +134,41 @@ pub enum SetError {
 ///
 /// Answered by `-ERR` and the error's words.
 pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, SetError> {
-    let found = Words::of(request, 3, Name::Set)?;
-    let when = found.time.map(|time| time.when(Name::Set)).transpose()?;
-    Ok(SetOptions { when, ..found.options })
-}
-
-/// The options of `GETEX key …`. Source as above.
-///
-/// # Errors
-///
-/// [`SetError::Syntax`].
-pub fn parse_getex(request: &Request<'_, '_>) -> Result<GetexOptions, SetError> {
-    let found = Words::of(request, 2, Name::Getex)?;
-    Ok(GetexOptions { when: found.time.map(|time| time.when(Name::Getex)), persist: found.persist })
-}
-
-/// A time as it stands there.
-struct Time<'r> {
-    /// `EX` and so on: what excludes the others, and may be there twice.
-    option: &'static str,
-    text: &'r [u8],
-}
-
-impl Time<'_> {
-    fn when(&self, name: Name) -> Result<When, SetError> {
-        let value = number::canonical(self.text).ok_or(SetError::NotAnInteger)?;
-        let factor = if self.option.starts_with('e') { 1000 } else { 1 };
-        let ms = u64::try_from(value).ok().filter(|value| *value > 0).and_then(|value| value.checked_mul(factor));
-        let ms = ms.filter(|ms| i64::try_from(*ms).is_ok()).ok_or(SetError::InvalidExpire { name })?;
-        Ok(if self.option.len() == 4 { When::AtUnixMs(ms) } else { When::AfterMs(ms) })
-    }
-}
-
-/// The options of both commands.
-#[derive(Default)]
-struct Words<'r> {
-    options: SetOptions,
-    persist: bool,
-    time: Option<Time<'r>>,
-}
-
-impl<'r> Words<'r> {
-    fn of<'b: 'r>(request: &Request<'b, 'r>, from: usize, name: Name) -> Result<Words<'r>, SetError> {
-        let mut found = Words::default();
-        let is_set = name == Name::Set;
-        let mut at = from;
-        while at < request.count() {
-            let word = request.argument(at);
-            let is = |text: &str| word.eq_ignore_ascii_case(text.as_bytes());
+    let mut options = SetOptions::default();
+    // The option that names a time, which excludes the others and may be there twice, and the time as text.
+    let mut time: Option<(&str, &[u8])> = None;
+    let mut at = 3;
+    while at < request.count() {
+        let word = request.argument(at);
+        let is = |text: &str| word.eq_ignore_ascii_case(text.as_bytes());
+        at += 1;
+        if is("nx") && !options.if_present {
+            options.if_absent = true;
+        } else if is("xx") && !options.if_absent {
+            options.if_present = true;
+        } else if is("get") {
+            options.get = true;
+        } else if is("keepttl") && time.is_none() {
+            options.keep_ttl = true;
+        } else if let Some(option) = ["ex", "px", "exat", "pxat"].into_iter().find(|option| is(option))
+            && !options.keep_ttl
+            && time.is_none_or(|(other, _)| other == option)
+            && at < request.count()
+        {
+            time = Some((option, request.argument(at)));
             at += 1;
-            let Words { options, persist, time } = &mut found;
-            let keeps = options.keep_ttl || *persist;
-            if is("nx") && is_set && !options.if_present {
-                options.if_absent = true;
-            } else if is("xx") && is_set && !options.if_absent {
-                options.if_present = true;
-            } else if is("get") && is_set {
-                options.get = true;
-            } else if is("keepttl") && is_set && time.is_none() {
-                options.keep_ttl = true;
-            } else if is("persist") && !is_set && time.is_none() {
-                *persist = true;
-            } else if let Some(option) = ["ex", "px", "exat", "pxat"].into_iter().find(|option| is(option))
-                && !keeps
-                && time.as_ref().is_none_or(|time| time.option == option)
-                && at < request.count()
-            {
-                *time = Some(Time { option, text: request.argument(at) });
-                at += 1;
-            } else {
-                return Err(SetError::Syntax);
-            }
+        } else {
+            return Err(SetError::Syntax);
         }
-        Ok(found)
     }
+    options.when = time.map(|(option, text)| parse_time(option, text)).transpose()?;
+    Ok(options)
+}
+
+fn parse_time(option: &str, text: &[u8]) -> Result<When, SetError> {
+    let value = number::canonical(text).ok_or(SetError::NotAnInteger)?;
+    let factor = if option.starts_with('e') { 1000 } else { 1 };
+    let ms = u64::try_from(value).ok().filter(|value| *value > 0).and_then(|value| value.checked_mul(factor));
+    let ms = ms.filter(|ms| i64::try_from(*ms).is_ok()).ok_or(SetError::InvalidExpire)?;
+    Ok(if option.len() == 4 { When::AtUnixMs(ms) } else { When::AfterMs(ms) })
 }

@@ -12,13 +12,6 @@ pub enum Version {
     Three,
 }
 
-fn push_line(out: &mut Vec<u8>, mark: u8, text: &[u8]) {
-    out.push(mark);
-    // A line end within would be two lines, and the peer out of step.
-    out.extend(text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
-    out.extend_from_slice(b"\r\n");
-}
-
 fn push_count(out: &mut Vec<u8>, mark: u8, count: u64) {
     out.push(mark);
     number::push(out, count);
@@ -39,14 +32,12 @@ pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a simple string, `+OK`. Line ends within become spaces.
-pub fn compose_simple(out: &mut Vec<u8>, text: &str) {
-    push_line(out, b'+', text.as_bytes());
-}
-
 /// Appends an error, `-ERR words`: a code in capital letters first. Line ends within become spaces.
 pub fn compose_error(out: &mut Vec<u8>, text: &str) {
-    push_line(out, b'-', text.as_bytes());
+    out.push(b'-');
+    // A line end within would be two lines, and the peer out of step.
+    out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends a number.
@@ -75,18 +66,5 @@ pub fn compose_map(out: &mut Vec<u8>, version: Version, pairs: usize) {
     match version {
         Version::Two => push_count(out, b'*', 2 * pairs as u64),
         Version::Three => push_count(out, b'%', pairs as u64),
-    }
-}
-
-/// Appends a number with a fraction; in RESP2 as a string.
-pub fn compose_double(out: &mut Vec<u8>, version: Version, value: f64) {
-    let text = match value {
-        value if value.is_nan() => "nan".to_owned(),
-        value if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_owned(),
-        value => value.to_string(),
-    };
-    match version {
-        Version::Two => compose_bulk(out, text.as_bytes()),
-        Version::Three => push_line(out, b',', text.as_bytes()),
     }
 }

@@ -31,14 +31,6 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
         self.places.get(index).map_or(b"", |place| self.at(place))
     }
 
-    /// The same as it lies in the bytes, so that it outlasts the next read: a server can understand all that has come before it looks the first
-    /// key up. `None` where there is none, and where quotes were taken off it.
-    #[inline]
-    pub fn argument_in_place(&self, index: usize) -> Option<&'b [u8]> {
-        let place = self.places.get(index).filter(|place| place.start < INLINE)?;
-        Some(&self.bytes[place.start as usize..place.end as usize])
-    }
-
     /// All of them in their order, the name first.
     pub fn arguments(&self) -> impl ExactSizeIterator<Item = &'r [u8]> + use<'b, 'r> {
         let request = *self;

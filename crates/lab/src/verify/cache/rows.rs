@@ -165,18 +165,6 @@ pub(super) fn all() -> Vec<Row> {
              CLIENT_ERROR invalid numeric delta argument\r\n",
         ),
         text("a time in the past", "set a 0 -1 1\r\n1\r\nget a\r\n", "STORED\r\nEND\r\n"),
-        text("quiet", format!("ms a 1 q\r\n1\r\nmg a v q\r\nmd a q\r\nmg a v q\r\n{ENDS}"), "VA 1\r\n1\r\nMN\r\n"),
-        text(
-            "a key in base64",
-            "ms YQ== 1 b\r\n1\r\nmg a v k\r\nmg YQ== k b\r\n",
-            "HD\r\nVA 1 ka\r\n1\r\nHD kYQ== b\r\n",
-        )
-        .but(
-            Memcached,
-            "HD\r\nVA 1 kYQ== b\r\n1\r\nHD kYQ== b\r\n",
-            "memcached keeps with an item that its key came in base64, 1 bit that is not there here",
-        ),
-        text("a flag that none has", format!("mg a !\r\n{ENDS}"), "CLIENT_ERROR invalid flag\r\nMN\r\n"),
         resp_basic(),
         resp(
             "inline, and blank lines",
