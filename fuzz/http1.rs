@@ -1,7 +1,7 @@
 //! What is asserted of any stream of HTTP/1.1. The first byte of an input says what was asked, the limits and where the stream is cut.
 
 use wire::http1::{
-    Asked, Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, Response, ResponseError,
+    Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, RequestMethod, Response, ResponseError,
     ResponseReader, compose_request, parse_request,
 };
 
@@ -25,7 +25,8 @@ struct Answers {
 /// written for clarity and built on httparse.
 pub(crate) fn response(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
-    let asked = [Asked::Get, Asked::Get, Asked::Head, Asked::Connect][usize::from(control & 3)];
+    let asked =
+        [RequestMethod::Get, RequestMethod::Get, RequestMethod::Head, RequestMethod::Connect][usize::from(control & 3)];
     let is_narrow = control & 4 != 0;
     let limits = if is_narrow { Limits { head_bytes: 80, headers: 3 } } else { Limits::DEFAULT };
     let mut memo = Memo::new();
@@ -42,7 +43,7 @@ pub(crate) fn response(bytes: &[u8]) {
     }
 }
 
-fn answers(memo: &mut Memo, limits: Limits, asked: Asked, pieces: &[&[u8]]) -> Answers {
+fn answers(memo: &mut Memo, limits: Limits, asked: RequestMethod, pieces: &[&[u8]]) -> Answers {
     let mut reader = ResponseReader::new(limits);
     let (mut complete, mut body, mut at) = (Vec::new(), Vec::new(), 0);
     for piece in pieces {
@@ -97,7 +98,7 @@ enum NaiveEnd {
 type NaiveAnswers = (Vec<(Response, Vec<u8>, usize)>, NaiveEnd);
 
 /// RFC 9112 6.3 on a stream that is all there, heads by httparse.
-fn naive_answers(stream: &[u8], asked: Asked) -> NaiveAnswers {
+fn naive_answers(stream: &[u8], asked: RequestMethod) -> NaiveAnswers {
     let mut complete = Vec::new();
     let (mut at, mut interim_bytes) = (0, 0);
     loop {
@@ -121,7 +122,7 @@ fn naive_answers(stream: &[u8], asked: Asked) -> NaiveAnswers {
             Ok(body) => body,
             Err(end) => return (complete, end),
         };
-        let is_tunnel = asked == Asked::Connect && (200..300).contains(&head.status);
+        let is_tunnel = asked == RequestMethod::Connect && (200..300).contains(&head.status);
         let options = head.list("connection");
         let has = |option: &str| options.iter().any(|other| other == option);
         let persists = !has("close") && (head.minor_version > 0 || has("keep-alive"));
@@ -191,9 +192,9 @@ fn has_bare_lf(bytes: &[u8]) -> bool {
 }
 
 /// Body, bytes used of `rest`, and whether it ended with the stream.
-fn naive_body(head: &NaiveHead, asked: Asked, rest: &[u8]) -> Result<(Vec<u8>, usize, bool), NaiveEnd> {
-    let is_tunnel = asked == Asked::Connect && (200..300).contains(&head.status);
-    if asked == Asked::Head || matches!(head.status, 204 | 304) || is_tunnel {
+fn naive_body(head: &NaiveHead, asked: RequestMethod, rest: &[u8]) -> Result<(Vec<u8>, usize, bool), NaiveEnd> {
+    let is_tunnel = asked == RequestMethod::Connect && (200..300).contains(&head.status);
+    if asked == RequestMethod::Head || matches!(head.status, 204 | 304) || is_tunnel {
         return Ok((Vec::new(), 0, false));
     }
     let has = |name: &str| head.fields.iter().any(|field| field.0 == name);

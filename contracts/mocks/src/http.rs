@@ -108,7 +108,7 @@ async fn serve(
         accepting.push(tokio::spawn(accept(listener, service, tls, shared, room, ended.clone())));
     }
     ready();
-    while !shutdown.asked() {
+    while !shutdown.is_asked() {
         sleep(LOOK).await;
     }
     accepting.iter().for_each(tokio::task::JoinHandle::abort);
@@ -121,7 +121,7 @@ async fn serve(
     loop {
         tokio::select! {
             _ = &mut drained => return Ok(()),
-            () = sleep(LOOK) => if shutdown.forced() { return Ok(()) },
+            () = sleep(LOOK) => if shutdown.is_forced() { return Ok(()) },
         }
     }
 }

@@ -50,11 +50,6 @@ impl Held<'_, '_> {
         self.cache.store_in(&mut self.shard, mode, self.key, self.tag, value, meta, now_ms)
     }
 
-    /// As [`Cache::delete`].
-    pub fn delete(&mut self, now_ms: u64) -> bool {
-        self.shard.delete(self.key, self.tag, now_ms)
-    }
-
     /// As [`Cache::update`].
     ///
     /// # Errors
@@ -107,7 +102,7 @@ mod tests {
         held.store(Mode::Set, b"b", Meta::default(), 1).unwrap();
         drop(held);
         assert_eq!(cache.get(key, hash, 1, |item| item.value.to_vec()), Some(b"b".to_vec()));
-        assert!(cache.hold(key, hash).delete(1));
+        assert!(cache.delete(key, hash, 1));
         let stats = cache.stats();
         assert_eq!((stats.hits, stats.misses, stats.stores, stats.deletes), (2, 1, 3, 1));
         let long = vec![0; cache.value_bytes_max() + 1];

@@ -15,7 +15,7 @@ use study::seam::{Announced, Connected, HOLD_MAX, Latencies, Phase};
 use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 
 use crate::recorder::{Fault, Faults};
-use crate::transient;
+use crate::steadiness;
 
 /// A moment that has not been decided.
 pub(crate) const NEVER: Nanos = Nanos::MAX;
@@ -294,7 +294,7 @@ impl<'a> Coordinator<'a> {
             look_at: batch::next_look(0),
             volley,
             warmup_note: "",
-            look_at_transient: transient::FEWEST,
+            look_at_transient: steadiness::FEWEST,
             steadiness: None,
             quiet: Quiet { since: now, ..Quiet::default() },
         }
@@ -466,7 +466,7 @@ impl<'a> Coordinator<'a> {
         if finished < self.look_at_transient && elapsed < max_ns {
             return;
         }
-        self.look_at_transient = transient::next_look(finished);
+        self.look_at_transient = steadiness::next_look(finished);
         let mut windows = vec![(0, 0); finished];
         for gauge in &self.control.gauges {
             for (all, one) in windows.iter_mut().zip(&gauge.live().transient) {
@@ -474,9 +474,9 @@ impl<'a> Coordinator<'a> {
                 all.1 += one.1;
             }
         }
-        let seen = transient::judge(&windows);
-        if seen.steady || elapsed >= max_ns {
-            self.steadiness = Some(seen.words(elapsed, self.spec.window_ns));
+        let judged = steadiness::judge_steadiness(&windows);
+        if judged.steady || elapsed >= max_ns {
+            self.steadiness = Some(judged.sentence(elapsed, self.spec.window_ns));
             self.measure_from(now + NOTICE_NS);
         }
     }

@@ -3,7 +3,7 @@
 //! A client of a journey has several servers and learns of some on the way, waits for each reply before it knows its next request, and verifies all of
 //! it. That is little like a worker's hot path, which has one address and composes nothing; and a thread that blocks is the plainest way to write it down.
 //! What it counts, and when measuring begins and ends, is the same: [`Recorder`](crate::recorder::Recorder),
-//! [`Observer`](crate::observer::Observer) and [`Coordinator`](crate::coordinator::Coordinator).
+//! [`PhaseTracker`](crate::phase_tracker::PhaseTracker) and [`Coordinator`](crate::coordinator::Coordinator).
 //!
 //! - A journey that began before measuring is warm-up to its end, so what is measured are whole journeys.
 //! - Latency is from the write of a request to the end of its reply. Connections are opened when an endpoint is first met and kept; opening one, and asking

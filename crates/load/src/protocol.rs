@@ -20,8 +20,8 @@ pub(crate) use self::keys::Shared;
 pub(crate) use self::memcached::Memcached;
 pub(crate) use self::pingpong::Pingpong;
 pub(crate) use self::redis::Redis;
+pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 use crate::recorder::Fault;
-pub(crate) use crate::seen::{CacheOutcome, Cause, Class};
 
 /// What the bytes at the front of a connection's stream come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,4 +111,14 @@ pub(crate) trait Protocol {
 
     /// In words, what was wrong with the answer that was read last; asked only after a fault.
     fn explain(&self) -> Option<String>;
+}
+
+/// The fault of a response that cannot be read.
+pub(crate) fn http_fault(error: &wire::http1::ResponseError) -> Fault {
+    use wire::http1::ResponseError;
+    match error {
+        ResponseError::HeadTooLarge { .. } | ResponseError::TooManyHeaders { .. } => Fault::HeadTooLarge,
+        ResponseError::Truncated { .. } => Fault::Truncated,
+        _ => Fault::Framing,
+    }
 }

@@ -5,7 +5,7 @@ use stats::Histogram;
 use stats::histogram::Parts;
 use study::record::CacheCounts;
 
-use crate::seen::{CacheOutcome, Class};
+use crate::cache_outcome::{CacheOutcome, Class};
 
 /// What can go wrong with a request, by the name that records give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl CacheRecorder {
     }
 
     /// Clients may send from `start` on.
-    pub(crate) fn begin(&mut self, start: Nanos) {
+    pub(crate) fn begin_warmup(&mut self, start: Nanos) {
         self.window_end = start + self.window_ns;
     }
 
@@ -152,7 +152,7 @@ impl CacheRecorder {
             Class::GetMiss => {
                 counts.misses += 1;
                 counts.requested_bytes += bytes;
-                *seen.cause.of(&mut counts.causes) += 1;
+                *seen.cause.count_in(&mut counts.causes) += 1;
             }
             Class::Set | Class::Fill | Class::Rewrite if seen.refused => counts.refused_sets += 1,
             Class::Set => counts.sets += 1,
@@ -279,7 +279,7 @@ impl Recorder {
     }
 
     /// Measuring begins at `from`.
-    pub(crate) fn begin(&mut self, from: Nanos) {
+    pub(crate) fn begin_measuring(&mut self, from: Nanos) {
         self.from = from;
         self.window_end = from + self.window_ns;
         if let Some(cache) = &mut self.cache {
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn windows_have_no_gap_and_the_last_is_cut_short() {
         let mut recorder = Recorder::new(100, false, false, false);
-        recorder.begin(1_000);
+        recorder.begin_measuring(1_000);
         recorder.answer(answered(1_000, 1_099), false);
         recorder.answer(answered(1_050, 1_100), false);
         recorder.answer(answered(1_100, 1_350), false);
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn an_end_on_a_boundary_leaves_no_empty_window() {
         let mut recorder = Recorder::new(100, false, false, false);
-        recorder.begin(0);
+        recorder.begin_measuring(0);
         recorder.finish(300);
         assert_eq!(recorder.slices.len(), 3);
     }
@@ -433,7 +433,7 @@ mod tests {
     fn errors_before_measuring_are_kept_apart() {
         let mut recorder = Recorder::new(100, false, false, false);
         recorder.fault(Fault::Refused, 5);
-        recorder.begin(10);
+        recorder.begin_measuring(10);
         recorder.fault(Fault::Refused, 9);
         recorder.fault(Fault::Refused, 10);
         let refused = Fault::Refused as usize;
@@ -451,7 +451,7 @@ mod tests {
         ];
         for ((intended, free_since, sent_at, at), (response, connection, thread)) in table {
             let mut recorder = Recorder::new(1_000, true, false, false);
-            recorder.begin(0);
+            recorder.begin_measuring(0);
             recorder.answer(Answered { intended, free_since, sent_at, at }, false);
             let open = recorder.open_loop.unwrap();
             let seen =

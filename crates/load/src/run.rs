@@ -13,11 +13,11 @@ use study::seam::Progress;
 use study::spec::{Backend, Dialect, LoadSpec, Target};
 
 use crate::coordinator::{Control, Coordinator, Outcome};
-use crate::merge::{Process, merge};
+use crate::measurement::{Process, build_measurement};
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
+use crate::supervise::{Event, Gate, LoadError, kernel, run_workers, usage};
 use crate::tls::Connector;
 use crate::trace::{self, Tape, TraceDistributor};
-use crate::watch::{Event, Flag, Gate, LoadError, kernel, usage, watch};
 use crate::worker::{self, Done, Task};
 use crate::workload::KEY_MAX_BYTES;
 
@@ -40,7 +40,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
             progress(seen);
         }
     };
-    run_telling(spec, &mut tell, None, abort)
+    run_with_events(spec, &mut tell, None, abort)
 }
 
 /// The same for a caller who wants to know when measuring begins and ends. A specification with a gate needs `gate`, which
@@ -48,7 +48,7 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_telling(
+pub fn run_with_events(
     spec: &LoadSpec,
     tell: &mut dyn FnMut(Event),
     gate: Option<&Gate>,
@@ -88,13 +88,15 @@ pub fn run_telling(
         _ => None,
     };
     let limit_bytes = match (&spec.target, &address) {
-        (Target::Cache { dialect, .. }, Address::Inet(address)) => crate::limit::of(*address, *dialect),
+        (Target::Cache { dialect, .. }, Address::Inet(address)) => {
+            crate::memory_limit::query_memory_limit(*address, *dialect)
+        }
         _ => None,
     };
     let workers = spec.workers();
     let replayed = match (&spec.target, &shared) {
         (Target::Cache { workload, .. }, Some(shared)) => {
-            workload.trace.as_ref().zip(shared.trace_seen()).map(|(trace, seen)| -> Result<_, LoadError> {
+            workload.trace.as_ref().zip(shared.replay_counts()).map(|(trace, seen)| -> Result<_, LoadError> {
                 let input = trace::open(&trace.file).map_err(LoadError::Trace)?;
                 let (dealer, tapes) = TraceDistributor::new(workload, &shared.texts, spec.seed, workers, seen)
                     .map_err(|error| LoadError::Spec(vec![error.to_string()]))?;
@@ -111,8 +113,23 @@ pub fn run_telling(
     let control = Control::new(spec, workers);
     let cpu_before = net::thread::process_cpu_ns();
     let failed = &AtomicBool::new(false);
+    let (control, address, tls, shared) = (&control, &address, tls.as_ref(), shared.as_ref());
+    let jobs = (0..workers).map(|place| {
+        let task = Task {
+            spec,
+            address: address.clone(),
+            index: spec.worker(place),
+            workers: spec.workers_of_all(),
+            place,
+            clients: spec.clients_of(place),
+            control,
+            tls,
+        };
+        let tape = tapes.pop();
+        move || work(task, backend, shared.cloned(), tape)
+    });
+    let jobs = jobs.collect::<Vec<_>>();
     let (outcome, done, dealt) = std::thread::scope(|scope| {
-        let control = &control;
         let reading = dealer.map(|(dealer, input)| {
             std::thread::Builder::new().name("trace".to_owned()).spawn_scoped(scope, move || {
                 let dealt = dealer.deal(input);
@@ -122,44 +139,8 @@ pub fn run_telling(
                 dealt
             })
         });
-        let threads = (0..workers)
-            .map(|place| {
-                let index = spec.worker(place);
-                let task = Task {
-                    spec,
-                    address: address.clone(),
-                    index,
-                    workers: spec.workers_of_all(),
-                    place,
-                    clients: spec.clients_of(place),
-                    control,
-                    tls: tls.as_ref(),
-                };
-                let shared = shared.clone();
-                let tape = tapes.pop();
-                std::thread::Builder::new().name(format!("worker {index}")).spawn_scoped(scope, move || {
-                    let flag = Flag(failed);
-                    let done = work(task, backend, shared, tape);
-                    if done.is_ok() {
-                        std::mem::forget(flag);
-                    }
-                    done
-                })
-            })
-            .collect::<Vec<_>>();
-        let mut coordinator = Coordinator::new(spec, control, gate, net::thread::monotonic_ns());
-        let unstarted = threads.iter().any(Result::is_err);
-        let outcome = watch(&mut coordinator, control, tell, &|| {
-            abort.load(Ordering::Relaxed) || unstarted || failed.load(Ordering::Relaxed)
-        });
-        let done = threads
-            .into_iter()
-            .zip(0..)
-            .map(|(thread, index)| {
-                let thread = thread.map_err(|source| kernel("start a worker thread", source))?;
-                thread.join().map_err(|_| LoadError::Panicked(index))?
-            })
-            .collect::<Result<Vec<Done>, LoadError>>();
+        let coordinator = Coordinator::new(spec, control, gate, net::thread::monotonic_ns());
+        let (outcome, done) = run_workers(coordinator, control, tell, (abort, failed), "worker", jobs);
         let dealt = match reading {
             None => Ok(()),
             Some(Err(source)) => Err(kernel("start the thread that reads the trace", source)),
@@ -185,7 +166,7 @@ pub fn run_telling(
                 rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
                 cpus: (0..workers).map(|index| cpu_of(spec, index)).collect(),
             };
-            let mut measurement = merge(spec, ended, &done, process, shared.as_deref());
+            let mut measurement = build_measurement(spec, ended, &done, process, shared.map(Arc::as_ref));
             measurement.address = address.to_string();
             if let Some(cache) = &mut measurement.cache {
                 cache.limit_bytes = limit_bytes;

@@ -19,8 +19,8 @@ use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 
 use crate::check::tests::spec;
 use crate::coordinator::{Control, Coordinator, Outcome};
-use crate::merge::{Process, merge};
-use crate::observer::Usage;
+use crate::measurement::{Process, build_measurement};
+use crate::phase_tracker::Usage;
 use crate::protocol::{Pingpong, Protocol, Shared};
 use crate::recorder::Fault;
 use crate::worker::{self, Task};
@@ -81,7 +81,7 @@ fn outcome_with(
         outcome = outcome.take().or_else(|| coordinator.step(now, false));
     });
     match outcome.expect("the worker ends when the coordinator says so") {
-        Outcome::Measured(ended) => Ok(merge(spec, ended, &[done.unwrap()], Process::default(), shared)),
+        Outcome::Measured(ended) => Ok(build_measurement(spec, ended, &[done.unwrap()], Process::default(), shared)),
         other => Err(other),
     }
 }
@@ -243,7 +243,7 @@ fn an_end_before_the_first_answer_is_closed_and_within_one_is_truncated() {
                 to.send(MS, &request.answer()[..bytes]);
                 to.end_of_stream(MS);
             };
-            peers::words(serve).into()
+            peers::word_server(serve).into()
         });
         assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind]);
     }
@@ -328,7 +328,7 @@ fn a_number_of_requests_is_what_the_server_sees() {
         let counter = seen.clone();
         let measurement = measure(&spec, move |_| {
             let (seen, mut last) = (counter.clone(), 0);
-            peers::words(move |request, to| {
+            peers::word_server(move |request, to| {
                 seen.set(seen.get() + 1);
                 last = (request.at + MS).max(last);
                 let wrong = (request.number + 1).is_multiple_of(wrong_every);

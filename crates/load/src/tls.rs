@@ -15,13 +15,12 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, HandshakeKind, PeerMisbehaved, RootCertStore};
 use study::spec::Tls;
 
-use self::certificate::{AnyCertificate, BadCertificate, TrustedCertificate};
+use self::certificate::{BadCertificate, CertificateVerifier, TrustedRoots};
 use self::tickets::Tickets;
 
 /// The one protocol that is spoken within. Source: RFC 7301 section 6.
@@ -126,16 +125,14 @@ impl Connector {
     pub(crate) fn new(tls: &Tls) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let name = server_name(&tls.server_name)?;
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        let trusted = if tls.insecure { None } else { Some(trusted_roots(tls.ca_file.as_deref())?) };
+        let verifier = CertificateVerifier::new(trusted, &provider);
+        let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("ring has suites for both versions")
-            .dangerous();
-        let builder = if tls.insecure {
-            builder.with_custom_certificate_verifier(Arc::new(AnyCertificate::new(&provider)))
-        } else {
-            builder.with_custom_certificate_verifier(Arc::new(trusted(tls.ca_file.as_deref(), &provider)?))
-        };
-        let mut config = builder.with_no_client_auth();
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption =
             if tls.resume { Resumption::store(Arc::new(Tickets::default())) } else { Resumption::disabled() };
@@ -153,8 +150,8 @@ impl Connector {
     }
 }
 
-/// The verifier that trusts the roots of `ca_file`, or those of this machine.
-fn trusted(ca_file: Option<&str>, provider: &CryptoProvider) -> Result<TrustedCertificate, TlsError> {
+/// The roots of `ca_file`, or those of this machine.
+fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, TlsError> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca_file else {
         let found = rustls_native_certs::load_native_certs();
@@ -163,7 +160,7 @@ fn trusted(ca_file: Option<&str>, provider: &CryptoProvider) -> Result<TrustedCe
             let reason = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
             return Err(TlsError::NoRoots { reason });
         }
-        return Ok(TrustedCertificate::new(roots, Vec::new(), provider));
+        return Ok(TrustedRoots { roots, named: Vec::new() });
     };
     let failed = |reason: String| TlsError::CaFile { path: path.to_owned(), reason };
     let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
@@ -177,7 +174,7 @@ fn trusted(ca_file: Option<&str>, provider: &CryptoProvider) -> Result<TrustedCe
         let added = roots.add(certificate.clone());
         added.map_err(|error| failed(format!("certificate {} is invalid: {error}", index + 1)))?;
     }
-    Ok(TrustedCertificate::new(roots, certificates, provider))
+    Ok(TrustedRoots { roots, named: certificates })
 }
 
 /// A name to be checked and sent; an address of IPv6 may stand in brackets, as in URLs.
@@ -216,7 +213,7 @@ impl Session {
             && let Some(&first) = wire.first()
             && !is_content_type(first)
         {
-            return Err(TlsError::NotTls { begins: begins(wire) });
+            return Err(TlsError::NotTls { begins: escaped_start(wire) });
         }
         while !wire.is_empty() && !self.ended {
             let before = wire.len();
@@ -231,7 +228,7 @@ impl Session {
             }
             let processed = self.connection.process_new_packets();
             self.give_out(plain);
-            let state = processed.map_err(|error| words(error, during))?;
+            let state = processed.map_err(|error| explain(error, during))?;
             if during == TlsPhase::Handshake && !self.connection.is_handshaking() {
                 self.check_protocol()?;
             }
@@ -319,14 +316,14 @@ fn is_content_type(first: u8) -> bool {
 }
 
 /// The first bytes of what is not TLS, for a person to recognise.
-fn begins(wire: &[u8]) -> String {
+fn escaped_start(wire: &[u8]) -> String {
     const SHOWN: usize = 24;
     let line = wire.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
     line[..line.len().min(SHOWN)].escape_ascii().to_string()
 }
 
 /// The library's error in our words.
-fn words(error: rustls::Error, during: TlsPhase) -> TlsError {
+fn explain(error: rustls::Error, during: TlsPhase) -> TlsError {
     match error {
         rustls::Error::InvalidCertificate(error) => BadCertificate::from(error).into(),
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsError::Alpn(""),

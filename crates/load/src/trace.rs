@@ -1,7 +1,7 @@
 //! A recorded trace on its way to the workers: one thread reads it, numbers its keys and deals its operations out in turn.
 //!
 //! Operation i goes to worker i modulo their number, so one file and one number of workers are one stream for each, whatever the
-//! cache answers, and no worker is more than [`BATCHES`] batches ahead of another. Memory is that of the batches and of [`Known`] for
+//! cache answers, and no worker is more than [`BATCHES`] batches ahead of another. Memory is that of the batches and of [`TracedKey`] for
 //! each distinct key, never that of the file.
 
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ pub(crate) struct TraceOp {
 
 /// What is known of a key.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct TracedKey {
     number: u32,
     /// The length of its value that was recorded last; [`UNTOLD`]: none was.
     value_bytes: u32,
@@ -104,9 +104,9 @@ impl Hasher for Hashed {
     }
 }
 
-/// What the workers have seen of a trace.
+/// What the workers have replayed of a trace.
 #[derive(Debug, Default)]
-pub(crate) struct CacheOutcome {
+pub(crate) struct ReplayCounts {
     operations: AtomicU64,
     keys: AtomicU64,
     /// Bytes of distinct keys, as sent; and as recorded, of those where that is.
@@ -118,7 +118,7 @@ pub(crate) struct CacheOutcome {
     ended: AtomicBool,
 }
 
-impl CacheOutcome {
+impl ReplayCounts {
     /// An operation is sent, whose key has so many bytes.
     #[inline]
     pub(crate) fn sent(&self, operation: &TraceOp, key_bytes: u32) {
@@ -134,8 +134,8 @@ impl CacheOutcome {
         }
     }
 
-    /// The same for a record.
-    pub(crate) fn replay(&self, trace: &Trace) -> TraceReplay {
+    /// These counts as a record has them.
+    pub(crate) fn to_record(&self, trace: &Trace) -> TraceReplay {
         let get = |number: &AtomicU64| number.load(Relaxed);
         let mean = |sum: &AtomicU64, count: &AtomicU64| (get(count) > 0).then(|| get(sum) as f64 / get(count) as f64);
         TraceReplay {
@@ -221,7 +221,7 @@ pub(crate) struct TraceDistributor<'a> {
     hands: Vec<SyncSender<Vec<TraceOp>>>,
     batches: Vec<Vec<TraceOp>>,
     turn: usize,
-    known: HashMap<u64, Known, BuildHasherDefault<Hashed>>,
+    known: HashMap<u64, TracedKey, BuildHasherDefault<Hashed>>,
     /// Of recorded gaps: the first second, this one, and what was recorded in it, with repeats.
     first_s: Option<u64>,
     second: u64,
@@ -229,8 +229,8 @@ pub(crate) struct TraceDistributor<'a> {
     line: &'static str,
 }
 
-/// Nobody takes operations any more.
-struct Left;
+/// No worker takes operations any more.
+struct WorkersGone;
 
 impl<'a> TraceDistributor<'a> {
     /// A dealer and the hands of so many workers.
@@ -245,7 +245,7 @@ impl<'a> TraceDistributor<'a> {
         texts: &'a Texts,
         seed: u64,
         workers: u32,
-        seen: &Arc<CacheOutcome>,
+        seen: &Arc<ReplayCounts>,
     ) -> Result<(TraceDistributor<'a>, Vec<Tape>), WorkloadError> {
         let trace = workload.trace.as_ref().expect("a workload with a trace");
         let (mut hands, mut tapes) = (Vec::new(), Vec::new());
@@ -281,11 +281,11 @@ impl<'a> TraceDistributor<'a> {
         loop {
             let read = reader.next();
             let Some(access) = read.map_err(|error| self.broken(error))? else { break };
-            let taken = self.take(&access);
+            let taken = self.take_record(&access);
             let at = reader.position();
             match taken {
                 Ok(Ok(())) => {}
-                Ok(Err(Left)) => return Ok(()),
+                Ok(Err(WorkersGone)) => return Ok(()),
                 Err(problem) => return Err(self.wrong(at, problem)),
             }
         }
@@ -313,7 +313,7 @@ impl<'a> TraceDistributor<'a> {
     }
 
     /// One record. The outer error is a record that cannot be replayed.
-    fn take(&mut self, access: &Access<'_>) -> Result<Result<(), Left>, String> {
+    fn take_record(&mut self, access: &Access<'_>) -> Result<Result<(), WorkersGone>, String> {
         let operation = self.operation(access)?;
         if self.trace.gaps == Gaps::None {
             return Ok(self.deal_out(operation, access.repeat));
@@ -347,7 +347,7 @@ impl<'a> TraceDistributor<'a> {
         if new && next >= KEYS_MAX {
             return Err(format!("more than {KEYS_MAX} distinct keys"));
         }
-        let known = known.or_insert_with(|| Known {
+        let known = known.or_insert_with(|| TracedKey {
             number: next as u32,
             value_bytes: UNTOLD,
             // A key has one text, so the length that came first counts.
@@ -384,7 +384,7 @@ impl<'a> TraceDistributor<'a> {
 
     /// A second is over: its operations are spread evenly over it. A trace tells whole seconds, and a burst at the start of each would be
     /// the clock's doing.
-    fn end_second(&mut self) -> Result<(), Left> {
+    fn end_second(&mut self) -> Result<(), WorkersGone> {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
         let begins = u128::from(self.second - self.first_s.unwrap_or(self.second)) * SECOND_NS;
@@ -406,7 +406,7 @@ impl<'a> TraceDistributor<'a> {
         Ok(())
     }
 
-    fn deal_out(&mut self, mut operation: TraceOp, repeat: u64) -> Result<(), Left> {
+    fn deal_out(&mut self, mut operation: TraceOp, repeat: u64) -> Result<(), WorkersGone> {
         for _ in 0..repeat {
             self.deal_one(operation)?;
             operation.new = false;
@@ -414,7 +414,7 @@ impl<'a> TraceDistributor<'a> {
         Ok(())
     }
 
-    fn deal_one(&mut self, operation: TraceOp) -> Result<(), Left> {
+    fn deal_one(&mut self, operation: TraceOp) -> Result<(), WorkersGone> {
         let turn = self.turn;
         self.turn = if turn + 1 == self.hands.len() { 0 } else { turn + 1 };
         self.batches[turn].push(operation);
@@ -422,12 +422,12 @@ impl<'a> TraceDistributor<'a> {
             return Ok(());
         }
         let batch = std::mem::replace(&mut self.batches[turn], Vec::with_capacity(BATCH));
-        self.hands[turn].send(batch).map_err(|_| Left)
+        self.hands[turn].send(batch).map_err(|_| WorkersGone)
     }
 
-    fn hand_out(&mut self) -> Result<(), Left> {
+    fn hand_out(&mut self) -> Result<(), WorkersGone> {
         for (hand, batch) in self.hands.iter().zip(self.batches.drain(..)) {
-            hand.send(batch).map_err(|_| Left)?;
+            hand.send(batch).map_err(|_| WorkersGone)?;
         }
         Ok(())
     }
@@ -439,7 +439,7 @@ pub(crate) struct Tape {
     from: Receiver<Vec<TraceOp>>,
     ahead: VecDeque<TraceOp>,
     ended: bool,
-    seen: Arc<CacheOutcome>,
+    seen: Arc<ReplayCounts>,
 }
 
 impl Tape {

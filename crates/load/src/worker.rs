@@ -17,7 +17,7 @@ use self::connections::{Connections, Flight, State};
 use self::tally::Tally;
 use crate::censored::{Stalls, Waits};
 use crate::coordinator::Control;
-use crate::observer::Usage;
+use crate::phase_tracker::Usage;
 use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::{Fault, Recorder};
 use crate::tls::Connector;
@@ -119,13 +119,13 @@ pub(crate) fn run<D: Driver, P: Protocol>(
             events += 1;
             worker.handle(event);
         }
-        if spinning && events == 0 && worker.tally.observer.is_measuring {
+        if spinning && events == 0 && worker.tally.phase.is_measuring {
             worker.spin_ns += now - before;
         }
         worker.fire_timers(now);
         worker.send_due();
         if worker.connections.is_at_rest() {
-            worker.budget.tell(&worker.tally.observer, &worker.tally.recorder);
+            worker.budget.tell(&worker.tally.phase, &worker.tally.recorder);
         }
         if now >= worker.connections.tick_at {
             worker.housekeep(now);
@@ -168,10 +168,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     #[inline]
     fn observe(&mut self, now: Nanos, usage: &impl Fn() -> Usage) -> bool {
         let control = self.task.control;
-        let Tally { observer, recorder, .. } = &mut self.tally;
-        if observer.begins(now, recorder, usage) {
+        let Tally { phase, recorder, .. } = &mut self.tally;
+        if phase.begins_measuring(now, recorder, usage) {
             self.turns_before = self.turns;
-            if self.budget.begin_measuring(&self.task, observer.from, &mut self.protocol) {
+            if self.budget.begin_measuring(&self.task, phase.from, &mut self.protocol) {
                 self.all_go_on(now, self.connections.depth);
             }
         }
@@ -179,7 +179,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         if !self.budget.has_started && now >= control.start.load(Acquire) {
             self.start();
         }
-        let is_over = self.tally.observer.is_over(now);
+        let is_over = self.tally.phase.is_over(now);
         if control.has_rounds() && self.budget.has_started && self.budget.begins_round(control) {
             self.all_go_on(now, 1);
         }
@@ -189,10 +189,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     /// Every client that stands may send from now on.
     fn start(&mut self) {
         let control = self.task.control;
-        if !self.tally.observer.is_measuring
+        if !self.tally.phase.is_measuring
             && let Some(cache) = &mut self.tally.recorder.cache
         {
-            cache.begin(control.start.load(Relaxed));
+            cache.begin_warmup(control.start.load(Relaxed));
         }
         self.budget.start(&self.task, &mut self.protocol);
         // With rounds the first one starts them.
@@ -249,7 +249,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                 State::Open if client.in_flight > 0 => return self.spoiled(id, at),
                 State::Closing => return,
                 _ => {
-                    client.unasked.get_or_insert_with(|| begins(bytes).into());
+                    client.unasked.get_or_insert_with(|| escaped_start(bytes).into());
                     break;
                 }
             }
@@ -287,7 +287,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         seen: CacheOutcome,
         at: Nanos,
     ) {
-        self.connections.answered(id, at, &self.tally.observer);
+        self.connections.answered(id, at, &self.tally.phase);
         self.think_from(id, at);
         if let Some(fault) = fault {
             return self.tally.wrong(&self.protocol, fault, status, &flight, at);
@@ -311,7 +311,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             let expected = self.protocol.again(&mut client.stream, flight.expected, now, &mut self.out);
             let intended = if self.budget.timetable.is_some() { flight.intended } else { now };
             let flight = Flight { expected, intended, free_since: now, sent_at: now, ..*flight };
-            self.connections.push(id, flight, now, &self.tally.observer); // Where it was.
+            self.connections.push(id, flight, now, &self.tally.phase); // Where it was.
         }
         self.send_out(id);
         count
@@ -332,7 +332,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
             return;
         }
-        if !self.budget.take_of_round(id, now, self.tally.observer.gauge) {
+        if !self.budget.take_of_round(id, now, self.tally.phase.gauge) {
             return;
         }
         if self.budget.think_ns > 0 && caused == 0 {
@@ -341,7 +341,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                 return self.connections.think(id, due);
             }
         }
-        let count = caused + self.budget.take(room, &mut self.protocol, &self.tally.observer);
+        let count = caused + self.budget.take(room, &mut self.protocol, &self.tally.phase);
         if count > 0 {
             self.ask(id, count, now, now, now);
         }
@@ -358,10 +358,10 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     /// Sends `count` requests of a client, or asks for the connection that its one request is to have.
     #[inline]
     fn ask(&mut self, id: u32, count: u32, intended: Nanos, free_since: Nanos, now: Nanos) {
-        let (expected, is_measured) = (P::Expected::default(), self.tally.observer.is_measuring);
+        let (expected, is_measured) = (P::Expected::default(), self.tally.phase.is_measuring);
         let flight = Flight { expected, intended, free_since, sent_at: now, is_measured, timed_out: false };
         if self.connections.per_request {
-            self.connections.push(id, flight, now, &self.tally.observer);
+            self.connections.push(id, flight, now, &self.tally.phase);
             return self.connect(id, now);
         }
         self.out.clear();
@@ -369,7 +369,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             let stream = &mut self.connections.client(id).stream;
             let expected = self.protocol.request(stream, now, &mut self.rng, &mut self.out);
             self.tally.recorder.sent += u64::from(!self.protocol.is_caused(expected));
-            self.connections.push(id, Flight { expected, ..flight }, now, &self.tally.observer);
+            self.connections.push(id, Flight { expected, ..flight }, now, &self.tally.phase);
         }
         self.connections.client(id).state = State::Open;
         self.send_out(id);
@@ -402,11 +402,11 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             let now = self.driver.now();
             let Some(due) = self.budget.pass_due(now) else { return };
             self.connections.idle.pop_front();
-            if self.budget.take(1, &mut self.protocol, &self.tally.observer) == 0 {
+            if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 0 {
                 return;
             }
             self.ask(id, 1, due, free_since, now);
-            self.budget.sent(due, self.tally.observer.from, &mut self.protocol);
+            self.budget.sent(due, self.tally.phase.from, &mut self.protocol);
         }
     }
 
@@ -416,7 +416,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             match self.connections.client(id).state {
                 State::Thinking => {
                     self.connections.client(id).state = State::Open;
-                    if self.budget.take(1, &mut self.protocol, &self.tally.observer) == 1 {
+                    if self.budget.take(1, &mut self.protocol, &self.tally.phase) == 1 {
                         self.ask(id, 1, now, now, now);
                     }
                 }
@@ -442,28 +442,28 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         // The moments at which something begins or ends are kept to the nanosecond.
         let moments = [control.start.load(Relaxed), control.from.load(Relaxed), control.until.load(Relaxed)];
         self.connections.tick_at = moments.into_iter().filter(|&at| at > now).fold(now + tick_ns, Nanos::min);
-        let Tally { observer, recorder, in_vain, .. } = &mut self.tally;
-        observer.gauge.settled.store(self.connections.settled, Relaxed);
-        observer.gauge.reached.store(self.connections.reached, Relaxed);
-        observer.gauge.all_sent.store(observer.is_measuring && self.budget.is_spent(), Relaxed);
-        observer.publish(now, recorder, *in_vain);
+        let Tally { phase, recorder, in_vain, .. } = &mut self.tally;
+        phase.gauge.settled.store(self.connections.settled, Relaxed);
+        phase.gauge.reached.store(self.connections.reached, Relaxed);
+        phase.gauge.all_sent.store(phase.is_measuring && self.budget.is_spent(), Relaxed);
+        phase.publish(now, recorder, *in_vain);
     }
 
     fn done(self, now: Nanos, usage: Usage) -> Done {
         let Self { mut connections, budget, mut tally, mut protocol, stalls, .. } = self;
-        let end = tally.observer.until.min(now);
+        let end = tally.phase.until.min(now);
         let mut waits = tally.unanswered(&protocol, &connections, budget.timetable.is_some(), end);
         let due = budget.finish(end, self.task.control.limited, &mut waits, &mut protocol);
-        waits.stalled(&stalls, tally.observer.from);
+        waits.stalled(&stalls, tally.phase.from);
         tally.recorder.finish(end);
         Done {
-            usage: tally.observer.used(usage),
-            wall_ns: now - tally.observer.wall_from,
+            usage: tally.phase.used(usage),
+            wall_ns: now - tally.phase.wall_from,
             recorder: tally.recorder,
             turns: self.turns - self.turns_before,
             spin_ns: self.spin_ns,
-            flight_integral: connections.in_flight.sum(now, &tally.observer),
-            backoff_integral: connections.in_backoff.sum(now, &tally.observer),
+            flight_integral: connections.in_flight.sum(now, &tally.phase),
+            backoff_integral: connections.in_backoff.sum(now, &tally.phase),
             waits,
             due,
         }
@@ -472,7 +472,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
 
 /// The first bytes of what came, for a message.
 #[cold]
-fn begins(bytes: &[u8]) -> String {
+fn escaped_start(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;
     let more = if bytes.len() > SHOWN { "..." } else { "" };
     format!("{}{more}", bytes[..bytes.len().min(SHOWN)].escape_ascii())

@@ -55,7 +55,7 @@ pub struct Operation {
     /// Seconds that a value set now lives; 0: for ever.
     pub ttl_s: u32,
     /// Whether no operation of any partition had this key before: a read of it misses, however good the cache. Of a population
-    /// that is there before, [`Seen`] knows.
+    /// that is there before, [`RequestedKeys`] knows.
     pub new: bool,
 }
 
@@ -372,21 +372,6 @@ impl Texts {
         &buffer[..length]
     }
 
-    /// The number of a key from its text, if it is one; its filler is not looked at.
-    pub fn key_of(text: &[u8]) -> Option<u64> {
-        let mut key = 0_u64;
-        for (index, byte) in text.iter().enumerate() {
-            let digit = ALPHABET.iter().position(|known| known == byte)? as u64;
-            let shifted =
-                (digit & 31).checked_shl(5 * index as u32).filter(|shifted| shifted >> (5 * index) == digit & 31)?;
-            key |= shifted;
-            if digit >= 32 {
-                return Some(key);
-            }
-        }
-        None
-    }
-
     /// Bytes that tell a key from all others.
     pub(crate) fn least_key_bytes(key: u64) -> u32 {
         (64 - key.leading_zeros()).div_ceil(5).max(1)
@@ -423,15 +408,6 @@ impl Texts {
         (mix(self.seed ^ key.rotate_left(33)) >> 32) as u32
     }
 
-    /// Whether these bytes can be the value of this key, by length and stamp: of another key's value, or one that was cut or grew, one
-    /// in 2^48 passes, and one in 64 for each character of values shorter than eight. An empty value is always right.
-    #[inline]
-    pub fn verify(&self, key: u64, value: &[u8]) -> bool {
-        let (stamp, _) = self.stamp(key, value.len());
-        let stamped = value.len().min(STAMP_BYTES);
-        value[..stamped] == stamp[..stamped]
-    }
-
     /// What the value of this length of this key must be, for a value that comes in pieces.
     #[inline]
     pub fn expectation(&self, key: u64, bytes: usize) -> Expectation {
@@ -466,14 +442,6 @@ impl Texts {
         }
         true
     }
-
-    /// The same of every byte.
-    pub fn verify_all(&self, key: u64, value: &[u8]) -> bool {
-        let (_, start) = self.stamp(key, value.len());
-        let rest = &value[value.len().min(STAMP_BYTES)..];
-        let mut pieces = rest.chunks(FILLER_BYTES - FILLER_STARTS as usize);
-        self.verify(key, value) && pieces.all(|piece| piece == &self.filler[start..start + piece.len()])
-    }
 }
 
 /// What a value must be: [`Texts::expectation`].
@@ -494,16 +462,16 @@ impl Expectation {
 /// Which keys of a population were asked for already, over all partitions: one bit a key, 12.5 MB for 100 million. Keys that a stream
 /// makes need no bit: [`Operation::new`] tells.
 #[derive(Debug)]
-pub struct Seen {
+pub struct RequestedKeys {
     words: Box<[AtomicU64]>,
     population: u64,
 }
 
-impl Seen {
+impl RequestedKeys {
     /// None of the workload's population was asked for.
-    pub fn new(workload: &Workload) -> Seen {
+    pub fn new(workload: &Workload) -> RequestedKeys {
         let population = workload.keys.count;
-        Seen { words: (0..population.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), population }
+        RequestedKeys { words: (0..population.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), population }
     }
 
     /// Whether no operation before this one had its key: a miss is compulsory then. It has been asked for from now on.
@@ -669,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_unlike_each_other_and_can_be_read_again() {
+    fn keys_are_unlike_each_other() {
         let mut workload = preset("course").unwrap();
         for bytes in [1.0, 3.0, 28.0, 1000.0] {
             workload.keys.size = study::workload::SizeLaw::Constant { bytes };
@@ -681,13 +649,10 @@ mod tests {
                 let mut buffer = [0; KEY_MAX_BYTES];
                 let text = texts.key(number, &mut buffer);
                 assert!(text.iter().all(u8::is_ascii_graphic) && text.len() <= KEY_MAX_BYTES);
-                assert_eq!((Texts::key_of(text), text.len() as u32), (Some(number), texts.key_bytes(number)));
+                assert_eq!(text.len() as u32, texts.key_bytes(number));
                 all.insert(text.to_vec());
             }
             assert_eq!(all.len(), numbers.len());
-        }
-        for text in [&b""[..], b"AAAA", b" g", b"AAAAAAAAAAAAAAg", "é".as_bytes()] {
-            assert_eq!(Texts::key_of(text), None, "{}", text.escape_ascii());
         }
     }
 
@@ -696,33 +661,6 @@ mod tests {
         let texts = Texts::new(&preset("etc-2012").unwrap(), 5).unwrap();
         let mean = (0..400_000).map(|key| f64::from(texts.key_bytes(key))).sum::<f64>() / 4e5;
         assert!((mean - 36.22).abs() < 0.1, "{mean}");
-    }
-
-    #[test]
-    fn values_know_their_key_and_length() {
-        let texts = Texts::new(&preset("course").unwrap(), 5).unwrap();
-        let value = |key, length| {
-            let mut value = vec![0; length];
-            texts.value(key, &mut value);
-            value
-        };
-        for length in [0, 1, 7, 8, 9, 200, 100_000, 300_000] {
-            let bytes = value(77, length);
-            assert!(texts.verify(77, &bytes) && texts.verify_all(77, &bytes), "{length}");
-            assert!(bytes.iter().all(u8::is_ascii_graphic));
-            if length >= 8 {
-                assert!(!texts.verify(78, &bytes) && !texts.verify(77, &bytes[..length - 1]), "{length}");
-                assert!(!texts.verify(77, &[bytes.clone(), vec![b'x']].concat()), "{length}");
-            }
-            if length > 8 {
-                let mut torn = bytes.clone();
-                torn[length - 1] = b' ';
-                assert!(texts.verify(77, &torn) && !texts.verify_all(77, &torn), "{length}");
-            }
-        }
-        // Of one character, one in 64 wrong ones passes.
-        let passed = (1..=64_000).filter(|&key| texts.verify(key, &value(0, 1))).count();
-        assert!((700..1300).contains(&passed), "{passed}");
     }
 
     #[test]
@@ -751,6 +689,9 @@ mod tests {
             }
             assert!(!texts.matches(&expectation, 0, &[value.clone(), vec![b'x']].concat()), "{length}");
             assert!(!texts.matches(&expectation, u64::MAX, b"x"));
+            if length >= 8 {
+                assert!(!texts.matches(&texts.expectation(78, length), 0, &value), "{length}");
+            }
         }
     }
 
@@ -784,7 +725,7 @@ mod tests {
     fn first_touches_are_counted_once_over_all_partitions() {
         let mut workload = preset("ycsb-c").unwrap();
         workload.keys.count = 1000;
-        let seen = Seen::new(&workload);
+        let seen = RequestedKeys::new(&workload);
         let mut keys = BTreeSet::new();
         for partition in 0..2 {
             let mut stream = Stream::new(&workload, 1, partition, 2).unwrap();

@@ -72,7 +72,7 @@ fn spec(target: Target, backend: Backend, stop: Stop) -> LoadSpec {
 
 fn check(spec: &LoadSpec, seen: &CacheOutcome) {
     let mut events = Vec::new();
-    let measurement = load::run_telling(
+    let measurement = load::run_with_events(
         spec,
         &mut |event| {
             let is_over = matches!(event, Event::Measured(_));

@@ -112,7 +112,7 @@ impl Epoll {
     }
 
     /// Puts a socket that stands into a slot and watches it.
-    fn begin(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
+    fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
         let connection = Connection {
             socket: None,
             phase,
@@ -167,7 +167,7 @@ impl Epoll {
                 rustix::net::accept_with(&listening.bound.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
             };
             match accepted {
-                Ok(socket) => match self.begin(socket, Phase::Open) {
+                Ok(socket) => match self.insert_connection(socket, Phase::Open) {
                     Ok(conn) => return Some(Event::Accepted(Listener(index), conn)),
                     Err(_) => continue, // No memory to watch it: that connection was closed.
                 },
@@ -336,7 +336,7 @@ impl Driver for Epoll {
             return Err(socket::no_slot(self.config.connections));
         }
         let (socket, failed) = socket::connecting(address)?;
-        let conn = self.begin(socket, Phase::Connecting)?;
+        let conn = self.insert_connection(socket, Phase::Connecting)?;
         if let Some(reason) = failed {
             self.connections.get_mut(conn).expect("just inserted").socket = None;
             self.ended.push_back((conn, reason));
@@ -504,6 +504,6 @@ impl KernelDriver for Epoll {
 
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn> {
         socket::prepare(&socket)?;
-        self.begin(socket, Phase::Open)
+        self.insert_connection(socket, Phase::Open)
     }
 }

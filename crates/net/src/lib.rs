@@ -44,9 +44,9 @@
 //! in steady state, but for an outgoing buffer that a slow reader makes grow up to its limit.
 
 mod address;
+mod backend;
 mod driver;
 mod epoll;
-mod open;
 mod outgoing;
 pub mod sim;
 mod slots;
@@ -55,9 +55,9 @@ pub mod thread;
 mod uring;
 
 pub use address::Address;
+pub use backend::{Backend, Choice, choose, probe};
 pub use driver::{
     Close, CloseReason, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, SendError, Waker,
 };
 pub use epoll::Epoll;
-pub use open::{Backend, Choice, Opened, choose, open, probe};
 pub use uring::Uring;

@@ -70,7 +70,7 @@ pub(crate) fn generator(path: &str) -> Done {
             let _ = read.recv_timeout(HOLD_MAX);
         }
     };
-    match load::run_telling(&spec, &mut tell, Some(&gate), &interrupted) {
+    match load::run_with_events(&spec, &mut tell, Some(&gate), &interrupted) {
         Ok(measurement) => {
             output::json_line(&Told::Measurement(Box::new(measurement)))?;
             Ok(Exit::Fine)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use load::workload::{Kind, Seen, Stream, Texts};
+use load::workload::{Kind, RequestedKeys, Stream, Texts};
 use report::workload::{Curves, FitFound, Head, Lengths, Spread, WORKLOAD_VERSION, WorkloadDrawn};
 use stats::fit::{Fit, chi_square};
 use stats::{Sizes, Zipf};
@@ -79,7 +79,7 @@ fn kind_name(kind: Kind) -> &'static str {
 fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<WorkloadDrawn> {
     let mut stream = Stream::new(workload, seed, 0, 1)?;
     let texts = Texts::new(workload, seed)?;
-    let seen = Seen::new(workload);
+    let seen = RequestedKeys::new(workload);
     let population = workload.keys.reuse.is_none().then_some(workload.keys.count);
     let ranked =
         population.filter(|_| workload.keys.shift_every.is_none() && workload.keys.popularity != Popularity::Loop);

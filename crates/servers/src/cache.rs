@@ -18,11 +18,11 @@
 
 mod connection;
 mod executor;
-mod facts;
 mod http;
 mod in_flight;
 mod memcached;
 mod resp;
+mod statistics;
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +34,7 @@ use cache::Cache;
 use net::{Close, Conn, Data, Driver, Nanos, SendError};
 use wire::{http1, memcached as text, resp as redis};
 
-use self::connection::{CloseState, Connection, Speech};
+use self::connection::{CloseState, Connection, ProtocolState};
 use self::executor::Executor;
 use self::in_flight::InFlight;
 use crate::pool::{Handler, Next};
@@ -211,14 +211,14 @@ impl CacheServer {
     fn take_input(&mut self, slot: usize) {
         let connection = &mut self.connections[slot];
         let mut input = std::mem::take(&mut connection.input);
-        let used = self.core.take(connection, &input);
+        let used = self.core.take_requests(connection, &input);
         if connection.is_over() {
             input.clear();
         } else {
             input.drain(..used);
         }
-        if input.capacity() > INPUT_KEPT_BYTES.max(4 * input.len()) {
-            // The buffer of a large value that is complete.
+        // The buffer of a large value that is complete, unless the next one would make it grow again.
+        if input.capacity() > INPUT_KEPT_BYTES.max(4 * (input.len() + connection.lacks)) {
             input.shrink_to_fit();
         }
         connection.input = input;
@@ -392,7 +392,7 @@ impl CacheServer {
     }
 
     /// A connection stands, in a slot that may have had others.
-    fn begin(&mut self, conn: Conn, now: Nanos) {
+    fn open_connection(&mut self, conn: Conn, now: Nanos) {
         let slot = conn.index();
         if self.connections.len() <= slot {
             self.connections.resize_with(slot + 1, Connection::new);
@@ -403,7 +403,7 @@ impl CacheServer {
             conn: Some(conn),
             input: std::mem::take(&mut connection.input),
             deadline: now.saturating_add(shared.limits.idle_ns),
-            speech: Speech::begin(shared),
+            protocol: ProtocolState::initial(shared),
             ..Connection::new()
         };
         shared.open.fetch_add(1, Ordering::Relaxed);
@@ -433,11 +433,11 @@ impl Handler for CacheServer {
     }
 
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.begin(conn, driver.now());
+        self.open_connection(conn, driver.now());
     }
 
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.begin(conn, driver.now());
+        self.open_connection(conn, driver.now());
         let connection = &mut self.connections[conn.index()];
         self.core.too_many(connection);
         self.settle(driver, conn);
@@ -457,7 +457,7 @@ impl Handler for CacheServer {
             return Next::Serve;
         }
         if connection.input.is_empty() {
-            let used = self.core.take(connection, bytes);
+            let used = self.core.take_requests(connection, bytes);
             if used < bytes.len() && !connection.is_over() {
                 connection.keep(&bytes[used..]);
             }

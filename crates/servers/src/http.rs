@@ -31,7 +31,7 @@ use wire::http1::Limits;
 use self::answers::Answers;
 use self::connection::{Connection, Phase, Stream};
 use self::delay::Delays;
-use self::request::{Asked, Memo};
+use self::request::{Memo, ParsedRequest};
 use crate::calibrate::Log;
 use crate::pool::{Handler, Next};
 use crate::timers::{NEVER, Timers};
@@ -271,7 +271,7 @@ impl Http {
     }
 
     /// Answers what was asked at `received` and is due now, and goes on with what came behind it.
-    fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: Asked, received: Nanos) {
+    fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: ParsedRequest, received: Nanos) {
         let slot = conn.index();
         self.answer_late(slot, asked);
         let sent = driver.send(conn, &self.out);
@@ -389,7 +389,7 @@ impl Http {
 
 impl Http {
     /// A connection stands, in a slot that may have had others.
-    fn begin(&mut self, conn: Conn, now: Nanos) {
+    fn open_connection(&mut self, conn: Conn, now: Nanos) {
         let slot = conn.index();
         if self.connections.len() <= slot {
             self.connections.resize_with(slot + 1, Connection::new);
@@ -407,7 +407,7 @@ impl Http {
     }
 
     /// The connection that has `slot`, if it is `life` that still has it and waits for its answer.
-    fn delayed(&self, slot: usize, life: u64) -> Option<(Conn, Asked)> {
+    fn delayed(&self, slot: usize, life: u64) -> Option<(Conn, ParsedRequest)> {
         match &self.connections[slot] {
             Connection { conn: Some(conn), life: now, phase: Phase::Delayed(asked), .. } if *now == life => {
                 Some((*conn, *asked))
@@ -443,11 +443,11 @@ impl Handler for Http {
     }
 
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.begin(conn, driver.now());
+        self.open_connection(conn, driver.now());
     }
 
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.begin(conn, driver.now());
+        self.open_connection(conn, driver.now());
         self.fail_with(conn.index(), 503, "connection limit reached");
         self.settle(driver, conn);
     }
@@ -459,7 +459,7 @@ impl Handler for Http {
         if connection.takes() {
             if connection.input.is_empty() {
                 let bytes = driver.bytes(data);
-                let used = self.take(slot, bytes);
+                let used = self.take_requests(slot, bytes);
                 if used < bytes.len() {
                     self.keep(slot, &bytes[used..], driver.now());
                 }
@@ -487,8 +487,8 @@ impl Handler for Http {
                 }
                 self.go_on(slot, driver.now());
             }
-            Phase::Streaming(Stream { left: 0, goes, linger, .. }) => {
-                self.answered(slot, goes, linger);
+            Phase::Streaming(Stream { left: 0, keep_alive, linger, .. }) => {
+                self.answered(slot, keep_alive, linger);
                 self.go_on(slot, driver.now());
             }
             Phase::Streaming(_) => {}

@@ -10,6 +10,7 @@ mod hostile;
 mod http;
 mod pingpong;
 mod pool;
+mod response_head;
 mod timers;
 
 pub use cache::{CacheLimits, CacheProtocol, CacheServer, CacheShared};

@@ -91,12 +91,12 @@ impl Shutdown {
 
     /// Whether the server should end.
     #[inline]
-    pub fn asked(&self) -> bool {
+    pub fn is_asked(&self) -> bool {
         self.level.load(Ordering::Acquire) >= Self::ASKED
     }
 
     /// Whether it should end without waiting for its connections.
-    pub fn forced(&self) -> bool {
+    pub fn is_forced(&self) -> bool {
         self.level.load(Ordering::Acquire) >= Self::FORCED
     }
 }
@@ -300,7 +300,7 @@ struct Front<'a, R> {
 }
 
 impl<R: FnOnce(&Address)> Front<'_, R> {
-    fn begin(&mut self, driver: &mut impl KernelDriver) -> Result<(), ServeError> {
+    fn start_listening(&mut self, driver: &mut impl KernelDriver) -> Result<(), ServeError> {
         let address = &self.listen.address;
         let listened = driver.listen(address, BACKLOG, false);
         let (listener, bound) = listened.map_err(|source| ServeError::Listen { address: address.clone(), source })?;
@@ -361,15 +361,15 @@ impl Worker<'_> {
         mut front: Option<Front<'_, R>>,
     ) -> Result<H, ServeError> {
         if let Some(front) = &mut front {
-            front.begin(driver)?;
+            front.start_listening(driver)?;
         }
         // A socket may have been given before this thread's waker stood in its place.
         self.adopt(driver, &mut handler);
         let mut wake = None;
-        while !self.shutdown.asked() {
+        while !self.shutdown.is_asked() {
             wake = self.turn(driver, &mut handler, front.as_mut(), wake)?;
         }
-        if !H::DRAINS || self.shutdown.forced() {
+        if !H::DRAINS || self.shutdown.is_forced() {
             return Ok(handler);
         }
         // What has come by now is still taken, so that nobody is turned away who was there in time.
@@ -382,7 +382,7 @@ impl Worker<'_> {
         wake = Some(0); // The handler sees what it has to end.
         loop {
             let is_last = self.adopt(driver, &mut handler);
-            if (is_last && handler.is_done()) || self.shutdown.forced() || driver.now() >= until {
+            if (is_last && handler.is_done()) || self.shutdown.is_forced() || driver.now() >= until {
                 return Ok(handler);
             }
             let by = wake.map_or(until, |wake| wake.min(until));

@@ -71,7 +71,7 @@ pub struct Encoded<'a> {
 }
 
 impl<'a> Encoded<'a> {
-    fn of(text: &'a [u8]) -> Option<Encoded<'a>> {
+    fn parse(text: &'a [u8]) -> Option<Encoded<'a>> {
         let mut escapes = 0;
         for at in memchr::memchr_iter(b'%', text) {
             // `%%41` has its second `%` where a digit should be.
@@ -197,22 +197,6 @@ impl Refusal {
             _ => 400,
         }
     }
-
-    /// Its name, `no-key` and so on.
-    pub fn name(self) -> &'static str {
-        match self {
-            Refusal::NoKey => "no-key",
-            Refusal::NoValue => "no-value",
-            Refusal::NotAKey => "not-a-key",
-            Refusal::BadEscape => "bad-escape",
-            Refusal::Query => "query",
-            Refusal::HasBody => "has-body",
-            Refusal::UnknownResource => "unknown-resource",
-            Refusal::UnknownMethod => "unknown-method",
-            Refusal::KeyTooLong { .. } => "key-too-long",
-            Refusal::ValueTooLarge { .. } => "value-too-large",
-        }
-    }
 }
 
 /// The value of the `Allow` field of an answer with status 405. Source: RFC 9110 section 15.5.6.
@@ -264,9 +248,9 @@ pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Resul
     if key.is_empty() {
         return Err(Refusal::NoKey);
     }
-    let key = Encoded::of(key.as_bytes()).ok_or(Refusal::BadEscape)?;
+    let key = Encoded::parse(key.as_bytes()).ok_or(Refusal::BadEscape)?;
     let value = match (method, value) {
-        ("PUT", Some(value)) => Some(Encoded::of(value.as_bytes()).ok_or(Refusal::BadEscape)?),
+        ("PUT", Some(value)) => Some(Encoded::parse(value.as_bytes()).ok_or(Refusal::BadEscape)?),
         ("PUT", None) => return Err(Refusal::NoValue),
         (_, Some(_)) => return Err(Refusal::NotAKey),
         (_, None) => None,
@@ -282,31 +266,4 @@ pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Resul
         ("DELETE", None) => Operation::Delete { key },
         (_, None) => Operation::Get { key, head: method == "HEAD" },
     })
-}
-
-/// Appends the target of a key to `out`: of `GET`, `HEAD` and `DELETE`. The target of an empty key is `/`, which is refused.
-pub fn compose_key(out: &mut String, key: &[u8]) {
-    out.push('/');
-    push_encoded(out, key);
-}
-
-/// Appends the target of `PUT` to `out`.
-pub fn compose_put(out: &mut String, key: &[u8], value: &[u8]) {
-    compose_key(out, key);
-    out.push('/');
-    push_encoded(out, value);
-}
-
-/// Unreserved characters as they are, all others as `%XX`. Source: RFC 3986 section 2.3.
-fn push_encoded(out: &mut String, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            out.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-    }
 }

@@ -1,13 +1,13 @@
 //! HTTP/1.1 as bytes: requests and responses, framed exactly by RFC 9112 and RFC 9110, on both ends of a connection.
 //!
 //! ```
-//! use wire::http1::{Asked, Limits, Memo, Progress, ResponseReader};
+//! use wire::http1::{RequestMethod, Limits, Memo, Progress, ResponseReader};
 //!
 //! let mut reader = ResponseReader::new(Limits::DEFAULT);
 //! let mut memo = Memo::new();
 //! let mut body = Vec::new();
 //! let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntestHTTP/1.1 ";
-//! let progress = reader.read(&mut memo, Asked::Get, bytes, |piece| body.extend_from_slice(piece)).unwrap();
+//! let progress = reader.read(&mut memo, RequestMethod::Get, bytes, |piece| body.extend_from_slice(piece)).unwrap();
 //! let Progress::Done { used, response } = progress else { panic!("the response is complete") };
 //! assert_eq!((used, response.status, body.as_slice()), (42, 200, b"test".as_slice()));
 //! ```
@@ -39,13 +39,10 @@ mod request;
 mod response;
 
 pub use chunks::ChunkError;
-pub use compose::{
-    ComposeError, check_header, check_method, check_target, compose_chunk, compose_last_chunk, compose_request,
-    compose_response_head,
-};
+pub use compose::{ComposeError, compose_request};
 pub use fields::{FieldError, Fields};
 pub use request::{BodyProgress, BodyReader, Request, RequestError, parse_request};
-pub use response::{Asked, Memo, Progress, Response, ResponseError, ResponseReader};
+pub use response::{Memo, Progress, RequestMethod, Response, ResponseError, ResponseReader};
 
 /// How much of a head is read before it is called too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,7 +36,7 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
 }
 
 /// The digits of a number as C reads it: white space, a sign, digits, and what follows begins with white space. Whether it is negative.
-fn of_c(text: &[u8]) -> Option<(bool, &[u8])> {
+fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];
     let (is_negative, text) = match text {
@@ -59,7 +59,7 @@ fn of_c(text: &[u8]) -> Option<(bool, &[u8])> {
 #[inline]
 pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
     unsigned(text).or_else(|| {
-        let (is_negative, digits) = of_c(text)?;
+        let (is_negative, digits) = c_digits(text)?;
         let value = unsigned(digits)?;
         let wrapped = if is_negative { value.wrapping_neg() } else { value };
         (!is_negative || wrapped.cast_signed() >= 0).then_some(wrapped)
@@ -70,7 +70,7 @@ pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
 #[inline]
 pub fn signed_of_c(text: &[u8]) -> Option<i64> {
     signed(text).or_else(|| {
-        let (is_negative, digits) = of_c(text)?;
+        let (is_negative, digits) = c_digits(text)?;
         if is_negative { 0i64.checked_sub_unsigned(unsigned(digits)?) } else { i64::try_from(unsigned(digits)?).ok() }
     })
 }

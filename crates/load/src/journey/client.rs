@@ -9,7 +9,7 @@ use study::record::CallTime;
 use study::spec::Identities;
 
 use super::connection::{Connection, Piece, SLICE};
-use super::dial::{self, Dial, Endpoint, Place};
+use super::dial::{self, Destination, Dial, Endpoint};
 use super::program::{Program, Step};
 use super::values::Values;
 use crate::censored::Stalls;
@@ -85,9 +85,9 @@ pub(crate) struct Client<'a> {
     timeout_ns: Nanos,
     calls_kept: usize,
     dial: Dial,
-    connections: HashMap<(Place, String), Connection>,
+    connections: HashMap<(Destination, String), Connection>,
     connectors: HashMap<String, Connector>,
-    opened: std::collections::HashSet<(Place, String)>,
+    opened: std::collections::HashSet<(Destination, String)>,
     sequence: i32,
     request: Vec<u8>,
     body: Vec<u8>,
@@ -144,7 +144,7 @@ impl<'a> Client<'a> {
     /// # Errors
     /// Why it does not come to stand.
     pub(crate) fn reach(&mut self) -> Result<(), (Fault, String)> {
-        let mut values = self.program.begin(self.seed, 0);
+        let mut values = self.program.initial_values(self.seed, 0);
         let url = values.text(&self.program.steps[0].url);
         let endpoint = dial::endpoint(&url).map_err(|why| (Fault::Value, why))?;
         self.connected(&url, &endpoint).map(drop)
@@ -156,7 +156,7 @@ impl<'a> Client<'a> {
             Identities::Fresh => order.number,
             Identities::Reused => u64::from(self.index),
         };
-        let mut values = self.program.begin(self.seed, number);
+        let mut values = self.program.initial_values(self.seed, number);
         for step in &self.program.steps {
             match self.call(step, &mut values, order, is_over) {
                 Ok(true) => {}
@@ -311,7 +311,7 @@ impl<'a> Client<'a> {
     }
 
     /// The key of an open connection to an endpoint, opened where there is none.
-    fn connected(&mut self, url: &str, endpoint: &Endpoint) -> Result<(Place, String), (Fault, String)> {
+    fn connected(&mut self, url: &str, endpoint: &Endpoint) -> Result<(Destination, String), (Fault, String)> {
         let place = self.dial.place(url, endpoint)?;
         // Two names at one address are two servers, as certificates have it.
         let key = (place, endpoint.host.clone());

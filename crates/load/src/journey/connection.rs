@@ -4,8 +4,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use wire::http1::{Asked, Limits, Memo, Progress, Response, ResponseReader};
+use wire::http1::{Limits, Memo, Progress, RequestMethod, Response, ResponseReader};
 
+use crate::protocol::http_fault;
 use crate::recorder::Fault;
 use crate::tls::{Connector, Session};
 
@@ -116,7 +117,12 @@ impl Connection {
     ///
     /// # Errors
     /// Why the connection is of no more use; also where the body has more than `limit` bytes.
-    pub(crate) fn receive(&mut self, asked: Asked, body: &mut Vec<u8>, limit: usize) -> Result<Piece, (Fault, String)> {
+    pub(crate) fn receive(
+        &mut self,
+        asked: RequestMethod,
+        body: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<Piece, (Fault, String)> {
         if self.inbox.is_empty() {
             match self.fill()? {
                 None => return Ok(Piece::More),
@@ -212,11 +218,5 @@ fn lost(error: &std::io::Error) -> (Fault, String) {
 }
 
 fn framing(error: wire::http1::ResponseError) -> (Fault, String) {
-    use wire::http1::ResponseError;
-    let fault = match error {
-        ResponseError::HeadTooLarge { .. } | ResponseError::TooManyHeaders { .. } => Fault::HeadTooLarge,
-        ResponseError::Truncated { .. } => Fault::Truncated,
-        _ => Fault::Framing,
-    };
-    (fault, error.to_string())
+    (http_fault(&error), error.to_string())
 }

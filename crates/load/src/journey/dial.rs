@@ -8,7 +8,7 @@ use codecs::value::Value;
 use net::{Address, Nanos};
 use study::spec::Protocol;
 use study::url;
-use wire::http1::Asked;
+use wire::http1::RequestMethod;
 
 use super::connection::{Connection, Piece};
 use crate::recorder::Fault;
@@ -49,9 +49,9 @@ pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
     })
 }
 
-/// A place to dial.
+/// An address to dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct Destination {
     pub(crate) address: SocketAddr,
     pub(crate) is_encrypted: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Dial {
     resolve: Option<Endpoint>,
     names: HashMap<(String, u16), SocketAddr>,
     /// By the URL without its query.
-    places: HashMap<String, Place>,
+    places: HashMap<String, Destination>,
     timeout_ns: Nanos,
 }
 
@@ -76,7 +76,7 @@ impl Dial {
     ///
     /// # Errors
     /// Why that is not known.
-    pub(crate) fn place(&mut self, url: &str, endpoint: &Endpoint) -> Result<Place, (Fault, String)> {
+    pub(crate) fn place(&mut self, url: &str, endpoint: &Endpoint) -> Result<Destination, (Fault, String)> {
         let bare = url.split(['?', '#']).next().unwrap_or(url);
         if let Some(place) = self.places.get(bare) {
             return Ok(*place);
@@ -90,7 +90,7 @@ impl Dial {
             Some(place) => place,
             None => {
                 let address = self.name(&endpoint.host, endpoint.port)?;
-                Place { address, is_encrypted: endpoint.is_encrypted }
+                Destination { address, is_encrypted: endpoint.is_encrypted }
             }
         };
         // Who knows nothing of an endpoint now may know of it after the next reply.
@@ -127,7 +127,12 @@ impl Dial {
     }
 
     /// `GET /resolve?endpoint=URL`.
-    fn ask(&mut self, resolver: &Endpoint, url: &str, endpoint: &Endpoint) -> Result<Option<Place>, (Fault, String)> {
+    fn ask(
+        &mut self,
+        resolver: &Endpoint,
+        url: &str,
+        endpoint: &Endpoint,
+    ) -> Result<Option<Destination>, (Fault, String)> {
         let about =
             |(fault, why): (Fault, String)| (fault, format!("resolving `{url}` with {}: {why}", resolver.host_field));
         let address = self.name(&resolver.host, resolver.port).map_err(about)?;
@@ -142,7 +147,7 @@ impl Dial {
         let until_ns = net::thread::monotonic_ns() + self.timeout_ns;
         let mut body = Vec::new();
         let response = loop {
-            match connection.receive(Asked::Get, &mut body, ANSWER_BYTES_MAX).map_err(about)? {
+            match connection.receive(RequestMethod::Get, &mut body, ANSWER_BYTES_MAX).map_err(about)? {
                 Piece::Done(response) => break response,
                 Piece::More if net::thread::monotonic_ns() >= until_ns => {
                     return Err(about((Fault::Timeout, "timed out".to_owned())));
@@ -156,7 +161,7 @@ impl Dial {
 
 /// What an answer says: `{"address": "ip:port"}`, with `"tls": false` where that differs from the URL; 404 and `"intercepted": false` say that
 /// nobody knows.
-fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<Place>, String> {
+fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<Destination>, String> {
     if status == 404 {
         return Ok(None);
     }
@@ -177,7 +182,7 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<P
         Some(Value::Bool(tls)) => *tls,
         Some(_) => return Err("`tls` is neither true nor false".to_owned()),
     };
-    Ok(Some(Place { address, is_encrypted }))
+    Ok(Some(Destination { address, is_encrypted }))
 }
 
 /// A text as the value of a query's parameter. Source: RFC 3986 section 2.3.
@@ -212,7 +217,7 @@ mod tests {
     fn answers_of_whom_we_asked_are_read() {
         let endpoint = endpoint("https://a:1/").unwrap();
         let read = |status, body: &str| read_answer(status, body.as_bytes(), &endpoint);
-        let place = |is_encrypted| Some(Place { address: "127.0.0.1:9441".parse().unwrap(), is_encrypted });
+        let place = |is_encrypted| Some(Destination { address: "127.0.0.1:9441".parse().unwrap(), is_encrypted });
         assert_eq!(read(404, "whatever"), Ok(None));
         assert_eq!(read(200, r#"{"address": "127.0.0.1:9441"}"#), Ok(place(true)));
         assert_eq!(read(200, r#"{"address": "127.0.0.1:9441", "tls": false}"#), Ok(place(false)));

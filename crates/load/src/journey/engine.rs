@@ -15,11 +15,11 @@ use super::dial::{self, Endpoint};
 use super::program::Program;
 use crate::censored::Waits;
 use crate::coordinator::{Control, Coordinator, NEVER, Outcome};
-use crate::merge::{Process, merge};
-use crate::observer::Observer;
+use crate::measurement::{Process, build_measurement};
+use crate::phase_tracker::PhaseTracker;
 use crate::recorder::{Fault, Recorder};
+use crate::supervise::{Event, LoadError, kernel, run_workers, usage};
 use crate::tls::Connector;
-use crate::watch::{Event, Flag, LoadError, kernel, usage, watch};
 use crate::worker::Done;
 
 /// A client looks so often whether it may begin.
@@ -27,8 +27,8 @@ const START_STEP: Duration = Duration::from_micros(200);
 /// A client publishes what it has counted so often, ns.
 const PUBLISH_NS: Nanos = 10_000_000;
 
-/// What a journey needs of its target.
-struct Asked<'a> {
+/// The parts of [`Target::Journey`] that clients need.
+struct JourneyTarget<'a> {
     program: Program,
     resolve: Option<Endpoint>,
     insecure: bool,
@@ -54,7 +54,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
         unreachable!("the caller has looked");
     };
     let program = Program::new(journey, targets).map_err(LoadError::Spec)?;
-    let asked = Asked {
+    let target = JourneyTarget {
         program,
         resolve: resolve.as_deref().map(dial::endpoint).transpose().map_err(|why| LoadError::Spec(vec![why]))?,
         insecure: *insecure,
@@ -62,7 +62,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
         keep_calls: *keep_calls,
         identities: *identities,
     };
-    let steps = asked.program.steps.len() as u64;
+    let steps = target.program.steps.len() as u64;
     let mut spec = spec.clone();
     if spec.warmup == Warmup::Requests(0) {
         spec.warmup = Warmup::DurationNs(0); // The same, and no client begins before.
@@ -79,11 +79,11 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
         next: AtomicU64::new(0),
         left: journeys.map(|journeys| AtomicI64::new(i64::try_from(journeys).unwrap_or(i64::MAX))),
     };
-    // Whom to trust is read once, before anything is asked.
-    let is_encrypted = asked.program.is_encrypted();
-    let connect = |host: &str| connector(host, asked.insecure, asked.ca_file);
+    // Whom to trust is read once, before any request.
+    let is_encrypted = target.program.is_encrypted();
+    let connect = |host: &str| connector(host, target.insecure, target.ca_file);
     let mut tls = HashMap::new();
-    for host in hosts(&asked.program, spec.seed) {
+    for host in hosts(&target.program, spec.seed) {
         let connector = connect(&host).map_err(LoadError::Tls)?;
         tls.insert(host, connector);
     }
@@ -93,48 +93,24 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
     let control = Control::new(&spec, clients);
     let cpu_before = net::thread::process_cpu_ns();
     let failed = &AtomicBool::new(false);
-    let spec = &spec;
-    let (outcome, done) = std::thread::scope(|scope| {
-        let (control, asked, tls, deal, connect) = (&control, &asked, &tls, &deal, &connect);
-        let threads = (0..clients)
-            .map(|index| {
-                std::thread::Builder::new().name(format!("client {index}")).stack_size(1 << 20).spawn_scoped(
-                    scope,
-                    move || {
-                        let flag = Flag(failed);
-                        let common = Common {
-                            program: &asked.program,
-                            tls,
-                            connect,
-                            seed: spec.seed,
-                            identities: asked.identities,
-                            timeout_ns: spec.timeout_ns,
-                            resolve: asked.resolve.clone(),
-                            calls_kept: if asked.keep_calls { CALLS_MAX / clients as usize } else { 0 },
-                        };
-                        let done = work(spec, control, deal, &common, index, is_encrypted);
-                        if done.is_ok() {
-                            std::mem::forget(flag);
-                        }
-                        done
-                    },
-                )
-            })
-            .collect::<Vec<_>>();
-        let mut coordinator = Coordinator::new(spec, control, None, net::thread::monotonic_ns());
-        let unstarted = threads.iter().any(Result::is_err);
-        let outcome =
-            watch(&mut coordinator, control, tell, &|| abort.load(Relaxed) || unstarted || failed.load(Relaxed));
-        let done = threads
-            .into_iter()
-            .zip(0..)
-            .map(|(thread, index)| {
-                let thread = thread.map_err(|source| kernel("start a client's thread", source))?;
-                thread.join().map_err(|_| LoadError::Panicked(index))?
-            })
-            .collect::<Result<Vec<_>, LoadError>>();
-        (outcome, done)
+    let (spec, control, target, tls, deal, connect) = (&spec, &control, &target, &tls, &deal, &connect);
+    let jobs = (0..clients).map(|index| {
+        move || {
+            let common = Common {
+                program: &target.program,
+                tls,
+                connect,
+                seed: spec.seed,
+                identities: target.identities,
+                timeout_ns: spec.timeout_ns,
+                resolve: target.resolve.clone(),
+                calls_kept: if target.keep_calls { CALLS_MAX / clients as usize } else { 0 },
+            };
+            work(spec, control, deal, &common, index, is_encrypted)
+        }
     });
+    let coordinator = Coordinator::new(spec, control, None, net::thread::monotonic_ns());
+    let (outcome, done) = run_workers(coordinator, control, tell, (abort, failed), "client", jobs.collect());
     let (done, made): (Vec<Done>, Vec<ClientResults>) = done?.into_iter().unzip();
     match outcome {
         Outcome::Measured(ended) => {
@@ -145,10 +121,10 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
                 rss_max_bytes: net::thread::process_peak_rss().unwrap_or(0),
                 cpus: Vec::new(),
             };
-            let mut measurement = merge(spec, ended, &done, process, None);
+            let mut measurement = build_measurement(spec, ended, &done, process, None);
             measurement.workers = workers(spec, &done);
             measurement.threads = measurement.workers.len() as u32;
-            measurement.journey = Some(Box::new(journey_of(&asked.program, made)));
+            measurement.journey = Some(Box::new(journey_of(&target.program, made)));
             Ok(measurement)
         }
         Outcome::Unreachable(refusal) => {
@@ -164,7 +140,7 @@ fn hosts(program: &Program, seed: u64) -> Vec<String> {
     if !program.is_encrypted() {
         return Vec::new();
     }
-    let mut values = program.begin(seed, 0);
+    let mut values = program.initial_values(seed, 0);
     let mut hosts = Vec::new();
     for step in &program.steps {
         if let Ok(endpoint) = dial::endpoint(&values.text(&step.url))
@@ -247,12 +223,12 @@ fn work(
         net::thread::pin_current_thread(cpu)
             .map_err(|source| kernel(&format!("pin client {index} to CPU {cpu}"), source))?;
     }
-    let mut watch = Watch { observer: Observer::new(control, index), published: 0, paused_ns: 0 };
-    let gauge = watch.observer.gauge;
+    let mut watch = ClientPhase { phase: PhaseTracker::new(control, index), published: 0, paused_ns: 0 };
+    let gauge = watch.phase.gauge;
     let mut client = Client::new(common, index, Recorder::new(spec.window_ns, false, is_encrypted, false));
     match client.reach() {
         Ok(()) => gauge.reached.store(1, Relaxed),
-        Err((fault, why)) => watch.observer.problem(fault, why),
+        Err((fault, why)) => watch.phase.report_problem(fault, why),
     }
     gauge.settled.store(1, Release);
     while net::thread::monotonic_ns() < control.start.load(Acquire) {
@@ -267,7 +243,7 @@ fn work(
             break;
         }
         let now = net::thread::monotonic_ns();
-        let is_measured = watch.observer.is_measuring;
+        let is_measured = watch.phase.is_measuring;
         if is_measured && !is_drained {
             is_drained = deal.left.as_ref().is_some_and(|left| left.fetch_sub(1, Relaxed) <= 0);
             if is_drained {
@@ -283,7 +259,7 @@ fn work(
             continue;
         }
         turns += u64::from(is_measured);
-        let from = if is_measured { watch.observer.from } else { 0 };
+        let from = if is_measured { watch.phase.from } else { 0 };
         let order = Order { number: deal.next.fetch_add(1, Relaxed), is_measured, from };
         let ended = client.make(order, &mut |recorder| watch.is_over(recorder));
         match ended {
@@ -299,10 +275,10 @@ fn work(
     let now = net::thread::monotonic_ns();
     let end = control.until.load(Acquire).min(now);
     client.recorder.finish(end);
-    let used = watch.observer.used(usage());
+    let used = watch.phase.used(usage());
     let ClientResults { flight_integral, unanswered, .. } = client.made;
     let mut waits = Waits::new(end, spec.timeout_ns);
-    waits.stalled(&client.made.stalls, watch.observer.from);
+    waits.stalled(&client.made.stalls, watch.phase.from);
     if let Some(sent_at) = unanswered {
         waits.request(sent_at, sent_at);
         waits.connection(sent_at);
@@ -310,7 +286,7 @@ fn work(
     let done = Done {
         recorder: client.recorder,
         usage: used,
-        wall_ns: now.saturating_sub(watch.observer.wall_from),
+        wall_ns: now.saturating_sub(watch.phase.wall_from),
         turns,
         spin_ns: 0,
         flight_integral,
@@ -322,18 +298,18 @@ fn work(
     Ok((done, client.made))
 }
 
-/// What one client sees of the load, and how long it has paused.
-struct Watch<'a> {
-    observer: Observer<'a>,
+/// The phase of the load as one client follows it, and how long the client has paused.
+struct ClientPhase<'a> {
+    phase: PhaseTracker<'a>,
     published: Nanos,
     /// Time in pauses behind journeys that were abandoned, while measured.
     paused_ns: Nanos,
 }
 
-impl Watch<'_> {
+impl ClientPhase<'_> {
     /// There was a pause from `since` to `at`; only the measured time counts.
     fn paused(&mut self, since: Nanos, at: Nanos) {
-        let control = self.observer.control;
+        let control = self.phase.control;
         let from = since.max(control.from.load(Acquire));
         self.paused_ns += at.min(control.until.load(Relaxed)).saturating_sub(from);
     }
@@ -341,8 +317,8 @@ impl Watch<'_> {
     /// Whether the load is over; begins measuring when it is time for that, and lets the coordinator see what was counted.
     fn is_over(&mut self, recorder: &mut Recorder) -> bool {
         let now = net::thread::monotonic_ns();
-        self.observer.begins(now, recorder, usage);
-        let is_over = self.observer.is_over(now);
+        self.phase.begins_measuring(now, recorder, usage);
+        let is_over = self.phase.is_over(now);
         if now >= self.published + PUBLISH_NS {
             self.publish(recorder, now);
         }
@@ -352,6 +328,6 @@ impl Watch<'_> {
     fn publish(&mut self, recorder: &mut Recorder, now: Nanos) {
         self.published = now;
         let in_vain = recorder.faults[Fault::Timeout as usize] + recorder.warmup_faults[Fault::Timeout as usize];
-        self.observer.publish(now, recorder, in_vain);
+        self.phase.publish(now, recorder, in_vain);
     }
 }

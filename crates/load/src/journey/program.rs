@@ -8,7 +8,7 @@ use codecs::value::Value;
 use study::Journey;
 use study::journey::path::{self, Path};
 use study::journey::{Call, Schema, Step as Written};
-use wire::http1::Asked;
+use wire::http1::RequestMethod;
 
 use super::escape::Syntax;
 use super::reply;
@@ -41,7 +41,7 @@ pub(crate) struct Step {
     /// Place among the operations.
     pub(crate) operation: usize,
     pub(crate) url: Template,
-    pub(crate) asked: Asked,
+    pub(crate) asked: RequestMethod,
     method: String,
     headers: Vec<(String, Template)>,
     body: Body,
@@ -90,13 +90,13 @@ impl Program {
             let slot = names.add(name);
             lets.extend(template.ok().map(|template| (slot, template)));
         }
-        let schemas = journey.schemas.iter().map(|schema| codec(schema, &mut mistakes)).collect::<Vec<_>>();
+        let schemas = journey.schemas.iter().map(|schema| load_schema(schema, &mut mistakes)).collect::<Vec<_>>();
         let operations = journey.operations().into_iter().map(str::to_owned).collect::<Vec<_>>();
         let mut steps = Vec::new();
         for step in &journey.steps {
             let place = format!("step `{}` (line {})", step.operation, step.line);
             let operation = operations.iter().position(|known| *known == step.operation).unwrap_or(0);
-            match read(step, operation, journey, &schemas, &mut names) {
+            match prepare_step(step, operation, journey, &schemas, &mut names) {
                 Ok(step) => steps.push(step),
                 Err(found) => mistakes.extend(found.into_iter().map(|mistake| format!("{place}: {mistake}"))),
             }
@@ -120,7 +120,7 @@ impl Program {
     }
 
     /// What the journey of that number knows when it begins.
-    pub(crate) fn begin(&self, seed: u64, number: u64) -> Values {
+    pub(crate) fn initial_values(&self, seed: u64, number: u64) -> Values {
         let mut values = Values::new(self.slots, seed, number);
         for (slot, url) in self.targets.iter().enumerate() {
             values.slots[slot] = Value::Text(url.clone());
@@ -212,7 +212,7 @@ impl Program {
             reply::expect(path, words, &expected, &said).map_err(wrong_value)?;
         }
         for (slot, path, words) in &step.take {
-            values.slots[*slot] = reply::take(path, words, &said).map_err(wrong_value)?;
+            values.slots[*slot] = reply::extract(path, words, &said).map_err(wrong_value)?;
         }
         Ok(())
     }
@@ -233,7 +233,7 @@ impl Program {
 }
 
 /// A schema's file; `None` where it has mistakes.
-fn codec(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
+fn load_schema(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
     let own = codecs::schemas::by_file_name(&schema.file).filter(|_| schema.text.is_empty());
     let text = own.unwrap_or(&schema.text);
     if text.is_empty() {
@@ -249,7 +249,7 @@ fn codec(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
     read.map_err(|found| mistakes.extend(found.0.iter().map(ToString::to_string))).ok()
 }
 
-fn read(
+fn prepare_step(
     step: &Written,
     operation: usize,
     journey: &Journey,
@@ -352,7 +352,7 @@ fn read(
         let slot = names.add(name);
         take.extend(path::parse(text).map_err(&mut told).ok().map(|path| (slot, path, text.clone())));
     }
-    let asked = Asked::by(&method);
+    let asked = RequestMethod::parse(&method);
     match (url, body) {
         (Some(url), Some(body)) if mistakes.is_empty() => {
             Ok(Step { operation, url, asked, method, headers, body, take, expect })

@@ -22,7 +22,7 @@ pub(crate) fn find<'v>(path: &Path, reply: &'v Value) -> Option<&'v Value> {
 ///
 /// # Errors
 /// Why there is none, in words.
-pub(crate) fn take(path: &Path, words: &str, reply: &Value) -> Result<Value, String> {
+pub(crate) fn extract(path: &Path, words: &str, reply: &Value) -> Result<Value, String> {
     let found = find(path, reply).ok_or_else(|| format!("`{words}` is not in the response"))?;
     if path.is_count {
         return match found {
@@ -45,7 +45,7 @@ pub(crate) fn take(path: &Path, words: &str, reply: &Value) -> Result<Value, Str
 /// What it says instead, in words.
 pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) -> Result<(), String> {
     let found = match (path.is_count, find(path, reply)) {
-        (true, _) => take(path, words, reply)?,
+        (true, _) => extract(path, words, reply)?,
         (false, Some(found)) => found.clone(),
         (false, None) => return Err(format!("`{words}` is not in the response, expected {}", show(expected))),
     };
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn taken(text: &str) -> String {
-        match take(&path::parse(text).unwrap(), text, &reply()) {
+        match extract(&path::parse(text).unwrap(), text, &reply()) {
             Ok(value) => show(&value),
             Err(error) => error,
         }

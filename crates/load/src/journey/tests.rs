@@ -116,6 +116,23 @@ fn of_text(text: &str) -> Journey {
     study::parse_journey(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
 }
 
+/// Loads a journey over one target, `api`, whose service answers so, as one client.
+fn load_answered(
+    text: &str,
+    requests: u64,
+    answer: impl Fn(&MockRequest<'_>) -> (u16, String) + Send + Sync + 'static,
+) -> Measurement {
+    let services = |_: &[SocketAddr]| vec![Arc::new(Answers(answer)) as Arc<dyn Service>];
+    served(1, &[], None, services, |bound| {
+        load(target(of_text(text), &[("api", format!("http://{}", bound[0]))]), 1, requests)
+    })
+}
+
+#[track_caller]
+fn assert_no_errors(measurement: &Measurement, requests: u64) {
+    assert_eq!((measurement.requests, measurement.errors_total()), (requests, 0), "{:?}", measurement.error_examples);
+}
+
 const LOCAL: [&str; 2] = ["localhost", "127.0.0.1"];
 
 fn evernote(profile: Profile, logs: &[Log; 2]) -> impl FnOnce(&[SocketAddr]) -> Vec<Arc<dyn Service>> + Send {
@@ -159,12 +176,7 @@ fn chess_is_played_by_several_at_once() {
         |bound| {
             let measurement =
                 load(target(preset("chess"), &[("chess", format!("http://{}", bound[0]))]), 4, 7 * 20 + 6);
-            assert_eq!(
-                (measurement.requests, measurement.errors_total()),
-                (140, 0),
-                "{:?}",
-                measurement.error_examples
-            );
+            assert_no_errors(&measurement, 140);
             let expected = [("MakeGame", 20), ("GetMyGames", 80), ("MakeAMove", 40)];
             assert_eq!(counts(&measurement), expected.map(|(name, count)| (name.to_owned(), count, 0)));
             assert_eq!(measurement.service.count, 140);
@@ -187,7 +199,7 @@ fn twitter_s_ids_go_from_reply_to_request() {
         |bound| {
             let host = bound[0].to_string();
             let measurement = load(target(preset("twitter"), &[("twitter", format!("https://{host}"))]), 1, 6);
-            assert_eq!((measurement.requests, measurement.errors_total()), (6, 0), "{:?}", measurement.error_examples);
+            assert_no_errors(&measurement, 6);
             let expected = [
                 "friends/list.json?user_id=0",
                 "statuses/user_timeline.json?user_id=110000000000",
@@ -215,14 +227,14 @@ fn a_client_is_the_same_user_in_all_its_journeys_where_identities_are_reused() {
     let services = |_: &[SocketAddr]| vec![Arc::new(twitter) as Arc<dyn Service>];
     served(1, &LOCAL, None, services, |bound| {
         let measurement = load(reused("twitter", &[("twitter", format!("https://{}", bound[0]))]), 1, 9);
-        assert_eq!((measurement.requests, measurement.errors_total()), (9, 0), "{:?}", measurement.error_examples);
+        assert_no_errors(&measurement, 9);
         let log = log.lock().unwrap();
         assert!(log[0].contains("user_id=0") && log[..3] == log[3..6] && log[..3] == log[6..], "{log:?}");
     });
     let chess = |_: &[SocketAddr]| vec![Arc::new(Chess::new(100, Identities::Reused)) as Arc<dyn Service>];
     served(1, &[], None, chess, |bound| {
         let measurement = load(reused("chess", &[("chess", format!("http://{}", bound[0]))]), 3, 7 * 20);
-        assert_eq!((measurement.requests, measurement.errors_total()), (140, 0), "{:?}", measurement.error_examples);
+        assert_no_errors(&measurement, 140);
     });
 }
 
@@ -279,7 +291,7 @@ fn whoever_stands_beside_says_where_to_dial() {
                 *resolve = Some(format!("http://{}", bound[1]));
             }
             let measurement = load(target, 1, 14);
-            assert_eq!((measurement.requests, measurement.errors_total()), (14, 0), "{:?}", measurement.error_examples);
+            assert_no_errors(&measurement, 14);
         };
         resolved("http://127.0.0.1:1".to_owned());
         assert_eq!(
@@ -317,16 +329,7 @@ expect = { "body.id" = "{id}" }
         let status = if request.target == path { 200 } else { 404 };
         (status, String::from_utf8_lossy(request.body).into_owned())
     };
-    served(
-        1,
-        &[],
-        None,
-        move |_| vec![Arc::new(Answers(answer)) as Arc<dyn Service>],
-        |bound| {
-            let measurement = load(target(of_text(text), &[("api", format!("http://{}", bound[0]))]), 1, 20);
-            assert_eq!((measurement.requests, measurement.errors_total()), (20, 0), "{:?}", measurement.error_examples);
-        },
-    );
+    assert_no_errors(&load_answered(text, 20, answer), 20);
 }
 
 #[test]
@@ -356,23 +359,15 @@ expect = { "body.ok" = true }
             _ => (200, r#"{"ok": false}"#.to_owned()),
         }
     };
-    served(
-        1,
-        &[],
-        None,
-        move |_| vec![Arc::new(Answers(answer)) as Arc<dyn Service>],
-        |bound| {
-            let measurement = load(target(of_text(text), &[("api", format!("http://{}", bound[0]))]), 1, 20);
-            let errors = measurement.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect::<Vec<_>>();
-            assert_eq!(errors, [("body", 2), ("status", 2), ("value", 4)]);
-            assert_eq!(counts(&measurement), [("first".to_owned(), 4, 6), ("second".to_owned(), 2, 2)]);
-            let journey = measurement.journey.as_ref().unwrap();
-            assert_eq!((journey.completed, journey.abandoned), (2, 8));
-            assert_eq!(measurement.requests, 6);
-            let example = &measurement.error_examples["value"];
-            assert_eq!(example, "`second`: `body.ok` is false, expected true");
-        },
-    );
+    let measurement = load_answered(text, 20, answer);
+    let errors = measurement.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect::<Vec<_>>();
+    assert_eq!(errors, [("body", 2), ("status", 2), ("value", 4)]);
+    assert_eq!(counts(&measurement), [("first".to_owned(), 4, 6), ("second".to_owned(), 2, 2)]);
+    let journey = measurement.journey.as_ref().unwrap();
+    assert_eq!((journey.completed, journey.abandoned), (2, 8));
+    assert_eq!(measurement.requests, 6);
+    let example = &measurement.error_examples["value"];
+    assert_eq!(example, "`second`: `body.ok` is false, expected true");
 }
 
 /// Where no reply has what is taken, no call is right, and the load lasted all the same: its bytes came over that time.
@@ -390,20 +385,12 @@ name = "second"
 url = "{api}/{id}"
 "#;
     let answer = |_: &MockRequest<'_>| (200u16, "{}".to_owned());
-    served(
-        1,
-        &[],
-        None,
-        move |_| vec![Arc::new(Answers(answer)) as Arc<dyn Service>],
-        |bound| {
-            let measurement = load(target(of_text(text), &[("api", format!("http://{}", bound[0]))]), 1, 10);
-            assert_eq!((measurement.requests, measurement.errors["value"]), (0, 5), "five journeys of two calls each");
-            assert!(measurement.received_bytes > 0);
-            let calls = &measurement.journey.as_ref().unwrap().calls;
-            let last = calls.iter().map(|call| call.sent_ns + call.latency_ns).max().unwrap();
-            assert!(measurement.duration_ns >= last, "{} ns, and a call ended at {last}", measurement.duration_ns);
-        },
-    );
+    let measurement = load_answered(text, 10, answer);
+    assert_eq!((measurement.requests, measurement.errors["value"]), (0, 5), "five journeys of two calls each");
+    assert!(measurement.received_bytes > 0);
+    let calls = &measurement.journey.as_ref().unwrap().calls;
+    let last = calls.iter().map(|call| call.sent_ns + call.latency_ns).max().unwrap();
+    assert!(measurement.duration_ns >= last, "{} ns, and a call ended at {last}", measurement.duration_ns);
 }
 
 #[test]

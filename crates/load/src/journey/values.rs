@@ -113,7 +113,7 @@ impl Values {
                 Piece::Text(piece) => text.push_str(piece),
                 Piece::Slot(slot, escape) => match (&self.slots[*slot], escape) {
                     (Value::Null, Escape::JsonValue) => text.push_str("null"),
-                    (value, escape) => escape::push(&mut text, &words(value), *escape),
+                    (value, escape) => escape::push(&mut text, &value_text(value), *escape),
                 },
                 Piece::Number(times) => text.push_str(&(self.number.wrapping_mul(*times)).to_string()),
                 Piece::Random(length) => text
@@ -137,7 +137,7 @@ impl Values {
 }
 
 /// A value within a text.
-fn words(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
         Value::Integer(integer) => integer.to_string(),

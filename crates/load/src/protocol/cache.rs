@@ -517,7 +517,7 @@ impl<C: Codec> Protocol for Cache<C> {
                     Some(expected) if u64::from(*expected) != *bytes => format!("where {expected} were set"),
                     _ => "that differs from the value set under its key".to_owned(),
                 };
-                let words = difference.words(&set[difference.at() as usize..]);
+                let words = difference.describe(&set[difference.at() as usize..]);
                 format!("a value of {bytes} bytes {what}: {words}; {SUSPECTS}")
             }
             Problem::Flags { found, expected } => {
@@ -540,7 +540,7 @@ impl<C: Codec> Protocol for Cache<C> {
 
 impl Cause {
     /// The count of this cause.
-    pub(crate) fn of(self, causes: &mut study::record::MissCauses) -> &mut u64 {
+    pub(crate) fn count_in(self, causes: &mut study::record::MissCauses) -> &mut u64 {
         match self {
             Cause::Compulsory => &mut causes.compulsory,
             Cause::Invalidation => &mut causes.invalidation,

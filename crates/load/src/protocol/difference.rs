@@ -43,7 +43,7 @@ impl Difference {
     }
 
     /// Both sides, escaped; `expected` is what was expected from [`Difference::at`] on.
-    pub(crate) fn words(&self, expected: &[u8]) -> String {
+    pub(crate) fn describe(&self, expected: &[u8]) -> String {
         let side = |bytes: &[u8]| match bytes {
             [] => "the end".to_owned(),
             bytes => format!("`{}`", bytes[..bytes.len().min(SHOWN_BYTES)].escape_ascii()),
@@ -71,7 +71,7 @@ mod tests {
             at += piece.len() as u64;
         }
         let difference = difference.or((found.len() < expected.len()).then(|| Difference::end(at)))?;
-        Some(difference.words(&expected.as_bytes()[difference.at() as usize..]))
+        Some(difference.describe(&expected.as_bytes()[difference.at() as usize..]))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use net::Nanos;
 use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
-use wire::http1::{self, Asked, Limits, Memo, Progress, ResponseError, ResponseReader};
+use wire::http1::{self, Limits, Memo, Progress, RequestMethod, ResponseError, ResponseReader};
 
 use super::{CacheOutcome, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
@@ -12,7 +12,7 @@ use crate::recorder::Fault;
 #[derive(Clone, Debug)]
 struct Composed {
     bytes: Vec<u8>,
-    asked: Asked,
+    asked: RequestMethod,
     /// Sum of the weights up to it and its own.
     weight_until: u64,
 }
@@ -60,7 +60,7 @@ impl Http {
             let close = connection == Connection::PerRequest;
             let HttpRequest { method, target, headers, body, .. } = request;
             match http1::compose_request(&mut bytes, method, target, headers, body, close) {
-                Ok(()) => composed.push(Composed { bytes, asked: Asked::by(method), weight_until }),
+                Ok(()) => composed.push(Composed { bytes, asked: RequestMethod::parse(method), weight_until }),
                 Err(error) => mistakes.push(format!("request `{method} {target}`: {error}")),
             }
         }
@@ -84,7 +84,7 @@ impl Http {
         self.requests.iter().map(|request| request.bytes.len()).max().unwrap_or(0)
     }
 
-    fn judge(&mut self, stream: &mut Stream, response: http1::Response, asked: Asked) -> Option<Fault> {
+    fn judge(&mut self, stream: &mut Stream, response: http1::Response, asked: RequestMethod) -> Option<Fault> {
         let as_expected = std::mem::take(&mut stream.as_expected);
         let difference = stream.difference.take();
         let good_status = match &self.statuses {
@@ -96,7 +96,7 @@ impl Http {
             return Some(Fault::Status);
         }
         if let Some(body) = &self.body
-            && asked != Asked::Head
+            && asked != RequestMethod::Head
             && (difference.is_some() || as_expected != body.len())
         {
             let difference = difference.map_or(Difference::end(as_expected as u64), |difference| *difference);
@@ -109,11 +109,7 @@ impl Http {
     #[cold]
     fn broken(&mut self, error: ResponseError) -> Parsed {
         self.problem = Some(Problem::Framing(error));
-        Parsed::Broken(match error {
-            ResponseError::HeadTooLarge { .. } | ResponseError::TooManyHeaders { .. } => Fault::HeadTooLarge,
-            ResponseError::Truncated { .. } => Fault::Truncated,
-            _ => Fault::Framing,
-        })
+        Parsed::Broken(super::http_fault(&error))
     }
 }
 
@@ -198,7 +194,7 @@ impl Protocol for Http {
             }
             Problem::Body { status, bytes, difference } => {
                 let expected = self.body.as_deref().unwrap_or_default();
-                let words = difference.words(&expected[difference.at() as usize..]);
+                let words = difference.describe(&expected[difference.at() as usize..]);
                 let all = expected.len();
                 format!("status {status} with an unexpected body ({bytes} bytes, expected {all}): {words}")
             }

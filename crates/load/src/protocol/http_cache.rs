@@ -1,6 +1,6 @@
 //! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. Keys and values of the engine need no escape in a target.
 
-use wire::http1::{Asked, Limits, Memo, Progress, ResponseError, ResponseReader};
+use wire::http1::{Limits, Memo, Progress, RequestMethod, ResponseReader};
 
 use super::cache::{Codec, ErrorText, Piece, Reply, Step, Verb};
 use crate::recorder::Fault;
@@ -64,18 +64,11 @@ impl Codec for HttpCache {
         said: &mut ErrorText,
         mut sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)> {
-        let read = reader.read(&mut self.memo, Asked::Get, bytes, |piece| sink(Piece::Data(piece)));
+        let read = reader.read(&mut self.memo, RequestMethod::Get, bytes, |piece| sink(Piece::Data(piece)));
         let (used, response) = match read {
             Ok(Progress::More) => return Ok(Step::More),
             Ok(Progress::Done { used, response }) => (used, response),
-            Err(error) => {
-                let fault = match error {
-                    ResponseError::HeadTooLarge { .. } | ResponseError::TooManyHeaders { .. } => Fault::HeadTooLarge,
-                    ResponseError::Truncated { .. } => Fault::Truncated,
-                    _ => Fault::Framing,
-                };
-                return Err((fault, error.to_string()));
-            }
+            Err(error) => return Err((super::http_fault(&error), error.to_string())),
         };
         let reply = match (verb, response.status) {
             (Verb::Get, 200) => Reply::Value,

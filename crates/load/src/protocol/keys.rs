@@ -47,7 +47,7 @@ pub(crate) struct Shared {
 struct TracedKeys {
     words: Box<[OnceLock<Box<[AtomicU16]>>]>,
     ends: Box<[OnceLock<Box<[AtomicU32]>>]>,
-    seen: Arc<trace::CacheOutcome>,
+    counts: Arc<trace::ReplayCounts>,
 }
 
 const CHUNK: usize = 1 << 16;
@@ -58,7 +58,7 @@ impl TracedKeys {
         TracedKeys {
             words: (0..chunks).map(|_| OnceLock::new()).collect(),
             ends: (0..chunks).map(|_| OnceLock::new()).collect(),
-            seen: Arc::default(),
+            counts: Arc::default(),
         }
     }
 
@@ -110,9 +110,9 @@ impl Shared {
         }
     }
 
-    /// What the workers have seen of the trace; `None`: there is none.
-    pub(crate) fn trace_seen(&self) -> Option<&Arc<trace::CacheOutcome>> {
-        self.traced.as_ref().map(|traced| &traced.seen)
+    /// What the workers have replayed of the trace; `None`: there is none.
+    pub(crate) fn replay_counts(&self) -> Option<&Arc<trace::ReplayCounts>> {
+        self.traced.as_ref().map(|traced| &traced.counts)
     }
 
     /// An operation of a trace is sent.
@@ -122,7 +122,7 @@ impl Shared {
                 0 => self.texts.key_bytes(operation.key),
                 told => Texts::least_key_bytes(operation.key).max(u32::from(told)),
             };
-            traced.seen.sent(operation, key_bytes);
+            traced.counts.sent(operation, key_bytes);
         }
     }
 
@@ -148,7 +148,7 @@ pub(crate) struct Keys {
 }
 
 /// Where the word of a key is.
-enum Place {
+enum WordPlace {
     Shared(usize),
     Own(usize),
     /// It is used once: there is nothing to remember.
@@ -172,24 +172,24 @@ impl Keys {
     }
 
     #[inline]
-    fn place(&self, key: u64) -> Place {
+    fn place(&self, key: u64) -> WordPlace {
         if key < self.population {
-            Place::Shared(key as usize)
+            WordPlace::Shared(key as usize)
         } else if key >= ONCE_FROM {
-            Place::Nowhere
+            WordPlace::Nowhere
         } else if self.partitions == 1 {
-            Place::Own((key - self.population) as usize)
+            WordPlace::Own((key - self.population) as usize)
         } else {
-            Place::Own(((key - self.population - self.partition) / self.partitions) as usize)
+            WordPlace::Own(((key - self.population - self.partition) / self.partitions) as usize)
         }
     }
 
     #[inline]
     fn load(&self, shared: &Shared, key: u64) -> u16 {
         match self.place(key) {
-            Place::Shared(index) => shared.word(index).load(Relaxed),
-            Place::Own(index) => self.words.get(index).copied().unwrap_or(NEVER),
-            Place::Nowhere => ASKED,
+            WordPlace::Shared(index) => shared.word(index).load(Relaxed),
+            WordPlace::Own(index) => self.words.get(index).copied().unwrap_or(NEVER),
+            WordPlace::Nowhere => ASKED,
         }
     }
 
@@ -197,7 +197,7 @@ impl Keys {
     #[inline]
     fn change(&mut self, shared: &Shared, key: u64, change: impl Fn(u16) -> u16) -> (u16, u16) {
         match self.place(key) {
-            Place::Shared(index) => {
+            WordPlace::Shared(index) => {
                 let word = shared.word(index);
                 let mut was = word.load(Relaxed);
                 loop {
@@ -211,7 +211,7 @@ impl Keys {
                     }
                 }
             }
-            Place::Own(index) => {
+            WordPlace::Own(index) => {
                 if index >= self.words.len() {
                     self.words.resize(index + 1, NEVER);
                     if self.timed {
@@ -222,7 +222,7 @@ impl Keys {
                 self.words[index] = change(was);
                 (was, self.words[index])
             }
-            Place::Nowhere => (ASKED, ASKED),
+            WordPlace::Nowhere => (ASKED, ASKED),
         }
     }
 
@@ -271,9 +271,9 @@ impl Keys {
             // memcached counts in whole seconds: a value may end one second early.
             let end = if ttl_s == 0 { u32::MAX } else { sent.seconds.saturating_add(ttl_s).saturating_sub(1) };
             match self.place(key) {
-                Place::Shared(index) => shared.end(index).store(end, Relaxed),
-                Place::Own(index) => self.ends[index] = end,
-                Place::Nowhere => {}
+                WordPlace::Shared(index) => shared.end(index).store(end, Relaxed),
+                WordPlace::Own(index) => self.ends[index] = end,
+                WordPlace::Nowhere => {}
             }
         }
     }
@@ -298,9 +298,9 @@ impl Keys {
 
     fn end(&self, shared: &Shared, key: u64) -> u32 {
         match self.place(key) {
-            Place::Shared(index) => shared.end(index).load(Relaxed),
-            Place::Own(index) => self.ends.get(index).copied().unwrap_or(u32::MAX),
-            Place::Nowhere => u32::MAX,
+            WordPlace::Shared(index) => shared.end(index).load(Relaxed),
+            WordPlace::Own(index) => self.ends.get(index).copied().unwrap_or(u32::MAX),
+            WordPlace::Nowhere => u32::MAX,
         }
     }
 }

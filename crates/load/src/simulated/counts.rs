@@ -49,7 +49,7 @@ fn each_request_that_was_sent_is_counted_once() {
             let counter = seen.clone();
             let serve = move |_| -> Answer {
                 let (counter, mut last) = (counter.clone(), 0);
-                peers::words(move |request, to| {
+                peers::word_server(move |request, to| {
                     counter.set(counter.get() + 1);
                     last = (request.at + delay(request)).max(last);
                     let wrong = (request.number + 1).is_multiple_of(wrong_every);

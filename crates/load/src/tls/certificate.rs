@@ -108,22 +108,30 @@ fn date_of(time: UnixTime) -> Date {
     UtcDateTime::from_unix_timestamp(seconds).map_or(Date::MAX, UtcDateTime::date)
 }
 
-/// Trusts what leads to a root.
+/// The certificates that are trusted, by themselves and as issuers.
 #[derive(Debug)]
-pub(super) struct TrustedCertificate {
-    roots: RootCertStore,
+pub(super) struct TrustedRoots {
+    pub(super) roots: RootCertStore,
     /// Certificates named by the user: each is trusted as a server's own as well.
-    named: Vec<CertificateDer<'static>>,
+    pub(super) named: Vec<CertificateDer<'static>>,
+}
+
+/// Checks a server's certificate, and that the server has its key.
+#[derive(Debug)]
+pub(super) struct CertificateVerifier {
+    /// `None`: any certificate will do.
+    trusted: Option<TrustedRoots>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl TrustedCertificate {
-    pub(super) fn new(roots: RootCertStore, named: Vec<CertificateDer<'static>>, provider: &CryptoProvider) -> Self {
-        Self { roots, named, algorithms: provider.signature_verification_algorithms }
+impl CertificateVerifier {
+    pub(super) fn new(trusted: Option<TrustedRoots>, provider: &CryptoProvider) -> Self {
+        Self { trusted, algorithms: provider.signature_verification_algorithms }
     }
 
     fn check(
         &self,
+        TrustedRoots { roots, named }: &TrustedRoots,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
@@ -131,11 +139,11 @@ impl TrustedCertificate {
     ) -> Result<(), rustls::Error> {
         let parsed = ParsedCertificate::try_from(end_entity)?;
         let algorithms = self.algorithms.all;
-        let chain = verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms);
+        let chain = verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms);
         match chain {
             // `openssl req -x509` makes certificates that say they are an authority's, and a server that shows the
             // very certificate that the user has named is the one that was meant. Its dates are looked at before this.
-            Err(error) if is_authority(&error) && self.named.contains(end_entity) => {}
+            Err(error) if is_authority(&error) && named.contains(end_entity) => {}
             other => other?,
         }
         verify_server_name(&parsed, name)
@@ -148,7 +156,7 @@ fn is_authority(error: &rustls::Error) -> bool {
     inner.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
 }
 
-impl ServerCertVerifier for TrustedCertificate {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -157,7 +165,8 @@ impl ServerCertVerifier for TrustedCertificate {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.check(end_entity, intermediates, server_name, now) {
+        let Some(trusted) = &self.trusted else { return Ok(ServerCertVerified::assertion()) };
+        match self.check(trusted, end_entity, intermediates, server_name, now) {
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(rustls::Error::InvalidCertificate(error)) => {
                 let bad = judge(&error, end_entity, intermediates);
@@ -165,53 +174,6 @@ impl ServerCertVerifier for TrustedCertificate {
             }
             Err(other) => Err(other),
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
-}
-
-/// Trusts any certificate, but not a server that lacks its key: the handshake's signature is checked.
-#[derive(Debug)]
-pub(super) struct AnyCertificate {
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl AnyCertificate {
-    pub(super) fn new(provider: &CryptoProvider) -> Self {
-        Self { algorithms: provider.signature_verification_algorithms }
-    }
-}
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

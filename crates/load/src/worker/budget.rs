@@ -10,7 +10,7 @@ use super::Task;
 use crate::arrivals::Timetable;
 use crate::censored::Waits;
 use crate::coordinator::{Control, Gauge, NEVER};
-use crate::observer::Observer;
+use crate::phase_tracker::PhaseTracker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
 
@@ -149,14 +149,14 @@ impl Budget {
 
     /// Takes up to `wanted` requests from what may still be sent; how many those are.
     #[inline]
-    pub(super) fn take(&mut self, wanted: u32, protocol: &mut impl Protocol, observer: &Observer<'_>) -> u32 {
+    pub(super) fn take(&mut self, wanted: u32, protocol: &mut impl Protocol, phase: &PhaseTracker<'_>) -> u32 {
         let there = if self.is_spent() { 0 } else { protocol.available(wanted) };
         self.exhausted |= there < wanted && !self.is_spent();
         let Some(left) = &mut self.left else { return there };
-        if observer.is_measuring && observer.control.limited {
+        if phase.is_measuring && phase.control.limited {
             // Of what all workers have together; none of it is left where nothing is left here.
             while *left <= u64::from(there) {
-                match observer.control.take_tickets() {
+                match phase.control.take_tickets() {
                     0 => break,
                     more => *left += more,
                 }
@@ -226,10 +226,10 @@ impl Budget {
 
     /// Tells the coordinator when all that may be sent is sent; called when all that was sent is answered.
     #[inline]
-    pub(super) fn tell(&mut self, observer: &Observer<'_>, recorder: &Recorder) {
-        let gauge = observer.gauge;
+    pub(super) fn tell(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
+        let gauge = phase.gauge;
         if self.is_spent() && self.has_started && !std::mem::replace(&mut self.told_done, true) {
-            if observer.is_measuring {
+            if phase.is_measuring {
                 gauge.last_answer.store(recorder.last_end(), Relaxed);
                 gauge.drained.store(true, Release);
             } else {

@@ -7,7 +7,7 @@ use net::{Conn, Nanos};
 use study::spec::Connection;
 
 use super::Task;
-use crate::observer::Observer;
+use crate::phase_tracker::PhaseTracker;
 use crate::tls::Session;
 
 /// Connections of one worker that are being opened at the same time, so that no accept queue overflows by our doing.
@@ -104,9 +104,9 @@ pub(super) struct Integral {
 impl Integral {
     /// How many there are, to be changed at `at`, up to which the sum is brought first; only the measured time counts.
     #[inline]
-    fn count_at(&mut self, at: Nanos, observer: &Observer<'_>) -> &mut u64 {
-        let from = self.since.max(observer.from);
-        let until = at.min(observer.until);
+    fn count_at(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> &mut u64 {
+        let from = self.since.max(phase.from);
+        let until = at.min(phase.until);
         if until > from {
             self.sum += u128::from(self.count) * u128::from(until - from);
         }
@@ -115,8 +115,8 @@ impl Integral {
     }
 
     /// The sum up to `at`.
-    pub(super) fn sum(&mut self, at: Nanos, observer: &Observer<'_>) -> u128 {
-        self.count_at(at, observer);
+    pub(super) fn sum(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> u128 {
+        self.count_at(at, phase);
         self.sum
     }
 }
@@ -234,30 +234,30 @@ impl<S, E: Copy + Default> Connections<S, E> {
 
     /// One more request is in flight, behind the others of its client.
     #[inline]
-    pub(super) fn push(&mut self, id: u32, flight: Flight<E>, at: Nanos, observer: &Observer<'_>) {
+    pub(super) fn push(&mut self, id: u32, flight: Flight<E>, at: Nanos, phase: &PhaseTracker<'_>) {
         let client = &mut self.clients[id as usize];
         let place = id * self.depth + client.place(client.in_flight, self.depth);
         client.in_flight += 1;
         self.flights[place as usize] = flight;
-        *self.in_flight.count_at(at, observer) += 1;
+        *self.in_flight.count_at(at, phase) += 1;
     }
 
     /// Removes the oldest request in flight of a client.
     #[inline]
-    pub(super) fn pop(&mut self, id: u32, at: Nanos, observer: &Observer<'_>) {
+    pub(super) fn pop(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         let client = &mut self.clients[id as usize];
         client.in_flight -= 1;
         client.head += 1;
         if client.head == self.depth {
             client.head = 0;
         }
-        *self.in_flight.count_at(at, observer) -= 1;
+        *self.in_flight.count_at(at, phase) -= 1;
     }
 
     /// The oldest request in flight of a client has its answer, right or wrong.
     #[inline]
-    pub(super) fn answered(&mut self, id: u32, at: Nanos, observer: &Observer<'_>) {
-        self.pop(id, at, observer);
+    pub(super) fn answered(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
+        self.pop(id, at, phase);
         let client = self.client(id);
         client.backoff_ns = BACKOFF_NS.0;
         client.served = true;
@@ -265,18 +265,18 @@ impl<S, E: Copy + Default> Connections<S, E> {
 
     /// What is in flight on this connection is owed no answer any more: it is asked again on the next one. `caused`: as for
     /// [`owe`](Self::owe).
-    pub(super) fn put_off(&mut self, id: u32, caused: u32, at: Nanos, observer: &Observer<'_>) {
+    pub(super) fn put_off(&mut self, id: u32, caused: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         // What has timed out was counted as that; those behind it were sent later.
         while self.client(id).in_flight > 0 && self.flight(id, 0).1.timed_out {
-            self.pop(id, at, observer);
+            self.pop(id, at, phase);
         }
         let count = self.client(id).in_flight;
         // They count as in flight from the write that is answered, as their latency does.
-        let since = |flight: &Flight<E>| flight.sent_at.max(observer.from).min(at);
-        let until = at.min(observer.until);
+        let since = |flight: &Flight<E>| flight.sent_at.max(phase.from).min(at);
+        let until = at.min(phase.until);
         let in_vain =
             self.flights(id, count).map(|flight| u128::from(until.saturating_sub(since(flight)))).sum::<u128>();
-        *self.in_flight.count_at(at, observer) -= u64::from(count);
+        *self.in_flight.count_at(at, phase) -= u64::from(count);
         self.in_flight.sum = self.in_flight.sum.saturating_sub(in_vain);
         self.client(id).in_flight = 0;
         self.client(id).again = count;
@@ -321,12 +321,12 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     /// `conn` is being opened for a client.
-    pub(super) fn connects(&mut self, id: u32, conn: Conn, at: Nanos, observer: &Observer<'_>) {
+    pub(super) fn connects(&mut self, id: u32, conn: Conn, at: Nanos, phase: &PhaseTracker<'_>) {
         self.connecting += 1;
         self.by_slot[conn.index()] = id;
         let client = &mut self.clients[id as usize];
         if std::mem::take(&mut client.backing_off) {
-            *self.in_backoff.count_at(at, observer) -= 1;
+            *self.in_backoff.count_at(at, phase) -= 1;
         }
         client.conn = Some(conn);
         client.state = State::Connecting;
@@ -360,12 +360,12 @@ impl<S, E: Copy + Default> Connections<S, E> {
     }
 
     /// The next connection of a client is asked for after a while.
-    pub(super) fn back_off(&mut self, id: u32, at: Nanos, observer: &Observer<'_>) {
+    pub(super) fn back_off(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         let client = &mut self.clients[id as usize];
         let wakes_at = at + client.backoff_ns;
         client.backoff_ns = (client.backoff_ns * 2).min(BACKOFF_NS.1);
         if !std::mem::replace(&mut client.backing_off, true) {
-            *self.in_backoff.count_at(at, observer) += 1;
+            *self.in_backoff.count_at(at, phase) += 1;
         }
         self.wake(id, wakes_at);
     }

@@ -12,7 +12,7 @@ use crate::recorder::Fault;
 impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn connect(&mut self, id: u32, at: Nanos) {
         match self.driver.connect(&self.task.address) {
-            Ok(conn) => self.connections.connects(id, conn, at, &self.tally.observer),
+            Ok(conn) => self.connections.connects(id, conn, at, &self.tally.phase),
             Err(error) => self.unconnectable(id, &error, at),
         }
     }
@@ -21,13 +21,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[cold]
     fn unconnectable(&mut self, id: u32, error: &io::Error, at: Nanos) {
         self.tally.recorder.example(Fault::Os, || Some(error.to_string()));
-        self.tally.observer.problem(Fault::Os, error.to_string());
+        self.tally.phase.report_problem(Fault::Os, error.to_string());
         if self.connections.client(id).in_flight == 0 {
             self.tally.failed_connect(Fault::Os, false, at);
         }
         self.lose(id, State::Down, Some(Fault::Os), at);
         self.connections.settle(id);
-        self.connections.back_off(id, at, &self.tally.observer);
+        self.connections.back_off(id, at, &self.tally.phase);
     }
 
     pub(super) fn connected(&mut self, conn: Conn) {
@@ -60,7 +60,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if let Err(error) = read {
             self.tally.recorder.example(Fault::Tls, || Some(error.to_string()));
             if is_handshaking {
-                self.tally.observer.problem(Fault::Tls, error.to_string());
+                self.tally.phase.report_problem(Fault::Tls, error.to_string());
             }
             return self.refused(id, Fault::Tls, at);
         }
@@ -139,7 +139,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             }
         }
         if self.connections.client(id).state == State::Handshaking {
-            self.tally.observer.problem(Fault::Tls, "closed before the TLS handshake was done".to_owned());
+            self.tally.phase.report_problem(Fault::Tls, "closed before the TLS handshake was done".to_owned());
             return self.refused(id, Fault::Closed, at);
         }
         if in_order && self.connections.client(id).in_flight == 0 {
@@ -160,7 +160,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     #[cold]
     fn put_off(&mut self, id: u32, at: Nanos) {
         let caused = self.protocol.caused(&self.connections.client(id).stream);
-        self.connections.put_off(id, caused, at, &self.tally.observer);
+        self.connections.put_off(id, caused, at, &self.tally.phase);
     }
 
     /// What came is no answer to the oldest request in flight, and nothing behind it can be read.
@@ -240,7 +240,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let flight = *self.connections.flight(id, 0).1;
         self.budget.give_back(id);
         self.think_from(id, at);
-        self.connections.pop(id, at, &self.tally.observer);
+        self.connections.pop(id, at, &self.tally.phase);
         if let Some(fault) = fault
             && !flight.timed_out
         {
@@ -266,7 +266,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let at_once = std::mem::take(&mut client.at_once);
         if was == State::Connecting || was == State::Handshaking {
             self.tally.failed_connect(fault, client.in_flight > 0, at);
-            self.tally.observer.problem(fault, words(reason));
+            self.tally.phase.report_problem(fault, describe_close(reason));
         }
         self.lose(id, was, Some(fault), at);
         self.connections.settle(id);
@@ -275,7 +275,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             return;
         }
         if !at_once {
-            return self.connections.back_off(id, at, &self.tally.observer);
+            return self.connections.back_off(id, at, &self.tally.phase);
         }
         if per_request {
             return self.go_on(id, at, 1);
@@ -303,7 +303,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     }
                 }
                 State::Connecting | State::Handshaking if waited > timeout_ns => {
-                    self.tally.observer.problem(Fault::ConnectTimeout, "timed out".to_owned());
+                    self.tally.phase.report_problem(Fault::ConnectTimeout, "timed out".to_owned());
                     self.refused(id, Fault::ConnectTimeout, now);
                 }
                 _ => {}
@@ -313,7 +313,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
 }
 
 /// Why a connection did not come to stand.
-fn words(reason: CloseReason) -> String {
+fn describe_close(reason: CloseReason) -> String {
     match reason {
         CloseReason::Refused => "connection refused".to_owned(),
         CloseReason::NoSuchFile => "no such file".to_owned(),

@@ -6,7 +6,7 @@ use study::spec::{Stop, Target};
 use super::Task;
 use super::connections::{Connections, Flight};
 use crate::censored::Waits;
-use crate::observer::Observer;
+use crate::phase_tracker::PhaseTracker;
 use crate::protocol::{CacheOutcome, Protocol};
 use crate::recorder::{Answered, Fault, Recorder};
 
@@ -29,7 +29,7 @@ struct Beyond {
 
 /// The recorder of a worker, and what decides where in it a request counts.
 pub(super) struct Tally<'a> {
-    pub(super) observer: Observer<'a>,
+    pub(super) phase: PhaseTracker<'a>,
     pub(super) recorder: Recorder,
     timeout_ns: Nanos,
     /// The number of measured requests is given; what is counted as measured is what was asked while measuring.
@@ -45,7 +45,7 @@ impl<'a> Tally<'a> {
         let spec = task.spec;
         let is_cache = matches!(spec.target, Target::Cache { .. });
         Self {
-            observer: Observer::new(task.control, task.place),
+            phase: PhaseTracker::new(task.control, task.place),
             recorder: Recorder::new(spec.window_ns, spec.arrivals.is_open(), task.tls.is_some(), is_cache),
             timeout_ns: spec.timeout_ns,
             is_counted: matches!(spec.stop, Stop::Requests { .. }),
@@ -58,10 +58,10 @@ impl<'a> Tally<'a> {
     /// ends while measuring does.
     #[inline]
     fn span(&self, is_measured: bool, at: Nanos) -> Span {
-        let has_begun = if self.is_counted { is_measured } else { at >= self.observer.from };
+        let has_begun = if self.is_counted { is_measured } else { at >= self.phase.from };
         match has_begun {
             false => Span::Warmup,
-            true if at < self.observer.until => Span::Measured,
+            true if at < self.phase.until => Span::Measured,
             true => Span::Beyond,
         }
     }
@@ -69,7 +69,7 @@ impl<'a> Tally<'a> {
     /// `count` of something that counts from the beginning of measuring on.
     #[inline]
     pub(super) fn measured(&self, count: usize) -> u64 {
-        if self.observer.is_measuring { count as u64 } else { 0 }
+        if self.phase.is_measuring { count as u64 } else { 0 }
     }
 
     /// A request has its right answer. Returns its service time, ns.

@@ -26,7 +26,7 @@ impl Request {
 }
 
 /// A server that calls `serve` for each whole word.
-pub fn words(serve: impl FnMut(Request, &mut Actions) + 'static) -> impl Peer {
+pub fn word_server(serve: impl FnMut(Request, &mut Actions) + 'static) -> impl Peer {
     Words { serve, begun: Vec::new(), number: 0 }
 }
 
@@ -53,7 +53,7 @@ impl<F: FnMut(Request, &mut Actions)> Peer for Words<F> {
 /// Answers each request after `delay` ns, but in order.
 pub fn ping_pong(mut delay: impl FnMut(Request) -> Nanos + 'static) -> impl Peer {
     let mut last = 0;
-    words(move |request, to| {
+    word_server(move |request, to| {
         last = (request.at + delay(request)).max(last);
         to.send(last - request.at, request.answer());
     })
@@ -71,7 +71,7 @@ pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request
 
 /// Answers at once, every `period`-th time wrongly (1: always).
 pub fn wrong_every(period: u64) -> impl Peer {
-    words(move |request, to| {
+    word_server(move |request, to| {
         let wrong = (request.number + 1).is_multiple_of(period);
         to.send(0, if wrong { request.word.wrapping_add(2).to_be_bytes() } else { request.answer() });
     })
@@ -79,18 +79,20 @@ pub fn wrong_every(period: u64) -> impl Peer {
 
 /// Answers `count` requests and resets the connection at the next.
 pub fn reset_after(count: u64) -> impl Peer {
-    words(move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.reset(0) })
+    word_server(move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.reset(0) })
 }
 
 /// Answers `count` requests and ends the connection in order at the next.
 pub fn end_after(count: u64) -> impl Peer {
-    words(move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.end_of_stream(0) })
+    word_server(
+        move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.end_of_stream(0) },
+    )
 }
 
 /// Answers one byte at a time, one each `gap` ns.
 pub fn drip(gap: Nanos) -> impl Peer {
     let mut last = 0;
-    words(move |request, to| {
+    word_server(move |request, to| {
         for byte in request.answer() {
             last = last.max(request.at) + gap;
             to.send(last - request.at, [byte]);
@@ -100,7 +102,7 @@ pub fn drip(gap: Nanos) -> impl Peer {
 
 /// Never answers.
 pub fn silent() -> impl Peer {
-    words(|_, _| ())
+    word_server(|_, _| ())
 }
 
 /// Takes what comes and never reads it: requests pile up at the sender. Nothing is answered.

@@ -55,7 +55,7 @@ impl Uring {
     pub(super) fn prepare_listeners(&mut self) -> io::Result<()> {
         let has_room = !self.connections.is_full() && self.unseated.is_empty();
         for (index, listening) in self.listeners.iter_mut().enumerate() {
-            let tag = tag::of_listener(index as u32);
+            let tag = tag::listener_tag(index as u32);
             let wanted = !listening.stopped && !listening.paused && has_room;
             if wanted && !listening.armed {
                 let Some(bound) = &listening.bound else { continue };
@@ -101,7 +101,7 @@ impl Uring {
             self.unseated.push_back((listener, socket));
             return None;
         }
-        let conn = self.begin(socket, Phase::Open).ok()?;
+        let conn = self.insert_connection(socket, Phase::Open).ok()?;
         Some(Event::Accepted(listener, conn))
     }
 

@@ -123,7 +123,7 @@ impl Uring {
         })
     }
 
-    fn begin(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
+    fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
         let connection = Connection::new(socket, phase);
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
         // Asked for each time, a receive holds one buffer at most, so there need be no more of them than connections.
@@ -222,7 +222,12 @@ impl Uring {
             // and nobody touches this outgoing buffer. Should `enter` or anything before it fail, then `failed` keeps
             // `send` from adding to it and `remove` from freeing it until the ring is dropped, which is first.
             unsafe {
-                self.ring.send(socket.as_fd(), bytes, connection.is_slow(&self.config), tag::of(Kind::Send, conn))
+                self.ring.send(
+                    socket.as_fd(),
+                    bytes,
+                    connection.is_slow(&self.config),
+                    tag::connection_tag(Kind::Send, conn),
+                )
             }?;
         }
         let wanted = connection.wanted(&self.config);
@@ -230,7 +235,7 @@ impl Uring {
             return Ok(());
         }
         for (op, kind) in Ops::EACH {
-            let tag = tag::of(kind, conn);
+            let tag = tag::connection_tag(kind, conn);
             if wanted.has(op) && !connection.armed.has(op) {
                 match kind {
                     Kind::Receive => {
@@ -463,7 +468,7 @@ impl Driver for Uring {
             return Err(socket::no_slot(self.config.connections));
         }
         let (socket, failed) = socket::connecting(address)?;
-        let conn = self.begin(socket, Phase::Connecting)?;
+        let conn = self.insert_connection(socket, Phase::Connecting)?;
         if let Some(reason) = failed {
             self.finish(conn, reason);
         }
@@ -609,7 +614,7 @@ impl KernelDriver for Uring {
 
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn> {
         socket::prepare(&socket)?;
-        self.begin(socket, Phase::Open)
+        self.insert_connection(socket, Phase::Open)
     }
 }
 

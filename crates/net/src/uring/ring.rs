@@ -299,7 +299,7 @@ mod tests {
             return assert!(crate::probe().is_err(), "io_uring is there, but not in small");
         };
         let wakers: Vec<Waker> = (0..100).map(|_| Waker::new().unwrap()).collect();
-        let tag = |slot: usize| tag::of(Kind::Writable, Conn { slot: slot as u32, generation: 7 });
+        let tag = |slot: usize| tag::connection_tag(Kind::Writable, Conn { slot: slot as u32, generation: 7 });
         for (slot, waker) in wakers.iter().enumerate() {
             ring.poll(waker.0.as_fd(), PollFlags::IN, false, tag(slot)).unwrap();
         }
@@ -323,7 +323,7 @@ mod tests {
         };
         let waker = Waker::new().unwrap();
         for slot in 0..10 {
-            let tag = tag::of(Kind::HangUp, Conn { slot, generation: 0 });
+            let tag = tag::connection_tag(Kind::HangUp, Conn { slot, generation: 0 });
             ring.poll(waker.0.as_fd(), PollFlags::IN, true, tag).unwrap();
         }
         ring.enter(Some(0)).unwrap();

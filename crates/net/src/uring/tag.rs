@@ -17,12 +17,12 @@ pub(super) enum Kind {
 /// Slots that fit into a tag: the upper 4 bits are the kind.
 pub(super) const SLOTS_MAX: usize = 1 << 28;
 
-pub(super) fn of(kind: Kind, conn: Conn) -> u64 {
+pub(super) fn connection_tag(kind: Kind, conn: Conn) -> u64 {
     (kind as u64) << 60 | u64::from(conn.slot) << 32 | u64::from(conn.generation)
 }
 
-pub(super) fn of_listener(index: u32) -> u64 {
-    of(Kind::Accept, Conn { slot: index, generation: 0 })
+pub(super) fn listener_tag(index: u32) -> u64 {
+    connection_tag(Kind::Accept, Conn { slot: index, generation: 0 })
 }
 
 pub(super) const WAKE: u64 = (Kind::Wake as u64) << 60;
@@ -55,9 +55,9 @@ mod tests {
     fn a_tag_keeps_what_it_names() {
         let conn = Conn { slot: SLOTS_MAX as u32 - 1, generation: u32::MAX };
         for kind in [Kind::Receive, Kind::Writable, Kind::HangUp, Kind::Send, Kind::Accept, Kind::Wake] {
-            assert_eq!(split(of(kind, conn)), (kind, conn));
-            assert_eq!(is_send(of(kind, conn)), kind == Kind::Send);
+            assert_eq!(split(connection_tag(kind, conn)), (kind, conn));
+            assert_eq!(is_send(connection_tag(kind, conn)), kind == Kind::Send);
         }
-        assert_eq!(split(of_listener(7)), (Kind::Accept, Conn { slot: 7, generation: 0 }));
+        assert_eq!(split(listener_tag(7)), (Kind::Accept, Conn { slot: 7, generation: 0 }));
     }
 }

@@ -13,7 +13,7 @@ use crate::timers::NEVER;
 pub(super) struct Connection {
     /// `None`: the slot is free.
     pub(super) conn: Option<Conn>,
-    pub(super) speech: Speech,
+    pub(super) protocol: ProtocolState,
     /// When what it is waiting for is too late.
     pub(super) deadline: Nanos,
     /// Read, and not taken yet: a request that is not complete, or requests behind answers that have not left.
@@ -41,9 +41,9 @@ pub(super) struct Connection {
     pub(super) end_received: bool,
 }
 
-/// What a connection speaks.
+/// The protocol of a connection and how far its requests are read.
 #[derive(Debug)]
-pub(super) enum Speech {
+pub(super) enum ProtocolState {
     /// It has not said enough.
     Unknown,
     Memcached(text::RequestReader),
@@ -85,14 +85,14 @@ pub(super) enum CloseState {
 /// What is left of a request for many values, whose answers do not fit at once.
 #[derive(Debug)]
 pub(super) struct PendingMultiGet {
-    pub(super) kind: RestKind,
+    pub(super) kind: MultiGetKind,
     /// Keys, each behind its length in 4 bytes.
     pub(super) keys: Vec<u8>,
     pub(super) from: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum RestKind {
+pub(super) enum MultiGetKind {
     /// Of `get` and its like.
     Memcached { with_cas: bool, touch: Option<text::Expiry> },
     /// Of `MGET`.
@@ -100,7 +100,7 @@ pub(super) enum RestKind {
 }
 
 impl PendingMultiGet {
-    pub(super) fn of<'a>(kind: RestKind, keys: impl Iterator<Item = &'a [u8]>) -> Box<PendingMultiGet> {
+    pub(super) fn new<'a>(kind: MultiGetKind, keys: impl Iterator<Item = &'a [u8]>) -> Box<PendingMultiGet> {
         let mut rest = PendingMultiGet { kind, keys: Vec::new(), from: 0 };
         for key in keys {
             rest.keys.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -118,26 +118,26 @@ impl PendingMultiGet {
     }
 }
 
-impl Speech {
-    pub(super) fn begin(shared: &CacheShared) -> Speech {
+impl ProtocolState {
+    pub(super) fn initial(shared: &CacheShared) -> ProtocolState {
         match shared.protocol {
-            CacheProtocol::Auto => Speech::Unknown,
-            CacheProtocol::Memcached => Speech::memcached(shared),
-            CacheProtocol::Redis => Speech::redis(shared),
-            CacheProtocol::Http => Speech::http(),
+            CacheProtocol::Auto => ProtocolState::Unknown,
+            CacheProtocol::Memcached => ProtocolState::memcached(shared),
+            CacheProtocol::Redis => ProtocolState::redis(shared),
+            CacheProtocol::Http => ProtocolState::http(),
         }
     }
 
-    pub(super) fn memcached(shared: &CacheShared) -> Speech {
-        Speech::Memcached(text::RequestReader::new(shared.text))
+    pub(super) fn memcached(shared: &CacheShared) -> ProtocolState {
+        ProtocolState::Memcached(text::RequestReader::new(shared.text))
     }
 
-    pub(super) fn redis(shared: &CacheShared) -> Speech {
-        Speech::Redis(Box::new(Redis { reader: redis::RequestReader::new(shared.redis), version: Version::Two }))
+    pub(super) fn redis(shared: &CacheShared) -> ProtocolState {
+        ProtocolState::Redis(Box::new(Redis { reader: redis::RequestReader::new(shared.redis), version: Version::Two }))
     }
 
-    pub(super) fn http() -> Speech {
-        Speech::Http(Box::default())
+    pub(super) fn http() -> ProtocolState {
+        ProtocolState::Http(Box::default())
     }
 }
 
@@ -145,7 +145,7 @@ impl Connection {
     pub(super) fn new() -> Self {
         Self {
             conn: None,
-            speech: Speech::Unknown,
+            protocol: ProtocolState::Unknown,
             deadline: NEVER,
             input: Vec::new(),
             lacks: 0,

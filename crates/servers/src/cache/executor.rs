@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use net::Nanos;
 use wire::detect::{Detected, detect};
 
-use super::connection::{CloseState, Connection, RestKind, Speech};
+use super::connection::{CloseState, Connection, MultiGetKind, ProtocolState};
 use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
 
 /// What carries requests out.
@@ -92,8 +92,8 @@ impl Executor {
 
     /// Takes requests from `bytes` until there is no whole one left or answers have to leave first. How many bytes were used.
     #[inline]
-    pub(super) fn take(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let used = self.take_some(connection, bytes);
+    pub(super) fn take_requests(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
+        let used = self.take_available(connection, bytes);
         if connection.input_reserved != 0 && connection.unfinished == 0 {
             self.shared.in_flight.set(&mut connection.input_reserved, 0);
         }
@@ -101,16 +101,16 @@ impl Executor {
     }
 
     #[inline]
-    fn take_some(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
+    fn take_available(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         (connection.lacks, connection.unfinished) = (0, 0);
         if connection.rest.is_some() && !self.take_rest(connection) {
             return 0;
         }
-        match connection.speech {
-            Speech::Memcached(_) => self.take_memcached(connection, bytes),
-            Speech::Redis(_) => self.take_redis(connection, bytes),
-            Speech::Http(_) => self.take_http(connection, bytes),
-            Speech::Unknown => self.take_first(connection, bytes),
+        match connection.protocol {
+            ProtocolState::Memcached(_) => self.take_memcached(connection, bytes),
+            ProtocolState::Redis(_) => self.take_redis(connection, bytes),
+            ProtocolState::Http(_) => self.take_http(connection, bytes),
+            ProtocolState::Unknown => self.take_first(connection, bytes),
         }
     }
 
@@ -144,11 +144,11 @@ impl Executor {
 
     #[cold]
     fn take_first(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        connection.speech = match detect(bytes) {
+        connection.protocol = match detect(bytes) {
             Detected::Need => return 0,
-            Detected::Memcached => Speech::memcached(&self.shared),
-            Detected::RespArray | Detected::RespInline => Speech::redis(&self.shared),
-            Detected::Http => Speech::http(),
+            Detected::Memcached => ProtocolState::memcached(&self.shared),
+            Detected::RespArray | Detected::RespInline => ProtocolState::redis(&self.shared),
+            Detected::Http => ProtocolState::http(),
             Detected::Tls => {
                 // An alert that this is no TLS would have to be in TLS.
                 connection.over = CloseState::Answered { linger: false };
@@ -166,11 +166,11 @@ impl Executor {
             }
         };
         // memcached's words for an empty line are an error; before the first request they were nobody's.
-        let from = match &connection.speech {
-            Speech::Memcached(_) => bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0),
+        let from = match &connection.protocol {
+            ProtocolState::Memcached(_) => bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0),
             _ => 0,
         };
-        from + self.take_some(connection, &bytes[from..])
+        from + self.take_available(connection, &bytes[from..])
     }
 
     /// Goes on with a request for many values; whether it is done.
@@ -192,11 +192,11 @@ impl Executor {
                 return false;
             }
             match kind {
-                RestKind::Memcached { with_cas, touch } => self.text_value(key, with_cas, touch),
-                RestKind::Redis(version) => self.redis_value(key, version),
+                MultiGetKind::Memcached { with_cas, touch } => self.text_value(key, with_cas, touch),
+                MultiGetKind::Redis(version) => self.redis_value(key, version),
             }
         }
-        if let RestKind::Memcached { .. } = kind {
+        if let MultiGetKind::Memcached { .. } = kind {
             self.out.extend_from_slice(b"END\r\n");
         }
         true
@@ -204,13 +204,13 @@ impl Executor {
 
     /// The rest of a request did not come in time.
     pub(super) fn too_slow(&mut self, connection: &mut Connection) {
-        match &connection.speech {
-            Speech::Memcached(_) => {
+        match &connection.protocol {
+            ProtocolState::Memcached(_) => {
                 self.out.extend_from_slice(b"SERVER_ERROR the rest of the request did not come\r\n")
             }
-            Speech::Redis(_) => self.out.extend_from_slice(b"-ERR the rest of the request did not come\r\n"),
-            Speech::Http(_) => self.http_failure(408, "the rest of the request did not come", false, false),
-            Speech::Unknown => {}
+            ProtocolState::Redis(_) => self.out.extend_from_slice(b"-ERR the rest of the request did not come\r\n"),
+            ProtocolState::Http(_) => self.http_failure(408, "the rest of the request did not come", false, false),
+            ProtocolState::Unknown => {}
         }
         connection.over = CloseState::Answered { linger: true };
     }
@@ -218,11 +218,13 @@ impl Executor {
     /// Answers that there is no memory for the request, and ends the connection, as the rest of it will still come.
     #[cold]
     pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
-        match &connection.speech {
-            Speech::Memcached(_) => self.out.extend_from_slice(b"SERVER_ERROR out of memory reading request\r\n"),
-            Speech::Redis(_) => self.out.extend_from_slice(REDIS_OUT_OF_MEMORY),
-            Speech::Http(_) => self.http_failure(503, "out of memory", false, false),
-            Speech::Unknown => {}
+        match &connection.protocol {
+            ProtocolState::Memcached(_) => {
+                self.out.extend_from_slice(b"SERVER_ERROR out of memory reading request\r\n")
+            }
+            ProtocolState::Redis(_) => self.out.extend_from_slice(REDIS_OUT_OF_MEMORY),
+            ProtocolState::Http(_) => self.http_failure(503, "out of memory", false, false),
+            ProtocolState::Unknown => {}
         }
         connection.over = CloseState::Answered { linger: true };
     }

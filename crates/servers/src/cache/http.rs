@@ -5,27 +5,19 @@ use std::io::Write;
 use cache::{Meta, Mode, Refusal};
 use wire::cache_http::{self, ALLOW, Encoded, Operation};
 use wire::http1::{Body, BodyProgress, BodyReader, Request, parse_request};
-use wire::number;
 
-use super::connection::{CloseState, Connection, Speech};
+use super::connection::{CloseState, Connection, ProtocolState};
 use super::executor::Executor;
-use super::facts::item_bytes;
+use super::statistics::item_bytes;
+use crate::response_head::{KeepAlive, Length, push_head, push_status, status_line};
 
 /// Bytes of a body that is read over; it is no part of any request here.
 const BODY_BYTES_MAX: u64 = 16 << 20;
 
-/// What is common to the answers of one connection.
-#[derive(Clone, Copy)]
-struct Goes {
-    /// It stays open, and a client of HTTP/1.0 is told.
-    on: bool,
-    said: bool,
-}
-
 impl Executor {
     /// Takes requests from `bytes`; how many of them were used.
     pub(super) fn take_http(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let Speech::Http(http) = &mut connection.speech else { return 0 };
+        let ProtocolState::Http(http) = &mut connection.protocol else { return 0 };
         let heads = self.shared.heads;
         let mut at = 0;
         while at < bytes.len() {
@@ -81,7 +73,7 @@ impl Executor {
             at += head_bytes;
             (http.parse_at, http.seen) = (0, 0);
             let on = request.keep_alive && !self.is_ending;
-            let goes = Goes { on, said: request.minor_version == 0 };
+            let keep_alive = KeepAlive::new(on, request.minor_version);
             let parsed = cache_http::parse(&request, &self.shared.targets);
             if let Err(cache_http::Refusal::ValueTooLarge { .. }) = parsed {
                 self.http_outdate(&request);
@@ -90,7 +82,7 @@ impl Executor {
                 Ok(Operation::Get { key, head: false }) if self.lacks_memory_for_encoded(key) => {
                     self.http_failure(503, "out of memory", on, false);
                 }
-                Ok(operation) => self.http_answer(operation, goes),
+                Ok(operation) => self.http_answer(operation, keep_alive),
                 // A client that waits to be told to go on is told the end instead; whether the body still comes cannot be known.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
                     self.http_failure(refusal.status(), refusal, false, request.method == "HEAD");
@@ -127,7 +119,7 @@ impl Executor {
         self.shared.in_flight.is_exhausted() && self.is_large(plain(key, &mut Vec::new()))
     }
 
-    fn http_answer(&mut self, operation: Operation<'_>, goes: Goes) {
+    fn http_answer(&mut self, operation: Operation<'_>, keep_alive: KeepAlive) {
         let Self { shared, out, now_ms, scratch: [first, second], date, .. } = self;
         let (cache, now_ms) = (&shared.cache, *now_ms);
         match operation {
@@ -136,10 +128,7 @@ impl Executor {
                 let hash = cache.hash(key);
                 let write = |item: cache::Item<'_>| {
                     out.reserve(item.value.len() + 160);
-                    begin(out, "200 OK", goes, date);
-                    out.extend_from_slice(b"Content-Length: ");
-                    number::push(out, item.value.len() as u64);
-                    out.extend_from_slice(b"\r\n\r\n");
+                    push_head(out, date, "200 OK", keep_alive, "", Length::Known(item.value.len() as u64), "");
                     if !head {
                         out.extend_from_slice(item.value);
                     }
@@ -148,8 +137,7 @@ impl Executor {
                 let found =
                     if head { cache.peek(key, hash, now_ms, write) } else { cache.get(key, hash, now_ms, write) };
                 if found.is_none() {
-                    begin(out, "404 Not Found", goes, date);
-                    out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+                    push_head(out, date, "404 Not Found", keep_alive, "", Length::Known(0), "");
                 }
             }
             Operation::Put { key, value } => {
@@ -159,11 +147,8 @@ impl Executor {
                 let stored = held.store(Mode::Set, value, Meta::default(), now_ms);
                 drop(held);
                 match stored {
-                    Ok(_) if was_there => empty(out, "204 No Content", goes, date),
-                    Ok(_) => {
-                        begin(out, "201 Created", goes, date);
-                        out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
-                    }
+                    Ok(_) if was_there => push_head(out, date, "204 No Content", keep_alive, "", Length::Nothing, ""),
+                    Ok(_) => push_head(out, date, "201 Created", keep_alive, "", Length::Known(0), ""),
                     Err(refusal) => {
                         let status = match refusal {
                             Refusal::Full { .. } => 507,
@@ -171,7 +156,7 @@ impl Executor {
                             Refusal::KeyTooLong { .. } => 414,
                             _ => 400,
                         };
-                        self.http_failure(status, refusal, goes.on, false);
+                        self.http_failure(status, refusal, keep_alive != KeepAlive::Close, false);
                     }
                 }
                 self.shrink();
@@ -179,15 +164,14 @@ impl Executor {
             Operation::Delete { key } => {
                 let key = plain(key, first);
                 if cache.delete(key, cache.hash(key), now_ms) {
-                    empty(out, "204 No Content", goes, date);
+                    push_head(out, date, "204 No Content", keep_alive, "", Length::Nothing, "");
                 } else {
-                    begin(out, "404 Not Found", goes, date);
-                    out.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+                    push_head(out, date, "404 Not Found", keep_alive, "", Length::Known(0), "");
                 }
             }
             Operation::Status => {
                 let stats = shared.stats();
-                begin(out, "200 OK", goes, date);
+                push_status(out, date, "200 OK", keep_alive);
                 let _ = write!(
                     out,
                     "Space-Used: {}\r\nMemory-Used: {}\r\nMaxmem: {}\r\nItems: {}\r\nHits: {}\r\nMisses: {}\r\n\
@@ -209,7 +193,7 @@ impl Executor {
             Operation::Reset => {
                 cache.clear();
                 shared.reset_stats();
-                empty(out, "204 No Content", goes, date);
+                push_head(out, date, "204 No Content", keep_alive, "", Length::Nothing, "");
             }
         }
     }
@@ -227,15 +211,11 @@ impl Executor {
     #[cold]
     pub(super) fn http_failure(&mut self, status: u16, why: impl std::fmt::Display, on: bool, is_head: bool) {
         let text = format!("{why}\n");
-        let allow = if status == 405 { format!("Allow: {ALLOW}\r\n") } else { String::new() };
-        let close = if on { "" } else { "Connection: close\r\n" };
-        let _ = write!(self.out, "HTTP/1.1 {status} {}\r\n", reason(status));
-        self.out.extend_from_slice(&self.date);
-        let _ = write!(
-            self.out,
-            "{allow}{close}Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\r\n",
-            text.len()
-        );
+        let allow = if status == 405 { ALLOW } else { "" };
+        let keep_alive = if on { KeepAlive::Implicit } else { KeepAlive::Close };
+        let length = Length::Known(text.len() as u64);
+        let content_type = "text/plain; charset=utf-8";
+        push_head(&mut self.out, &self.date, status_line(status), keep_alive, content_type, length, allow);
         if !is_head {
             self.out.extend_from_slice(text.as_bytes());
         }
@@ -250,42 +230,4 @@ fn plain<'a>(encoded: Encoded<'a>, room: &'a mut Vec<u8>) -> &'a [u8] {
     room.clear();
     encoded.decode_into(room);
     room
-}
-
-/// The head up to the fields that differ.
-#[inline]
-fn begin(out: &mut Vec<u8>, status: &str, goes: Goes, date: &[u8]) {
-    out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(status.as_bytes());
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(date);
-    if !goes.on {
-        out.extend_from_slice(b"Connection: close\r\n");
-    } else if goes.said {
-        out.extend_from_slice(b"Connection: keep-alive\r\n");
-    }
-}
-
-/// An answer that has no body and says so by its status.
-fn empty(out: &mut Vec<u8>, status: &str, goes: Goes, date: &[u8]) {
-    begin(out, status, goes, date);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Source: RFC 9110 section 15, RFC 6585, RFC 4918 for 507.
-fn reason(status: u16) -> &'static str {
-    match status {
-        400 => "Bad Request",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        503 => "Service Unavailable",
-        505 => "HTTP Version Not Supported",
-        507 => "Insufficient Storage",
-        _ => "Error",
-    }
 }

@@ -4,9 +4,9 @@ use cache::{Item, Meta, Mode, Refusal};
 use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
 use wire::number;
 
-use super::connection::{CloseState, Connection, PendingMultiGet, RestKind, Speech};
+use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
 use super::executor::Executor;
-use super::facts::MEMCACHED_VERSION;
+use super::statistics::MEMCACHED_VERSION;
 
 const NON_NUMERIC: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 
@@ -20,11 +20,11 @@ impl Executor {
                 connection.blocked = true;
                 break;
             }
-            let Speech::Memcached(reader) = &mut connection.speech else { break };
+            let ProtocolState::Memcached(reader) = &mut connection.protocol else { break };
             let mut read = reader.read(&bytes[at..]);
             if let Read::Need { used, more } = read
                 && !self.reserve(connection, bytes.len() - at - used + more)
-                && let Speech::Memcached(reader) = &mut connection.speech
+                && let ProtocolState::Memcached(reader) = &mut connection.protocol
             {
                 at += used;
                 let Some(refused) = reader.refuse_unfinished(&bytes[at..]) else {
@@ -80,15 +80,15 @@ impl Executor {
     /// Answers `get` and its like; the keys that are left when answers have to leave first.
     #[inline]
     fn text_get(&mut self, get: Get<'_>) -> Option<Box<PendingMultiGet>> {
-        let kind = RestKind::Memcached { with_cas: get.with_cas, touch: get.touch };
+        let kind = MultiGetKind::Memcached { with_cas: get.with_cas, touch: get.touch };
         let mut keys = get.keys;
         while let Some(key) = keys.next() {
             if self.lacks_memory_for(key) {
-                return Some(PendingMultiGet::of(kind, std::iter::once(key).chain(keys)));
+                return Some(PendingMultiGet::new(kind, std::iter::once(key).chain(keys)));
             }
             self.text_value(key, get.with_cas, get.touch);
             if self.is_full() {
-                let rest = PendingMultiGet::of(kind, keys);
+                let rest = PendingMultiGet::new(kind, keys);
                 if rest.keys.is_empty() {
                     break;
                 }

@@ -7,9 +7,9 @@ use wire::resp::{
     compose_null, parse_set,
 };
 
-use super::connection::{CloseState, Connection, PendingMultiGet, Redis, RestKind, Speech};
+use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState, Redis};
 use super::executor::{Executor, REDIS_OUT_OF_MEMORY};
-use super::facts::{REDIS_VERSION, redis_policy};
+use super::statistics::{REDIS_VERSION, redis_policy};
 
 const SYNTAX: &[u8] = b"-ERR syntax error\r\n";
 const NOT_AN_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n";
@@ -27,7 +27,7 @@ impl Executor {
     /// Takes commands from `bytes`; how many of them were used.
     #[inline]
     pub(super) fn take_redis(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let Speech::Redis(redis) = &mut connection.speech else { return 0 };
+        let ProtocolState::Redis(redis) = &mut connection.protocol else { return 0 };
         let Redis { reader, version } = &mut **redis;
         let mut at = 0;
         while at < bytes.len() {
@@ -43,7 +43,7 @@ impl Executor {
                             let key = request.argument(1);
                             if self.lacks_memory_for(key) {
                                 let keys = std::iter::once(key);
-                                connection.rest = Some(PendingMultiGet::of(RestKind::Redis(*version), keys));
+                                connection.rest = Some(PendingMultiGet::new(MultiGetKind::Redis(*version), keys));
                                 connection.blocked = true;
                                 break;
                             }
@@ -135,11 +135,11 @@ impl Executor {
                 while let Some(key) = keys.next() {
                     if self.lacks_memory_for(key) {
                         let keys = std::iter::once(key).chain(keys);
-                        return After::PendingMultiGet(PendingMultiGet::of(RestKind::Redis(*version), keys));
+                        return After::PendingMultiGet(PendingMultiGet::new(MultiGetKind::Redis(*version), keys));
                     }
                     self.redis_value(key, *version);
                     if self.is_full() {
-                        let rest = PendingMultiGet::of(RestKind::Redis(*version), keys);
+                        let rest = PendingMultiGet::new(MultiGetKind::Redis(*version), keys);
                         return if rest.keys.is_empty() { After::Next } else { After::PendingMultiGet(rest) };
                     }
                 }

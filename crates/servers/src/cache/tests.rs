@@ -379,8 +379,8 @@ fn a_full_cache_evicts_or_refuses() {
         assert_eq!(stats.evictions > 0, evictor != cache::Evictor::None);
         cache.audit().unwrap();
         let mut core = Executor::new(Arc::clone(&world.server.core.shared));
-        let mut connection = Connection { speech: Speech::redis(&core.shared), ..Connection::new() };
-        core.take(&mut connection, &[b"SET huge ".as_slice(), &[b'x'; 5000], b"\r\n"].concat());
+        let mut connection = Connection { protocol: ProtocolState::redis(&core.shared), ..Connection::new() };
+        core.take_requests(&mut connection, &[b"SET huge ".as_slice(), &[b'x'; 5000], b"\r\n"].concat());
         let full = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n".as_slice();
         let answer = if evictor == cache::Evictor::None { full } else { b"+OK\r\n" };
         assert_eq!(show(&core.out), show(answer), "{evictor}");

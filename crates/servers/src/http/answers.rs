@@ -1,12 +1,12 @@
 //! Answers as bytes. What every answer of a second has in common is made once in that second.
 
 use std::fmt::Display;
-use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 use net::Nanos;
 
 use super::route::Refusal;
+use crate::response_head::{KeepAlive, Length, push_head, status_line, write};
 
 /// How long a `Date` header holds, ns.
 const DATE_NS: Nanos = 1_000_000_000;
@@ -26,30 +26,6 @@ pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Room for the size of a chunk, written later: four digits, which may lead with zeros (RFC 9112, section 7.1).
 const CHUNK_HEAD: &[u8] = b"0000\r\n";
-
-/// How the connection goes on after an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Goes {
-    /// It stays, as HTTP/1.1 has it unsaid.
-    On,
-    /// It stays, which a client of HTTP/1.0 must be told.
-    OnSaid,
-    /// It closes.
-    Out,
-}
-
-/// How the end of a body is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Length {
-    /// `Content-Length`.
-    Known(u64),
-    /// `Transfer-Encoding: chunked`.
-    Chunked,
-    /// By the end of the connection.
-    UntilClose,
-    /// There is no body and nothing says so: 204.
-    Nothing,
-}
 
 /// What is the same in all answers of a second.
 #[derive(Debug)]
@@ -106,35 +82,35 @@ impl Answers {
             [(&mut self.plaintext, "text/plain", PLAINTEXT), (&mut self.json, "application/json", JSON)]
         {
             answer.clear();
-            head(answer, &self.stamp, "200 OK", Goes::On, kind, Length::Known(body.len() as u64), "");
+            push_head(answer, &self.stamp, "200 OK", KeepAlive::Implicit, kind, Length::Known(body.len() as u64), "");
             answer.extend_from_slice(body);
         }
     }
 
     /// `/`.
     #[inline]
-    pub(super) fn root(&self, out: &mut Vec<u8>, goes: Goes, head_only: bool) {
-        let whole = if goes == Goes::Out { &self.root_close } else { &self.root };
+    pub(super) fn root(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, head_only: bool) {
+        let whole = if keep_alive == KeepAlive::Close { &self.root_close } else { &self.root };
         out.extend_from_slice(if head_only { &whole[..whole.len() - ROOT_BODY.len()] } else { whole });
     }
 
     /// `/plaintext`.
     #[inline]
-    pub(super) fn plaintext(&self, out: &mut Vec<u8>, goes: Goes, head_only: bool) {
-        if goes == Goes::On && !head_only {
+    pub(super) fn plaintext(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, head_only: bool) {
+        if keep_alive == KeepAlive::Implicit && !head_only {
             out.extend_from_slice(&self.plaintext);
         } else {
-            self.whole(out, "200 OK", goes, head_only, "text/plain", PLAINTEXT);
+            self.whole(out, "200 OK", keep_alive, head_only, "text/plain", PLAINTEXT);
         }
     }
 
     /// `/json`.
     #[inline]
-    pub(super) fn json(&self, out: &mut Vec<u8>, goes: Goes, head_only: bool) {
-        if goes == Goes::On && !head_only {
+    pub(super) fn json(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, head_only: bool) {
+        if keep_alive == KeepAlive::Implicit && !head_only {
             out.extend_from_slice(&self.json);
         } else {
-            self.whole(out, "200 OK", goes, head_only, "application/json", JSON);
+            self.whole(out, "200 OK", keep_alive, head_only, "application/json", JSON);
         }
     }
 
@@ -143,29 +119,29 @@ impl Answers {
         &self,
         out: &mut Vec<u8>,
         status: &str,
-        goes: Goes,
+        keep_alive: KeepAlive,
         head_only: bool,
         content_type: &str,
         body: &[u8],
     ) {
-        head(out, &self.stamp, status, goes, content_type, Length::Known(body.len() as u64), "");
+        push_head(out, &self.stamp, status, keep_alive, content_type, Length::Known(body.len() as u64), "");
         if !head_only {
             out.extend_from_slice(body);
         }
     }
 
     /// The head of an answer whose body follows.
-    pub(super) fn head(&self, out: &mut Vec<u8>, goes: Goes, length: Length) {
-        head(out, &self.stamp, "200 OK", goes, "application/octet-stream", length, "");
+    pub(super) fn head(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, length: Length) {
+        push_head(out, &self.stamp, "200 OK", keep_alive, "application/octet-stream", length, "");
     }
 
     /// 204, with what is allowed.
-    pub(super) fn options(&self, out: &mut Vec<u8>, goes: Goes, allowed: &str) {
-        head(out, &self.stamp, "204 No Content", goes, "", Length::Nothing, allowed);
+    pub(super) fn options(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, allowed: &str) {
+        push_head(out, &self.stamp, "204 No Content", keep_alive, "", Length::Nothing, allowed);
     }
 
     /// Says why a request that is well formed is not served.
-    pub(super) fn refusal(&self, out: &mut Vec<u8>, refusal: Refusal, goes: Goes, head_only: bool) {
+    pub(super) fn refusal(&self, out: &mut Vec<u8>, refusal: Refusal, keep_alive: KeepAlive, head_only: bool) {
         let (code, text, allowed) = match refusal {
             Refusal::Parameter(text) => (400, text, ""),
             Refusal::NotFound => {
@@ -175,7 +151,7 @@ impl Answers {
             Refusal::MethodNotAllowed(allowed) => (405, "method not allowed here; see Allow", allowed),
             Refusal::NotImplemented => (501, "unknown method", ""),
         };
-        self.failure(out, code, text, goes, head_only, allowed);
+        self.failure(out, code, text, keep_alive, head_only, allowed);
     }
 
     /// An answer of an error, with `text` as its body.
@@ -184,62 +160,24 @@ impl Answers {
         out: &mut Vec<u8>,
         code: u16,
         text: impl Display,
-        goes: Goes,
+        keep_alive: KeepAlive,
         head_only: bool,
         allowed: &str,
     ) {
         let body = format!("{text}\n");
-        head(out, &self.stamp, status(code), goes, "text/plain", Length::Known(body.len() as u64), allowed);
+        push_head(
+            out,
+            &self.stamp,
+            status_line(code),
+            keep_alive,
+            "text/plain",
+            Length::Known(body.len() as u64),
+            allowed,
+        );
         if !head_only {
             out.extend_from_slice(body.as_bytes());
         }
     }
-}
-
-fn head(out: &mut Vec<u8>, stamp: &[u8], status: &str, goes: Goes, content_type: &str, length: Length, allowed: &str) {
-    for part in ["HTTP/1.1 ", status, "\r\n"] {
-        out.extend_from_slice(part.as_bytes());
-    }
-    out.extend_from_slice(stamp);
-    out.extend_from_slice(match goes {
-        Goes::On => b"",
-        Goes::OnSaid => b"Connection: keep-alive\r\n",
-        Goes::Out => b"Connection: close\r\n",
-    });
-    for (name, value) in [("Content-Type: ", content_type), ("Allow: ", allowed)] {
-        if !value.is_empty() {
-            out.extend_from_slice(name.as_bytes());
-            out.extend_from_slice(value.as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
-    }
-    match length {
-        Length::Known(bytes) => write(out, format_args!("Content-Length: {bytes}\r\n")),
-        Length::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-        Length::UntilClose | Length::Nothing => {}
-    }
-    out.extend_from_slice(b"\r\n");
-}
-
-/// The status line's code and reason. Source: RFC 9110, section 15, and RFC 6585 for 431.
-fn status(code: u16) -> &'static str {
-    match code {
-        404 => "404 Not Found",
-        405 => "405 Method Not Allowed",
-        408 => "408 Request Timeout",
-        413 => "413 Content Too Large",
-        414 => "414 URI Too Long",
-        417 => "417 Expectation Failed",
-        431 => "431 Request Header Fields Too Large",
-        501 => "501 Not Implemented",
-        503 => "503 Service Unavailable",
-        505 => "505 HTTP Version Not Supported",
-        _ => "400 Bad Request",
-    }
-}
-
-fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("writing to a vector cannot fail");
 }
 
 /// A whole chunk.
@@ -313,7 +251,7 @@ mod tests {
     #[test]
     fn minimal_root_is_the_seeds_answer_byte_for_byte() {
         let answer = "HTTP/1.1 200 OK\nConnection: keep-alive\nContent-Length: 4\nContent-Type: text/html\n\ntest";
-        let minimal = |head_only| text_with(true, |answers, out| answers.root(out, Goes::On, head_only));
+        let minimal = |head_only| text_with(true, |answers, out| answers.root(out, KeepAlive::Implicit, head_only));
         assert_eq!(minimal(false), answer.replace('\n', "\r\n"));
         assert!(minimal(true).ends_with("text/html\r\n\r\n"));
     }
@@ -323,15 +261,15 @@ mod tests {
     fn every_answer_has_a_date_unless_minimal() {
         type Write = fn(&Answers, &mut Vec<u8>);
         let all: [Write; 9] = [
-            |answers, out| answers.root(out, Goes::On, false),
-            |answers, out| answers.root(out, Goes::Out, true),
-            |answers, out| answers.plaintext(out, Goes::On, false),
-            |answers, out| answers.json(out, Goes::Out, true),
-            |answers, out| answers.whole(out, "200 OK", Goes::On, false, "text/plain", b"ok"),
-            |answers, out| answers.head(out, Goes::On, Length::Chunked),
-            |answers, out| answers.options(out, Goes::On, "GET"),
-            |answers, out| answers.refusal(out, Refusal::NotFound, Goes::On, false),
-            |answers, out| answers.failure(out, 408, "late", Goes::Out, false, ""),
+            |answers, out| answers.root(out, KeepAlive::Implicit, false),
+            |answers, out| answers.root(out, KeepAlive::Close, true),
+            |answers, out| answers.plaintext(out, KeepAlive::Implicit, false),
+            |answers, out| answers.json(out, KeepAlive::Close, true),
+            |answers, out| answers.whole(out, "200 OK", KeepAlive::Implicit, false, "text/plain", b"ok"),
+            |answers, out| answers.head(out, KeepAlive::Implicit, Length::Chunked),
+            |answers, out| answers.options(out, KeepAlive::Implicit, "GET"),
+            |answers, out| answers.refusal(out, Refusal::NotFound, KeepAlive::Implicit, false),
+            |answers, out| answers.failure(out, 408, "late", KeepAlive::Close, false, ""),
         ];
         for (at, write) in all.into_iter().enumerate() {
             let dates = [false, true].map(|minimal| text_with(minimal, write).matches("\r\nDate: ").count());
@@ -341,31 +279,33 @@ mod tests {
 
     #[test]
     fn root_says_whether_the_connection_stays() {
-        assert!(text(|answers, out| answers.root(out, Goes::On, false)).contains("Connection: keep-alive\r\n"));
-        assert!(text(|answers, out| answers.root(out, Goes::Out, false)).contains("Connection: close\r\n"));
+        assert!(
+            text(|answers, out| answers.root(out, KeepAlive::Implicit, false)).contains("Connection: keep-alive\r\n")
+        );
+        assert!(text(|answers, out| answers.root(out, KeepAlive::Close, false)).contains("Connection: close\r\n"));
     }
 
     #[test]
     fn answers_of_a_kind_differ_only_in_what_was_asked() {
-        let whole = text(|answers, out| answers.plaintext(out, Goes::On, false));
+        let whole = text(|answers, out| answers.plaintext(out, KeepAlive::Implicit, false));
         let head = format!("HTTP/1.1 200 OK\r\n{STAMP}Content-Type: text/plain\r\nContent-Length: 13\r\n\r\n");
         assert_eq!(whole, format!("{head}Hello, World!"));
-        assert_eq!(text(|answers, out| answers.plaintext(out, Goes::On, true)), head);
-        let said = text(|answers, out| answers.plaintext(out, Goes::OnSaid, false));
+        assert_eq!(text(|answers, out| answers.plaintext(out, KeepAlive::Implicit, true)), head);
+        let said = text(|answers, out| answers.plaintext(out, KeepAlive::Explicit, false));
         assert_eq!(said, whole.replace("Content-Type", "Connection: keep-alive\r\nContent-Type"));
-        let json = text(|answers, out| answers.json(out, Goes::Out, false));
+        let json = text(|answers, out| answers.json(out, KeepAlive::Close, false));
         let head = "Connection: close\r\nContent-Type: application/json\r\nContent-Length: 27\r\n\r\n";
         assert!(json.ends_with(&format!("{head}{{\"message\":\"Hello, World!\"}}")), "{json}");
     }
 
     #[test]
     fn refusals_say_what_is_right() {
-        let refused = |refusal| text(|answers, out| answers.refusal(out, refusal, Goes::On, false));
+        let refused = |refusal| text(|answers, out| answers.refusal(out, refusal, KeepAlive::Implicit, false));
         assert!(refused(Refusal::NotFound).starts_with("HTTP/1.1 404 Not Found\r\n"));
         assert!(refused(Refusal::MethodNotAllowed("POST")).contains("\r\nAllow: POST\r\n"));
         assert!(refused(Refusal::NotImplemented).starts_with("HTTP/1.1 501 "));
         assert!(refused(Refusal::Parameter("so")).ends_with("\r\n\r\nso\n"));
-        let options = text(|answers, out| answers.options(out, Goes::On, "GET"));
+        let options = text(|answers, out| answers.options(out, KeepAlive::Implicit, "GET"));
         assert_eq!(options, format!("HTTP/1.1 204 No Content\r\n{STAMP}Allow: GET\r\n\r\n"));
     }
 

@@ -3,9 +3,10 @@
 use net::{Conn, Nanos};
 use wire::http1::BodyReader;
 
-use super::answers::{self, Goes};
+use super::answers;
 use super::delay::Law;
-use super::request::Asked;
+use super::request::ParsedRequest;
+use crate::response_head::KeepAlive;
 use crate::timers::NEVER;
 
 /// A slot for connections, and the one that has it.
@@ -41,9 +42,9 @@ pub(super) enum Phase {
     /// Its body comes.
     Body(Incoming),
     /// Its answer is to be late; by how much is to be drawn.
-    Undrawn(Asked, Law),
+    Undrawn(ParsedRequest, Law),
     /// Its answer is due later.
-    Delayed(Asked),
+    Delayed(ParsedRequest),
     /// Its answer is being sent.
     Streaming(Stream),
     /// All is answered. With `linger` the client may be sending still.
@@ -58,7 +59,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Incoming {
     /// The request.
-    pub(super) asked: Asked,
+    pub(super) asked: ParsedRequest,
     /// Finds its end.
     pub(super) reader: BodyReader,
     /// When its head was complete.
@@ -77,7 +78,7 @@ pub(super) struct Stream {
     /// Bytes of a chunk; 0: none.
     pub(super) chunk: u32,
     /// What becomes of the connection then.
-    pub(super) goes: Goes,
+    pub(super) keep_alive: KeepAlive,
     /// If it closes: the client did not ask for that, and may have sent more.
     pub(super) linger: bool,
 }

@@ -3,15 +3,16 @@
 use net::Nanos;
 use wire::http1::{Body, BodyProgress, BodyReader, RequestError};
 
-use super::answers::{self, Goes, Length};
+use super::answers;
 use super::connection::{Incoming, Phase, Stream};
-use super::request::Asked;
+use super::request::ParsedRequest;
 use super::route::{Refusal, Route};
 use super::{ENDING, Http, INPUT_KEPT_BYTES};
+use crate::response_head::{KeepAlive, Length};
 
 /// With so many bytes of answers to be sent, a connection is not served on until they are gone.
 const OUT_BYTES_MAX: usize = 32 << 10;
-/// A body up to this goes with its head in one piece.
+/// A body up to this keep_alive with its head in one piece.
 const INLINE_BYTES_MAX: u64 = 16 << 10;
 /// Bytes of a request's body looked at at once; a chunk of the echo has no more.
 const BODY_PIECE_BYTES: usize = 32 << 10;
@@ -20,7 +21,7 @@ impl Http {
     /// Takes requests from `bytes` until there is no whole one left or an answer has to be waited for. Answers go to
     /// `out`. How many bytes were used.
     #[inline]
-    pub(super) fn take(&mut self, slot: usize, bytes: &[u8]) -> usize {
+    pub(super) fn take_requests(&mut self, slot: usize, bytes: &[u8]) -> usize {
         let mut used = 0;
         while used < bytes.len() {
             if self.out.len() >= OUT_BYTES_MAX {
@@ -30,7 +31,7 @@ impl Http {
             let rest = &bytes[used..];
             match self.connections[slot].phase {
                 Phase::Ready => {
-                    let (asked, head_bytes) = match self.memo.read(rest, &self.head_limits) {
+                    let (asked, head_bytes) = match self.memo.parse_head(rest, &self.head_limits) {
                         Ok(Some(read)) => read,
                         Ok(None) => break,
                         Err(error) => {
@@ -56,7 +57,7 @@ impl Http {
     }
 
     /// The request has a body, which comes next, or is not wanted.
-    fn expect_body(&mut self, slot: usize, asked: Asked, is_coming: bool) {
+    fn expect_body(&mut self, slot: usize, asked: ParsedRequest, is_coming: bool) {
         let limit = self.limits.body_bytes;
         if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
             return self.fail(slot, RequestError::BodyTooLarge { limit });
@@ -81,7 +82,7 @@ impl Http {
     fn take_body(&mut self, slot: usize, bytes: &[u8]) -> Option<usize> {
         let Phase::Body(incoming) = &mut self.connections[slot].phase else { return None };
         let asked = incoming.asked;
-        let goes = asked.goes(self.ending.is_some());
+        let keep_alive = asked.keep_alive(self.ending.is_some());
         let out = &mut self.out;
         let is_echo = asked.route == Ok(Route::Echo);
         let length = match asked.body {
@@ -90,7 +91,7 @@ impl Http {
         };
         let before = out.len();
         if is_echo && !incoming.begun {
-            self.answers.head(out, goes, length);
+            self.answers.head(out, keep_alive, length);
         }
         let start = if is_echo && length == Length::Chunked { Some(answers::begin_chunk(out)) } else { None };
         let progress = incoming.reader.read(bytes, |piece| {
@@ -111,7 +112,7 @@ impl Http {
                     if length == Length::Chunked {
                         out.extend_from_slice(answers::LAST_CHUNK);
                     }
-                    self.answered(slot, goes, asked.keep_alive);
+                    self.answered(slot, keep_alive, asked.keep_alive);
                 } else {
                     self.answer(slot, asked);
                 }
@@ -129,48 +130,49 @@ impl Http {
 
     /// Answers a request that is complete, or begins to.
     #[inline]
-    fn answer(&mut self, slot: usize, asked: Asked) {
-        let goes = asked.goes(self.ending.is_some());
+    fn answer(&mut self, slot: usize, asked: ParsedRequest) {
+        let keep_alive = asked.keep_alive(self.ending.is_some());
         let (out, head_only) = (&mut self.out, asked.head_only);
         match asked.route {
-            Ok(Route::Root) => self.answers.root(out, goes, head_only),
-            Ok(Route::Plaintext) => self.answers.plaintext(out, goes, head_only),
-            Ok(Route::Json) => self.answers.json(out, goes, head_only),
+            Ok(Route::Root) => self.answers.root(out, keep_alive, head_only),
+            Ok(Route::Plaintext) => self.answers.plaintext(out, keep_alive, head_only),
+            Ok(Route::Json) => self.answers.json(out, keep_alive, head_only),
             Ok(Route::Delay(law)) => {
                 self.connections[slot].phase = Phase::Undrawn(asked, law);
                 return;
             }
             Ok(Route::Bytes(left)) => {
-                self.answers.head(out, goes, Length::Known(left));
-                let stream = Stream { position: 0, left, chunk: 0, goes, linger: asked.keep_alive };
+                self.answers.head(out, keep_alive, Length::Known(left));
+                let stream = Stream { position: 0, left, chunk: 0, keep_alive, linger: asked.keep_alive };
                 return self.stream(slot, stream, head_only);
             }
             Ok(Route::Chunked { total: left, chunk }) => {
                 let known = asked.minor_version >= 1;
-                let (length, goes) = if known { (Length::Chunked, goes) } else { (Length::UntilClose, Goes::Out) };
-                self.answers.head(out, goes, length);
+                let (length, keep_alive) =
+                    if known { (Length::Chunked, keep_alive) } else { (Length::UntilClose, KeepAlive::Close) };
+                self.answers.head(out, keep_alive, length);
                 let chunk = if known { chunk } else { 0 };
-                let stream = Stream { position: 0, left, chunk, goes, linger: asked.keep_alive };
+                let stream = Stream { position: 0, left, chunk, keep_alive, linger: asked.keep_alive };
                 return self.stream(slot, stream, head_only);
             }
-            Ok(Route::Echo) => self.answers.head(out, goes, Length::Known(0)),
+            Ok(Route::Echo) => self.answers.head(out, keep_alive, Length::Known(0)),
             Ok(Route::Health) => match self.ending {
-                None => self.answers.whole(out, "200 OK", goes, head_only, "text/plain", b"ok\n"),
-                Some(_) => self.answers.failure(out, 503, ENDING, goes, head_only, ""),
+                None => self.answers.whole(out, "200 OK", keep_alive, head_only, "text/plain", b"ok\n"),
+                Some(_) => self.answers.failure(out, 503, ENDING, keep_alive, head_only, ""),
             },
-            Ok(Route::Options(allowed)) => self.answers.options(out, goes, allowed),
+            Ok(Route::Options(allowed)) => self.answers.options(out, keep_alive, allowed),
             // Whoever sends such a method may not speak HTTP from here on.
             Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, head_only),
-            Err(refusal) => self.answers.refusal(out, refusal, goes, head_only),
+            Err(refusal) => self.answers.refusal(out, refusal, keep_alive, head_only),
         }
-        self.answered(slot, goes, asked.keep_alive);
+        self.answered(slot, keep_alive, asked.keep_alive);
     }
 
     /// An answer is complete. If it closes the connection, a client that did not ask for that (`unasked`) may have
     /// sent more.
     #[inline]
-    pub(super) fn answered(&mut self, slot: usize, goes: Goes, unasked: bool) {
-        if goes == Goes::Out {
+    pub(super) fn answered(&mut self, slot: usize, keep_alive: KeepAlive, unasked: bool) {
+        if keep_alive == KeepAlive::Close {
             self.connections[slot].phase = Phase::Answered { linger: unasked };
         } else if !matches!(self.connections[slot].phase, Phase::Ready) {
             self.connections[slot].phase = Phase::Ready;
@@ -180,28 +182,28 @@ impl Http {
     /// Begins a body that may be long.
     fn stream(&mut self, slot: usize, mut stream: Stream, head_only: bool) {
         if head_only {
-            return self.answered(slot, stream.goes, stream.linger);
+            return self.answered(slot, stream.keep_alive, stream.linger);
         }
         if stream.left <= INLINE_BYTES_MAX {
             stream.write(&mut self.out, INLINE_BYTES_MAX);
         }
         if stream.left == 0 {
-            return self.answered(slot, stream.goes, stream.linger);
+            return self.answered(slot, stream.keep_alive, stream.linger);
         }
         self.connections[slot].phase = Phase::Streaming(stream);
     }
 
     /// The answer of `/delay`, whose time has come.
-    pub(super) fn answer_late(&mut self, slot: usize, asked: Asked) {
-        let goes = asked.goes(self.ending.is_some());
-        self.answers.whole(&mut self.out, "200 OK", goes, asked.head_only, "text/plain", answers::ROOT_BODY);
-        self.answered(slot, goes, asked.keep_alive);
+    pub(super) fn answer_late(&mut self, slot: usize, asked: ParsedRequest) {
+        let keep_alive = asked.keep_alive(self.ending.is_some());
+        self.answers.whole(&mut self.out, "200 OK", keep_alive, asked.head_only, "text/plain", answers::ROOT_BODY);
+        self.answered(slot, keep_alive, asked.keep_alive);
     }
 
     /// Answers a request that is not served, and closes.
     #[cold]
     fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
-        self.answers.refusal(&mut self.out, refusal, Goes::Out, head_only);
+        self.answers.refusal(&mut self.out, refusal, KeepAlive::Close, head_only);
         self.connections[slot].phase = Phase::Answered { linger: true };
     }
 
@@ -219,7 +221,7 @@ impl Http {
             connection.phase = Phase::Closing;
             return;
         }
-        self.answers.failure(&mut self.out, code, text, Goes::Out, false, "");
+        self.answers.failure(&mut self.out, code, text, KeepAlive::Close, false, "");
         connection.phase = Phase::Answered { linger: true };
     }
 
@@ -237,7 +239,7 @@ impl Http {
     /// Takes what has gathered in the input.
     pub(super) fn take_input(&mut self, slot: usize, now: Nanos) {
         let mut input = std::mem::take(&mut self.connections[slot].input);
-        let used = self.take(slot, &input);
+        let used = self.take_requests(slot, &input);
         let connection = &mut self.connections[slot];
         if let Phase::Answered { linger } = &mut connection.phase {
             *linger |= used < input.len();

@@ -2,15 +2,15 @@
 
 use wire::http1::{Body, Limits, RequestError, parse_request};
 
-use super::answers::Goes;
 use super::route::{Refusal, Route, route};
+use crate::response_head::KeepAlive;
 
 /// A head beyond this is not remembered.
 const MEMO_BYTES_MAX: usize = 2 << 10;
 
 /// What a request asks for: all that is kept of its head.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct ParsedRequest {
     pub(super) route: Result<Route, Refusal>,
     /// HEAD: the answer has no body.
     pub(super) head_only: bool,
@@ -20,15 +20,11 @@ pub(super) struct Asked {
     pub(super) body: Body,
 }
 
-impl Asked {
-    /// How the connection goes on after the answer.
+impl ParsedRequest {
+    /// Whether the connection stays after the response.
     #[inline]
-    pub(super) fn goes(&self, is_ending: bool) -> Goes {
-        match (self.keep_alive && !is_ending, self.minor_version) {
-            (false, _) => Goes::Out,
-            (true, 0) => Goes::OnSaid,
-            (true, _) => Goes::On,
-        }
+    pub(super) fn keep_alive(&self, is_ending: bool) -> KeepAlive {
+        KeepAlive::new(self.keep_alive && !is_ending, self.minor_version)
     }
 }
 
@@ -37,23 +33,31 @@ impl Asked {
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     head: Vec<u8>,
-    asked: Option<Asked>,
+    asked: Option<ParsedRequest>,
 }
 
 impl Memo {
     /// The request at the front of `bytes` and the bytes of its head; `None` while it is not complete.
     #[inline]
-    pub(super) fn read(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<(Asked, usize)>, RequestError> {
+    pub(super) fn parse_head(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<(ParsedRequest, usize)>, RequestError> {
         // A head ends in an empty line, so no longer one begins with it.
         match self.asked {
             Some(asked) if bytes.starts_with(&self.head) => Ok(Some((asked, self.head.len()))),
-            _ => self.parse(bytes, limits),
+            _ => self.parse_and_keep(bytes, limits),
         }
     }
 
-    fn parse(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<(Asked, usize)>, RequestError> {
+    fn parse_and_keep(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<(ParsedRequest, usize)>, RequestError> {
         let Some((request, head_bytes)) = parse_request(bytes, limits)? else { return Ok(None) };
-        let asked = Asked {
+        let asked = ParsedRequest {
             route: route(request.method, request.target),
             head_only: request.method == "HEAD",
             minor_version: request.minor_version,

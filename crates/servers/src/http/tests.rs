@@ -7,7 +7,7 @@ use std::rc::Rc;
 use net::sim::{Actions, Network, Peer, Sim};
 use net::{Config, Driver, Nanos};
 use proptest::prelude::*;
-use wire::http1::{Asked, Memo, Progress, ResponseReader};
+use wire::http1::{Memo, Progress, RequestMethod, ResponseReader};
 
 use super::*;
 use crate::pool::{self, Handler};
@@ -180,7 +180,9 @@ fn render(sent: &[u8], seen: &Seen) -> String {
         .split(|&byte| byte == b'\n')
         .filter(|line| line.ends_with(b" HTTP/1.1\r") || line.ends_with(b" HTTP/1.0\r"));
     let mut asked =
-        heads.map(|line| if line.windows(5).any(|word| word == b"HEAD ") { Asked::Head } else { Asked::Get });
+        heads.map(
+            |line| if line.windows(5).any(|word| word == b"HEAD ") { RequestMethod::Head } else { RequestMethod::Get },
+        );
     let mut said = Vec::new();
     let mut rest = seen.bytes.as_slice();
     while rest.starts_with(b"HTTP/1.1 100 Continue\r\n\r\n") {
@@ -191,7 +193,7 @@ fn render(sent: &[u8], seen: &Seen) -> String {
     while !rest.is_empty() {
         let mut reader = ResponseReader::new(wire::http1::Limits::DEFAULT);
         let mut body = Vec::new();
-        let asked = asked.next().unwrap_or(Asked::Get);
+        let asked = asked.next().unwrap_or(RequestMethod::Get);
         let progress = reader.read(&mut memo, asked, rest, |piece| body.extend_from_slice(piece)).unwrap();
         let response = match progress {
             Progress::Done { used, response } => {

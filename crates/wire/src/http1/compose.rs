@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use super::Body;
 use super::fields::{self, is_token};
 use super::framing::decimal;
 use super::request::{is_host_value, is_target};
@@ -66,12 +65,6 @@ pub enum ComposeError {
     /// Bodies are sent as they are.
     #[error("`Transfer-Encoding` is not supported: a body is sent with `Content-Length`")]
     Encoding,
-    /// RFC 9110 15: a status is 100 to 599, and 1xx has no body.
-    #[error("{status} is not a valid status, or does not fit this body")]
-    Status {
-        /// The status.
-        status: u16,
-    },
 }
 
 const MARKS: &str = "!#$%&'*+-.^_`|~";
@@ -81,7 +74,7 @@ const MARKS: &str = "!#$%&'*+-.^_`|~";
 /// # Errors
 ///
 /// [`ComposeError::Method`] where it is no token.
-pub fn check_method(method: &str) -> Result<(), ComposeError> {
+fn check_method(method: &str) -> Result<(), ComposeError> {
     if is_token(method.as_bytes()) { Ok(()) } else { Err(ComposeError::Method { method: method.to_owned() }) }
 }
 
@@ -90,7 +83,7 @@ pub fn check_method(method: &str) -> Result<(), ComposeError> {
 /// # Errors
 ///
 /// [`ComposeError::Target`] where it has none of the forms of RFC 9112 section 3.2.
-pub fn check_target(method: &str, target: &str) -> Result<(), ComposeError> {
+fn check_target(method: &str, target: &str) -> Result<(), ComposeError> {
     if is_target(method, target) {
         return Ok(());
     }
@@ -102,7 +95,7 @@ pub fn check_target(method: &str, target: &str) -> Result<(), ComposeError> {
 /// # Errors
 ///
 /// [`ComposeError::HeaderName`], [`ComposeError::HeaderValue`].
-pub fn check_header(name: &str, value: &str) -> Result<(), ComposeError> {
+fn check_header(name: &str, value: &str) -> Result<(), ComposeError> {
     if !is_token(name.as_bytes()) {
         return Err(ComposeError::HeaderName { name: name.to_owned() });
     }
@@ -164,62 +157,6 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
     Ok(())
 }
 
-/// Appends the head of a response of HTTP/1.1 to `out`, with the framing of `body` and, if `close`, `Connection: close`. The body follows as
-/// bytes, or by [`compose_chunk`] and [`compose_last_chunk`]. `Body::None` writes no framing: for 1xx, 204 and 304.
-///
-/// # Errors
-///
-/// What could not be read again as the response it is, also a framing among `headers`. `out` is then as it was.
-pub fn compose_response_head<N: AsRef<str>, V: AsRef<str>>(
-    out: &mut Vec<u8>,
-    status: u16,
-    headers: &[(N, V)],
-    body: Body,
-    close: bool,
-) -> Result<(), ComposeError> {
-    let has_no_body = matches!(status, 100..200 | 204 | 304);
-    if !(100..600).contains(&status) || has_no_body != (body == Body::None) {
-        return Err(ComposeError::Status { status });
-    }
-    for (name, value) in headers.iter().map(|(name, value)| (name.as_ref(), value.as_ref())) {
-        check_header(name, value)?;
-        if name.eq_ignore_ascii_case("transfer-encoding") {
-            return Err(ComposeError::Encoding);
-        }
-        if name.eq_ignore_ascii_case("content-length") {
-            let body_bytes = if let Body::Length(bytes) = body { bytes as usize } else { 0 };
-            return Err(ComposeError::Length { value: value.to_owned(), body_bytes });
-        }
-    }
-    write_to(out, format_args!("HTTP/1.1 {status} {}\r\n", reason(status)));
-    push_headers(out, headers);
-    match body {
-        Body::None => {}
-        Body::Length(bytes) => push_length(out, bytes),
-        Body::Chunked => push(out, &["Transfer-Encoding: chunked\r\n"]),
-    }
-    if close {
-        push(out, &["Connection: close\r\n"]);
-    }
-    push(out, &["\r\n"]);
-    Ok(())
-}
-
-/// Appends `data` as a chunk; nothing where it is empty, since an empty chunk is the last.
-pub fn compose_chunk(out: &mut Vec<u8>, data: &[u8]) {
-    if data.is_empty() {
-        return;
-    }
-    write_to(out, format_args!("{:x}\r\n", data.len()));
-    out.extend_from_slice(data);
-    push(out, &["\r\n"]);
-}
-
-/// Appends the end of a chunked body, without trailers.
-pub fn compose_last_chunk(out: &mut Vec<u8>) {
-    push(out, &["0\r\n\r\n"]);
-}
-
 fn push(out: &mut Vec<u8>, texts: &[&str]) {
     texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
 }
@@ -236,59 +173,4 @@ fn push_length(out: &mut Vec<u8>, bytes: u64) {
 
 fn write_to(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a vector takes all that is written");
-}
-
-/// The reason phrase of the codes that have one in RFC 9110 section 15 and RFC 6585, empty for others.
-fn reason(status: u16) -> &'static str {
-    match status {
-        100 => "Continue",
-        101 => "Switching Protocols",
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        203 => "Non-Authoritative Information",
-        204 => "No Content",
-        205 => "Reset Content",
-        206 => "Partial Content",
-        300 => "Multiple Choices",
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        304 => "Not Modified",
-        305 => "Use Proxy",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        402 => "Payment Required",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        406 => "Not Acceptable",
-        407 => "Proxy Authentication Required",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        410 => "Gone",
-        411 => "Length Required",
-        412 => "Precondition Failed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        415 => "Unsupported Media Type",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
-        421 => "Misdirected Request",
-        422 => "Unprocessable Content",
-        426 => "Upgrade Required",
-        428 => "Precondition Required",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        511 => "Network Authentication Required",
-        _ => "",
-    }
 }

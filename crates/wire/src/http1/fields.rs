@@ -36,22 +36,6 @@ pub enum FieldError {
     Fold,
 }
 
-impl FieldError {
-    /// The error's name, `bare-cr` and so on.
-    pub fn name(self) -> &'static str {
-        match self {
-            FieldError::BareCr => "bare-cr",
-            FieldError::BareLf => "bare-lf",
-            FieldError::Control { .. } => "control-character",
-            FieldError::NoColon => "no-colon",
-            FieldError::EmptyName => "empty-field-name",
-            FieldError::BadName { .. } => "bad-field-name",
-            FieldError::SpaceBeforeColon => "space-before-colon",
-            FieldError::Fold => "folded-line",
-        }
-    }
-}
-
 /// Where the name of the line at the front of `bytes` ends, which is where its colon is; `None` where the bytes end before.
 #[inline]
 pub(super) fn name_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {

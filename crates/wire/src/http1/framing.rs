@@ -118,7 +118,7 @@ pub(super) enum Field {
 impl Field {
     /// Of a name in any case.
     #[inline]
-    pub(super) fn of(name: &[u8]) -> Option<Field> {
+    pub(super) fn from_name(name: &[u8]) -> Option<Field> {
         let (field, expect): (Field, &[u8]) = match name.len() {
             10 => (Field::Connection, b"connection"),
             14 => (Field::ContentLength, b"content-length"),

@@ -132,33 +132,6 @@ impl RequestError {
             _ => 400,
         }
     }
-
-    /// The error's name, `missing-host` and so on.
-    pub fn name(&self) -> &'static str {
-        match self {
-            RequestError::BadRequestLine => "bad-request-line",
-            RequestError::BadVersion => "bad-version",
-            RequestError::BadTarget => "bad-target",
-            RequestError::TargetTooLong { .. } => "target-too-long",
-            RequestError::BadFieldName => "bad-field-name",
-            RequestError::BadFieldValue => "bad-field-value",
-            RequestError::BareLf => "bare-lf",
-            RequestError::BadLineEnd => "bad-line-end",
-            RequestError::HeadTooLarge { .. } => "head-too-large",
-            RequestError::TooManyHeaders { .. } => "too-many-headers",
-            RequestError::MissingHost => "missing-host",
-            RequestError::DuplicateHost => "duplicate-host",
-            RequestError::BadHost => "bad-host",
-            RequestError::ConflictingLength => "conflicting-length",
-            RequestError::BadLength => "bad-length",
-            RequestError::EncodingWithLength => "encoding-with-length",
-            RequestError::EncodingInHttp10 => "encoding-in-http10",
-            RequestError::BadEncoding => "bad-encoding",
-            RequestError::UnknownEncoding => "unknown-encoding",
-            RequestError::BadChunk(_) => "bad-chunk",
-            RequestError::BodyTooLarge { .. } => "body-too-large",
-        }
-    }
 }
 
 /// Partial heads from this size on are searched for their end before they are parsed again: a client that sends 64 KiB byte by byte must not
@@ -235,7 +208,7 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
                 expect_continue |= trim(header.value).eq_ignore_ascii_case(b"100-continue");
             }
             _ => {
-                if let Some(field) = Field::of(name.as_bytes()) {
+                if let Some(field) = Field::from_name(name.as_bytes()) {
                     declared.take(field, trim(header.value));
                 }
             }

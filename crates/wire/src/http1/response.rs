@@ -5,9 +5,9 @@ use super::fields::{self, FieldError};
 use super::framing::{ContentLength, Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
-/// What of a request matters for the framing of its response. Source: RFC 9112 section 6.3.
+/// The method of a request, as far as the framing of its response depends on it. Source: RFC 9112 section 6.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestMethod {
     /// GET, and every method that is neither HEAD nor CONNECT.
     Get,
     /// HEAD: no response has a body.
@@ -16,13 +16,13 @@ pub enum Asked {
     Connect,
 }
 
-impl Asked {
+impl RequestMethod {
     /// Of a method, which is case-sensitive (RFC 9110 section 9.1).
-    pub fn by(method: &str) -> Asked {
+    pub fn parse(method: &str) -> RequestMethod {
         match method {
-            "HEAD" => Asked::Head,
-            "CONNECT" => Asked::Connect,
-            _ => Asked::Get,
+            "HEAD" => RequestMethod::Head,
+            "CONNECT" => RequestMethod::Connect,
+            _ => RequestMethod::Get,
         }
     }
 }
@@ -122,34 +122,11 @@ pub enum ResponseError {
     },
 }
 
-impl ResponseError {
-    /// The error's name, `conflicting-length` and so on; that of an invalid line is what is wrong with it, `bare-cr`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            ResponseError::NotHttp => "not-http",
-            ResponseError::EmptyLine => "empty-line",
-            ResponseError::BadStatusLine => "bad-status-line",
-            ResponseError::BadVersion { .. } => "bad-version",
-            ResponseError::Field { error, .. } => error.name(),
-            ResponseError::HeadTooLarge { .. } => "head-too-large",
-            ResponseError::TooManyHeaders { .. } => "too-many-headers",
-            ResponseError::ConflictingLength => "conflicting-length",
-            ResponseError::BadLength => "bad-length",
-            ResponseError::EncodingWithLength => "encoding-with-length",
-            ResponseError::EncodingInHttp10 => "encoding-in-http10",
-            ResponseError::BadEncoding => "bad-encoding",
-            ResponseError::BadChunk(_) => "bad-chunk",
-            ResponseError::SwitchingProtocols => "switching-protocols",
-            ResponseError::Truncated { .. } => "truncated",
-        }
-    }
-}
-
 /// The last final heads that were read and what they meant, so that the same bytes need not be understood again. One for all connections of
 /// a worker. It never changes what is read, only how long that takes.
 #[derive(Debug, Clone, Default)]
 pub struct Memo {
-    known: [Known; MEMO_HEADS],
+    known: [KnownHead; MEMO_HEADS],
     /// The head that was found or kept last: answers to a few URLs take turns, and the answer to one stays what it is.
     recent: usize,
 }
@@ -158,10 +135,10 @@ pub struct Memo {
 const MEMO_HEADS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct KnownHead {
     /// Ends with the empty line, so that no other head begins with it. Empty where none is known.
     bytes: Vec<u8>,
-    asked: Option<Asked>,
+    asked: Option<RequestMethod>,
     head: Head,
 }
 
@@ -172,7 +149,7 @@ impl Memo {
     }
 
     #[inline]
-    fn find(&mut self, asked: Asked, bytes: &[u8], limits: &Limits, room: usize) -> Option<(Head, usize)> {
+    fn find(&mut self, asked: RequestMethod, bytes: &[u8], limits: &Limits, room: usize) -> Option<(Head, usize)> {
         for offset in 0..MEMO_HEADS {
             let index = (self.recent + offset) % MEMO_HEADS;
             let known = &self.known[index];
@@ -185,7 +162,7 @@ impl Memo {
         None
     }
 
-    fn keep(&mut self, asked: Asked, bytes: &[u8], head: Head) {
+    fn keep(&mut self, asked: RequestMethod, bytes: &[u8], head: Head) {
         self.recent = (self.recent + 1) % MEMO_HEADS;
         let known = &mut self.known[self.recent];
         known.bytes.clear();
@@ -259,7 +236,7 @@ impl ResponseReader {
     pub fn read(
         &mut self,
         memo: &mut Memo,
-        asked: Asked,
+        asked: RequestMethod,
         bytes: &[u8],
         mut body: impl FnMut(&[u8]),
     ) -> Result<Progress, ResponseError> {
@@ -280,7 +257,7 @@ impl ResponseReader {
                     let response = Response { status, keep_alive, head_bytes: head_bytes as u64, body_bytes };
                     return Ok(Progress::Done { used, response });
                 }
-                self.begin(head, head_bytes);
+                self.begin_body(head, head_bytes);
                 used = head_bytes;
             } else {
                 match self.read_heads(memo, asked, bytes) {
@@ -360,7 +337,7 @@ impl ResponseReader {
     }
 
     #[inline]
-    fn begin(&mut self, head: Head, head_bytes: usize) {
+    fn begin_body(&mut self, head: Head, head_bytes: usize) {
         self.head = head;
         self.head_bytes += head_bytes as u64;
         self.state = match head.body {
@@ -393,7 +370,12 @@ impl ResponseReader {
     }
 
     /// Reads heads until a final one is complete; how many of the bytes they took.
-    fn read_heads(&mut self, memo: &mut Memo, asked: Asked, bytes: &[u8]) -> Result<Option<usize>, ResponseError> {
+    fn read_heads(
+        &mut self,
+        memo: &mut Memo,
+        asked: RequestMethod,
+        bytes: &[u8],
+    ) -> Result<Option<usize>, ResponseError> {
         let mut used = 0;
         while used < bytes.len() {
             let rest = &bytes[used..];
@@ -402,7 +384,7 @@ impl ResponseReader {
                 // Before the first head the memo has been asked already.
                 let is_first = used == 0 && self.head_bytes == 0;
                 if !is_first && let Some((head, head_bytes)) = memo.find(asked, rest, &self.limits, room) {
-                    self.begin(head, head_bytes);
+                    self.begin_body(head, head_bytes);
                     return Ok(Some(used + head_bytes));
                 }
                 self.parser = Parser::default();
@@ -442,7 +424,7 @@ impl ResponseReader {
     }
 
     /// Begins the body of a final head.
-    fn head_is_final(&mut self, memo: &mut Memo, asked: Asked, bytes: &[u8]) -> Result<bool, ResponseError> {
+    fn head_is_final(&mut self, memo: &mut Memo, asked: RequestMethod, bytes: &[u8]) -> Result<bool, ResponseError> {
         match self.parser.status {
             101 => Err(ResponseError::SwitchingProtocols),
             100..200 => {
@@ -452,7 +434,7 @@ impl ResponseReader {
             _ => {
                 let head = self.parser.head(asked)?;
                 memo.keep(asked, bytes, head);
-                self.begin(head, bytes.len());
+                self.begin_body(head, bytes.len());
                 Ok(true)
             }
         }
@@ -564,7 +546,7 @@ impl Parser {
             return Err(ResponseError::TooManyHeaders { limit: limits.headers });
         }
         let end = colon + 1 + value_bytes;
-        if let Some(field) = Field::of(&line[..colon]) {
+        if let Some(field) = Field::from_name(&line[..colon]) {
             let (start, end) = (self.line_start + colon + 1, self.line_start + end);
             self.pending = Some(Pending { field, start, end, is_folded: false });
         }
@@ -586,16 +568,16 @@ impl Parser {
     }
 
     /// What the head means as an answer to what was `asked`. Source: RFC 9112 section 6.3, its rules in their order.
-    fn head(&self, asked: Asked) -> Result<Head, ResponseError> {
+    fn head(&self, asked: RequestMethod) -> Result<Head, ResponseError> {
         let Declared { length, coding, .. } = self.declared;
         let (status, fields) = (self.status, self.fields);
         let keep_alive = self.declared.persists(self.minor_version);
         let head = |keep_alive, body| Ok(Head { status, keep_alive, fields, body });
         // Rule 2 before rule 1: a 204 to CONNECT opens a tunnel as well.
-        if asked == Asked::Connect && (200..300).contains(&status) {
+        if asked == RequestMethod::Connect && (200..300).contains(&status) {
             return head(false, Some(Body::Length(0)));
         }
-        if asked == Asked::Head || matches!(status, 204 | 304) {
+        if asked == RequestMethod::Head || matches!(status, 204 | 304) {
             return head(keep_alive, Some(Body::Length(0)));
         }
         if coding != TransferCoding::Absent {

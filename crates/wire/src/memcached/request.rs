@@ -21,7 +21,7 @@ const RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
 
 impl Expiry {
     /// Of the number in a request.
-    pub fn of(exptime: i32) -> Expiry {
+    pub fn from_exptime(exptime: i32) -> Expiry {
         match i64::from(exptime) {
             0 => Expiry::Never,
             seconds if seconds < 0 => Expiry::Past,
@@ -199,21 +199,6 @@ impl Refusal {
             Refusal::BadExptime => b"CLIENT_ERROR invalid exptime argument\r\n",
             Refusal::BadDelta => b"CLIENT_ERROR invalid numeric delta argument\r\n",
             Refusal::DeleteWithTime => b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n",
-        }
-    }
-
-    /// Its name, `bad-line` and so on.
-    pub fn name(self) -> &'static str {
-        match self {
-            Refusal::UnknownCommand => "unknown-command",
-            Refusal::BadLine => "bad-line",
-            Refusal::LineTooLong => "line-too-long",
-            Refusal::TooLarge => "too-large",
-            Refusal::OutOfMemory => "out-of-memory",
-            Refusal::BadChunk => "bad-chunk",
-            Refusal::BadExptime => "bad-exptime",
-            Refusal::BadDelta => "bad-delta",
-            Refusal::DeleteWithTime => "delete-with-time",
         }
     }
 }
@@ -462,7 +447,7 @@ struct Words<'a> {
 impl<'a> Words<'a> {
     const MAX: usize = 7;
 
-    fn of(mut line: &'a [u8]) -> Words<'a> {
+    fn split(mut line: &'a [u8]) -> Words<'a> {
         let mut found = Words { words: [b"".as_slice(); Words::MAX], count: 0, last: b"" };
         while let Some((word, rest)) = next_word(line) {
             if let Some(place) = found.words.get_mut(found.count) {
@@ -530,7 +515,7 @@ fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -
 
 /// 32 bits of it are kept, as memcached does.
 fn expiry(word: &[u8]) -> Option<Expiry> {
-    number::signed_of_c(word).map(|seconds| Expiry::of(seconds as i32))
+    number::signed_of_c(word).map(|seconds| Expiry::from_exptime(seconds as i32))
 }
 
 /// The same.
@@ -540,7 +525,7 @@ fn client_flags(word: &[u8]) -> Option<u32> {
 
 /// `set key flags exptime bytes [cas] [noreply]`.
 fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
-    let found = Words::of(rest);
+    let found = Words::split(rest);
     let wanted = if verb == Verb::Cas { 5 } else { 4 };
     let [key, flags_word, exptime_word, bytes_word, cas_word, ..] = found.words;
     let noreply = found.last == b"noreply" && found.count > wanted;
@@ -571,7 +556,7 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
 }
 
 fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
-    let found = Words::of(rest);
+    let found = Words::split(rest);
     let [key, argument, ..] = found.words;
     let wanted = if name == b"delete" { 1 } else { 2 };
     let noreply = found.last == b"noreply" && found.count > wanted;
@@ -606,7 +591,7 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
 }
 
 fn on_the_server<'a>(name: &[u8], rest: &'a [u8]) -> Line<'a> {
-    let found = Words::of(rest);
+    let found = Words::split(rest);
     let noreply = found.last == b"noreply";
     let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes: None, outdated: None };
     match name {

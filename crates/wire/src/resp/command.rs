@@ -68,7 +68,7 @@ names! {
 impl Name {
     /// The command of this name, whatever its case.
     #[inline]
-    pub fn of(name: &[u8]) -> Option<Name> {
+    pub fn parse(name: &[u8]) -> Option<Name> {
         // What caches are asked nearly always.
         match name {
             b"GET" | b"get" => return Some(Name::Get),

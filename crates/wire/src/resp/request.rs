@@ -52,7 +52,7 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
     /// [`Refusal::UnknownCommand`], [`Refusal::WrongCount`]. The stream is in step.
     #[inline]
     pub fn command(&self) -> Result<Name, Refusal> {
-        let name = Name::of(self.argument(0)).ok_or(Refusal::UnknownCommand)?;
+        let name = Name::parse(self.argument(0)).ok_or(Refusal::UnknownCommand)?;
         if name.takes(self.count()) { Ok(name) } else { Err(Refusal::WrongCount { name }) }
     }
 }
@@ -121,24 +121,6 @@ impl Refusal {
                 | Refusal::RequestTooLarge { .. }
                 | Refusal::Quotes
         )
-    }
-
-    /// Its name, `bad-count` and so on.
-    pub fn name(self) -> &'static str {
-        match self {
-            Refusal::UnknownCommand => "unknown-command",
-            Refusal::WrongCount { .. } => "wrong-count",
-            Refusal::TooLarge { .. } => "too-large",
-            Refusal::RequestTooLarge { .. } => "request-too-large",
-            Refusal::Quotes => "quotes",
-            Refusal::BadCount => "bad-count",
-            Refusal::BadLength => "bad-length",
-            Refusal::NoLength { .. } => "no-length",
-            Refusal::NoEnd => "no-end",
-            Refusal::LineTooLong => "line-too-long",
-            Refusal::CountTooLong => "count-too-long",
-            Refusal::LengthTooLong => "length-too-long",
-        }
     }
 
     /// Appends the error that answers it: `-ERR` and its words.

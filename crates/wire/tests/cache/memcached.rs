@@ -176,7 +176,7 @@ fn times() {
         (2_592_000, Expiry::AfterS(2_592_000)),
         (2_592_001, Expiry::AtUnixS(2_592_001)),
     ] {
-        assert_eq!(Expiry::of(exptime), expect, "{exptime}");
+        assert_eq!(Expiry::from_exptime(exptime), expect, "{exptime}");
     }
 }
 

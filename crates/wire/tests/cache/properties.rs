@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wire::memcached::{self, Expected};
-use wire::{cache_http, resp};
+use wire::resp;
 
 use crate::bodies::{memcached_answers, memcached_requests, resp_replies, resp_requests};
 
@@ -45,7 +45,7 @@ proptest! {
         memcached::compose_set(&mut out, &key, client_flags, exptime, &value).unwrap();
         memcached::compose_delete(&mut out, &key).unwrap();
         let (key, value) = (text(&key), text(&value));
-        let set = format!("set {key} {client_flags} {:?} {value}", memcached::Expiry::of(exptime));
+        let set = format!("set {key} {client_flags} {:?} {value}", memcached::Expiry::from_exptime(exptime));
         let meant = [format!("get {key}"), set, format!("delete {key}")];
         prop_assert_eq!(memcached_requests(memcached::Limits::DEFAULT, &pieces(&out, &sizes)), meant);
     }
@@ -126,21 +126,6 @@ proptest! {
             }
         }
         prop_assert_eq!(resp_replies(resp::Limits::DEFAULT, &pieces(&out, &sizes)), meant);
-    }
-
-    #[test]
-    fn targets_of_the_cache(key in prop::collection::vec(any::<u8>(), 1..250), value in data()) {
-        let mut target = String::new();
-        cache_http::compose_put(&mut target, &key, &value);
-        let Ok(cache_http::Operation::Put { key: found_key, value: found_value }) =
-            cache_http::parse_target("PUT", &target, &cache_http::Limits::DEFAULT)
-        else {
-            panic!("{target}")
-        };
-        let (mut decoded_key, mut decoded_value) = (Vec::new(), Vec::new());
-        found_key.decode_into(&mut decoded_key);
-        found_value.decode_into(&mut decoded_value);
-        prop_assert_eq!((decoded_key, decoded_value), (key, value));
     }
 }
 

@@ -237,7 +237,7 @@ fn replies_that_were_composed() {
 
 #[test]
 fn commands_have_a_number_of_arguments() {
-    let count = |text: &str| Name::of(text.as_bytes()).map(|name| [1, 2, 3, 4, 5].map(|count| name.takes(count)));
+    let count = |text: &str| Name::parse(text.as_bytes()).map(|name| [1, 2, 3, 4, 5].map(|count| name.takes(count)));
     assert_eq!(count("get"), Some([false, true, false, false, false]));
     assert_eq!(count("SETEX"), Some([false, false, false, true, false]));
     assert_eq!(count("Del"), Some([false, true, true, true, true]));

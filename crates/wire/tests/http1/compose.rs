@@ -1,9 +1,6 @@
 //! What is written: the bytes, and what is refused.
 
-use wire::http1::{
-    Body, ComposeError, check_header, check_method, check_target, compose_chunk, compose_last_chunk, compose_request,
-    compose_response_head,
-};
+use wire::http1::{ComposeError, compose_request};
 
 fn request(
     method: &str,
@@ -76,59 +73,4 @@ fn requests_that_are_refused() {
     check("GET", "/", &[HOST, ("Content-Length", "four")], &format!("`Content-Length: four` {length}"));
     let encoding = "`Transfer-Encoding` is not supported: a body is sent with `Content-Length`";
     check("GET", "/", &[HOST, ("Transfer-Encoding", "chunked")], encoding);
-}
-
-#[test]
-fn parts_are_checked_alone() {
-    assert!(check_method("PROPFIND").is_ok() && check_method("a(b").is_err());
-    assert!(check_target("GET", "/a").is_ok() && check_target("GET", "*").is_err());
-    assert!(check_header("X", "a\tb").is_ok() && check_header("X", "ä").is_ok() && check_header("X", "\x7f").is_err());
-}
-
-fn response(status: u16, headers: &[(&str, &str)], body: Body, close: bool) -> Result<String, String> {
-    let mut out = Vec::new();
-    let result = compose_response_head(&mut out, status, headers, body, close).map_err(|error| error.to_string());
-    assert!(result.is_ok() || out.is_empty());
-    result.map(|()| String::from_utf8(out).unwrap())
-}
-
-#[test]
-fn responses() {
-    let check = |status, headers: &[(&str, &str)], body, close, expect: &str| {
-        assert_eq!(response(status, headers, body, close).as_deref(), Ok(expect));
-    };
-    check(200, &[], Body::Length(4), false, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
-    check(200, &[("A", "b")], Body::Chunked, false, "HTTP/1.1 200 OK\r\nA: b\r\nTransfer-Encoding: chunked\r\n\r\n");
-    check(100, &[], Body::None, false, "HTTP/1.1 100 Continue\r\n\r\n");
-    check(204, &[], Body::None, true, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
-    check(299, &[], Body::Length(0), false, "HTTP/1.1 299 \r\nContent-Length: 0\r\n\r\n");
-}
-
-#[test]
-fn responses_that_are_refused() {
-    let check = |status, headers: &[(&str, &str)], body, expect: &str| {
-        assert_eq!(response(status, headers, body, false).unwrap_err(), expect);
-    };
-    check(99, &[], Body::Length(0), "99 is not a valid status, or does not fit this body");
-    check(600, &[], Body::Length(0), "600 is not a valid status, or does not fit this body");
-    check(204, &[], Body::Length(1), "204 is not a valid status, or does not fit this body");
-    check(200, &[], Body::None, "200 is not a valid status, or does not fit this body");
-    check(
-        200,
-        &[("A", "\n")],
-        Body::Chunked,
-        "0x0a in the value of header `A`, at byte 0: control characters cannot be sent",
-    );
-    assert!(response(200, &[("Content-Length", "1")], Body::Length(1), false).is_err());
-    assert!(response(200, &[("Transfer-Encoding", "chunked")], Body::Length(1), false).is_err());
-}
-
-#[test]
-fn chunks() {
-    let mut out = Vec::new();
-    compose_chunk(&mut out, b"");
-    compose_chunk(&mut out, &[b'a'; 26]);
-    compose_chunk(&mut out, b"b");
-    compose_last_chunk(&mut out);
-    assert_eq!(out, b"1a\r\naaaaaaaaaaaaaaaaaaaaaaaaaa\r\n1\r\nb\r\n0\r\n\r\n");
 }

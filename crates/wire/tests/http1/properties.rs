@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use wire::http1::{
-    Asked, Body, BodyProgress, BodyReader, Limits, Memo, Progress, ResponseReader, compose_chunk, compose_last_chunk,
-    compose_request, compose_response_head, parse_request,
+    Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestMethod, ResponseReader, compose_request,
+    parse_request,
 };
 
 /// A response as a server means it.
@@ -36,21 +36,25 @@ fn meant() -> impl Strategy<Value = Meant> {
 }
 
 fn write(out: &mut Vec<u8>, meant: &Meant) {
+    let headers = meant.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect::<String>();
     if meant.interim {
-        compose_response_head(out, 103, &meant.headers, Body::None, false).unwrap();
+        out.extend_from_slice(format!("HTTP/1.1 103 Early Hints\r\n{headers}\r\n").as_bytes());
     }
-    let body = match meant.chunk_bytes {
-        _ if matches!(meant.status, 204 | 304) => Body::None,
-        Some(_) => Body::Chunked,
-        None => Body::Length(meant.body.len() as u64),
+    let framing = match meant.chunk_bytes {
+        _ if matches!(meant.status, 204 | 304) => String::new(),
+        Some(_) => "Transfer-Encoding: chunked\r\n".to_owned(),
+        None => format!("Content-Length: {}\r\n", meant.body.len()),
     };
-    compose_response_head(out, meant.status, &meant.headers, body, meant.close).unwrap();
-    match (body, meant.chunk_bytes) {
-        (Body::Chunked, Some(bytes)) => {
-            meant.body.chunks(bytes).for_each(|data| compose_chunk(out, data));
-            compose_last_chunk(out);
+    let close = if meant.close { "Connection: close\r\n" } else { "" };
+    out.extend_from_slice(format!("HTTP/1.1 {} \r\n{headers}{framing}{close}\r\n", meant.status).as_bytes());
+    match meant.chunk_bytes.filter(|_| framing.starts_with('T')) {
+        Some(bytes) => {
+            for data in meant.body.chunks(bytes) {
+                out.extend_from_slice(&[format!("{:x}\r\n", data.len()).as_bytes(), data, b"\r\n"].concat());
+            }
+            out.extend_from_slice(b"0\r\n\r\n");
         }
-        _ => out.extend_from_slice(&meant.body),
+        None => out.extend_from_slice(&meant.body),
     }
 }
 
@@ -90,7 +94,7 @@ proptest! {
             for piece in pieces(&stream, &sizes) {
                 let mut rest = piece;
                 while !rest.is_empty() {
-                    match reader.read(&mut memo, Asked::Get, rest, |data| body.extend_from_slice(data)).unwrap() {
+                    match reader.read(&mut memo, RequestMethod::Get, rest, |data| body.extend_from_slice(data)).unwrap() {
                         Progress::More => {
                             at += rest.len();
                             rest = &[];

@@ -1,12 +1,12 @@
 //! Streams in words: what a reader makes of the bytes of a connection, however they are cut.
 
 use wire::http1::{
-    Asked, Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, ResponseReader, parse_request,
+    Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, RequestMethod, ResponseReader, parse_request,
 };
 
 /// What a client makes of a stream that ends after `pieces`: `200 keep "body"`, `error bare-lf`, in their order. Checks on its way
 /// that no byte is lost and none is read twice.
-pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: Asked, pieces: &[&[u8]]) -> String {
+pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: RequestMethod, pieces: &[&[u8]]) -> String {
     let mut reader = ResponseReader::new(limits);
     let mut words = Vec::new();
     let mut body = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: Asked, pieces: &
                 Err(error) => {
                     assert_eq!(reader.read(memo, asked, rest, |_| panic!("no body after an error")), Err(error));
                     assert_eq!(reader.end(), Err(error));
-                    words.push(format!("error {}{}", error.name(), after(&body)));
+                    words.push(format!("error {}{}", variant(error), after(&body)));
                     return words.join("; ");
                 }
             }
@@ -43,7 +43,7 @@ pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: Asked, pieces: &
     match reader.end() {
         Ok(None) => {}
         Ok(Some(response)) => words.push(describe(response, &mut body)),
-        Err(error) => words.push(format!("error {}{}", error.name(), after(&body))),
+        Err(error) => words.push(format!("error {}{}", variant(error), after(&body))),
     }
     words.join("; ")
 }
@@ -56,7 +56,7 @@ pub(crate) fn requests(limits: Limits, pieces: &[&[u8]]) -> String {
     let mut reading = None::<BodyReader>;
     let mut body = Vec::new();
     let fail = |words: &mut Vec<String>, error: RequestError| {
-        words.push(format!("error {} {}", error.status(), error.name()));
+        words.push(format!("error {} {}", error.status(), variant(error)));
         words.join("; ")
     };
     for piece in pieces {
@@ -126,4 +126,21 @@ pub(crate) fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     let mut cuts = vec![vec![bytes], bytes.chunks(1).collect()];
     cuts.extend((1..bytes.len()).map(|at| vec![&bytes[..at], &bytes[at..]]));
     cuts
+}
+
+/// The variant of an error: `bad-host` of `BadHost`, that of the field of an invalid line.
+pub(crate) fn variant(error: impl std::fmt::Debug) -> String {
+    let text = format!("{error:?}");
+    let text = match text.split_once("error: ") {
+        Some((line, error)) if line.starts_with("Field {") => error,
+        _ => &text,
+    };
+    let mut name = String::new();
+    for letter in text.chars().take_while(char::is_ascii_alphanumeric) {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
 }

@@ -1,4 +1,4 @@
-//! Whether the hit ratio of a cache that fills up has come to rest.
+//! Judges whether the hit ratio of a filling cache is steady.
 
 use net::Nanos;
 use stats::mann_kendall;
@@ -12,9 +12,9 @@ const P_VALUE: f64 = 0.05;
 /// A movement over the whole second half that is smaller does not matter, however clear: a tenth of a point.
 const MOVE: f64 = 0.001;
 
-/// What was found.
+/// The judgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct CacheOutcome {
+pub(crate) struct Steadiness {
     pub(crate) steady: bool,
     /// Movement of the hit ratio over the second half by Sen's slope; `None`: there is nothing to tell it from.
     moved: Option<f64>,
@@ -27,9 +27,9 @@ pub(crate) fn next_look(seen: usize) -> usize {
 }
 
 /// Looks at GETs that hit and GETs of each window, by Mann and Kendall's test over the second half.
-pub(crate) fn judge(windows: &[(u64, u64)]) -> CacheOutcome {
+pub(crate) fn judge_steadiness(windows: &[(u64, u64)]) -> Steadiness {
     let half = &windows[windows.len() / 2..];
-    let unknown = CacheOutcome { steady: false, moved: None, windows: windows.len() };
+    let unknown = Steadiness { steady: false, moved: None, windows: windows.len() };
     if windows.len() < FEWEST {
         return unknown;
     }
@@ -38,16 +38,16 @@ pub(crate) fn judge(windows: &[(u64, u64)]) -> CacheOutcome {
     let ratios = sums.filter(|sum| sum.1 > 0).map(|(hits, gets)| hits as f64 / gets as f64).collect::<Vec<_>>();
     if ratios.is_empty() {
         // Nothing is read: there is no hit ratio to wait for.
-        return CacheOutcome { steady: true, ..unknown };
+        return Steadiness { steady: true, ..unknown };
     }
     let Some(trend) = mann_kendall::mann_kendall(&ratios) else { return unknown };
     let moved = trend.slope * (ratios.len() - 1) as f64;
-    CacheOutcome { steady: trend.p_value >= P_VALUE || moved.abs() < MOVE, moved: Some(moved), windows: windows.len() }
+    Steadiness { steady: trend.p_value >= P_VALUE || moved.abs() < MOVE, moved: Some(moved), windows: windows.len() }
 }
 
-impl CacheOutcome {
-    /// The same for a reader.
-    pub(crate) fn words(&self, elapsed: Nanos, window_ns: Nanos) -> String {
+impl Steadiness {
+    /// The judgement as a sentence.
+    pub(crate) fn sentence(&self, elapsed: Nanos, window_ns: Nanos) -> String {
         let seconds = elapsed as f64 / 1e9;
         let half_s = (self.windows - self.windows / 2) as f64 * window_ns as f64 / 1e9;
         match (self.steady, self.moved) {
@@ -70,7 +70,7 @@ mod tests {
 
     /// Of a hundred series of windows of 1,000 GETs whose hit ratio is `ratio` of the window, how many are steady.
     fn steady(count: usize, ratio: impl Fn(usize) -> f64) -> usize {
-        (0..100).filter(|&seed| judge(&windows(seed, count, &ratio)).steady).count()
+        (0..100).filter(|&seed| judge_steadiness(&windows(seed, count, &ratio)).steady).count()
     }
 
     fn windows(seed: u64, count: usize, ratio: impl Fn(usize) -> f64) -> Vec<(u64, u64)> {
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn a_clear_trend_too_small_to_matter_is_rest() {
         let rising = (0..100).map(|index| (900_000 + 10 * index, 1_000_000)).collect::<Vec<_>>();
-        assert!(judge(&rising).steady);
-        assert!(judge(&[(0, 0); 30]).steady);
+        assert!(judge_steadiness(&rising).steady);
+        assert!(judge_steadiness(&[(0, 0); 30]).steady);
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         let missed = (0..500)
             .filter(|_| {
                 let noise = (0..40).map(|_| ((800.0 + 12.0 * rng.normal()) as u64, 1000)).collect::<Vec<_>>();
-                !judge(&noise).steady
+                !judge_steadiness(&noise).steady
             })
             .count();
         assert!(missed < 45, "{missed} of 500");

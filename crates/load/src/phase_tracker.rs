@@ -17,7 +17,7 @@ pub(crate) struct Usage {
 
 /// Follows what the coordinator says, for one worker, or one client of a journey.
 #[derive(Debug)]
-pub(crate) struct Observer<'a> {
+pub(crate) struct PhaseTracker<'a> {
     pub(crate) control: &'a Control,
     pub(crate) gauge: &'a Gauge,
     /// When measuring begins and when it ends, as seen last; [`NEVER`]: not known yet.
@@ -30,8 +30,8 @@ pub(crate) struct Observer<'a> {
     pub(crate) wall_from: Nanos,
 }
 
-impl<'a> Observer<'a> {
-    /// The observer of worker `index`.
+impl<'a> PhaseTracker<'a> {
+    /// The phase of worker `index`.
     pub(crate) fn new(control: &'a Control, index: u32) -> Self {
         let gauge = &control.gauges[index as usize];
         let usage_before = Usage::default();
@@ -40,7 +40,7 @@ impl<'a> Observer<'a> {
 
     /// Whether measuring begins with this look; once. `usage` reads what this thread has used.
     #[inline]
-    pub(crate) fn begins(&mut self, now: Nanos, recorder: &mut Recorder, usage: impl Fn() -> Usage) -> bool {
+    pub(crate) fn begins_measuring(&mut self, now: Nanos, recorder: &mut Recorder, usage: impl Fn() -> Usage) -> bool {
         if self.is_measuring {
             return false;
         }
@@ -50,7 +50,7 @@ impl<'a> Observer<'a> {
             return false;
         }
         self.is_measuring = true;
-        recorder.begin(self.from);
+        recorder.begin_measuring(self.from);
         self.usage_before = usage();
         self.wall_from = now;
         true
@@ -64,7 +64,7 @@ impl<'a> Observer<'a> {
     }
 
     /// Tells why a connection did not come to stand.
-    pub(crate) fn problem(&self, fault: Fault, why: String) {
+    pub(crate) fn report_problem(&self, fault: Fault, why: String) {
         self.gauge.live().last_problem = Some((fault, why));
     }
 

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const ANSWER_BYTES: usize = 64 * 1024;
 
 /// The limit, bytes of the server's own accounting; `None`: not told, or none.
-pub(crate) fn of(address: SocketAddr, dialect: Dialect) -> Option<u64> {
+pub(crate) fn query_memory_limit(address: SocketAddr, dialect: Dialect) -> Option<u64> {
     let (request, label): (&[u8], &[u8]) = match dialect {
         Dialect::Memcached => (b"stats\r\n", b"STAT limit_maxbytes "),
         Dialect::Redis => (b"*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n", b"\nmaxmemory:"),

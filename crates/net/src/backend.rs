@@ -8,7 +8,6 @@ use rustix::net::sockopt;
 
 use crate::address::Address;
 use crate::driver::{Close, CloseReason, Config, Conn, Driver, Event, KernelDriver, Nanos};
-use crate::epoll::Epoll;
 use crate::uring::Uring;
 
 /// What the user asks for.
@@ -21,27 +20,6 @@ pub enum Choice {
     Epoll,
     /// io_uring, or an error that says why not.
     IoUring,
-}
-
-/// A driver on real sockets. Callers match once and run a loop that is compiled for each backend.
-#[expect(clippy::large_enum_variant, reason = "there is one per thread, and it is matched at once")]
-pub enum Opened {
-    /// Readiness.
-    Epoll(Epoll),
-    /// Completions.
-    Uring(Uring),
-}
-
-/// The driver of `choice`, for the calling thread alone, and, where io_uring was wanted but is not usable here, one
-/// line saying why. To open several, [`choose`] once and make the driver on each thread: the probe takes about a
-/// millisecond.
-pub fn open(choice: Choice, config: &Config) -> io::Result<(Opened, Option<String>)> {
-    let (backend, note) = choose(choice)?;
-    let opened = match backend {
-        Backend::Epoll => Opened::Epoll(Epoll::new(config)?),
-        Backend::Uring => Opened::Uring(Uring::new(config)?),
-    };
-    Ok((opened, note))
 }
 
 /// What was chosen.
@@ -176,6 +154,7 @@ fn check(holds: bool, otherwise: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epoll::Epoll;
 
     const SMALL: Config =
         Config { connections: 2, receive_bytes: 64, send_bytes_max: 64, pause_reads_above_bytes: usize::MAX };
@@ -187,11 +166,10 @@ mod tests {
 
     #[test]
     fn a_choice_is_kept_or_explained() {
-        let (opened, note) = open(Choice::Epoll, &SMALL).unwrap();
-        assert!(matches!(opened, Opened::Epoll(_)) && note.is_none());
-        match (open(Choice::IoUring, &SMALL), open(Choice::Auto, &SMALL).unwrap()) {
-            (Ok((Opened::Uring(_), None)), (Opened::Uring(_), None)) => {}
-            (Err(error), (Opened::Epoll(_), Some(note))) => {
+        assert_eq!(choose(Choice::Epoll).unwrap(), (Backend::Epoll, None));
+        match (choose(Choice::IoUring), choose(Choice::Auto).unwrap()) {
+            (Ok((Backend::Uring, None)), (Backend::Uring, None)) => {}
+            (Err(error), (Backend::Epoll, Some(note))) => {
                 assert!(error.to_string().starts_with("io_uring is not usable here: "), "{error}");
                 assert!(note.starts_with("io_uring is not usable here, falling back to epoll: "), "{note}");
             }

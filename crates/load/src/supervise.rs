@@ -1,4 +1,4 @@
-//! What is told of a load while it runs, and why there may be none.
+//! Runs the worker threads of a load under a coordinator: the events it reports and the errors it ends with.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use study::seam::{Announced, Connected, Phase, Progress, Span};
 
 pub use crate::coordinator::Gate;
 use crate::coordinator::{Control, Coordinator, Outcome};
-use crate::observer::Usage;
+use crate::phase_tracker::Usage;
 use crate::recorder::Fault;
 use crate::trace::ReplayError;
 
@@ -94,28 +94,64 @@ impl LoadError {
     }
 }
 
-/// Says that a worker has failed, unless it is told to forget it: also when the worker panics.
-pub(crate) struct Flag<'a>(pub(crate) &'a AtomicBool);
+/// Sets `failed` when a worker returns an error or panics.
+struct FailureFlag<'a>(&'a AtomicBool);
 
-impl Drop for Flag<'_> {
+impl Drop for FailureFlag<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
+/// Runs each of `jobs` on a thread of its own, named `name` and its number, steps the coordinator to the end, then lets the workers close
+/// their connections. The load ends early when `abort` or `failed` is set; a worker that fails sets `failed`.
+pub(crate) fn run_workers<T: Send>(
+    mut coordinator: Coordinator<'_>,
+    control: &Control,
+    tell: &mut dyn FnMut(Event),
+    (abort, failed): (&AtomicBool, &AtomicBool),
+    name: &str,
+    jobs: Vec<impl FnOnce() -> Result<T, LoadError> + Send>,
+) -> (Outcome, Result<Vec<T>, LoadError>) {
+    std::thread::scope(|scope| {
+        let threads = jobs.into_iter().zip(0u32..).map(|(job, index)| {
+            let thread = std::thread::Builder::new().name(format!("{name} {index}"));
+            thread.spawn_scoped(scope, move || {
+                let flag = FailureFlag(failed);
+                let done = job();
+                if done.is_ok() {
+                    std::mem::forget(flag);
+                }
+                done
+            })
+        });
+        let threads = threads.collect::<Vec<_>>();
+        if threads.iter().any(Result::is_err) {
+            failed.store(true, Ordering::Relaxed);
+        }
+        let is_aborted = || abort.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+        let outcome = watch(&mut coordinator, control, tell, &is_aborted);
+        let done = threads.into_iter().zip(0..).map(|(thread, index)| {
+            let thread = thread.map_err(|source| kernel(&format!("start {name} {index}"), source))?;
+            thread.join().map_err(|_| LoadError::Panicked(index))?
+        });
+        (outcome, done.collect())
+    })
+}
+
 /// Steps the coordinator to the end and tells of it; then lets the workers close their connections.
-pub(crate) fn watch(
+fn watch(
     coordinator: &mut Coordinator<'_>,
     control: &Control,
     tell: &mut dyn FnMut(Event),
-    aborted: &dyn Fn() -> bool,
+    is_aborted: &dyn Fn() -> bool,
 ) -> Outcome {
     let mut told_phase = None;
     let mut told_at = 0;
     let (mut connected, mut announced) = (false, false);
     loop {
         let now = net::thread::monotonic_ns();
-        let outcome = coordinator.step(now, aborted());
+        let outcome = coordinator.step(now, is_aborted());
         if !connected && let Some(seen) = coordinator.connected() {
             connected = true;
             tell(Event::Connected(seen));

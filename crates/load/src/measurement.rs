@@ -1,4 +1,4 @@
-//! The parts of all workers, made one [`Measurement`].
+//! Builds one [`Measurement`] from the parts of all workers.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub(crate) struct Process {
     pub(crate) cpus: Vec<Option<u32>>,
 }
 
-/// One measurement of the parts of all workers.
-pub(crate) fn merge(
+/// Builds the measurement from the parts of all workers.
+pub(crate) fn build_measurement(
     spec: &LoadSpec,
     ended: Ended,
     done: &[Done],
@@ -156,7 +156,7 @@ fn cached(
         transient_window_ns: spec.window_ns,
         transient,
         steadiness: ended.steadiness.clone(),
-        trace: shared.trace_seen().zip(workload.trace.as_ref()).map(|(seen, trace)| seen.replay(trace)),
+        trace: shared.replay_counts().zip(workload.trace.as_ref()).map(|(seen, trace)| seen.to_record(trace)),
     })
 }
 

@@ -1,0 +1,108 @@
+//! Heads of HTTP/1.1 responses, for the servers that answer over HTTP.
+
+use std::io::Write;
+
+use wire::number;
+
+/// Whether the connection stays after a response, and whether a header says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeepAlive {
+    /// It stays, the default of HTTP/1.1.
+    Implicit,
+    /// It stays, which a client of HTTP/1.0 must be told.
+    Explicit,
+    /// It closes.
+    Close,
+}
+
+impl KeepAlive {
+    /// For a request of HTTP/1.`minor_version` whose connection stays or does not.
+    #[inline]
+    pub(crate) fn new(stays: bool, minor_version: u8) -> KeepAlive {
+        match (stays, minor_version) {
+            (false, _) => KeepAlive::Close,
+            (true, 0) => KeepAlive::Explicit,
+            (true, _) => KeepAlive::Implicit,
+        }
+    }
+}
+
+/// How the end of a body is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// `Content-Length`.
+    Known(u64),
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+    /// By the end of the connection.
+    UntilClose,
+    /// There is no body and nothing says so: 204.
+    Nothing,
+}
+
+/// Appends the status line, the headers of every response, and `Connection` if it is needed.
+#[inline]
+pub(crate) fn push_status(out: &mut Vec<u8>, stamp: &[u8], status: &str, keep_alive: KeepAlive) {
+    for part in ["HTTP/1.1 ", status, "\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.extend_from_slice(stamp);
+    out.extend_from_slice(match keep_alive {
+        KeepAlive::Implicit => b"",
+        KeepAlive::Explicit => b"Connection: keep-alive\r\n",
+        KeepAlive::Close => b"Connection: close\r\n",
+    });
+}
+
+/// Appends a whole head. `stamp` has the headers of every response, with their line ends; empty values are left out.
+#[inline]
+pub(crate) fn push_head(
+    out: &mut Vec<u8>,
+    stamp: &[u8],
+    status: &str,
+    keep_alive: KeepAlive,
+    content_type: &str,
+    length: Length,
+    allowed: &str,
+) {
+    push_status(out, stamp, status, keep_alive);
+    for (name, value) in [("Content-Type: ", content_type), ("Allow: ", allowed)] {
+        if !value.is_empty() {
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    match length {
+        Length::Known(bytes) => {
+            out.extend_from_slice(b"Content-Length: ");
+            number::push(out, bytes);
+            out.extend_from_slice(b"\r\n");
+        }
+        Length::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Length::UntilClose | Length::Nothing => {}
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The status line's code and reason. Source: RFC 9110, section 15, RFC 6585 for 431 and RFC 4918 for 507.
+pub(crate) fn status_line(code: u16) -> &'static str {
+    match code {
+        404 => "404 Not Found",
+        405 => "405 Method Not Allowed",
+        408 => "408 Request Timeout",
+        413 => "413 Content Too Large",
+        414 => "414 URI Too Long",
+        417 => "417 Expectation Failed",
+        431 => "431 Request Header Fields Too Large",
+        501 => "501 Not Implemented",
+        503 => "503 Service Unavailable",
+        505 => "505 HTTP Version Not Supported",
+        507 => "507 Insufficient Storage",
+        _ => "400 Bad Request",
+    }
+}
+
+pub(crate) fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to a vector cannot fail");
+}
