@@ -957,7 +957,7 @@ pub(crate) enum ServeKind {
     Calibrate(ServeCalibrateArgs),
     /// HTTP/1.1: fixed responses, bodies of any length, echo, random delays
     Http(Box<ServeHttpArgs>),
-    /// Serve a cache: memcached's text and meta protocol, RESP2/3 and HTTP on one port, with an exact memory limit
+    /// Serve a cache: memcached's text protocol, RESP2/3 and HTTP on one port, with an exact memory limit
     Cache(Box<ServeCacheArgs>),
     /// Mock of Whip's Evernote benchmark: Thrift over HTTPS, an account service and a notes service on a second port
     MockEvernote(Box<ServeEvernoteArgs>),
