@@ -11,6 +11,7 @@ use crate::response_head::{KeepAlive, Length, push_head, status_line, write};
 /// How long a `Date` header holds, ns.
 const DATE_NS: Nanos = 1_000_000_000;
 
+const SERVER: &str = "Server: quintain\r\n";
 /// The head of `/`, without `Date`: that of WhaleConnect's benchmark server, byte for byte.
 const ROOT: &str = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\nContent-Type: text/html\r\n";
 /// The same to a client that wants the connection closed.
@@ -68,15 +69,16 @@ impl Answers {
         // Dates end with the year 9999, and so does the format.
         let wall = Duration::from_secs((self.wall_s)().min(253_402_300_799));
         let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + wall);
-        let date = if self.minimal { String::new() } else { format!("Date: {date}\r\n") };
         self.stamp.clear();
         if !self.minimal {
-            write(&mut self.stamp, format_args!("Server: quintain\r\n{date}"));
+            write(&mut self.stamp, format_args!("{SERVER}Date: {date}\r\n"));
         }
+        let date = self.stamp.get(SERVER.len()..).unwrap_or_default();
         for (answer, head) in [(&mut self.root, ROOT), (&mut self.root_close, ROOT_CLOSE)] {
             answer.clear();
-            write(answer, format_args!("{head}{date}\r\n"));
-            answer.extend_from_slice(ROOT_BODY);
+            for part in [head.as_bytes(), date, b"\r\n", ROOT_BODY] {
+                answer.extend_from_slice(part);
+            }
         }
         for (answer, kind, body) in
             [(&mut self.plaintext, "text/plain", PLAINTEXT), (&mut self.json, "application/json", JSON)]
