@@ -146,8 +146,8 @@ fn are_alike(ours: &[u8], theirs: &[u8]) -> bool {
     let time = |reply: &[u8]| std::str::from_utf8(reply.strip_prefix(b":")?).ok()?.trim_end().parse::<i64>().ok();
     ours == theirs
         || time(ours).zip(time(theirs)).is_some_and(|(ours, theirs)| match ours.max(theirs) {
-            99_000..=100_000 => ours.abs_diff(theirs) <= 2,
-            99_000_000..=100_000_000 => ours.abs_diff(theirs) <= 250,
+            99_000..=100_000 | 1_600_000_000..3_000_000_000 => ours.abs_diff(theirs) <= 2,
+            99_000_000..=100_000_000 | 1_600_000_000_000..3_000_000_000_000 => ours.abs_diff(theirs) <= 250,
             _ => false,
         })
 }
