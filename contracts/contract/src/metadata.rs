@@ -142,7 +142,7 @@ pub fn encode_reply(metadata: &ReplyMetadata, known: CallContext<'_>) -> Vec<u8>
     out
 }
 
-/// Reads the block of a request. [`Known::sender`] is not looked at.
+/// Reads the block of a request. [`CallContext::sender`] is not looked at.
 ///
 /// # Errors
 /// What is wrong with it; a hostile block costs no more memory than a few times its own length.

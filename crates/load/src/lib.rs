@@ -6,7 +6,7 @@
 //!
 //! Each worker is a thread with its own driver, connections and histograms ([`worker`]); nothing is shared while
 //! requests fly but a few numbers: when measuring begins, when it ends. The [`coordinator`] sets them, and each worker
-//! has an [`phase`] of them. Histograms are merged once, at the end. A protocol is one implementation of
+//! has a [`phase_tracker`] of them. Histograms are merged once, at the end. A protocol is one implementation of
 //! [`protocol::Protocol`]; arrivals and stop rule are values. Journeys, loads of several operations that follow from
 //! each other, have an engine of their own ([`journey`]).
 

@@ -25,9 +25,9 @@ pub enum Choice {
 /// What was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// [`Epoll::new`] makes it.
+    /// epoll(7).
     Epoll,
-    /// [`Uring::new`] makes it.
+    /// io_uring(7).
     Uring,
 }
 

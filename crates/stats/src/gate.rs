@@ -115,7 +115,7 @@ pub struct Rule {
     pub error: f64,
     /// At most so many pairs.
     pub pairs_max: u32,
-    /// Differences also end when the ratio is known within this fraction. Stopping by a width raises no error ([`crate::looks`]).
+    /// Differences also end when the ratio is known within this fraction. Stopping by a width raises no error ([`crate::stop_rule`]).
     pub within: Option<f64>,
 }
 

@@ -64,7 +64,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// The label of the adapter that sent the request, `unknown` where there is none: what
-    /// [`crate::metadata::Known::sender`] is at both ends.
+    /// [`crate::metadata::CallContext::sender`] is at both ends.
     pub fn sender(&self) -> &str {
         &self.sender
     }
