@@ -88,7 +88,7 @@ fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
 /// A row of which more trials than this share are only known to be at least something is not compared.
 const BOUNDS_MAX: f64 = 0.1;
 
-/// Whether a row can be held against others by a metric: no mark forbids it, and its values are known but for a few
+/// Whether a row can be compared by a metric: no mark forbids it, and its values are known but for a few
 /// trials at whose end a request still waited. Those are taken at their worst.
 pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
     let trials = row.trials.iter().filter(|trial| trial.values.contains_key(metric));
@@ -266,6 +266,7 @@ fn difference(rows: &[usize], pair: &Pair, error: f64) -> Difference {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Mark;
     use crate::{analyze, example};
 
     #[test]
@@ -283,6 +284,17 @@ mod tests {
         let trends = findings.trends.iter().map(|trend| (trend.factor.as_str(), trend.change.a, trend.change.b));
         assert_eq!(trends.clone().next(), Some(("cores", 0, 2)));
         assert_eq!(trends.count(), 6, "3 servers over cores at clients 40, 3 over clients at cores 1");
+    }
+
+    /// Other processes disturb both sides of a pair alike. A busy generator determines throughput and latency.
+    #[test]
+    fn marks_forbid_comparisons_by_metric() {
+        let (run, records) = example::compared();
+        let mut row = analyze(&run, &records).rows[0].clone();
+        row.marks = vec![Mark::Shared];
+        assert!(is_compared(&row, "latency_mean") && is_compared(&row, "subject_cpu_per_request"));
+        row.marks = vec![Mark::GeneratorBound];
+        assert!(!is_compared(&row, "latency_mean") && is_compared(&row, "subject_cpu_per_request"));
     }
 
     /// What ran in other stretches of time says nothing: a contender that went on alone while the machine was slow.

@@ -89,9 +89,12 @@ pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding
         }
         steps.push(found);
     }
-    let is_network =
-        |record: &&Record| record.verdict.as_ref().is_some_and(|verdict| verdict.limited_by == Limit::Network);
-    let bound = if records.iter().any(is_network) { Mark::NetworkBound } else { Mark::GeneratorBound };
+    let limited = |limit| records.iter().any(|record| limit_of(record) == Some(limit));
+    let bound = match () {
+        () if limited(Limit::Network) => Mark::NetworkBound,
+        () if limited(Limit::Shared) && !limited(Limit::Generator) => Mark::Shared,
+        () => Mark::GeneratorBound,
+    };
     found(&search.objective, &rules(search), &trials, steps, time_is_over(search, records), bound)
 }
 
@@ -166,14 +169,17 @@ fn trials(search: &SearchPlan, records: &[&Record]) -> Vec<Trial> {
     records.iter().map(|record| trial(record, &judged(&search.objective, record))).collect()
 }
 
+/// The limit of a trial. If server and generator share CPUs by design, that is part of the measurement and not a limit.
+fn limit_of(record: &Record) -> Option<Limit> {
+    let limit = record.verdict.as_ref().map(|verdict| verdict.limited_by);
+    limit.filter(|limit| *limit != Limit::Shared || !record.cpus_shared)
+}
+
 fn judged(objective: &Objective, record: &Record) -> Judged {
     let failed = |outcome, why: &str| Judged { outcome, why: why.to_owned(), values: Vec::new() };
     match &record.outcome {
         study::record::Outcome::Measured(measurement) => {
-            let limit = record.verdict.as_ref().map(|verdict| verdict.limited_by);
-            // Where there are too few CPUs for both, sharing them is part of what is measured.
-            let limit = limit.filter(|limit| *limit != Limit::Shared || !record.cpus_shared);
-            judge(objective, measurement, limit, record.subject.rss_max_bytes)
+            judge(objective, measurement, limit_of(record), record.subject.rss_max_bytes)
         }
         study::record::Outcome::Failed(failure) => match failure.kind {
             // What a load does to a subject is its answer.
@@ -315,4 +321,21 @@ fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &s
         text += &format!("; {}", ended(found, last_words, bound));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn a_trial_beside_another_process_does_not_count_against_the_server() {
+        let (run, mut records) = example::capacity();
+        let told = |record: &Record| step(&run.plan, record).unwrap_or_default();
+        let failed = records.iter_mut().find(|record| told(record).contains(": fails")).expect("a rate that fails");
+        failed.verdict.as_mut().expect("a verdict").limited_by = Limit::Shared;
+        assert!(told(failed).contains("another process took CPU time"), "{}", told(failed));
+        failed.cpus_shared = true;
+        assert!(told(failed).contains(": fails"), "{}", told(failed));
+    }
 }

@@ -1,7 +1,7 @@
 //! Who was the limit of a trial, and what its reader should be warned of.
 //!
 //! Rules, in this order (docs/METHOD.md says why):
-//! 1. Subject and generator on one processor, or either of them waiting because another process had its processors: `shared`.
+//! 1. Server and generator share a CPU, or another process took the CPU of one of them: `shared`.
 //! 2. A subject that fell silent on all connections is the limit; else a generator that was held up is.
 //! 3. Open loop: the generator's own lag beyond a tenth of the latency at p99 is its fault; an offered load that was met
 //!    is `neither`; one that was missed is the subject's doing where it was saturated, gave errors or left no
@@ -28,8 +28,7 @@ use crate::value::errors_total;
 const EXHAUSTED: f64 = 0.95;
 /// Little's law must hold within this.
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// A server or generator that waited for a processor that others had for more than this share of the time was not
-/// measured alone.
+/// If a server or generator waits for its CPU for more than this share of the time, another process disturbs the trial.
 const STARVED: f64 = 0.1;
 
 /// Judges stored trials by the rules of today: the verdict in a store is that of the build that measured.
@@ -87,7 +86,7 @@ pub fn starved(record: &Record) -> Option<f64> {
     subject_waiting(record).filter(|share| *share > STARVED)
 }
 
-/// The verdict on a generator that had time to spare but not its CPU: another process is the limit, whatever the load was.
+/// The verdict if another process took the CPU of a generator that was not busy.
 fn without_own_cpu(mut found: Verdict, measurement: &Measurement) -> Verdict {
     let share = generator_waiting(measurement);
     let is_busy = generator_busy(measurement).is_some_and(|busy| busy > BUSY);
@@ -98,7 +97,7 @@ fn without_own_cpu(mut found: Verdict, measurement: &Measurement) -> Verdict {
     found
 }
 
-/// Whether no worker can have waited for another one.
+/// Whether each worker has a separate CPU, so that none waited for another.
 fn have_own_cpus(workers: &[Worker]) -> bool {
     let mut cpus = workers.iter().filter_map(|worker| worker.cpu).collect::<Vec<_>>();
     cpus.sort_unstable();
