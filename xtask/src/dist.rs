@@ -44,7 +44,7 @@ fn build(root: &Path, target: &str, place: &Path, epoch: &str) -> Result<PathBuf
     // musl targets link statically by default, glibc targets on request.
     let rust = of_rust.into_iter().chain(["-Ctarget-feature=+crt-static".to_owned()]).collect::<Vec<_>>().join("\x1f");
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--locked", "--package", "quintain", "--target", target, "--target-dir"])
+        .args(["build", "--profile", "dist", "--locked", "--package", "quintain", "--target", target, "--target-dir"])
         .arg(place)
         .current_dir(root)
         .env("CARGO_ENCODED_RUSTFLAGS", rust)
@@ -58,7 +58,7 @@ fn build(root: &Path, target: &str, place: &Path, epoch: &str) -> Result<PathBuf
             "error: no build for {target}\n\nhint: `rustup target add {target}`, and musl-gcc for the C in it (Debian: musl-tools)"
         ));
     }
-    Ok(place.join(target).join("release/quintain"))
+    Ok(place.join(target).join("dist/quintain"))
 }
 
 /// Fills the folder that becomes the archive.
