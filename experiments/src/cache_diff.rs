@@ -14,14 +14,14 @@ use crate::server::{Server, quintain};
 const BATCH: usize = 64;
 /// Keys of the commands.
 const KEYS: u64 = 10;
-/// How long one answer may take.
+/// Timeout of one reply.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A run ends after so many differences.
+/// Most differences before a run ends.
 const SHOWN: usize = 10;
 
 /// Send the same random commands to `quintain serve cache`, memcached and redis-server, and compare every reply
 ///
-/// Exits with 1 on a difference. A rival that is not installed is skipped and named. Not compared, as docs/CACHE.md says:
+/// Exits with 1 on a difference. A missing rival is skipped with a note. Not compared, as docs/CACHE.md says:
 /// cas uniques, and remaining times within 2 s.
 #[derive(Args)]
 pub(crate) struct CacheDiffArgs {
@@ -45,7 +45,7 @@ struct Rival {
     program: &'static str,
     /// Its command line, with `{port}`.
     start: &'static str,
-    /// Draws a command; each is answered by one reply.
+    /// Draws a command that causes one reply.
     command: fn(&mut Rng) -> Vec<u8>,
     /// Bytes of the reply at the front, if it is all there.
     reply_bytes: fn(&[u8]) -> Option<usize>,
@@ -72,7 +72,7 @@ const RIVALS: [Rival; 2] = [
 /// The reply to `mn`, which ends each of memcached's and which no value contains.
 const BARRIER: &[u8] = b"MN\r\n";
 
-/// A connection to one of the two servers.
+/// A connection to a server.
 struct Client {
     whose: &'static str,
     stream: TcpStream,
@@ -141,7 +141,7 @@ fn compare(rival: &Rival, addresses: [SocketAddr; 2], operations: usize, rng: &m
     Ok(differences)
 }
 
-/// Whether two replies are equal but for remaining times, which are seen a moment later: s within 2, ms within 250.
+/// Whether two replies are equal. Remaining times may differ by 2 s or 250 ms, because one server replies later.
 fn are_alike(ours: &[u8], theirs: &[u8]) -> bool {
     let time = |reply: &[u8]| std::str::from_utf8(reply.strip_prefix(b":")?).ok()?.trim_end().parse::<i64>().ok();
     ours == theirs
@@ -177,7 +177,7 @@ fn value(rng: &mut Rng) -> String {
 fn memcached_command(rng: &mut Rng) -> Vec<u8> {
     let key = format!("k{}", rng.below(KEYS));
     let noreply = if rng.below(10) == 0 { " noreply" } else { "" };
-    // None ends within a run, or it has ended.
+    // No item expires during a run, unless it is expired already.
     let exptime = pick(rng, "0|0|0|1000|2592001|2000000000|-1|4294967296|+1000");
     let data = value(rng);
     let bytes = data.len();
@@ -194,7 +194,7 @@ fn memcached_command(rng: &mut Rng) -> Vec<u8> {
         17 => format!("cas {key} 2 0 {bytes} 18446744073709551615\r\n{data}\r\n"),
         18 => format!("delete {key}{noreply}\r\n"),
         19..22 => format!("incr {key} {delta}{noreply}\r\n"),
-        // Behind a `set`, since an answer under way decides whether memcached pads the number.
+        // After a `set`, because a reply in progress decides whether memcached pads the number.
         22..25 => format!("set {key} 0 0 2\r\n10\r\ndecr {key} {delta}{noreply}\r\n"),
         25 => format!("touch {key} {exptime}{noreply}\r\n"),
         26 if rng.below(20) == 0 => "flush_all\r\n".to_owned(),
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_told_apart_and_compared() {
+    fn replies_are_split_and_compared() {
         for (bytes, expect) in [
             ("+OK\r\n:1\r\n", Some(5)),
             ("$-1\r\n", Some(5)),

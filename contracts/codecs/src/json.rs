@@ -24,7 +24,7 @@ pub const DEPTH_MAX: usize = 64;
 /// Values of a whole text.
 pub const VALUES_MAX: usize = 1 << 20;
 
-/// Why a text is not valid JSON that is read.
+/// Why a text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct JsonError {
@@ -32,15 +32,15 @@ pub struct JsonError {
     pub line: usize,
     /// Column in bytes, from 1; 0 at the beginning of a line.
     pub column: usize,
-    /// What is wrong: the thing, the value, the limit.
+    /// The part, its value and the limit.
     pub what: String,
 }
 
-/// Reads a whole text. Numbers that are no `i64` are doubles.
+/// Reads a whole text. Numbers outside `i64` become doubles.
 ///
 /// # Errors
 ///
-/// What is not valid JSON, what is over a limit, and a name that an object has twice.
+/// Invalid JSON, a value over a limit, or a name that an object has twice.
 pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     if bytes.len() > TEXT_BYTES_MAX {
         let what = format!("{} bytes, over the limit of {TEXT_BYTES_MAX}", bytes.len());
@@ -143,7 +143,7 @@ impl<'de> Visitor<'de> for Read<'_> {
     }
 }
 
-/// Appends a value as JSON. Bytes become an array of numbers, maps objects whose keys are texts; a number that is none, and a key that is no text, is `null`
+/// Appends a value as JSON. Bytes become an array of numbers, maps objects whose keys are texts; an infinite number or NaN, and a key of another type, become `null`
 /// or its JSON.
 pub fn compose(out: &mut String, value: &Value) {
     match value {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_composed_is_read_again() {
+    fn composed_values_are_read_back() {
         let value = Value::record([
             ("a\"b", vec![Value::Null, true.into(), (-5).into(), Value::Double(0.1), "ł\n\u{1}".into()].into()),
             ("r", Value::Record(Vec::new())),

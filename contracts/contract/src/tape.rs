@@ -8,9 +8,9 @@ use std::fmt;
 pub enum Value<'a> {
     /// An optional field that is not there, or null.
     Missing,
-    /// Something is there that could not be decoded, or was left out for its size.
+    /// A value that could not be decoded, or was too large.
     Opaque,
-    /// Something is there that is not what it has to be, and what it is instead: `not valid JSON: ...`. Clauses cannot tell it from what could not be decoded; where
+    /// A value of the wrong kind, with a description: `not valid JSON: ...`. Clauses treat it as not decoded; where
     /// a type is promised, it breaks that.
     Malformed(&'a str),
     /// `true` or `false`.
@@ -44,7 +44,7 @@ impl fmt::Debug for Node<'_> {
     }
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Items by position.
@@ -54,7 +54,7 @@ pub enum Shape {
 }
 
 impl Value<'_> {
-    /// What it is, for messages.
+    /// Its kind, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Missing => "nothing",
@@ -235,12 +235,12 @@ impl<'a> Node<'a> {
         self.tape.links_of(self.id)
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn shape(self) -> Shape {
         self.links().0
     }
 
-    /// How many items, or keys that are there.
+    /// The number of items or present keys.
     #[allow(clippy::len_without_is_empty, reason = "a value, not a collection")]
     pub fn len(self) -> usize {
         self.links().1.len()
@@ -257,7 +257,7 @@ impl<'a> Node<'a> {
         key.map_or(Value::Missing, |key| self.tape.value(key))
     }
 
-    /// The value of a key that is a text, or the field of that name; [`Value::Missing`] where there is none.
+    /// The value of a key that is a text, or the field of that name; [`Value::Missing`] if there is none.
     pub fn field(self, name: &str) -> Value<'a> {
         let is = |key: &Id| matches!(&self.tape.cells[key.0 as usize], Cell::Text(text) if text == name);
         let mut links = self.links().1.iter();

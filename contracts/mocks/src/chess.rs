@@ -8,7 +8,7 @@ use codecs::value::Value;
 
 use super::{Identities, MockAnswer, MockRequest, Service};
 
-/// The game that everybody plays: the first moves of the case study. Another move is `InvalidMove`.
+/// The canned game: the first moves of the case study. Any other move is `InvalidMove`.
 const MOVES: [&str; 4] = ["e4", "d5", "exd5", "Qxd5"];
 /// Days that a player has for a move; nobody's time is counted.
 const DAYS: i64 = 30;
@@ -37,7 +37,7 @@ struct Game {
     id: i64,
     white: String,
     black: String,
-    /// Moves of [`MOVES`] that were made.
+    /// Number of moves of [`MOVES`] so far.
     plies: usize,
     /// The side to move has been offered a draw.
     draw_offered: bool,
@@ -45,13 +45,13 @@ struct Game {
 }
 
 impl Game {
-    /// One name if somebody plays against himself, else two.
+    /// Two names, or one if both players are the same.
     fn players(&self) -> impl Iterator<Item = &str> {
         let black = Some(self.black.as_str()).filter(|black| *black != self.white);
         [self.white.as_str()].into_iter().chain(black)
     }
 
-    /// Whether it is this player's turn; nobody's when the game is over.
+    /// Whether it is this player's turn; false after the end of the game.
     fn is_turn(&self, name: &str) -> bool {
         let mover = if self.plies.is_multiple_of(2) { &self.white } else { &self.black };
         !self.is_drawn && mover == name
@@ -92,7 +92,7 @@ impl Game {
     }
 }
 
-/// What a player asks of `MakeAMove`.
+/// A request of `MakeAMove`.
 struct MoveRequest {
     accepts_draw: bool,
     /// Number of the ply that this is, from 1.

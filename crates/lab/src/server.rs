@@ -29,7 +29,7 @@ pub(crate) struct Server<'a> {
     pub(crate) container: Option<&'a ContainerPlan>,
     pub(crate) images: &'a Images,
     pub(crate) environment: &'a BTreeMap<String, String>,
-    /// What stands for the names in its command and environment, beside its own port and address.
+    /// Values of the names in its command and environment, besides its port and address.
     pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
     /// Called with what fills these names before each start.
     pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,

@@ -104,7 +104,7 @@ impl Hasher for Hashed {
     }
 }
 
-/// What the workers have replayed of a trace.
+/// The part of a trace that the workers have replayed.
 #[derive(Debug, Default)]
 pub(crate) struct ReplayCounts {
     operations: AtomicU64,

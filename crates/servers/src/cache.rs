@@ -1,6 +1,6 @@
 //! A cache server: one cache, shared by all threads, that speaks memcached's text protocol, RESP2 and RESP3, and the HTTP of
-//! small teaching caches, told apart by the first bytes of each connection. It has the commands that clients and benchmarks of
-//! caches send, and answers all others as unknown.
+//! small teaching caches. The first bytes of a connection decide which. It supports the commands that clients and benchmarks of
+//! caches send; all others are unknown commands.
 //!
 //! Requests that came in one read are carried out in one go, in order, and answered in one write. A value is copied from the
 //! cache into that write under the lock of its shard; a hit allocates nothing. What a client does or leaves undone has a limit: see

@@ -299,7 +299,7 @@ pub fn read_beside(file: impl Read + Send, mut each: impl FnMut(u64, Line<'_>) -
     })
 }
 
-/// Lines that are decompressed before they are asked for.
+/// Lines that are decompressed ahead.
 const LINES_AHEAD: usize = 4;
 
 /// Lines of bounded length of a content of bounded length.
@@ -413,7 +413,7 @@ impl Check {
     }
 }
 
-/// A run or a trial. A later version is told of before what else does not fit.
+/// A run or a trial. A later version takes precedence over other errors.
 fn parse<T: serde::de::DeserializeOwned>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> Result<T> {
     #[derive(Deserialize)]
     struct Versioned {

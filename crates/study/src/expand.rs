@@ -75,7 +75,7 @@ impl ExpandOptions {
 /// Expands a study. The same study and options give the same plan.
 ///
 /// # Errors
-/// Mistakes in the sets, and what they make wrong in the study.
+/// Mistakes in `--set`, and their consequences for the study.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);
@@ -176,7 +176,7 @@ fn points(
         capacities.push(capacity);
         wanted.push(cpus);
     }
-    // Proxies and companions have processors of their own everywhere, so that the server has the same at every point.
+    // Proxies and companions get separate processors at every point, so that the server has the same ones everywhere.
     let sum = |cpus: &mut dyn Iterator<Item = u32>| cpus.fold(0, u32::saturating_add);
     let of_proxies = |point: &Point| sum(&mut point.proxies.iter().map(|proxy| proxy.cpus));
     let of_companions = |point: &Point| sum(&mut point.companions.iter().map(|companion| companion.cpus));
@@ -252,7 +252,7 @@ fn with_variants<'a>(root: &'a Table, name: &str) -> impl Iterator<Item = &'a Ta
     table.into_iter().chain(variants)
 }
 
-/// Where a text stands, which decides the templates that the lab fills in there.
+/// The place of a text, which decides which templates the lab fills in.
 #[derive(Clone, Copy, PartialEq)]
 enum Spot {
     Command,
@@ -286,7 +286,7 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Templates that name no factor, and those of the lab where nobody fills them in.
+/// Templates that name no factor, and templates of the lab in places that it does not fill in.
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
     let ports = companions.iter().map(|(name, _)| template::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);

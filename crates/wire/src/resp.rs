@@ -1,5 +1,5 @@
-//! The protocol of Redis and Valkey: RESP2 and RESP3 on the server's end, replies of RESP2 that are no arrays on the client's. Source: the protocol
-//! specification of Redis, and what 7.0.15 answers where that is silent.
+//! The protocol of Redis and Valkey: RESP2 and RESP3 on the server's end, and replies of RESP2 without arrays on the client's. Source: the protocol
+//! specification of Redis, and the behaviour of 7.0.15 if the specification is silent.
 //!
 //! ```
 //! use wire::resp::{Limits, Name, Read, RequestReader};

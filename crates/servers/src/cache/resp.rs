@@ -1,4 +1,4 @@
-//! RESP2 and RESP3: the commands that clients and benchmarks of caches send. Source of the answers: Redis 7.0.15.
+//! RESP2 and RESP3: the commands that clients and benchmarks of caches send. Replies follow Redis 7.0.15.
 
 use cache::{Meta, Mode, Refusal};
 use wire::number;
@@ -16,7 +16,7 @@ const NOT_AN_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n
 const OVERFLOW: &[u8] = b"-ERR increment or decrement would overflow\r\n";
 const OK: &[u8] = b"+OK\r\n";
 
-/// How the connection goes on after a command.
+/// What happens to the connection after a command.
 enum After {
     Next,
     Close,
@@ -192,10 +192,10 @@ impl Executor {
                 compose_integer(&mut self.out, items as i64);
             }
             Name::Config => self.redis_config(request, *version),
-            // Clients take an empty answer for a server that tells nothing about its commands.
+            // Clients accept an empty reply as missing documentation.
             Name::Command => compose_array(&mut self.out, 0),
             Name::Hello => self.redis_hello(request, version, id),
-            // Clients name themselves and their library when they connect; neither is kept.
+            // Clients send their name and library on connecting; both are ignored.
             Name::Client if [&b"setname"[..], b"setinfo"].iter().any(|word| key.eq_ignore_ascii_case(word)) => {
                 self.out.extend_from_slice(OK);
             }
@@ -257,7 +257,7 @@ impl Executor {
         let stored = held.store(mode, value, meta, *now_ms);
         drop(held);
         match stored {
-            // With `GET` the answer is the older value, whether the new one was stored or not.
+            // With `GET` the reply is the older value, stored or not.
             Ok(_) | Err(Refusal::NotStored) if options.get => {}
             Ok(_) => out.extend_from_slice(OK),
             Err(Refusal::NotStored) => compose_null(out, version),
@@ -338,7 +338,7 @@ impl Executor {
         self.out.extend_from_slice(OK);
     }
 
-    /// `EXPIRE` and `PEXPIRE`, whose time is in units of so many milliseconds.
+    /// `EXPIRE` and `PEXPIRE`; the unit of their time, ms.
     fn redis_expire(&mut self, request: &Request<'_, '_>, unit_ms: i64) {
         let key = request.argument(1);
         let Some(time) = number::canonical(request.argument(2)) else {
@@ -358,7 +358,7 @@ impl Executor {
         self.redis_done(&done);
     }
 
-    /// `CONFIG GET name...`: what redis-benchmark and our own load ask for. No patterns.
+    /// `CONFIG GET name...`: the names that redis-benchmark and our own load send. No patterns.
     fn redis_config(&mut self, request: &Request<'_, '_>, version: Version) {
         if !request.argument(1).eq_ignore_ascii_case(b"get") {
             return self.unknown_subcommand(Name::Config, request.argument(1));
@@ -379,7 +379,7 @@ impl Executor {
         }
     }
 
-    /// `HELLO [version [SETNAME name]]`. There are no users and no passwords.
+    /// `HELLO [version [SETNAME name]]`. Users and passwords do not exist.
     fn redis_hello(&mut self, request: &Request<'_, '_>, version: &mut Version, id: i64) {
         let wanted = match request.argument(1) {
             b"" => *version,

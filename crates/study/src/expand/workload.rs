@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     });
     let settings = settings.collect::<Vec<_>>();
     // A file may be the content of the table alone.
-    // A file may have the keys of the workload alone.
+    // A file may have only the keys of the workload.
     let is_bare = root.get("load").is_none() && root.keys().any(|key| WORKLOAD.get(key).is_some());
     let root = match is_bare {
         false => root,
@@ -59,12 +59,12 @@ pub(super) fn read(load: &Section) -> Option<Workload> {
     let section = load.section("workload")?;
     section.check_keys();
     let base = base(&section);
-    // What a mistaken preset would have brought is not missing too.
+    // Keys that a mistaken preset would have set are not reported as missing.
     let is_lost = section.has("preset") && base.is_none();
     let base = base.as_ref();
     let trace = trace_of(&section);
     let traced = section.has("trace");
-    // Neither is what a mistaken trace would have told.
+    // Neither are those of a mistaken trace.
     let has_lengths = traced && trace.as_ref().is_none_or(|trace| trace.format.has_lengths());
     let operations = operations(&section, base, traced || is_lost);
     let workload = Workload {

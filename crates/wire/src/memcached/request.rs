@@ -89,7 +89,7 @@ pub struct Store<'a> {
     pub expiry: Expiry,
     /// The cas unique of the item that was read; only of `cas`.
     pub cas: Option<u64>,
-    /// No answer is wanted.
+    /// `noreply`.
     pub noreply: bool,
     /// The value, without its CRLF.
     pub data: &'a [u8],
@@ -106,7 +106,7 @@ pub enum Command<'a> {
     Delete {
         /// What is to be forgotten.
         key: &'a [u8],
-        /// No answer is wanted.
+        /// `noreply`.
         noreply: bool,
     },
     /// `incr` and `decr`.
@@ -117,7 +117,7 @@ pub enum Command<'a> {
         delta: u64,
         /// `decr`.
         down: bool,
-        /// No answer is wanted.
+        /// `noreply`.
         noreply: bool,
     },
     /// `touch`: a new time.
@@ -126,21 +126,21 @@ pub enum Command<'a> {
         key: &'a [u8],
         /// The new time.
         expiry: Expiry,
-        /// No answer is wanted.
+        /// `noreply`.
         noreply: bool,
     },
     /// `flush_all`: forget everything.
     FlushAll {
         /// In so many seconds; 0 for now, negative as 0.
         delay_s: u32,
-        /// No answer is wanted.
+        /// `noreply`.
         noreply: bool,
     },
     /// `version`.
     Version,
     /// `verbosity`: has no meaning here, and is answered `OK`.
     Verbosity {
-        /// No answer is wanted.
+        /// `noreply`.
         noreply: bool,
     },
     /// `stats`.
@@ -150,7 +150,7 @@ pub enum Command<'a> {
     },
     /// `quit`: the connection is to be closed, without an answer.
     Quit,
-    /// `mn` of the meta commands, which has no other: answered `MN`, a barrier behind a pipeline.
+    /// `mn`, the only meta command: the response `MN` marks the end of a pipeline.
     Noop,
 }
 
@@ -230,7 +230,7 @@ pub enum Read<'a> {
         noreply: bool,
         /// Where it ends is not known: the connection is to be closed after the answer, and whatever comes is skipped.
         close: bool,
-        /// The key whose older value is to go all the same: nobody shall read what its owner wanted to be gone.
+        /// The key whose older value is removed nevertheless, because its owner wanted to replace it.
         outdated: Option<&'a [u8]>,
     },
 }
@@ -263,7 +263,7 @@ pub struct RequestReader {
 /// A line as it was understood.
 enum Line<'a> {
     Command(Command<'a>),
-    /// A storage command, whose value follows in so many bytes.
+    /// A storage command and the length of the value that follows, bytes.
     Store(Store<'a>, usize),
     Refused {
         refusal: Refusal,

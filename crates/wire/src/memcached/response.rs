@@ -3,7 +3,7 @@
 use super::Limits;
 use crate::number;
 
-/// The request whose answer is read.
+/// The request that a response belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected<'a> {
     /// `get` of this key.
@@ -14,12 +14,12 @@ pub enum Expected<'a> {
     Delete,
 }
 
-/// A complete answer.
+/// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// `END` behind a value.
     Hit,
-    /// `END` alone.
+    /// `END` without a value.
     Miss,
     /// `STORED`.
     Stored,
@@ -29,13 +29,13 @@ pub enum Outcome {
     Deleted,
     /// `NOT_FOUND`.
     NotFound,
-    /// `ERROR`, `CLIENT_ERROR`. An answer like others: the stream is in step.
+    /// `ERROR`, `CLIENT_ERROR`. The stream stays in step.
     Error,
     /// `SERVER_ERROR`, likewise.
     ServerError,
 }
 
-/// A part of an answer.
+/// A part of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'e> {
     /// A value begins.
@@ -60,7 +60,7 @@ pub enum Progress {
     Done {
         /// How many of the bytes were its own.
         used: usize,
-        /// The answer.
+        /// The response.
         outcome: Outcome,
     },
 }
@@ -68,7 +68,7 @@ pub enum Progress {
 /// Why a stream of answers cannot be read on. The connection is of no more use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// A line that is no answer to the request: another protocol, a value longer than announced, or answers out of step.
+    /// A line that cannot follow the request: another protocol, a value longer than announced, or responses out of step.
     #[error("a line that is not a response to the request")]
     Unexpected,
     /// A line without an end within the limit.
@@ -94,7 +94,7 @@ pub enum ResponseError {
         /// The limit.
         limit: u64,
     },
-    /// A value of a key that was not asked for, or a second one.
+    /// A value for another key, or a second value.
     #[error("a value of a key that was not requested, or out of order")]
     WrongKey,
 }
@@ -114,7 +114,7 @@ enum State {
 
 /// What a line leads to.
 enum Step {
-    /// A value of so many bytes.
+    /// A value and its length, bytes.
     Value(u64),
     Done(Outcome),
 }
@@ -126,7 +126,7 @@ pub struct ResponseReader {
     limits: Limits,
     state: State,
     partial: Vec<u8>,
-    /// The value of the answer has begun.
+    /// The value has begun.
     has_value: bool,
 }
 
@@ -141,12 +141,12 @@ impl ResponseReader {
         !self.has_value && self.partial.is_empty() && matches!(self.state, State::Line)
     }
 
-    /// Reads `bytes`, which follow those taken before, of the answer to `expected`; what it has goes to `sink`. Stops behind a complete
-    /// answer. How the stream is cut into calls changes neither answers nor errors. `expected` is the same until the answer is complete.
+    /// Reads the next `bytes` of the response to `expected` and passes events to `sink`. Stops after a complete response. Neither
+    /// events nor errors depend on how the stream is split into calls. `expected` must not change within a response.
     ///
     /// # Errors
     ///
-    /// What is no answer to the request. The stream cannot be read on: further calls give the same error.
+    /// Bytes that do not fit the request. The stream cannot continue: further calls return the same error.
     #[inline]
     pub fn read(
         &mut self,
@@ -228,7 +228,7 @@ impl ResponseReader {
         error
     }
 
-    /// What `line`, without its LF, leads to.
+    /// The next state after `line`, without its LF.
     #[inline]
     fn parse_line(
         &self,

@@ -1,4 +1,4 @@
-//! Replies of RESP2, as a client reads them off one connection. Arrays are not read: no request of ours is answered by one.
+//! Replies of RESP2 on one connection, for a client. Arrays are errors: our requests never cause one.
 
 use super::Limits;
 use crate::number;
@@ -8,11 +8,11 @@ use crate::number;
 pub enum Reply {
     /// `+`: a line of text.
     Simple,
-    /// `-`. An answer like others: the stream is in step.
+    /// `-`. The stream stays in step.
     Error,
     /// `:`.
     Integer(i64),
-    /// `$`: so many bytes.
+    /// `$`: its length, bytes.
     Bulk(u64),
     /// `$-1`: nothing.
     Null,
@@ -21,9 +21,9 @@ pub enum Reply {
 /// A part of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'e> {
-    /// The string of a [`Reply::Bulk`] begins, and will have so many bytes.
+    /// The string of a [`Reply::Bulk`] begins; its length, bytes.
     BulkLength(u64),
-    /// A piece of it, as it lies in the bytes read; never empty.
+    /// A piece of it, borrowed from the input; never empty.
     Data(&'e [u8]),
     /// The text of a [`Reply::Simple`] or [`Reply::Error`].
     Text(&'e [u8]),
@@ -80,7 +80,7 @@ pub enum ReplyError {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Line,
-    /// In a string of so many bytes.
+    /// In a string; its length, bytes.
     Data {
         left: u64,
         bytes: u64,
