@@ -294,13 +294,16 @@ fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Sect
     let has_command = texts.iter().any(|(spot, ..)| *spot == Spot::Command);
     for (spot, text, place) in texts {
         for (_, name) in template::templates(text) {
+            let of_lab: &[&str] = match spot {
+                Spot::Command => &template::SUBJECT,
+                Spot::Environment | Spot::Companion => &[template::PORT],
+                Spot::Journey => &journey::PORTS,
+                Spot::Proxy | Spot::Other => &[],
+            };
             let is_filled = match spot {
-                Spot::Command => ports.contains(name) || template::SUBJECT.contains(&name),
-                Spot::Environment => ports.contains(name) || name == template::PORT,
+                Spot::Command | Spot::Environment if ports.contains(name) => true,
                 Spot::Proxy => template::is_reserved(name),
-                Spot::Companion => name == template::PORT,
-                Spot::Journey => journey::PORTS.contains(&name),
-                Spot::Other => false,
+                _ => of_lab.contains(&name),
             };
             if is_filled || factors.iter().any(|factor| factor.name == name) {
                 continue;
@@ -320,6 +323,7 @@ fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Sect
                 report.mistake(at, format!("`{written}` only works in proxies and the targets of a journey"), None);
             } else if !lost(name, report) {
                 let known = factors.iter().map(|factor| factor.name.as_str()).chain(ports.iter().map(String::as_str));
+                let known = known.chain(of_lab.iter().copied());
                 report.mistake(at, format!("`{written}` does not name a factor"), suggestion(name, known));
             }
         }

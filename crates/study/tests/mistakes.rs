@@ -752,7 +752,7 @@ fn sets_are_diagnosed_in_their_own_text() {
         here: "clients"
     --set subject.command=x {prt}: `{prt}` does not name a factor
         here: "{prt}"
-        hint: available: `server`, `cores`
+        hint: did you mean `port`?
     "#);
     insta::assert_snapshot!(set(&[("cores", "99999999999999999999"), ("question", "x")]), @r#"
     --set cores=99999999999999999999: an integer that does not fit 64 bits
