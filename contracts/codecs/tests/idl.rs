@@ -1,6 +1,6 @@
 //! IDL files by tables: what is understood, and what mistakes are told, all at once and each at its place.
 
-use codecs::thrift::{Requirement, Schema, StructKind, Type, idl};
+use codecs::thrift::{Requirement, Schema, Struct, StructKind, Type, idl};
 use codecs::value::Value;
 
 pub(crate) fn evernote() -> Schema {
@@ -16,6 +16,10 @@ pub(crate) fn parse(source: &str, text: &str) -> Schema {
         Ok(schema) => schema,
         Err(mistakes) => panic!("{mistakes}"),
     }
+}
+
+fn struct_named<'a>(schema: &'a Schema, name: &str) -> &'a Struct {
+    schema.structs().find(|(_, structure)| structure.name == name).unwrap().1
 }
 
 /// Mistakes of `x.thrift` as `line:column text`, with files beside it.
@@ -63,9 +67,9 @@ fn the_case_studies_are_read() {
     );
     let shared = schema.service("NoteStore").unwrap().method("getSharedNotebookByAuth").unwrap();
     assert_eq!(schema.structure(shared.result).field_by_id(2).unwrap().name, "notFoundException");
-    let user = schema.structure(schema.struct_named("EDAMUserException").unwrap());
+    let user = struct_named(&schema, "EDAMUserException");
     assert_eq!((user.kind, user.fields[0].requirement), (StructKind::Exception, Requirement::Required));
-    let note = schema.structure(schema.struct_named("Note").unwrap());
+    let note = struct_named(&schema, "Note");
     assert_eq!(note.field("created").unwrap().ty, Type::I64, "typedefs are resolved");
 
     let schema = calculator();
@@ -122,9 +126,9 @@ fn everything_of_the_language() {
     let level = schema.enums().iter().find(|level| level.name == "Level").unwrap();
     let members = level.members.iter().map(|member| (member.0.as_str(), member.1)).collect::<Vec<_>>();
     assert_eq!(members, [("LOW", 0), ("HIGH", 5), ("HIGHER", 6), ("TOP", -1)]);
-    let point = schema.structure(schema.struct_named("Point").unwrap());
+    let point = struct_named(&schema, "Point");
     assert_eq!(point.fields[0].default, Some(Value::Integer(16)));
-    let either = schema.structure(schema.struct_named("Either").unwrap());
+    let either = struct_named(&schema, "Either");
     assert_eq!(either.fields[0].requirement, Requirement::Optional);
     let full = schema.service("Full").unwrap();
     let methods = full.methods.iter().map(|method| method.name.as_str()).collect::<Vec<_>>();

@@ -34,7 +34,10 @@ fn import(store: &Store, file: &[u8], name: Option<&str>) -> Result<String, Stor
 fn texts(path: &Path, run: &str) -> Vec<String> {
     let connection = rusqlite::Connection::open(path).unwrap();
     let sql = "SELECT json_remove(run, '$.imported') FROM runs WHERE id = ?1
-               UNION ALL SELECT record FROM (SELECT record FROM trials WHERE run = ?1 ORDER BY place)";
+               UNION ALL SELECT record FROM (
+                   SELECT record FROM trials JOIN trial_index ON trial = trials.rowid
+                   WHERE trials.run = ?1 ORDER BY place
+               )";
     let mut statement = connection.prepare(sql).unwrap();
     statement.query_map([run], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }

@@ -70,8 +70,8 @@ fn anyone_can_query_it() {
     let place = place();
     let (_store, _, records) = filled(&place.path);
     let connection = rusqlite::Connection::open(&place.path).unwrap();
-    let sql =
-        "SELECT sum(json_extract(record, '$.outcome.measured.requests')) FROM trials WHERE failed = 0 AND point < 6";
+    let sql = "SELECT sum(json_extract(record, '$.outcome.measured.requests'))
+               FROM trials JOIN trial_index ON trial = trials.rowid WHERE failed = 0 AND point < 6";
     let sum: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
     let measured = records.iter().filter(|record| record.point < 6).filter_map(|record| record.measurement());
     assert_eq!(sum as u64, measured.map(|measurement| measurement.requests).sum::<u64>());
@@ -334,7 +334,8 @@ fn damaged_json_hides_no_other_run() {
     store.add_record("other", &records[0]).unwrap();
     store.begin_run(&named("third", "2026-11-23T00:00:00Z")).unwrap();
     let connection = rusqlite::Connection::open(&place.path).unwrap();
-    let damage = "UPDATE trials SET record = substr(record, 2) WHERE place = 3;
+    let damage = "UPDATE trials SET record = substr(record, 2)
+                  WHERE rowid IN (SELECT trial FROM trial_index WHERE place = 3);
                   UPDATE runs SET run = substr(run, 2) WHERE id = 'third'";
     connection.execute_batch(damage).unwrap();
 
@@ -405,7 +406,8 @@ fn what_a_later_version_wrote_into_a_trial_is_said() {
     let place = place();
     let (store, run, _) = filled(&place.path);
     let connection = rusqlite::Connection::open(&place.path).unwrap();
-    let sql = "UPDATE trials SET record = json_set(record, '$.version', 7, '$.idle', 'hibernate') WHERE place = 3";
+    let sql = "UPDATE trials SET record = json_set(record, '$.version', 7, '$.idle', 'hibernate')
+               WHERE rowid IN (SELECT trial FROM trial_index WHERE place = 3)";
     assert_eq!(connection.execute(sql, []).unwrap(), 1);
     let text = error(store.records(&run.id), &place.path);
     let expected =

@@ -208,12 +208,8 @@ impl Schema {
         &self.enums[id.0 as usize]
     }
 
-    /// A struct, union or exception by its name. Arguments are named `Service.method.arguments`, results `Service.method.result`.
-    pub fn struct_named(&self, name: &str) -> Option<StructId> {
-        self.structs.iter().position(|other| other.name == name).map(|index| StructId(index as u32))
-    }
-
-    /// All structs, with those that hold arguments and results.
+    /// All structs, unions and exceptions, including those of arguments (`Service.method.arguments`) and results
+    /// (`Service.method.result`).
     pub fn structs(&self) -> impl ExactSizeIterator<Item = (StructId, &Struct)> {
         self.structs.iter().enumerate().map(|(index, structure)| (StructId(index as u32), structure))
     }
