@@ -80,14 +80,17 @@ struct Pump {
 impl Pump {
     fn run(mut self) {
         loop {
-            while self.turn() {}
+            // The end is looked for after each turn: a side that writes without a pause would keep us moving for ever.
+            let is_moving = self.turn();
             let is_sent = self.is_shut || self.peer == Peer::Gone;
             let is_read = self.to.is_none() && self.peer != Peer::Writes;
             let is_late = self.until.is_some_and(|until| clock::now() >= until);
             if is_sent && is_read || is_late {
                 return;
             }
-            self.wait();
+            if !is_moving {
+                self.wait();
+            }
         }
     }
 
