@@ -236,9 +236,9 @@ impl MetricComparison<'_> {
             let mut values = vec![None; blocks.len()];
             for trial in trials(row) {
                 if let Ok(place) = blocks.binary_search(&trial.block) {
-                    let unbounded = most && trial.at_least.contains(metric);
+                    let unbounded = most && trial.at_least.contains(metric.as_str());
                     values[place] =
-                        trial.values.get(metric).map(|value| if unbounded { f64::INFINITY } else { *value });
+                        trial.values.get(metric.as_str()).map(|value| if unbounded { f64::INFINITY } else { *value });
                 }
             }
             values

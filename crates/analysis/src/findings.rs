@@ -663,10 +663,10 @@ pub struct TrialFinding {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_per_s: Option<f64>,
     /// Values, by name of the metric; empty for a failed trial.
-    pub values: BTreeMap<String, f64>,
+    pub values: BTreeMap<&'static str, f64>,
     /// Those of them that are only the least that they can be, because requests still waited at the end.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub at_least: BTreeSet<String>,
+    pub at_least: BTreeSet<&'static str>,
     /// Requests that were written and had no answer at the end.
     pub in_flight: u64,
     /// Requests that were to be sent and were not by the end.

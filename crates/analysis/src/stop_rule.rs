@@ -110,6 +110,7 @@ fn rule(plan: &Plan) -> Rule {
 /// The widest half-width so far: of the typical ratio of a contender to the best of its place, or of a value. `None` while one has no interval.
 fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     let level = value::level(&plan.trials);
+    let metric = plan.trials.metric.as_str();
     let counts = trials_by_point(plan, trials);
     let there = |point: usize| blocks > 0 && counts[point] == blocks;
     let trials = || trials.iter().filter(|trial| is_repeated(plan, trial.point) && there(trial.point));
@@ -117,7 +118,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     let mut values = vec![Vec::<Option<f64>>::new(); plan.points.len()];
     for trial in trials() {
         let (of_trial, at_least) = trial.values(level);
-        let known = of_trial.get(&plan.trials.metric).filter(|_| !at_least.contains(&plan.trials.metric));
+        let known = of_trial.get(metric).filter(|_| !at_least.contains(metric));
         let of_point = &mut values[trial.point];
         of_point.resize(blocks.len(), None);
         of_point[blocks.partition_point(|block| *block < trial.block)] = known.copied();

@@ -10,7 +10,7 @@ use crate::findings::Clock;
 use crate::value;
 
 /// Values by metric, and the names of those that are lower bounds.
-pub(crate) type Values = (BTreeMap<String, f64>, BTreeSet<String>);
+pub(crate) type Values = (BTreeMap<&'static str, f64>, BTreeSet<&'static str>);
 
 /// A trial, whether its record is in memory or not.
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ impl Kept {
     /// `values`: those of the record.
     pub(crate) fn new(record: &Record, (values, at_least): &Values) -> Self {
         let place = |name: &str| study::METRICS.iter().position(|metric| metric.name == name);
-        let value = |(name, value): (&String, &f64)| Some((place(name)? as u8, at_least.contains(name), *value));
+        let value = |(name, value): (&&str, &f64)| Some((place(name)? as u8, at_least.contains(name), *value));
         let measurement = record.measurement();
         Self {
             point: record.point,
@@ -93,7 +93,7 @@ impl Kept {
     }
 
     fn values(&self) -> Values {
-        let named = |place: u8| study::METRICS.get(usize::from(place)).map(|metric: &Metric| metric.name.to_owned());
+        let named = |place: u8| study::METRICS.get(usize::from(place)).map(|metric: &Metric| metric.name);
         let values = self.values.iter().filter_map(|(place, _, value)| Some((named(*place)?, *value)));
         let at_least = self.values.iter().filter(|(_, at_least, _)| *at_least);
         (values.collect(), at_least.filter_map(|(place, ..)| named(*place)).collect())

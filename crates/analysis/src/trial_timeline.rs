@@ -159,7 +159,7 @@ mod tests {
     fn the_trial_has_the_median_and_is_the_earlier_of_two() {
         let trial = |order, value: Option<f64>, failed: bool| TrialFinding {
             order,
-            values: value.map(|value| ("latency_mean".to_owned(), value)).into_iter().collect(),
+            values: value.map(|value| ("latency_mean", value)).into_iter().collect(),
             failed: failed.then(|| "signal 9".to_owned()),
             ..volley(|_, _| ()).0.rows[0].trials[0].clone()
         };

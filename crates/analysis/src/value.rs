@@ -79,12 +79,12 @@ pub fn level(rule: &TrialRule) -> f64 {
 
 /// All values of a trial, by name of the metric. A quantile that its answers are too few for is missing, and so is
 /// whatever was not measured: nothing is filled in.
-pub fn values(record: &Record, level: f64) -> BTreeMap<String, f64> {
+pub fn values(record: &Record, level: f64) -> BTreeMap<&'static str, f64> {
     values_and_bounds(record, level).0
 }
 
 /// The same, and the names of those that are only the least that they can be: requests still waited when the trial ended.
-pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<String, f64>, BTreeSet<String>) {
+pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<&'static str, f64>, BTreeSet<&'static str>) {
     let (mut values, mut at_least) = (BTreeMap::new(), BTreeSet::new());
     let Some(measurement) = record.measurement() else { return (values, at_least) };
     let latency = Latency::of(measurement);
@@ -99,9 +99,9 @@ pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<String
             Quantile(q) => trial.quantile(*q),
         };
         let Some(Bound { value, at_least: bound }) = found.filter(|bound| bound.value.is_finite()) else { continue };
-        values.insert((*name).to_owned(), value);
+        values.insert(*name, value);
         if bound {
-            at_least.insert((*name).to_owned());
+            at_least.insert(*name);
         }
     }
     (values, at_least)
@@ -445,7 +445,7 @@ mod tests {
         empty.subject.rss_max_bytes = None;
         empty.subject.samples.clear();
         let values = values(&empty, 0.95);
-        assert_eq!(values.keys().collect::<Vec<_>>(), ["errors", "throughput", "transfer"]);
+        assert_eq!(values.keys().copied().collect::<Vec<_>>(), ["errors", "throughput", "transfer"]);
         assert_eq!(values["throughput"], 0.0);
     }
 

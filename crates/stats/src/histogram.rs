@@ -446,12 +446,9 @@ impl Histogram {
     }
 
     fn check_range(&self) -> Result<(), BadParts> {
-        // Buckets know their bounds without the minimum and maximum, except the saturated one.
-        let (first_low, first_high, _) = self.iter_buckets().next().expect("not empty");
-        let first_high = if first_low > HIGHEST_NS { u64::MAX } else { first_high };
-        let (last_low, last_high, _) = self.iter_buckets().last().expect("not empty");
-        let fits = (first_low..=first_high).contains(&self.min)
-            && (last_low..=last_high).contains(&self.max)
+        // The minimum is in the first bucket and the maximum in the last one, unless that is the saturated one.
+        let has_buckets = self.saturated < self.len;
+        let fits = (has_buckets || self.min > HIGHEST_NS)
             && self.min <= self.max
             && (self.max > HIGHEST_NS) == (self.saturated > 0);
         if fits { Ok(()) } else { Err(BadParts::Range) }

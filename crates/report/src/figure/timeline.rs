@@ -26,7 +26,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
                 continue;
             };
             for trial in &row.trials {
-                let Some(value) = trial.values.get(&metric) else { continue };
+                let Some(value) = trial.values.get(metric.as_str()) else { continue };
                 let y = (value / mean - 1.0) * 100.0;
                 if drawable(y) {
                     let beside =

@@ -196,7 +196,7 @@ fn made(servers: usize, cores: i64, clients: i64, draw: &mut dyn FnMut() -> f64)
                     row.metrics.insert(metric.name.to_owned(), finding);
                 }
                 for trial in &mut row.trials {
-                    trial.values.insert("throughput".to_owned(), draw());
+                    trial.values.insert("throughput", draw());
                     trial.order = (trial.order * 7919 + point as u32) % 4000;
                 }
                 if point % 7 == 3 {
