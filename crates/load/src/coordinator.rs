@@ -1,7 +1,8 @@
-//! When measuring begins and when it ends: what the workers are told, and the state machine that decides it.
+//! The state machine that decides when measuring starts and ends, and the orders it gives to the
+//! workers.
 //!
-//! The workers and the coordinator share nothing but [`Control`]. The coordinator is stepped with the time: by the
-//! thread that called [`crate::run`], or by a simulation.
+//! Workers and coordinator share only [`Control`]. The thread that called [`crate::run`], or a
+//! simulation, steps the coordinator with the current time.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -17,95 +18,96 @@ use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 use crate::recorder::{Fault, Faults};
 use crate::steadiness;
 
-/// A moment that has not been decided.
+/// A moment that is not decided yet.
 pub(crate) const NEVER: Nanos = Nanos::MAX;
-/// Moments are announced so long before they come that every worker knows in time, ns.
+/// Moments are published this long in advance, so that every worker learns of them in time, ns.
 const NOTICE_NS: Nanos = 2_000_000;
-/// The first connects may take so long, or as long as a request if that is more, ns.
+/// Timeout of the first connects, ns; the request timeout applies if it is longer.
 const CONNECT_NS: Nanos = 5_000_000_000;
-/// A gate that nobody opens is given up after this, ns.
+/// A gate that is still closed after this time fails the load, ns.
 const GATE_NS: Nanos = 60_000_000_000;
-/// Requests that a worker takes from the common store at once, where their number is given.
+/// Requests that a worker takes at once from the shared number of requests.
 const TICKETS: u64 = 64;
-/// A number of requests is given up when for so many timeouts nothing has ended but by timeouts and failed connects.
+/// With a number of requests: timeouts without progress after which the load is given up. Progress
+/// means that a request ended other than by a timeout or a failed connect.
 const QUIET_TIMEOUTS: u64 = 2;
-/// In an open loop so many mean gaps more.
+/// Additional patience in an open loop, in mean gaps of the schedule.
 const QUIET_GAPS: f64 = 10.0;
-/// Workers keep their connections no longer than this behind the end, whatever becomes of the coordinator.
+/// Longest time that workers keep connections open after the end, even if the coordinator fails.
 const HOLD: Duration = HOLD_MAX.saturating_mul(2);
 
-/// What the workers are told. Only the coordinator writes, but for the store of tickets.
+/// The coordinator's orders to the workers. Only the coordinator writes, except for the tickets.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// From here on clients may send.
+    /// When clients may start to send.
     pub(crate) start: AtomicU64,
-    /// Measuring begins.
+    /// When measuring starts.
     pub(crate) from: AtomicU64,
-    /// Measuring ends, and the workers with it.
+    /// When measuring ends, and with it the workers.
     pub(crate) until: AtomicU64,
     pub(crate) window_ns: Nanos,
-    /// Whether the number of requests is given and the workers share it, and how many may still be sent.
+    /// Whether the number of requests is fixed and shared by the workers.
     pub(crate) limited: bool,
     tickets: AtomicU64,
     tickets_at_once: u64,
-    /// Volley's rule: the round, 0 for none yet, and what each client has to do in it.
+    /// Volley's rule: the round (0 before the first) and the requests per client in it.
     rounds: bool,
     pub(crate) round: AtomicU32,
     pub(crate) quota: AtomicU64,
     pub(crate) gauges: Vec<Gauge>,
-    /// Whether connections may close, once measuring has ended.
+    /// Whether connections may close after measuring has ended.
     released: Mutex<bool>,
     release: Condvar,
 }
 
-/// What one worker lets the coordinator see. On cache lines of its own.
+/// One worker's state as published to the coordinator, on cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Gauge {
-    /// First connects that have ended, well or not.
+    /// First connects that succeeded or failed.
     pub(crate) settled: AtomicU32,
-    /// Clients that ever had a connection.
+    /// Clients that have ever had a connection.
     pub(crate) reached: AtomicU32,
-    /// Requests of the warm-up that have ended, well or not.
+    /// Warm-up requests that ended, with or without success.
     pub(crate) warmup_requests: AtomicU64,
-    /// Requests of all the load that have ended, well or not.
+    /// Requests of the whole load that ended, with or without success.
     pub(crate) ended: AtomicU64,
-    /// Errors by which no request ended: timeouts, failed connects.
+    /// Errors that ended no request: timeouts and failed connects.
     pub(crate) in_vain: AtomicU64,
-    /// Of a number of requests all that are its own are sent.
+    /// With a number of requests: this worker has sent its whole share.
     pub(crate) all_sent: AtomicBool,
     pub(crate) round_done: AtomicU32,
-    /// Of a cache: all of the warm-up is sent and answered.
+    /// Caches: every warm-up request has been sent and has its response.
     pub(crate) rested: AtomicBool,
-    /// The trace that is replayed has no more operations for it, and all are answered.
+    /// The replayed trace has no operations left for this worker, and every response has arrived.
     pub(crate) exhausted: AtomicBool,
-    /// All that may be sent while measured is sent, and has ended.
+    /// All requests allowed during measuring have been sent and have ended.
     pub(crate) drained: AtomicBool,
-    /// When its last request ended, right or wrong, once it is through with what it may send.
+    /// When this worker's last request ended, set once it may send no more.
     pub(crate) last_answer: AtomicU64,
     live: Mutex<Live>,
 }
 
-/// The same, where it does not fit into a word.
+/// The larger part of [`Gauge`], behind a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) requests: u64,
     pub(crate) faults: Faults,
-    /// Of the windows below.
+    /// Latencies of the windows below.
     pub(crate) latencies: Latencies,
-    /// Sum of latencies (ns) and number of answers of each window that has ended.
+    /// Sum of latencies (ns) and number of responses per finished window.
     pub(crate) windows: Vec<(f64, f64)>,
-    /// Of a cache: GETs that hit and GETs of each window of the warm-up that has ended.
+    /// Caches: GET hits and GETs per finished window of the warm-up.
     pub(crate) transient: Vec<(u64, u64)>,
-    /// Samples of the round that was done last, one a client; taken by the coordinator.
+    /// Samples of the last finished round, one per client; the coordinator takes them.
     pub(crate) rounds: Vec<Moments>,
-    /// Why a connection did not come to stand, the last time.
+    /// Why a connection could not be established, most recently.
     pub(crate) last_problem: Option<(Fault, String)>,
 }
 
 impl Gauge {
     pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner) // Plain numbers are never half written.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner) // Plain numbers stay consistent after a panic.
     }
 }
 
@@ -120,10 +122,10 @@ impl Control {
             from: AtomicU64::new(NEVER),
             until: AtomicU64::new(NEVER),
             window_ns: spec.window_ns,
-            // Of a cache each worker knows what it may send.
+            // Each worker of a cache load has its own fixed share.
             limited: limit.is_some() && !matches!(spec.target, Target::Cache { .. }),
             tickets: AtomicU64::new(limit.unwrap_or(0)),
-            // Few enough that no worker sits on a share that shows.
+            // Small enough that no worker holds a noticeable share back.
             tickets_at_once: (limit.unwrap_or(0) / (u64::from(workers) * 16)).clamp(1, TICKETS),
             rounds: matches!(spec.stop, Stop::Volley { .. }),
             round: AtomicU32::new(0),
@@ -134,26 +136,26 @@ impl Control {
         }
     }
 
-    /// Lets connections close. Whoever has told the workers to end calls it, when nobody needs them open any more.
+    /// Lets connections close. Called after the workers were stopped, once no other party needs
+    /// them open.
     pub(crate) fn release(&self) {
         *self.released.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.release.notify_all();
     }
 
-    /// Waits, at the end of a worker, until connections may close.
+    /// Blocks at the end of a worker until connections may close.
     pub(crate) fn hold(&self) {
         let released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
-        // However it ends, they close.
+        // On a timeout, connections close as well.
         let _ = self.release.wait_timeout_while(released, HOLD, |released| !*released);
     }
 
-    /// Whether the clients work in rounds.
     #[inline]
     pub(crate) fn has_rounds(&self) -> bool {
         self.rounds
     }
 
-    /// Some of the requests that may still be sent; 0: none is left.
+    /// Takes some of the remaining requests; 0 if none is left.
     pub(crate) fn take_tickets(&self) -> u64 {
         let mut taken = 0;
         let _ = self.tickets.fetch_update(AcqRel, Acquire, |left| {
@@ -168,22 +170,21 @@ impl Control {
     }
 }
 
-/// How a load ended, by the coordinator's decision.
+/// How a load ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// With a measurement.
     Measured(Ended),
-    /// Not one connection could be opened.
+    /// Not a single connection could be opened.
     Unreachable(Option<(Fault, String)>),
-    /// The gate stayed closed.
+    /// The gate was never opened.
     NotStarted,
-    /// The trace that is replayed came to its end in the warm-up.
+    /// The replayed trace ended during the warm-up.
     TraceEnded,
-    /// The caller gave up before anything was measured.
+    /// The caller stopped the load before anything was measured.
     Interrupted,
 }
 
-/// What the coordinator knows of a measurement.
+/// Facts of a measurement that only the coordinator knows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ended {
     pub(crate) duration_ns: Nanos,
@@ -200,7 +201,7 @@ enum State {
     Connecting {
         since: Nanos,
     },
-    /// Connected; the gate is closed.
+    /// Connected, while the gate is closed.
     Waiting {
         since: Nanos,
     },
@@ -209,7 +210,6 @@ enum State {
     Ended,
 }
 
-/// The state machine.
 #[derive(Debug)]
 pub(crate) struct Coordinator<'a> {
     spec: &'a LoadSpec,
@@ -219,38 +219,38 @@ pub(crate) struct Coordinator<'a> {
     state: State,
     started: Nanos,
     from: Nanos,
-    /// Measuring ends then at the latest.
+    /// Latest end of measuring.
     deadline: Nanos,
-    /// Interval rule: the number of windows at which to look again.
+    /// Interval rule: the number of windows at the next check.
     look_at: usize,
     volley: Option<Rounds>,
     warmup_note: &'static str,
-    /// Of a cache: the windows of the warm-up at which to look again, and what was found of them.
+    /// Caches: the number of warm-up windows at the next check, and the result of the last one.
     look_at_transient: usize,
     steadiness: Option<String>,
     quiet: Quiet,
 }
 
-/// Whether requests still end otherwise than by timeouts.
+/// Detects a load whose requests only time out.
 #[derive(Debug, Default)]
 struct Quiet {
     ended: u64,
-    /// Errors in vain when a request last ended, and when that was seen.
+    /// `in_vain` when a request last ended, and when the coordinator noticed.
     in_vain: u64,
     since: Nanos,
 }
 
-/// Volley's rule at work.
+/// State of volley's rule.
 #[derive(Debug)]
 struct Rounds {
     rule: VolleyRule,
-    /// When the round began; [`NEVER`]: none is on.
+    /// Start of the round, or [`NEVER`] between rounds.
     began: Nanos,
-    /// Time in rounds.
+    /// Total time inside rounds.
     inside_ns: Nanos,
 }
 
-/// Holds several loads back, once connected, until all may start together.
+/// Holds several connected loads back until all can start together.
 #[derive(Debug)]
 pub struct Gate(AtomicU64);
 
@@ -261,7 +261,8 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that has passed. Only the first call counts.
+    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that time has passed.
+    /// Only the first call has an effect.
     pub fn open(&self, at_ns: Nanos) {
         let _ = self.0.compare_exchange(NEVER, at_ns.min(NEVER - 1), Release, Relaxed);
     }
@@ -272,7 +273,7 @@ impl Gate {
 }
 
 impl<'a> Coordinator<'a> {
-    /// `gate`: connected, the load waits for it.
+    /// With a `gate`, the load waits for it after connecting.
     pub(crate) fn new(spec: &'a LoadSpec, control: &'a Control, gate: Option<&'a Gate>, now: Nanos) -> Self {
         let volley = match spec.stop {
             Stop::Volley { round_requests, half_width_ns, max_ns } => Some(Rounds {
@@ -300,18 +301,17 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// When measuring begins, and when it ends where that is known, as soon as it is.
+    /// When measuring starts and, if known, when it ends. `None` until the start is decided.
     pub(crate) fn announced(&self) -> Option<Announced> {
         let known = matches!(self.spec.stop, Stop::Duration { .. });
         (self.from != NEVER).then(|| Announced { from_ns: self.from, until_ns: known.then_some(self.deadline) })
     }
 
-    /// The next moment after `now` that is known to bring something.
+    /// The next scheduled change after `now`.
     pub(crate) fn next_moment(&self, now: Nanos) -> Nanos {
         [self.from, self.deadline].into_iter().filter(|&at| at > now).fold(NEVER, Nanos::min)
     }
 
-    /// Where the load stands at `now`.
     pub(crate) fn phase(&self, now: Nanos) -> Phase {
         match self.state {
             State::Connecting { .. } | State::Waiting { .. } => Phase::Connect,
@@ -324,7 +324,8 @@ impl<'a> Coordinator<'a> {
         self.from
     }
 
-    /// How long nothing has ended but by timeouts and failed connects, where that is too long for a rule that waits for requests.
+    /// Time without progress, if it exceeds the limit for rules that wait for requests. Timeouts
+    /// and failed connects are not progress.
     fn in_vain_for(&mut self, now: Nanos) -> Option<Nanos> {
         let ended = self.control.sum(|gauge| gauge.ended.load(Relaxed));
         let in_vain = self.control.sum(|gauge| gauge.in_vain.load(Relaxed));
@@ -340,13 +341,15 @@ impl<'a> Coordinator<'a> {
         };
         let patience = self.spec.timeout_ns.saturating_mul(QUIET_TIMEOUTS).saturating_add(gaps_ns);
         let quiet = now.saturating_sub(self.quiet.since);
-        // Where nothing more is sent, those that wait may have timed out before the last of the others ended.
+        // If all requests are sent, the pending ones may have timed out before the last of the
+        // others ended.
         let all_sent = || self.control.gauges.iter().all(|gauge| gauge.all_sent.load(Relaxed));
         let is_vain = in_vain > self.quiet.in_vain || in_vain > 0 && all_sent();
         (is_vain && quiet >= patience).then_some(quiet)
     }
 
-    /// Looks at the workers and decides; `Some` once, at the end, when the workers have been told to stop.
+    /// Reads the workers' state and decides. Returns `Some` once, at the end, after it has ordered
+    /// the workers to stop.
     pub(crate) fn step(&mut self, now: Nanos, aborted: bool) -> Option<Outcome> {
         if let State::Ended = self.state {
             return None;
@@ -370,7 +373,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// The end of a trace is the end of the load, whatever the rule.
+    /// The end of a trace ends the load under every stop rule.
     fn trace_ended(&mut self, now: Nanos) -> Option<Outcome> {
         let last = self.control.gauges.iter().map(|gauge| gauge.last_answer.load(Relaxed)).max();
         let last = last.unwrap_or(now).max(self.from.saturating_add(1));
@@ -405,7 +408,7 @@ impl<'a> Coordinator<'a> {
         self.start(now + NOTICE_NS)
     }
 
-    /// The gate is closed, or opens now.
+    /// Waits for the gate to open.
     fn waiting(&mut self, now: Nanos, since: Nanos) -> Option<Outcome> {
         match self.gate.and_then(Gate::opens_at) {
             Some(at) => self.start(at.max(now + NOTICE_NS)),
@@ -425,7 +428,7 @@ impl<'a> Coordinator<'a> {
         self.control.start.store(self.started, Release);
         self.state = State::WarmingUp;
         if let Some(rounds) = &self.volley {
-            // Volley counts its priming round, so nothing comes before what is measured.
+            // Volley counts its priming round, so nothing precedes the measured part.
             let first = rounds.rule.first();
             self.measure_from(self.started);
             return self.next_round(first, self.started);
@@ -459,7 +462,7 @@ impl<'a> Coordinator<'a> {
         None
     }
 
-    /// Of a cache: measuring begins when its hit ratio shows no trend any more.
+    /// Caches: starts measuring when the hit ratio shows no trend any more.
     fn steady(&mut self, now: Nanos, max_ns: Nanos) {
         let elapsed = now.saturating_sub(self.started);
         let finished = self.control.gauges.iter().map(|gauge| gauge.live().transient.len()).min().unwrap_or(0);
@@ -481,7 +484,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Volley's rule: one more round from `now` on, or the end.
+    /// Volley's rule: starts another round at `now`, or ends.
     fn next_round(&mut self, next: Next, now: Nanos) -> Option<Outcome> {
         match next {
             Next::Round { requests_per_client } => {
@@ -560,7 +563,7 @@ impl<'a> Coordinator<'a> {
         })?
     }
 
-    /// The interval rule: batch means over the windows that all workers have finished.
+    /// Interval rule: batch means over the windows that all workers have finished.
     fn narrow_enough(&mut self, relative: f64, level: f64) -> Option<String> {
         let finished = self.control.gauges.iter().map(|gauge| gauge.live().windows.len()).min()?;
         if finished < self.look_at {
@@ -592,7 +595,7 @@ impl<'a> Coordinator<'a> {
         let mut duration_ns = until.saturating_sub(self.from);
         let mut volley = None;
         if let Some(rounds) = &self.volley {
-            // The pauses between rounds are nobody's time; a round may have been cut off.
+            // Pauses between rounds do not count, and the last round may have been cut off.
             duration_ns = rounds.inside_ns + until.saturating_sub(rounds.began);
             volley = (rounds.rule.samples() > 0).then(|| study::record::Volley {
                 mean_us: rounds.rule.mean_ns() / 1e3,
@@ -624,7 +627,7 @@ fn words_of_duration(duration_ns: Nanos) -> String {
     format!("{} s", duration_ns as f64 / 1e9)
 }
 
-/// What each client saw in the round, and its last moment, once every worker is through it.
+/// The samples of all clients and the end of the round, once every worker has finished it.
 fn round_done(control: &Control) -> Option<(Vec<Moments>, Nanos)> {
     let round = control.round.load(Relaxed);
     if control.gauges.iter().any(|gauge| gauge.round_done.load(Acquire) != round) {

@@ -1,4 +1,4 @@
-//! What the engine must know of a protocol: how a request is made, and what the bytes that come back are.
+//! The protocol interface of the engine: appends requests and parses responses.
 
 mod cache;
 mod difference;
@@ -23,77 +23,83 @@ pub(crate) use self::redis::Redis;
 pub(crate) use crate::cache_outcome::{CacheOutcome, Cause, Class};
 use crate::recorder::Fault;
 
-/// What the bytes at the front of a connection's stream come to.
+/// The result of parsing the bytes at the front of a connection's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
-    /// Not the whole answer yet; all the bytes were taken.
+    /// The response is incomplete; all bytes were consumed.
     More,
-    /// The answer ends after so many of the bytes.
+    /// A complete response.
     Answer {
-        /// Bytes taken.
+        /// Bytes consumed.
         used: usize,
-        /// Why it is not the right one, where it is not; what follows it can be read all the same.
+        /// Why the response is invalid, if it is. The bytes after it can still be parsed.
         fault: Option<Fault>,
-        /// Its status, where the protocol has such numbers; 0 elsewhere.
+        /// Status code, or 0 if the protocol has none.
         status: u16,
-        /// The subject answers no more on this connection, and has said so.
+        /// Whether the server announced that this is its last response on the connection.
         last: bool,
-        /// What an operation on a cache came to.
+        /// The outcome of a cache operation.
         seen: CacheOutcome,
     },
-    /// No answer: nothing that follows can be trusted either, so the connection is given up as lost, and its client backs off. A wrong answer on a sound
-    /// connection is an [`Parsed::Answer`] with a fault.
+    /// The stream is out of step and later bytes cannot be trusted. The connection counts as lost
+    /// and its client backs off. An invalid response in an intact stream is an [`Parsed::Answer`]
+    /// with a fault.
     Broken(Fault),
 }
 
-/// The client's side of a protocol in which answers come in the order of the requests.
+/// The client side of a protocol whose responses arrive in request order.
 pub(crate) trait Protocol {
-    /// How far the answers of one connection have been read. Its memory is bounded, whatever the subject sends.
+    /// Parser state of one connection. Its memory is bounded regardless of the server's output.
     type Stream;
 
-    /// What is remembered of a request to know its answer.
+    /// State kept per request in flight to validate its response.
     type Expected: Copy + Default;
 
-    /// What becomes of a request whose answer cannot be told from unexpected bytes.
+    /// The fault of a request whose response cannot be distinguished from unexpected bytes.
     const UNREADABLE: Fault;
 
-    /// The stream of a new connection.
     fn stream(&self) -> Self::Stream;
 
-    /// The same for a client that had a connection before: what answers on that one have caused is still to be sent.
+    /// Replaces the stream when a client reconnects. Requests caused by responses on the old
+    /// connection remain queued.
     fn renew(&self, stream: &mut Self::Stream) {
         *stream = self.stream();
     }
 
-    /// Requests that answers on this connection have caused, and that are not sent yet; they come before all others.
+    /// Number of unsent requests that responses on this connection have caused. They are sent
+    /// first.
     fn caused(&self, _: &Self::Stream) -> u32 {
         0
     }
 
-    /// Whether an answer caused this request: it is none of those that are counted.
+    /// Whether a response caused this request. Caused requests are not counted.
     fn is_caused(&self, _: Self::Expected) -> bool {
         false
     }
 
-    /// Up to `wanted` requests that answers have not caused can be had now; fewer: there will be no more of them.
+    /// How many of `wanted` requests are available now, not counting caused ones. Fewer than
+    /// `wanted` means that the source is exhausted.
     #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         wanted
     }
 
-    /// Where a trace says when requests are sent: when the next one is, ns since the first; `None`: there is no more.
+    /// For a trace with timestamps: the send time of the next request, in ns since the first.
+    /// `None` at its end.
     fn next_at(&mut self) -> Option<Nanos> {
         None
     }
 
-    /// Leaves the next one out.
+    /// Skips the next request of a trace.
     fn skip(&mut self) {}
 
-    /// Appends the next request of a connection to `out`, and tells what its answer must be. With
-    /// [`Connection::PerRequest`](study::spec::Connection::PerRequest) a request begins with its connect: it is in flight, and its time runs, before it is appended.
+    /// Appends the next request of a connection to `out` and returns the state to validate its
+    /// response. With [`Connection::PerRequest`](study::spec::Connection::PerRequest) a request
+    /// starts with its connect: it is in flight, and its time runs, before it is appended.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 
-    /// Appends a request again that was sent on a connection before, for the first of a new one; its answer must be the same.
+    /// Appends a request that was already sent on an earlier connection. It goes first on the new
+    /// one and expects the same response.
     fn again(
         &mut self,
         stream: &mut Self::Stream,
@@ -102,18 +108,19 @@ pub(crate) trait Protocol {
         out: &mut Vec<u8>,
     ) -> Self::Expected;
 
-    /// Reads on in the answer to the oldest request in flight: [`Parsed::More`] until it is whole. Where its end is that of the stream, [`Protocol::end`] has the
-    /// answer.
+    /// Parses more of the response to the oldest request in flight. Returns [`Parsed::More`] until
+    /// the response is complete; if end of stream delimits it, [`Protocol::end`] returns the
+    /// result.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
-    /// The subject's stream has ended while this answer was awaited: that may be its end.
+    /// Handles end of stream while this response was pending. The end may complete the response.
     fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;
 
-    /// In words, what was wrong with the answer that was read last; asked only after a fault.
+    /// Describes what was wrong with the last parsed response. Called only after a fault.
     fn explain(&self) -> Option<String>;
 }
 
-/// The fault of a response that cannot be read.
+/// Maps an unreadable HTTP response to its fault.
 pub(crate) fn http_fault(error: &wire::http1::ResponseError) -> Fault {
     use wire::http1::ResponseError;
     match error {

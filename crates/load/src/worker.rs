@@ -1,4 +1,5 @@
-//! One worker: a driver, its connections, a budget, one loop for every protocol, arrival law and stop rule.
+//! A worker: one driver with its connections and budget, and one loop for all protocols, arrivals
+//! and stop rules.
 
 mod budget;
 mod connections;
@@ -22,29 +23,27 @@ use crate::protocol::{CacheOutcome, Parsed, Protocol};
 use crate::recorder::{Fault, Recorder};
 use crate::tls::Connector;
 
-/// A worker looks at the clock and at [`Control`] at least so often, ns.
+/// Longest interval between checks of the clock and of [`Control`], ns.
 const TICK_NS: Nanos = 10_000_000;
-/// Between the rounds of volley's rule it looks so often, ns.
+/// The same between the rounds of volley's rule, ns.
 const ROUND_TICK_NS: Nanos = 200_000;
 
-/// What a worker is given.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
     pub(crate) spec: &'a LoadSpec,
     pub(crate) address: Address,
-    /// Which worker of the load, of how many.
+    /// Index of this worker and number of workers, over the whole load.
     pub(crate) index: u32,
     pub(crate) workers: u32,
-    /// Its place among the workers of this process.
+    /// Index among the workers of this process.
     pub(crate) place: u32,
-    /// How many of the clients are its own.
+    /// Number of this worker's clients.
     pub(crate) clients: u32,
     pub(crate) control: &'a Control,
-    /// With it, connections are encrypted.
+    /// Present if connections use TLS.
     pub(crate) tls: Option<&'a Connector>,
 }
 
-/// What a worker leaves.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) recorder: Recorder,
@@ -52,20 +51,20 @@ pub(crate) struct Done {
     pub(crate) wall_ns: Nanos,
     pub(crate) turns: u64,
     pub(crate) spin_ns: Nanos,
-    /// Requests in flight, times ns.
+    /// Requests in flight, integrated over time, ns.
     pub(crate) flight_integral: u128,
-    /// Clients in back-off, times ns.
+    /// Clients in back-off, integrated over time, ns.
     pub(crate) backoff_integral: u128,
-    /// Requests without an answer at the end.
+    /// Requests without a response at the end.
     pub(crate) waits: Waits,
-    /// Of recorded gaps: operations meant to be sent while measured, those not sent among them.
+    /// Recorded gaps: operations scheduled while measuring, sent or not.
     pub(crate) due: u64,
 }
 
-/// Where the bytes of an answer lie.
+/// Location of received bytes.
 #[derive(Clone, Copy)]
 enum Source {
-    /// In the driver, as they came.
+    /// In the driver, as received.
     Driver(Data),
     /// In `plain`, decrypted.
     Plain,
@@ -79,11 +78,11 @@ struct Worker<'a, D, P: Protocol> {
     connections: Connections<P::Stream, P::Expected>,
     budget: Budget,
     tally: Tally<'a>,
-    /// What is to be sent, what was decrypted, what was encrypted; kept for their memory.
+    /// Bytes to send, decrypted bytes and encrypted bytes; the buffers are reused.
     out: Vec<u8>,
     plain: Vec<u8>,
     cipher: Vec<u8>,
-    /// When connections are looked at again that have waited too long.
+    /// When to check for timeouts next.
     scan_at: Nanos,
     turns: u64,
     turns_before: u64,
@@ -91,8 +90,9 @@ struct Worker<'a, D, P: Protocol> {
     stalls: Stalls,
 }
 
-/// Runs a worker to its end. `usage` reads what this thread has used; `on_turn` is called once a turn with the time
-/// (a simulation steps the coordinator there). Fails only when the driver does.
+/// Runs a worker to its end. `usage` reads the resource usage of this thread. `on_turn` is called
+/// with the time on every turn; a simulation steps the coordinator there. Fails only if the driver
+/// fails.
 pub(crate) fn run<D: Driver, P: Protocol>(
     task: Task<'_>,
     driver: &mut D,
@@ -164,7 +164,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         wake.max(now)
     }
 
-    /// Looks at what the coordinator wants; true: the end.
+    /// Reads the coordinator's orders. Returns true at the end.
     #[inline]
     fn observe(&mut self, now: Nanos, usage: &impl Fn() -> Usage) -> bool {
         let control = self.task.control;
@@ -175,7 +175,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                 self.all_go_on(now, self.connections.depth);
             }
         }
-        // After what begins with it: without a warm-up the first request is one of those that are counted.
+        // After the checks above, so that without a warm-up the first request is already measured.
         if !self.budget.has_started && now >= control.start.load(Acquire) {
             self.start();
         }
@@ -186,7 +186,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         is_over
     }
 
-    /// Every client that stands may send from now on.
+    /// Lets every connected client send.
     fn start(&mut self) {
         let control = self.task.control;
         if !self.tally.phase.is_measuring
@@ -195,13 +195,13 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             cache.begin_warmup(control.start.load(Relaxed));
         }
         self.budget.start(&self.task, &mut self.protocol);
-        // With rounds the first one starts them.
+        // With rounds, the first round lets clients send.
         if !control.has_rounds() {
             self.all_go_on(self.driver.now(), self.connections.depth);
         }
     }
 
-    /// Clients that wait for nothing but their next request go on, each with `room` requests.
+    /// Lets all clients that wait only for their next request send up to `room` requests.
     fn all_go_on(&mut self, now: Nanos, room: u32) {
         for id in 0..self.task.clients {
             if self.connections.is_free(id) {
@@ -225,12 +225,12 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             Event::Connected(conn) => self.connected(conn),
             Event::EndOfStream(conn) => self.end_of_stream(conn),
             Event::Closed(conn, reason) => self.closed(conn, reason),
-            // A client listens to nobody, does not ask when all is sent, and nobody has its waker.
+            // Clients do not listen, never request write completions and share no waker.
             Event::Accepted(..) | Event::Sent(_) | Event::Woken => {}
         }
     }
 
-    /// Reads the answers in what has come.
+    /// Parses responses from received bytes.
     #[inline]
     fn read(&mut self, id: u32, source: Source, at: Nanos) {
         let mut offset = 0;
@@ -265,7 +265,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                     }
                     if self.connections.per_request {
                         self.connections.client(id).at_once = true;
-                        return self.close_in_order(id, None, at); // The subject would keep it.
+                        return self.close_in_order(id, None, at); // The server would keep the connection open.
                     }
                 }
                 Parsed::Broken(fault) => return self.broken(id, fault, at),
@@ -276,7 +276,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// The oldest request in flight of a client has its answer, right or wrong.
+    /// Handles the response to a client's oldest request in flight, valid or not.
     #[inline]
     fn answered(
         &mut self,
@@ -296,8 +296,8 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         self.budget.sample(id, service_ns);
     }
 
-    /// Asks what the connection before has left, on a new one; how many requests that were. The timetable's time stays; a
-    /// closed loop sends them anew.
+    /// Resends the requests that the previous connection left, and returns their number. An open
+    /// loop keeps their intended send times; a closed loop restarts them.
     fn ask_again(&mut self, id: u32, now: Nanos) -> u32 {
         let count = self.connections.take_again(id);
         if count == 0 {
@@ -311,13 +311,13 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             let expected = self.protocol.again(&mut client.stream, flight.expected, now, &mut self.out);
             let intended = if self.budget.timetable.is_some() { flight.intended } else { now };
             let flight = Flight { expected, intended, free_since: now, sent_at: now, ..*flight };
-            self.connections.push(id, flight, now, &self.tally.phase); // Where it was.
+            self.connections.push(id, flight, now, &self.tally.phase); // Back to its place in the queue.
         }
         self.send_out(id);
         count
     }
 
-    /// A client has room for `room` more requests: what next?
+    /// Lets a client send up to `room` more requests.
     #[inline]
     fn go_on(&mut self, id: u32, now: Nanos, room: u32) {
         if !self.budget.has_started {
@@ -347,7 +347,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// A request of a client has ended, well or not: with think time its next one is due that long after.
+    /// Schedules the client's next request after the think time.
     #[inline]
     fn think_from(&mut self, id: u32, at: Nanos) {
         if self.budget.think_ns > 0 {
@@ -355,7 +355,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// Sends `count` requests of a client, or asks for the connection that its one request is to have.
+    /// Sends `count` requests of a client, or opens the connection for its next request.
     #[inline]
     fn ask(&mut self, id: u32, count: u32, intended: Nanos, free_since: Nanos, now: Nanos) {
         let (expected, is_measured) = (P::Expected::default(), self.tally.phase.is_measuring);
@@ -375,7 +375,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         self.send_out(id);
     }
 
-    /// Hands `out` to the driver, encrypted where it must be.
+    /// Passes `out` to the driver, encrypted if the connection uses TLS.
     #[inline]
     fn send_out(&mut self, id: u32) {
         let client = self.connections.client(id);
@@ -384,19 +384,20 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             None => &self.out,
             Some(session) => {
                 self.cipher.clear();
-                // A session that has failed was given up when it did.
+                // A failed session was closed when it failed.
                 let _ = session.write(&self.out);
                 session.take(&mut self.cipher);
                 &self.cipher
             }
         };
         self.tally.recorder.sent_bytes += self.tally.measured(bytes.len());
-        // A connection that is gone says so by its `Closed`, which finds the requests in flight and counts them. None is
-        // full: the driver has room for all that can be in flight.
+        // Errors need no handling. A closed connection reports `Closed`, which counts its requests
+        // in flight. No buffer is full, since the driver has room for all requests that can be in
+        // flight.
         let _ = self.driver.send(conn, bytes);
     }
 
-    /// Open loop: sends what is due, as far as connections are free.
+    /// Open loop: sends the due requests while connections are free.
     fn send_due(&mut self) {
         while let Some(&(id, free_since)) = self.connections.idle.front() {
             let now = self.driver.now();
@@ -422,13 +423,14 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
                 }
                 State::Down if needs_none => self.go_on(id, now, 1),
                 State::Down => self.connections.queue(id),
-                // Its connection ended and stands again, or is about to.
+                // The connection ended and is open again, or is about to be.
                 _ => {}
             }
         }
     }
 
-    /// What need not be done at once: connects, timeouts, what the coordinator wants to know.
+    /// Handles everything that can wait for the next tick: connects, timeouts and the state
+    /// published to the coordinator.
     fn housekeep(&mut self, now: Nanos) {
         while let Some(id) = self.connections.next_unconnected() {
             self.connect(id, now);
@@ -439,7 +441,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
         let control = self.task.control;
         let tick_ns = if self.budget.awaits_word(control) { ROUND_TICK_NS } else { TICK_NS };
-        // The moments at which something begins or ends are kept to the nanosecond.
+        // Phase changes are exact to the nanosecond.
         let moments = [control.start.load(Relaxed), control.from.load(Relaxed), control.until.load(Relaxed)];
         self.connections.tick_at = moments.into_iter().filter(|&at| at > now).fold(now + tick_ns, Nanos::min);
         let Tally { phase, recorder, in_vain, .. } = &mut self.tally;
@@ -470,7 +472,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     }
 }
 
-/// The first bytes of what came, for a message.
+/// The first received bytes, escaped for a message.
 #[cold]
 fn escaped_start(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;

@@ -1,8 +1,8 @@
-//! Caches: the operations of a workload, what each answer came to, and the work that an answer causes. How bytes look is a
-//! [`Codec`]'s matter.
+//! The cache client, independent of the wire format: sends the operations of a workload, classifies
+//! each response and queues the requests it causes. A [`Codec`] supplies the bytes.
 //!
-//! A GET that misses causes a SET of its key (the fill), a read of read-modify-write causes one too. It is the next request on the
-//! connection that heard the answer, before any other work.
+//! A GET that misses causes a SET of its key (the fill), as does the read of a read-modify-write.
+//! It is sent on the connection that received the response, before any other request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,12 +17,11 @@ use crate::recorder::Fault;
 use crate::trace::Tape;
 use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 
-/// Whose doing a wrong value may be.
+/// Hint in the error for an unexpected value.
 const SUSPECTS: &str = "was the cache empty, or filled by another seed or workload?";
-/// Words of an error answer that are kept.
+/// Bytes of an error response that are kept.
 const SAID_BYTES: usize = 120;
 
-/// What is asked of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Get,
@@ -30,42 +29,40 @@ pub(crate) enum Verb {
     Delete,
 }
 
-/// What is found of a value.
+/// A piece of a value, as the codec parses it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Piece<'a> {
-    /// It begins, and will have so many bytes.
+    /// The value starts and has this many bytes.
     Length(u64),
-    /// What the client had set beside it.
+    /// The flags stored with the value.
     Flags(u32),
-    /// The next bytes of it.
+    /// The next bytes of the value.
     Data(&'a [u8]),
 }
 
-/// What an answer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The value, whose pieces were handed out.
+    /// The value; its pieces went to the sink.
     Value,
-    /// There is nothing under the key.
+    /// The key has no value.
     Nothing,
-    /// It was stored, or deleted.
+    /// The value was stored or deleted.
     Done,
-    /// A full cache does not store it, or never stores values as large.
+    /// Not stored: the cache is full or the value exceeds its limit.
     Refused,
-    /// An error; its words are in [`ErrorText`].
+    /// An error response; [`ErrorText`] has its text.
     Error,
-    /// An answer in step that means nothing here.
+    /// A well-formed response that does not fit the request.
     Wrong,
 }
 
-/// How far an answer is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     More,
     Done { used: usize, reply: Reply, status: u16, last: bool },
 }
 
-/// The words of an error, the first of them.
+/// The start of an error response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ErrorText(Vec<u8>);
 
@@ -84,27 +81,27 @@ impl ErrorText {
     }
 }
 
-/// A cache's language, the client's side.
+/// The client side of a cache protocol.
 pub(crate) trait Codec {
-    /// The answers of one connection.
+    /// Parser state of one connection.
     type Reader;
-    /// Whether an answer to GET names its key, which [`Codec::read`] must then be told.
+    /// Whether the response to GET contains the key, so that [`Codec::read`] needs it.
     const NAMES_KEY: bool;
-    /// Whether values can be given a time to live.
+    /// Whether values can have a time to live.
     const HAS_TTL: bool = true;
-    /// Whether a value has flags beside it, which come back as they were set.
+    /// Whether the protocol stores flags with each value and returns them.
     const HAS_FLAGS: bool = false;
 
     fn reader(&self) -> Self::Reader;
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>);
-    /// `ttl_s` 0: for ever. `flags` are for a cache that has some.
+    /// `ttl_s` 0: the value never expires. Protocols without flags ignore `flags`.
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
-    /// Reads on in the answer to `verb`.
+    /// Parses more of the response to `verb`.
     ///
     /// # Errors
-    /// The stream cannot be read on: which fault it is, and why in words.
+    /// The stream cannot be parsed further: the fault and an explanation.
     fn read(
         &mut self,
         reader: &mut Self::Reader,
@@ -115,11 +112,11 @@ pub(crate) trait Codec {
         sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)>;
 
-    /// The stream has ended while an answer was awaited: in the middle of it, or before it began.
+    /// Whether the stream ended between responses, not inside one.
     fn is_between(&self, reader: &mut Self::Reader) -> bool;
 }
 
-/// What a request in flight is.
+/// The operation of a request in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Doing {
     #[default]
@@ -142,43 +139,40 @@ impl Doing {
     }
 }
 
-/// What is remembered of a request in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Expected {
     key: u64,
-    /// Bytes of the key where a trace tells; 0: its law does.
+    /// Length of the key if the trace specifies it; 0: the key-length distribution determines it.
     key_bytes: u8,
     value_bytes: u32,
     ttl_s: u32,
     doing: Doing,
-    /// What was known of the key when it was sent.
+    /// The key's word (see `keys`) when the request was sent.
     then: u16,
-    /// When that was, s since the start.
+    /// When the request was sent, in s since the start.
     sent_s: u32,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct Stream<R> {
     reader: R,
     value: Value,
-    /// What answers have caused and is not sent yet.
+    /// Requests caused by responses and not yet sent.
     caused: VecDeque<Expected>,
 }
 
-/// The value that is being read.
+/// The value being parsed.
 #[derive(Clone, Debug, Default)]
 struct Value {
     expectation: Option<Expectation>,
-    /// Its first bytes, where its length comes at its end.
+    /// Its first bytes, for protocols that give the length at the end.
     start: [u8; 8],
     bytes: u64,
     flags: Option<u32>,
-    /// The first byte that is not as expected.
     difference: Option<Box<Difference>>,
 }
 
-/// What was wrong last.
+/// The most recent problem, for [`Protocol::explain`].
 #[derive(Clone, Debug)]
 enum Problem {
     Value { key: u64, bytes: u64, expected: Option<u32>, difference: Difference },
@@ -188,7 +182,6 @@ enum Problem {
     Broken(String),
 }
 
-/// Where operations come from.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one per worker, used at every operation")]
 enum Source {
@@ -197,7 +190,7 @@ enum Source {
 }
 
 impl Source {
-    /// Bytes of the value of a key that keeps its length.
+    /// Length of the key's value if it is the same for every write.
     #[inline]
     fn value_bytes(&self, key: u64) -> Option<u32> {
         match self {
@@ -207,7 +200,7 @@ impl Source {
     }
 }
 
-/// The client of a cache. One for each worker.
+/// The client of a cache, one per worker.
 #[derive(Debug)]
 pub(crate) struct Cache<C> {
     codec: C,
@@ -215,17 +208,17 @@ pub(crate) struct Cache<C> {
     shared: Arc<Shared>,
     keys: Keys,
     fill: bool,
-    /// A value on its way out; kept for its memory.
+    /// Buffer for values to send, reused.
     value: Vec<u8>,
     said: ErrorText,
     problem: Option<Problem>,
 }
 
 impl<C: Codec> Cache<C> {
-    /// Worker `index` of `workers`, whose operations are those of `tape` where there is one.
+    /// Creates the client of worker `index` of `workers`. With a `tape` it replays its operations.
     ///
     /// # Errors
-    /// What is wrong with the workload.
+    /// The workload is invalid.
     pub(crate) fn new(
         codec: C,
         workload: &Workload,
@@ -259,7 +252,7 @@ impl<C: Codec> Cache<C> {
         expected
     }
 
-    /// Appends a request that is sent now; bytes of its key.
+    /// Appends a request sent at `now` and returns the length of its key.
     #[inline]
     fn compose(&mut self, expected: &mut Expected, now: Nanos, out: &mut Vec<u8>) -> u32 {
         let mut buffer = [0; KEY_MAX_BYTES];
@@ -278,7 +271,7 @@ impl<C: Codec> Cache<C> {
         key.len() as u32
     }
 
-    /// What a complete answer comes to.
+    /// Classifies a complete response.
     #[inline]
     fn judge(
         &mut self,
@@ -354,7 +347,7 @@ impl Value {
             }
             Piece::Flags(flags) => self.flags = Some(flags),
             Piece::Data(data) => {
-                // HTTP tells the length with the last byte. Where each key has one, it is known all the same.
+                // HTTP gives the length with the last byte, but it may be known from the key.
                 if self.bytes == 0 && self.expectation.is_none() {
                     self.expectation = known.map(|bytes| shared.texts.expectation(key, bytes as usize));
                 }
@@ -382,7 +375,7 @@ impl Value {
         }
     }
 
-    /// Where it is not the one that was set, of the bytes that were looked at; `None`: nowhere.
+    /// Returns the first difference from the value that was set, among the bytes compared.
     #[inline]
     fn wrong(&mut self, shared: &Shared, key: u64, known: Option<u32>) -> Option<Difference> {
         if let Some(difference) = self.difference.take() {
@@ -390,7 +383,7 @@ impl Value {
         }
         let start = match &self.expectation {
             Some(expectation) if expectation.bytes() == self.bytes => return None,
-            // What is known and not expected yet was not asked for, because no byte came.
+            // The length is known but there is no expectation, since no byte arrived.
             None if known.is_none_or(|known| u64::from(known) == self.bytes) => {
                 &self.start[..self.bytes.min(8) as usize]
             }
@@ -470,7 +463,7 @@ impl<C: Codec> Protocol for Cache<C> {
     }
 
     fn again(&mut self, _: &mut Self::Stream, mut expected: Expected, now: Nanos, out: &mut Vec<u8>) -> Expected {
-        // Its key is asked for since it was sent first, and what was known of the key then still explains a miss.
+        // The key's first send was recorded already. Its state at that time still explains a miss.
         self.compose(&mut expected, now, out);
         expected
     }
@@ -539,7 +532,6 @@ impl<C: Codec> Protocol for Cache<C> {
 }
 
 impl Cause {
-    /// The count of this cause.
     pub(crate) fn count_in(self, causes: &mut study::record::MissCauses) -> &mut u64 {
         match self {
             Cause::Compulsory => &mut causes.compulsory,

@@ -1,20 +1,19 @@
-//! Where what came is another than what was expected, for the words of an error.
+//! The first difference between received and expected bytes, for error messages.
 
-/// Bytes shown of either side.
+/// Bytes shown of each side.
 const SHOWN_BYTES: usize = 16;
 
-/// The first difference between two byte strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Bytes before it, which are alike.
+    /// Length of the common prefix.
     at: u64,
     found: [u8; SHOWN_BYTES],
     found_bytes: u8,
 }
 
 impl Difference {
-    /// In a piece of what came, which stands `at` so many bytes from its beginning; `is_same` says whether the byte at a place is the
-    /// expected one. `None`: the piece is as expected.
+    /// Compares a received piece that starts at offset `at`. `is_same` returns whether a byte is
+    /// the expected one at its offset. `None`: no difference.
     #[cold]
     pub(crate) fn find(at: u64, piece: &[u8], is_same: impl Fn(u64, u8) -> bool) -> Option<Difference> {
         let alike = piece.iter().zip(at..).position(|(&byte, at)| !is_same(at, byte))?;
@@ -23,12 +22,12 @@ impl Difference {
         Some(difference)
     }
 
-    /// What came ends `at` so many bytes, and more was expected.
+    /// The received bytes end at offset `at`, but more were expected.
     pub(crate) fn end(at: u64) -> Difference {
         Difference { at, found: [0; SHOWN_BYTES], found_bytes: 0 }
     }
 
-    /// What came goes on with `piece`.
+    /// Appends `piece`, received after the difference.
     #[cold]
     pub(crate) fn add(&mut self, piece: &[u8]) {
         let begun = usize::from(self.found_bytes);
@@ -37,12 +36,11 @@ impl Difference {
         self.found_bytes += taken as u8;
     }
 
-    /// Bytes before it, which are alike.
     pub(crate) fn at(&self) -> u64 {
         self.at
     }
 
-    /// Both sides, escaped; `expected` is what was expected from [`Difference::at`] on.
+    /// Formats both sides, escaped. `expected` starts at [`Difference::at`].
     pub(crate) fn describe(&self, expected: &[u8]) -> String {
         let side = |bytes: &[u8]| match bytes {
             [] => "the end".to_owned(),
@@ -75,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_shown_however_the_bytes_come() {
+    fn shows_first_difference_for_any_chunking() {
         let table = [
             ("test", "test", None),
             ("", "", None),

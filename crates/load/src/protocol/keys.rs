@@ -1,7 +1,8 @@
-//! What the generator knows of each key, so that it can say why a GET missed: a word of two bytes a key.
+//! The generator's knowledge of each key, which explains why a GET missed: two bytes per key.
 //!
-//! Requests on other connections may overtake an answer. A miss that a deletion may explain is counted as an invalidation, and one before any
-//! SET was answered as compulsory; capacity is what nothing else explains.
+//! Requests on other connections may overtake a response. A miss that a deletion may explain counts
+//! as an invalidation, and one before any SET completed as compulsory. Only unexplained misses
+//! count as capacity misses.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -13,28 +14,29 @@ use super::Cause;
 use crate::trace::{self, KEYS_MAX, TraceOp};
 use crate::workload::{ONCE_FROM, Texts, WorkloadError};
 
-// What a word holds: the state, how many deletions are in flight, and a count of deletions sent and answered that wraps.
+// Layout of a word: state, deletions in flight, and a wrapping count of deletions sent and
+// completed.
 const STATE: u16 = 0b111;
 const FLYING: u16 = 0b1_1111_1000;
 const ONE_FLYING: u16 = 0b1000;
 const CHANGES: u16 = 0xfe00;
 const ONE_CHANGE: u16 = 0x0200;
 
-/// Never asked for.
+/// Never requested.
 const NEVER: u16 = 0;
-/// Asked for; nothing was stored yet.
+/// Requested, but never stored.
 const ASKED: u16 = 1;
 const STORED: u16 = 2;
-/// Deleted, or set while it was deleted: nobody knows which came first.
+/// Deleted, or set while a deletion was in flight, in which case the order is unknown.
 const DELETED: u16 = 3;
 const REFUSED: u16 = 4;
 
-/// What all workers share: the texts, and what is known of the keys of the population.
+/// State that all workers share: the keys' texts and the words of the population.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) texts: Texts,
     words: Box<[AtomicU16]>,
-    /// Where values live for a while: when that of a key ends, s since the start.
+    /// With times to live: when each key expires, in s since the start.
     ends: Box<[AtomicU32]>,
     start: Nanos,
     traced: Option<TracedKeys>,
@@ -42,7 +44,7 @@ pub(crate) struct Shared {
     footprint_bytes: AtomicU64,
 }
 
-/// What is known of the keys of a trace, of which nobody knows how many there are: chunks that come when they are asked for.
+/// Words of the keys of a trace, whose number is unknown. Chunks are allocated on first access.
 #[derive(Debug)]
 struct TracedKeys {
     words: Box<[OnceLock<Box<[AtomicU16]>>]>,
@@ -71,17 +73,17 @@ impl TracedKeys {
     }
 }
 
-/// A moment, for times to live.
+/// The current time, for times to live.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
     pub(crate) seconds: u32,
 }
 
 impl Shared {
-    /// Nothing was asked for; `start` is now.
+    /// Creates the words with no key requested yet, at time `start`.
     ///
     /// # Errors
-    /// What is wrong with the workload.
+    /// The workload is invalid.
     pub(crate) fn new(workload: &Workload, seed: u64, start: Nanos) -> Result<Shared, WorkloadError> {
         let population = if workload.trace.is_some() { 0 } else { workload.keys.count };
         let timed = if workload.ttl.is_empty() { 0 } else { population };
@@ -110,12 +112,12 @@ impl Shared {
         }
     }
 
-    /// What the workers have replayed of the trace; `None`: there is none.
+    /// Progress of the workers' replay, or `None` without a trace.
     pub(crate) fn replay_counts(&self) -> Option<&Arc<trace::ReplayCounts>> {
         self.traced.as_ref().map(|traced| &traced.counts)
     }
 
-    /// An operation of a trace is sent.
+    /// Records that an operation of a trace was sent.
     pub(crate) fn sent(&self, operation: &TraceOp) {
         if let Some(traced) = &self.traced {
             let key_bytes = match operation.key_bytes {
@@ -130,13 +132,13 @@ impl Shared {
         Now { seconds: (at.saturating_sub(self.start) / 1_000_000_000).min(u64::from(u32::MAX)) as u32 }
     }
 
-    /// Distinct keys that were asked for, and their bytes with their values.
+    /// Number of distinct keys requested, and bytes of these keys and their values.
     pub(crate) fn footprint(&self) -> (u64, u64) {
         (self.footprint_keys.load(Relaxed), self.footprint_bytes.load(Relaxed))
     }
 }
 
-/// What one worker knows of keys that it made itself, and the way to the others.
+/// The keys that one worker created, and access to the shared ones.
 #[derive(Debug)]
 pub(crate) struct Keys {
     population: u64,
@@ -147,18 +149,18 @@ pub(crate) struct Keys {
     ends: Vec<u32>,
 }
 
-/// Where the word of a key is.
+/// Location of a key's word.
 enum WordPlace {
     Shared(usize),
     Own(usize),
-    /// It is used once: there is nothing to remember.
+    /// The key is used once, so nothing is stored.
     Nowhere,
 }
 
 impl Keys {
     pub(crate) fn new(workload: &Workload, index: u32, workers: u32) -> Keys {
         Keys {
-            // The keys of a trace are everybody's.
+            // All workers share the keys of a trace.
             population: if workload.trace.is_some() { KEYS_MAX } else { workload.keys.count },
             partition: u64::from(index),
             partitions: u64::from(workers),
@@ -193,7 +195,7 @@ impl Keys {
         }
     }
 
-    /// Changes the word of a key; gives what it was and what it is.
+    /// Changes the word of a key and returns the old and the new word.
     #[inline]
     fn change(&mut self, shared: &Shared, key: u64, change: impl Fn(u16) -> u16) -> (u16, u16) {
         match self.place(key) {
@@ -226,7 +228,7 @@ impl Keys {
         }
     }
 
-    /// A request for the key is sent, for the first time perhaps; what is known of it now.
+    /// Records that a request for the key was sent and returns the key's word.
     #[inline]
     pub(crate) fn asked(&mut self, shared: &Shared, key: u64, bytes: u32) -> u16 {
         let first = |word: u16| if word & STATE == NEVER { word | ASKED } else { word };
@@ -239,7 +241,7 @@ impl Keys {
         is
     }
 
-    /// The same of a deletion, after [`Keys::asked`].
+    /// Records that a deletion was sent. Call it after [`Keys::asked`].
     pub(crate) fn delete_sent(&mut self, shared: &Shared, key: u64) -> u16 {
         self.change(shared, key, |word| {
             let flying = if word & FLYING == FLYING { word } else { word + ONE_FLYING };
@@ -250,13 +252,13 @@ impl Keys {
 
     pub(crate) fn delete_answered(&mut self, shared: &Shared, key: u64) {
         self.change(shared, key, |word| {
-            // As many as can be counted: nobody knows any more how many there are.
+            // A saturated count is never decremented, since the true number is unknown.
             let flying = if matches!(word & FLYING, 0 | FLYING) { word } else { word - ONE_FLYING };
             deleted(flying.wrapping_add(ONE_CHANGE))
         });
     }
 
-    /// A SET sent when the word was `then` is answered.
+    /// Records the response to a SET sent when the word was `then`.
     pub(crate) fn set_answered(&mut self, shared: &Shared, key: u64, then: u16, refused: bool, sent: Now, ttl_s: u32) {
         self.change(shared, key, |word| {
             let crossed = word & FLYING != 0 || (word ^ then) & CHANGES != 0;
@@ -268,7 +270,7 @@ impl Keys {
             word & !STATE | state
         });
         if self.timed {
-            // memcached counts in whole seconds: a value may end one second early.
+            // memcached counts whole seconds: a value may expire one second early.
             let end = if ttl_s == 0 { u32::MAX } else { sent.seconds.saturating_add(ttl_s).saturating_sub(1) };
             match self.place(key) {
                 WordPlace::Shared(index) => shared.end(index).store(end, Relaxed),
@@ -278,7 +280,7 @@ impl Keys {
         }
     }
 
-    /// Why a GET missed that was sent when the word was `then`.
+    /// Explains the miss of a GET sent when the word was `then`.
     pub(crate) fn cause(&self, shared: &Shared, key: u64, then: u16, now: Now) -> Cause {
         let word = self.load(shared, key);
         let either = |state: u16| then & STATE == state || word & STATE == state;
@@ -305,7 +307,7 @@ impl Keys {
     }
 }
 
-/// The word of a key that is deleted; one under which nothing was stored stays so.
+/// Marks a word as deleted, unless nothing was ever stored under the key.
 fn deleted(word: u16) -> u16 {
     if word & STATE <= ASKED { word } else { word & !STATE | DELETED }
 }
@@ -314,7 +316,8 @@ fn deleted(word: u16) -> u16 {
 mod tests {
     use super::*;
 
-    /// Steps on key 0: `g`et sent, `m`iss of it judged, `s`et sent, `S` answered, `R` refused, `d`elete sent, `D` answered.
+    /// Runs steps on key 0: `g` GET sent, `m` miss classified, `s` SET sent, `S` stored, `R`
+    /// refused, `d` DELETE sent, `D` deletion done.
     fn cause_after(steps: &str) -> Cause {
         let mut workload = study::workload::preset("ycsb-c").unwrap();
         workload.keys.count = 1;
@@ -343,20 +346,20 @@ mod tests {
     }
 
     #[test]
-    fn causes_of_misses() {
+    fn classifies_cause_of_each_miss() {
         for (steps, expected) in [
             ("gm", Cause::Compulsory),
             ("gmgm", Cause::Compulsory),
-            // Asked for while the first value is on its way.
+            // GET sent while the first SET is in flight.
             ("sgSm", Cause::Compulsory),
             ("sSgm", Cause::Capacity),
             ("dDgm", Cause::Compulsory),
             ("sSdDgm", Cause::Invalidation),
             ("sSdDsSgm", Cause::Capacity),
-            // The deletion overtakes the GET, also when the key is set again meanwhile.
+            // The deletion overtakes the GET, even if the key is set again in between.
             ("sSgdm", Cause::Invalidation),
             ("sSgdDsSm", Cause::Invalidation),
-            // Set while it is deleted: which came first is not known.
+            // Set during a deletion: the order is unknown.
             ("sSdsSDgm", Cause::Invalidation),
             ("sSsdDSgm", Cause::Invalidation),
             ("sSdsSDsSgm", Cause::Capacity),
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn deletions_beyond_count_are_not_forgotten() {
+    fn saturated_deletion_count_still_explains_misses() {
         let steps = format!("sS{}{}sSgm", "d".repeat(100), "D".repeat(100));
         assert_eq!(cause_after(&steps), Cause::Invalidation);
         let steps = format!("sS{}{}sSgm", "d".repeat(60), "D".repeat(60));
@@ -377,12 +380,12 @@ mod tests {
     }
 
     #[test]
-    fn keys_end_by_the_second() {
+    fn keys_expire_after_ttl_minus_one_second() {
         let mut workload = study::workload::preset("twitter-c12").unwrap();
         workload.keys.count = 2;
         let shared = Shared::new(&workload, 1, 1_000_000_000).unwrap();
         let mut keys = Keys::new(&workload, 1, 2);
-        // One of the population, and the second that this worker made.
+        // One key of the population, and the second key this worker created.
         for key in [1, 2 + 2 + 1] {
             let then = keys.asked(&shared, key, 1);
             keys.set_answered(&shared, key, then, false, shared.now(11_000_000_000), 30);

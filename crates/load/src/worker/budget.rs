@@ -1,4 +1,4 @@
-//! What a worker may still send, and when.
+//! The requests that a worker may still send, and when.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -14,35 +14,36 @@ use crate::phase_tracker::PhaseTracker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
 
-/// When the next request may go, and how many are left. Whatever the stop rule and the arrivals are, they are values of
-/// this: by duration and interval any number, of a number of requests or a trace what is left of it, by volley's rule what
-/// is left of a round.
+/// When the next request may be sent, and how many are left. Every stop rule maps to a budget:
+/// unlimited for duration and interval, the rest of a number of requests or a trace, or the rest of
+/// a round (volley's rule).
 pub(super) struct Budget {
-    /// Clients may send.
     pub(super) has_started: bool,
-    /// When requests are to be sent, in an open loop that has started.
+    /// The schedule of a started open loop.
     pub(super) timetable: Option<Timetable>,
-    /// Pause between an answer and the next request of its client, in a closed loop.
+    /// Closed loop: pause between a response and the client's next request.
     pub(super) think_ns: Nanos,
-    /// Requests that may still be sent, where their number is given; `None`: any. At 0 there are no more of them.
+    /// Remaining requests if their number is limited. At 0 the limit is final.
     left: Option<u64>,
-    /// Of a cache: how many operations of the warm-up and of what is measured are this worker's.
+    /// Caches: this worker's operations in the warm-up and while measuring.
     of_warmup: Option<u64>,
     of_measured: Option<u64>,
-    /// The coordinator knows that all that may be sent is answered.
+    /// Whether the coordinator was notified that all permitted requests have responses.
     told_done: bool,
-    /// The trace has no more operations for this worker, and the coordinator knows that all are answered.
+    /// Whether the trace has no operations left for this worker, and whether the coordinator was
+    /// notified.
     exhausted: bool,
     told_exhausted: bool,
-    /// Of recorded gaps: operations meant to be sent while measured.
+    /// Recorded gaps: operations scheduled while measuring.
     due: u64,
-    /// Volley's rule: the round, 0 for none yet, clients that are not through it, and what each client has of it.
+    /// Volley's rule: the round (0 before the first), the clients still in it, and each client's
+    /// share.
     round: u32,
     round_open: u32,
     shares: Vec<Share>,
 }
 
-/// What one client has of a round: requests left, and the service times it has seen.
+/// One client's share of a round: requests left and the service times so far.
 #[derive(Clone, Default)]
 struct Share {
     left: u64,
@@ -79,7 +80,6 @@ impl Budget {
         }
     }
 
-    /// Clients may send from now on.
     pub(super) fn start(&mut self, task: &Task<'_>, protocol: &mut impl Protocol) {
         self.has_started = true;
         let start = task.control.start.load(Relaxed);
@@ -89,8 +89,8 @@ impl Budget {
         };
     }
 
-    /// Measuring begins at `from`, and what is measured has requests of its own. Whether clients that had sent all of the warm-up
-    /// are to go on now.
+    /// Starts measuring at `from` with a new budget. Returns whether clients that had used up the
+    /// warm-up must continue now.
     pub(super) fn begin_measuring(&mut self, task: &Task<'_>, from: Nanos, protocol: &mut impl Protocol) -> bool {
         let control = task.control;
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
@@ -98,10 +98,11 @@ impl Budget {
         if self.of_warmup.is_none() || !self.has_started {
             return false;
         }
-        // Nobody was late in the pause before; the gaps are others than before.
+        // The schedule restarts, so that the pause makes no request late; its gaps differ from the
+        // warm-up's.
         self.timetable = match task.spec.arrivals {
             Arrivals::Recorded => {
-                // The trace stood still in the pause.
+                // The trace was halted during the pause.
                 let next = protocol.next_at();
                 Some(Timetable::recorded(from.saturating_sub(next.unwrap_or(0)), next))
             }
@@ -110,20 +111,20 @@ impl Budget {
         self.timetable.is_none()
     }
 
-    /// Whether no more of a given number may be sent.
+    /// Whether a limited number of requests is used up.
     #[inline]
     pub(super) fn is_spent(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// When the next request of the timetable is due, where one may still be sent.
+    /// When the next scheduled request is due, if one may still be sent.
     #[inline]
     pub(super) fn next_due(&self) -> Option<Nanos> {
         self.timetable.as_ref().filter(|_| !self.is_spent()).map(Timetable::due)
     }
 
-    /// When the next request was due, where it is due by `now` and one may still be sent; the timetable goes on. Whoever sends
-    /// it takes it ([`take`](Self::take)) and says so ([`sent`](Self::sent)).
+    /// Advances the schedule if a request is due by `now` and may be sent, and returns its due
+    /// time. The caller then calls [`take`](Self::take) and [`sent`](Self::sent).
     #[inline]
     pub(super) fn pass_due(&mut self, now: Nanos) -> Option<Nanos> {
         let timetable = self.timetable.as_mut()?;
@@ -136,7 +137,8 @@ impl Budget {
         Some(due)
     }
 
-    /// The request that was due at `due` is sent. Of a trace only now is known when the next one is.
+    /// Records that the request due at `due` was sent. For a trace, only then is the next due time
+    /// known.
     #[inline]
     pub(super) fn sent(&mut self, due: Nanos, from: Nanos, protocol: &mut impl Protocol) {
         if let Some(timetable) = &mut self.timetable
@@ -147,14 +149,14 @@ impl Budget {
         }
     }
 
-    /// Takes up to `wanted` requests from what may still be sent; how many those are.
+    /// Takes up to `wanted` requests and returns how many.
     #[inline]
     pub(super) fn take(&mut self, wanted: u32, protocol: &mut impl Protocol, phase: &PhaseTracker<'_>) -> u32 {
         let there = if self.is_spent() { 0 } else { protocol.available(wanted) };
         self.exhausted |= there < wanted && !self.is_spent();
         let Some(left) = &mut self.left else { return there };
         if phase.is_measuring && phase.control.limited {
-            // Of what all workers have together; none of it is left where nothing is left here.
+            // Draws from the number that all workers share; if that is used up, so is this budget.
             while *left <= u64::from(there) {
                 match phase.control.take_tickets() {
                     0 => break,
@@ -167,7 +169,7 @@ impl Budget {
         taken as u32
     }
 
-    /// Whether a new round of volley's rule has begun: every client has its share of it.
+    /// Whether a new round of volley's rule has started. If so, assigns every client its share.
     pub(super) fn begins_round(&mut self, control: &Control) -> bool {
         let round = control.round.load(Acquire);
         if round == self.round {
@@ -179,7 +181,8 @@ impl Budget {
         true
     }
 
-    /// Takes one request of a client's share of the round, where there are rounds; false: the client is through it.
+    /// Takes one request of a client's share of the round. False if the share is used up; always
+    /// true without rounds.
     #[inline]
     pub(super) fn take_of_round(&mut self, id: u32, now: Nanos, gauge: &Gauge) -> bool {
         if self.round == 0 {
@@ -194,7 +197,6 @@ impl Budget {
         false
     }
 
-    /// One more client has done its share of the round.
     fn through_round(&mut self, now: Nanos, gauge: &Gauge) {
         self.round_open = self.round_open.saturating_sub(1);
         if self.round_open == 0 {
@@ -204,14 +206,14 @@ impl Budget {
         }
     }
 
-    /// A request of a client was lost: it is asked again.
+    /// Returns a lost request to the client's share, to be sent again.
     pub(super) fn give_back(&mut self, id: u32) {
         if self.round > 0 {
             self.shares[id as usize].left += 1;
         }
     }
 
-    /// A request of a client has its answer, so long after it was written.
+    /// Records the service time of a response.
     #[inline]
     pub(super) fn sample(&mut self, id: u32, service_ns: Nanos) {
         if let Some(share) = self.shares.get_mut(id as usize) {
@@ -219,12 +221,13 @@ impl Budget {
         }
     }
 
-    /// Whether all clients wait for a word of the coordinator: for the start, or for the next round.
+    /// Whether all clients wait for the coordinator, to start or for the next round.
     pub(super) fn awaits_word(&self, control: &Control) -> bool {
         !self.has_started || control.has_rounds() && self.round_open == 0
     }
 
-    /// Tells the coordinator when all that may be sent is sent; called when all that was sent is answered.
+    /// Notifies the coordinator when all permitted requests are sent. Call it when none is in
+    /// flight.
     #[inline]
     pub(super) fn tell(&mut self, phase: &PhaseTracker<'_>, recorder: &Recorder) {
         let gauge = phase.gauge;
@@ -242,10 +245,10 @@ impl Budget {
         }
     }
 
-    /// The load has ended at `end`: requests that were due before and were not sent go to `waits`. Returns the operations of
-    /// recorded gaps that were meant to be sent while measured.
+    /// Adds the requests that were due before `end` and not sent to `waits`. Returns the number of
+    /// operations with recorded gaps that were scheduled while measuring.
     pub(super) fn finish(mut self, end: Nanos, limited: bool, waits: &mut Waits, protocol: &mut impl Protocol) -> u64 {
-        // Of what all workers share, any of them may have had more.
+        // Any worker might have taken more from the shared number.
         let mut left = match self.left {
             None | Some(1..) if limited => u64::MAX,
             left => left.unwrap_or(u64::MAX),
@@ -266,7 +269,7 @@ impl Budget {
     }
 }
 
-/// What one worker has of a number: as even as it goes.
+/// One worker's share of `all`, split as evenly as possible.
 fn share(all: u64, index: u32, workers: u32) -> u64 {
     let workers = u64::from(workers);
     all / workers + u64::from(u64::from(index) < all % workers)
