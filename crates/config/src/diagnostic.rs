@@ -1,27 +1,27 @@
-//! One mistake in a file, with its place.
+//! The error type for configuration files.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One mistake in a file, or in a `--set` that was to change it.
+/// An error in a file, or in a `--set` that changes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong, without a full stop.
+    /// The message, without a full stop.
     pub message: String,
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// The bytes that are wrong. They lie in the text of the file, or in [`Diagnostic::set`] where that is given.
+    /// The faulty bytes: of [`Diagnostic::set`] if there is one, otherwise of the file.
     pub span: Range<usize>,
-    /// What to do about it.
+    /// A suggestion.
     pub hint: Option<String>,
-    /// The `KEY=VALUE` that the mistake is in; `None`: it is in the text of the file.
+    /// The `KEY=VALUE` with the error; `None` if the error is in the file.
     pub set: Option<String>,
 }
 
 impl Diagnostic {
-    /// It as text, in the file of that name: `file:line:column: message`, and the hint on a line of its own.
+    /// Formats the error as `file:line:column: message`, with the hint on a line of its own.
     pub fn in_file(&self, file: &str) -> String {
         let hint = self.hint.as_ref().map_or(String::new(), |hint| format!("\n  hint: {hint}"));
         format!("{file}:{self}{hint}")

@@ -1,4 +1,4 @@
-//! Declarations held against what reads them: an example that is a mistake itself helps nobody. For tests of those who declare.
+//! Checks declarations for tests: every example and default must be a valid value of its key.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::section::Section;
 use crate::show::tables;
 
-/// What is wrong with the examples and defaults of all tables below `root`, and with their names.
+/// Errors in the examples and defaults of all tables below `root`, and keys declared twice.
 pub fn mistakes(root: &'static Keys) -> Vec<String> {
     let mut wrong = Vec::new();
     for keys in tables(root) {
@@ -26,7 +26,8 @@ pub fn mistakes(root: &'static Keys) -> Vec<String> {
     wrong
 }
 
-/// Reads `key = value` as what the key is declared as; the mistakes. Of what may be one of several kinds only the name of the key is looked at.
+/// Reads `key = value` as declared and returns the errors. For kinds with alternatives, checks only
+/// the name of the key.
 pub fn read(keys: &'static Keys, key: &Key, value: &str) -> Vec<String> {
     let text = format!("{} = {value}", key.name);
     let report = Report::new("the example", &text, &[]);

@@ -1,106 +1,108 @@
-//! The declaration of a table's keys, from which all else is made.
+//! Declarations of the keys of a table. Reading, help, Markdown and JSON Schema all derive from
+//! them.
 
 use serde_json::Value;
 
-/// A table: its keys, in the order in which a reader wants them.
+/// A table and its keys, in the order in which help lists them.
 #[derive(Debug)]
 pub struct Keys {
-    /// Its name with those of the tables around it: `load.stop`; empty: the whole file.
+    /// Path of the table, `load.stop`; empty for the whole file.
     pub name: &'static str,
-    /// What it is about.
+    /// Description of the table.
     pub text: &'static str,
-    /// Its keys.
+    /// Declared keys.
     pub keys: &'static [Key],
 }
 
 /// A key.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
-    /// What may stand there.
+    /// Type and range of the value.
     pub kind: Kind,
-    /// A value that could stand there, as TOML.
+    /// An example value, as TOML.
     pub example: &'static str,
-    /// What holds where it is missing.
+    /// Default, if there is one.
     pub missing: Missing,
-    /// What it means, a few words.
+    /// Description in a few words.
     pub text: &'static str,
 }
 
-/// What holds where a key is missing.
+/// The meaning of a missing key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// It must be there.
+    /// An error.
     Mistake,
-    /// This value, as TOML.
+    /// A default value, as TOML.
     Is(&'static str),
-    /// Something else, in words.
+    /// A default in words.
     Means(&'static str),
 }
 
-/// What may stand at a key. Where texts are filled ([`crate::Fill`]) a text may stand for all but tables.
+/// Type of a value. If texts are filled ([`crate::Fill`]), a text is allowed for all types but
+/// tables.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A text.
+    /// A string.
     Text,
     /// `true` or `false`.
     Flag,
-    /// A whole number, or a text such as `50k`: lowest and highest.
+    /// A whole number, or a text such as `50k`; minimum and maximum.
     Count(u64, u64),
-    /// A number of bytes, or a text such as `64KiB`: lowest and highest.
+    /// A number of bytes, or a text such as `64KiB`; minimum and maximum.
     Bytes(u64, u64),
-    /// A text such as `300ms`: shortest and longest, ns.
+    /// A text such as `300ms`; minimum and maximum, ns.
     Duration(u64, u64),
-    /// The same, where days may be written too: `30d`.
+    /// Like `Duration`, and days are allowed: `30d`.
     LongDuration(u64, u64),
-    /// A number a second, or a text such as `50k`.
+    /// A number per second, or a text such as `50k`.
     Rate,
-    /// A fraction, or a text such as `3%`: lowest and highest.
+    /// A fraction, or a text such as `3%`; minimum and maximum.
     Fraction(f64, f64),
-    /// A number: lowest and highest.
+    /// A number; minimum and maximum.
     Number(f64, f64),
-    /// One of some words: what they are words for, and which.
+    /// One word of a set; the noun for it and the set.
     Word(&'static str, fn() -> Vec<&'static str>),
-    /// The name of such a thing, which the file declares elsewhere.
+    /// The name of something that the file declares elsewhere; the noun for it.
     Name(&'static str),
-    /// A text of some form: in words, and whether a text has it.
+    /// A string of some form; a description of the form and a predicate.
     Form(&'static str, fn(&str) -> bool),
-    /// A list of such.
+    /// A list of values of a kind.
     List(&'static Kind),
-    /// A table whose keys are names, each with such a value.
+    /// A table whose keys are names and whose values have a kind.
     Named(&'static Kind),
     /// A table.
     Table(&'static Keys),
     /// A list of tables, each written as `[[name]]`.
     Tables(&'static Keys),
-    /// A table of levels, each with a table of keys of this section that replace those above at that level.
+    /// A table by level. Each level's table replaces keys of the enclosing section at that level.
     Variants,
-    /// Something else: in words, and as a JSON Schema.
+    /// Another type; a description and a JSON Schema.
     Other(&'static str, fn() -> Value),
-    /// One of these.
+    /// Any of these kinds.
     Either(&'static [Kind]),
 }
 
 impl Keys {
-    /// The key of that name.
+    /// Finds a key by name.
     pub fn get(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// The key of that name, which is there.
+    /// Finds a key by name. Panics if it is not declared.
     pub fn key(&self, name: &str) -> &'static Key {
         self.get(name).unwrap_or_else(|| panic!("`{}` does not declare `{name}`", self.name))
     }
 
-    /// The names of all.
+    /// Names of all keys.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
         self.keys.iter().map(|key| key.name)
     }
 }
 
 impl Key {
-    /// The value that it has where it is missing, as a flag would have it; empty: none.
+    /// The default as the value of a flag; empty if there is none.
     pub fn default_text(&self) -> &'static str {
         match self.missing {
             Missing::Is(value) => value.trim_matches('"'),
@@ -110,12 +112,13 @@ impl Key {
 }
 
 impl Kind {
-    /// Something else, in words, of which a schema says nothing.
+    /// A kind with a description and a JSON Schema that accepts everything.
     pub const fn other(words: &'static str) -> Kind {
         Kind::Other(words, || Value::Object(serde_json::Map::new()))
     }
 
-    /// This kind, or what may stand there in its place: the first of which `pick` makes something.
+    /// Returns the first `Some` of `pick` for this kind or, if it is [`Kind::Either`], for its
+    /// alternatives.
     pub fn find<T>(&self, pick: impl Fn(&Kind) -> Option<T>) -> Option<T> {
         match self {
             Kind::Either(kinds) => kinds.iter().find_map(pick),
@@ -123,7 +126,7 @@ impl Kind {
         }
     }
 
-    /// The table that may stand there, be it one of a list or of names.
+    /// The declaration of the table, also of tables in a list or by name.
     pub fn table(&self) -> Option<&'static Keys> {
         self.find(|kind| match kind {
             Kind::Table(keys) | Kind::Tables(keys) => Some(*keys),
@@ -133,7 +136,7 @@ impl Kind {
     }
 }
 
-/// The words of a closed set, as [`Kind::Word`] wants them.
+/// The words of a closed set, in the form that [`Kind::Word`] takes.
 pub fn words<T>(set: &[(&'static str, T)]) -> Vec<&'static str> {
     set.iter().map(|(word, _)| *word).collect()
 }

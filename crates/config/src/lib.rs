@@ -1,10 +1,10 @@
-//! What may a TOML file say, and what is wrong with this one?
+//! Reads TOML files against declared keys and reports every error.
 //!
-//! Whoever has such a file declares its keys once, as [`Keys`]: names, types, ranges, defaults, examples, a sentence each. A [`Section`] reads a table
-//! by them and tells a [`Report`] of everything that is wrong, each mistake with its place and a hint. [`show`] makes help, Markdown and a JSON
-//! Schema of the same declarations.
+//! Callers declare their keys once, as [`Keys`]: names, types, ranges, defaults, examples and
+//! descriptions. A [`Section`] reads a table and adds each error to a [`Report`] with its place and
+//! a hint. [`show`] renders the same declarations as help, Markdown and JSON Schema.
 //!
-//! Pure: text in, values and [`Diagnostic`]s out. What the keys mean is for those who declare them.
+//! Pure: text in, values and [`Diagnostic`]s out. The meaning of the keys is up to the caller.
 //!
 //! ```
 //! use config::{Key, Keys, Kind, Missing, Report, Section, node};

@@ -1,4 +1,5 @@
-//! A file with syntax errors, each told once and without what follows from it: lines that are broken count as blank.
+//! Parses a file with syntax errors. Broken lines count as blank, so that each error is reported
+//! once and without its consequences.
 
 use std::ops::RangeInclusive;
 
@@ -8,11 +9,12 @@ use crate::node::{self, Table};
 use crate::place::{Place, line_and_column};
 use crate::report::Report;
 
-/// Most syntax errors that are told of one file: beyond so many, the first ones explain the rest.
+/// Syntax errors reported per file. When a file has more, the first ones explain the rest.
 const ERRORS_MAX: usize = 50;
 
-/// The tree of a TOML document without the lines that are broken. [`node::document`] keeps more of a broken line, but what is left of a list that is
-/// not closed, or of the table whose head is broken, is full of mistakes that nobody made.
+/// Parses a TOML document without its broken lines. [`node::document`] keeps more of a broken line,
+/// but the rest of an unclosed list, or of a table with a broken header, is full of errors that the
+/// author did not make.
 pub fn document(text: &str, report: &Report) -> Table {
     let mut rest = text.to_owned();
     for _ in 0..ERRORS_MAX {
@@ -20,11 +22,11 @@ pub fn document(text: &str, report: &Report) -> Table {
             Ok(document) => return node::table(document.get_ref(), Place::default(), report),
             Err(error) => error,
         };
-        // The parser knows no place only for errors of the whole document.
+        // Only errors of the whole document have no span.
         let span = error.span().unwrap_or(0..0);
         let broken = broken_lines(&rest, line_and_column(&rest, span.start).0);
         report.syntax(Place { set: None, start: span.start, end: span.end }, error.message(), broken.clone());
-        // As long as before, so that places stay what they are.
+        // Blank lines keep their length, so that places stay valid.
         let blank = |line: &str| line.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect::<String>();
         let lines = rest.split_inclusive('\n').zip(1..);
         rest =
@@ -33,15 +35,16 @@ pub fn document(text: &str, report: &Report) -> Table {
     Table::default()
 }
 
-/// The lines of what is broken where the parser stumbled: a line; of the head of a table all that stands in the table;
-/// of a list that was begun before the whole of it.
+/// The lines to drop for an error at line `stumbled`. Usually that line; for a broken table header
+/// the whole table; within a list that began earlier the whole list.
 fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
     let is_head = |line: &str| line.trim_start().starts_with('[');
     let begins = |line: &str| {
         let key = line.split_once('=').map(|(key, _)| key.trim());
         key.is_some_and(|key| !key.is_empty() && !key.contains(['[', '{', ',', '#']))
     };
-    // How many lists and tables are open after a line. Texts of several lines and brackets in texts are rare enough here.
+    // Brackets open after a line. Multi-line strings, and brackets in strings, are rare enough to
+    // ignore here.
     let opens = |line: &str| {
         let code = line.split('#').next().unwrap_or_default();
         code.matches(['[', '{']).count() as i64 - code.matches([']', '}']).count() as i64
@@ -73,7 +76,6 @@ fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
 mod tests {
     use super::*;
 
-    /// What is told of a text, and the keys that are left.
     fn check(text: &str, told: &[&str], keys: &[&str]) {
         let report = Report::new("the file", text, &[]);
         let table = document(text, &report);
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_told_once_and_hides_nothing_else() {
+    fn reports_each_syntax_error_once_and_keeps_the_rest() {
         check("a = 1\nb = 2\n", &[], &["a", "b"]);
         check("a 1\nb = 2\n", &["1:3: key with no value, expected `=`"], &["b"]);
         check(

@@ -1,9 +1,10 @@
-//! The word that was probably meant.
+//! Suggestions for misspelled words.
 
-/// The candidate that `word` is most likely a slip of; `None` when none is near.
+/// The candidate closest to `word`, or `None` if none is close.
 ///
-/// Near is a third of the word's length, at least one slip: a character too many, too few, another, or two swapped
-/// (optimal string alignment); but something must be left of it. Among equals the first candidate wins.
+/// The maximum distance is a third of the word's length, at least 1, and less than the longer word.
+/// An insertion, deletion, substitution or swap counts 1 (optimal string alignment). The first of
+/// equally close candidates wins.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();
@@ -17,17 +18,17 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// "did you mean", where something is near.
+/// Returns "did you mean `X`?" if a candidate is close.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, candidates).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// "did you mean", where something is near; else what there is to choose from.
+/// Returns "did you mean `X`?" if a candidate is close; otherwise lists all candidates.
 pub fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     suggestion_of(usize::MAX, word, candidates)
 }
 
-/// As [`suggestion`], where there may be hundreds to choose from: the first `most` of them.
+/// Like [`suggestion`], but lists only the first `most` candidates.
 pub fn suggestion_of<'a>(most: usize, word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     did_you_mean(word, candidates.clone()).unwrap_or_else(|| {
         let all = candidates.into_iter().take(most).map(|candidate| format!("`{candidate}`")).collect::<Vec<_>>();
@@ -42,7 +43,7 @@ mod tests {
     const KEYS: [&str; 5] = ["clients", "cpus", "command", "warmup", "x"];
 
     #[test]
-    fn slips_are_understood() {
+    fn finds_close_words() {
         assert_eq!(nearest("client", KEYS), Some("clients"));
         assert_eq!(nearest("warmpu", KEYS), Some("warmup"));
         assert_eq!(nearest("Command", KEYS), Some("command"));
@@ -53,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_near_one_all_are_named() {
+    fn lists_all_candidates_without_a_close_one() {
         assert_eq!(suggestion("wrmup", KEYS), "did you mean `warmup`?");
         assert_eq!(suggestion("threads", ["a", "b"]), "available: `a`, `b`");
         assert_eq!(suggestion("threads", []), "nothing available");

@@ -1,4 +1,4 @@
-//! A file as a tree in which everything knows where it stands.
+//! A TOML file as a tree of values with their places.
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -6,17 +6,17 @@ use toml::de::{DeString, DeTable, DeValue};
 use crate::place::{Place, line_and_column};
 use crate::report::Report;
 
-/// A value and its place.
+/// A value and its place in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// What it is.
+    /// The value.
     pub value: Value,
-    /// Where it stands.
+    /// Place of the value.
     pub place: Place,
 }
 
 impl Node {
-    /// Every text in it, with its place.
+    /// Collects every text in the node, with its place.
     pub fn texts<'a>(&'a self, found: &mut Vec<(&'a str, Place)>) {
         match &self.value {
             Value::Text(text) => found.push((text, self.place)),
@@ -27,14 +27,14 @@ impl Node {
     }
 }
 
-/// What TOML knows.
+/// A TOML value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A string.
     Text(String),
     /// An integer.
     Integer(i64),
-    /// A float, which is finite.
+    /// A finite float.
     Number(f64),
     /// A boolean.
     Flag(bool),
@@ -42,12 +42,12 @@ pub enum Value {
     List(Vec<Node>),
     /// A table.
     Table(Table),
-    /// A date, or a number that fits no type of ours; the mistake has been reported or will be, as a wrong type.
+    /// A date, or a number out of range; already reported, or reported later as a wrong type.
     Other(&'static str),
 }
 
 impl Value {
-    /// What it is, with its article.
+    /// The name of the type, with its article.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a string",
@@ -61,7 +61,7 @@ impl Value {
     }
 }
 
-/// Keys with their values, in the order of the file.
+/// Entries of a TOML table, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table(Vec<Entry>);
 
@@ -70,40 +70,40 @@ pub struct Table(Vec<Entry>);
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Place of the key.
     pub key_place: Place,
     /// The value.
     pub node: Node,
 }
 
 impl Table {
-    /// Its entries.
+    /// Iterates over the entries.
     pub fn iter(&self) -> std::slice::Iter<'_, Entry> {
         self.0.iter()
     }
 
-    /// Its entries, by value.
+    /// Iterates over the entries by value.
     #[expect(clippy::should_implement_trait, reason = "the type of the iterator has no name")]
     pub fn into_iter(self) -> impl Iterator<Item = Entry> {
         self.0.into_iter()
     }
 
-    /// Its keys.
+    /// Iterates over the keys.
     pub fn keys(&self) -> impl Iterator<Item = &str> + Clone {
         self.0.iter().map(|entry| entry.key.as_str())
     }
 
-    /// The entry of that key.
+    /// Finds an entry by key.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.key == key)
     }
 
-    /// The same, to change it.
+    /// Finds an entry to change it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.0.iter_mut().find(|entry| entry.key == key)
     }
 
-    /// The table of that key, where there is one.
+    /// The table at `key`, if the value is one.
     pub fn table(&self, key: &str) -> Option<&Table> {
         match &self.get(key)?.node.value {
             Value::Table(table) => Some(table),
@@ -111,7 +111,7 @@ impl Table {
         }
     }
 
-    /// Puts an entry in the place of the one with its key, or at the end.
+    /// Replaces the entry with the same key, or appends one.
     pub fn put(&mut self, entry: Entry) {
         match self.get_mut(&entry.key) {
             Some(old) => *old = entry,
@@ -119,23 +119,23 @@ impl Table {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn remove(&mut self, key: &str) -> Option<Entry> {
         let index = self.0.iter().position(|entry| entry.key == key)?;
         Some(self.0.remove(index))
     }
 
-    /// Takes out all entries that `keep` does not.
+    /// Keeps the entries for which `keep` returns true.
     pub fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
         self.0.retain(keep);
     }
 }
 
-/// The tree of a TOML document; syntax errors are reported, and what could be read is in the tree all the same.
+/// Parses a TOML document. Reports syntax errors and keeps everything that could be read.
 pub fn document(text: &str, report: &Report) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
-        // The parser knows no place only for errors of the whole document.
+        // Only errors of the whole document have no span.
         let span = error.span().unwrap_or(0..0);
         let line = line_and_column(text, span.start).0;
         report.syntax(Place { set: None, start: span.start, end: span.end }, error.message(), line..=line);
@@ -143,7 +143,7 @@ pub fn document(text: &str, report: &Report) -> Table {
     table(document.get_ref(), Place::default(), report)
 }
 
-/// The tree of one TOML value that stands at `base`; `None` when it is not TOML.
+/// Parses one TOML value located at `base`; `None` if it is not valid TOML.
 pub fn value(text: &str, base: Place, report: &Report) -> Option<Node> {
     DeValue::parse(text).ok().map(|value| node(&value, base, report))
 }
@@ -155,12 +155,12 @@ pub(crate) fn table(table: &DeTable<'_>, base: Place, report: &Report) -> Table 
         node: node(value, base, report),
     };
     let mut entries = table.iter().map(entry).collect::<Vec<_>>();
-    // The parser sorts by name; a reader expects the order of the file.
+    // The parser sorts by name; readers expect the order of the file.
     entries.sort_by_key(|entry| entry.key_place);
     Table(entries)
 }
 
-/// The parser bounds the depth of what it reads, so this recursion is bounded too.
+/// Recursion is bounded because the parser limits the depth.
 fn node(spanned: &Spanned<DeValue<'_>>, base: Place, report: &Report) -> Node {
     let place = base.part(spanned.span());
     let too_large = |what: &'static str, why: &str| {

@@ -1,11 +1,11 @@
-//! Where something stands in the texts that a configuration is made of.
+//! Places of values in a file and in `--set`s.
 
 use std::ops::Range;
 
-/// Where something stands: in the text of the file, or in the text of a `--set`.
+/// A range of bytes in the file or in a `--set`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// Index of the `--set`; `None`: the file's text.
+    /// Index of the `--set`; `None` for the file.
     pub set: Option<usize>,
     /// First byte.
     pub start: usize,
@@ -14,13 +14,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// The part `span` of what stands here.
+    /// The place of the part `span` of this place.
     pub fn part(self, span: Range<usize>) -> Place {
         Place { set: self.set, start: self.start + span.start, end: self.start + span.end }
     }
 }
 
-/// Lines and columns of a text.
+/// Maps bytes of a text to lines and columns.
 #[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,
@@ -28,13 +28,13 @@ pub struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// Finds where lines start.
     pub fn new(text: &'t str) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, starts }
     }
 
-    /// Line and column of the character that a byte belongs to, both from 1, the column in characters. Behind the end is the end.
+    /// Line and column of the character at `byte`, both from 1, the column in characters. Bytes
+    /// past the end map to the end.
     pub fn place_of(&self, byte: usize) -> (usize, usize) {
         let mut at = byte.min(self.text.len());
         while !self.text.is_char_boundary(at) {
@@ -45,7 +45,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// The place of one byte of a text, as [`Lines::place_of`] has it.
+/// Line and column of one byte, as [`Lines::place_of`] returns them.
 pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     Lines::new(text).place_of(byte)
 }
@@ -60,10 +60,10 @@ mod tests {
             ("", 0, (1, 1)),
             ("a\nbc", 3, (2, 2)),
             ("éé x", 5, (1, 4)),
-            ("aé", 2, (1, 2)), // within a character
+            ("aé", 2, (1, 2)), // inside a character
             ("a\n", 1, (1, 2)),
             ("a\n", 9, (2, 1)),
-            ("a\näöx\n", 6, (2, 3)), // two letters of two bytes before it
+            ("a\näöx\n", 6, (2, 3)), // after two characters of two bytes
             ("a\näöx\n", 8, (3, 1)),
         ];
         for (text, at, place) in table {

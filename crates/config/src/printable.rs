@@ -1,10 +1,11 @@
-//! Text from other parties, made safe for logs, pages and terminals: it commands nothing and reorders nothing.
+//! Escapes untrusted text for logs, pages and terminals, so that it cannot issue commands or
+//! reorder text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character reaches a terminal or a page unchanged: neither a control character other than line end and tab, nor
-/// one that is invisible or reorders the text around it (Unicode TR 36, 2.10).
+/// Whether a character may reach a terminal or page unchanged. Excludes control characters except
+/// LF and tab, and invisible or reordering characters (Unicode TR 36, 2.10).
 fn is_printable(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
@@ -14,8 +15,8 @@ fn is_printable(c: char) -> bool {
     }
 }
 
-/// `text` with escapes for everything that is not printable: `\x1b`, `\u202e`. Line ends and tabs stay, CR LF becomes LF. From U+007F
-/// on, the escapes are also those of JSON, so JSON stays what it was.
+/// Escapes everything that is not printable: `\x1b`, `\u202e`. LF and tab stay, CR LF becomes LF.
+/// From U+007F on, escapes are valid JSON, so JSON keeps its meaning.
 pub fn text(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);
@@ -36,7 +37,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same on one line: line ends and tabs are escapes, too.
+/// Escapes like [`text`] and keeps the result on one line: LF and tab are escaped.
 ///
 /// ```
 /// assert_eq!(config::printable::line("bob\n[Whip] forged\u{1b}[2J"), "bob\\n[Whip] forged\\x1b[2J");
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_what_commands_terminals_or_reorders_text() {
+    fn escapes_terminal_commands_and_reordering_characters() {
         for (plain, shown) in [
             ("plain, é, 日本 'quoted' \\\n\tindented", "plain, é, 日本 'quoted' \\\n\tindented"),
             ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),

@@ -1,4 +1,4 @@
-//! Collects mistakes, so that all of them come in one go.
+//! Collects errors so that all of them are reported at once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,27 +7,28 @@ use std::ops::RangeInclusive;
 use crate::diagnostic::Diagnostic;
 use crate::place::{Place, line_and_column};
 
-/// The mistakes found so far, and the texts that they are in.
+/// The errors found so far and the texts that contain them.
 #[derive(Debug)]
 pub struct Report<'a> {
     whole: &'a str,
     text: &'a str,
     sets: &'a [String],
     found: RefCell<BTreeMap<(Place, String), Option<String>>>,
-    /// Lines with a syntax error, from 1. What else seems wrong there is most likely its consequence.
+    /// Lines with a syntax error, from 1. Other errors there are most likely consequences of it.
     broken: RefCell<BTreeSet<usize>>,
 }
 
 impl<'a> Report<'a> {
-    /// Nothing wrong so far in `text` and the `KEY=VALUE`s that change it. `whole`: what the text is, with its article, as in "the study has no `load`".
+    /// An empty report for `text` and the `KEY=VALUE`s that change it. `whole` names the text with
+    /// its article, as in "the study has no `load`".
     pub fn new(whole: &'a str, text: &'a str, sets: &'a [String]) -> Self {
         Report { whole, text, sets, found: RefCell::default(), broken: RefCell::default() }
     }
 
-    /// Whether the text is short enough to be read at all.
+    /// Checks that the text has at most `max` bytes.
     ///
     /// # Errors
-    /// `{what} is limited to {max} bytes`, and no other mistake.
+    /// All errors so far, including `{what} is limited to {max} bytes`.
     pub fn check_length(&self, what: &str, max: usize) -> Result<(), Vec<Diagnostic>> {
         if self.text.len() > max {
             let message = format!("{what} is limited to {max} bytes, this one has {}", self.text.len());
@@ -36,8 +37,8 @@ impl<'a> Report<'a> {
         self.finish()
     }
 
-    /// Something is wrong at `place`. One mistake a place: what is found there next, say by another design point, is
-    /// most likely the same one in other words.
+    /// Adds an error. Only the first error at a place is kept: later ones, say of another design
+    /// point, most likely repeat it in other words.
     pub fn mistake(&self, place: Place, message: impl Into<String>, hint: impl Into<Option<String>>) {
         let broken = self.broken.borrow();
         if place.set.is_none() && !broken.is_empty() && broken.contains(&line_and_column(self.text, place.start).0) {
@@ -49,35 +50,35 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Something is missing at `place`; not reported where a syntax error may have swallowed it.
+    /// Adds an error about a missing key, unless a syntax error may have hidden the key.
     pub fn missing(&self, place: Place, message: impl Into<String>, hint: impl Into<Option<String>>) {
         if !self.is_partial() {
             self.found.borrow_mut().insert((place, message.into()), hint.into());
         }
     }
 
-    /// How much was found wrong so far.
+    /// Number of errors so far.
     pub fn count(&self) -> usize {
         self.found.borrow().len()
     }
 
-    /// What the text is.
+    /// The name of the text, with its article.
     pub fn whole(&self) -> &'a str {
         self.whole
     }
 
-    /// Whether a part of the text is not TOML, so that anything may be missing.
+    /// Whether the text has syntax errors, so that any key may be missing.
     pub fn is_partial(&self) -> bool {
         !self.broken.borrow().is_empty()
     }
 
-    /// The text is not TOML at `place`, by which these lines are broken, from 1.
+    /// Adds a syntax error, which breaks the lines `broken`, from 1.
     pub fn syntax(&self, place: Place, message: &str, broken: RangeInclusive<usize>) {
         self.found.borrow_mut().insert((place, message.to_owned()), None);
         self.broken.borrow_mut().extend(broken);
     }
 
-    /// Whether a syntax error stands in a line that begins with `word`, so that `word` may have been lost with it.
+    /// Whether a broken line begins with `word`, so that `word` may be lost.
     pub fn lost(&self, word: &str) -> bool {
         let broken = self.broken.borrow();
         let lines = self.text.lines().enumerate().filter(|(index, _)| broken.contains(&(index + 1)));
@@ -93,10 +94,10 @@ impl<'a> Report<'a> {
         place.set.map_or(self.text, |index| self.sets[index].as_str())
     }
 
-    /// `Ok` if nothing was wrong, else all mistakes, those of the file first, each in the order of its text.
+    /// Returns `Ok` if there is no error.
     ///
     /// # Errors
-    /// The mistakes.
+    /// All errors, those of the file first, in the order of the text.
     pub fn finish(&self) -> Result<(), Vec<Diagnostic>> {
         let found = self.found.take();
         let diagnostics = found.into_iter().map(|((place, message), hint)| {

@@ -1,4 +1,4 @@
-//! Reads the values of one table: names in texts filled, units understood, ranges kept.
+//! Reads the values of one table, fills names in texts, parses units and checks ranges.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -10,21 +10,23 @@ use crate::place::Place;
 use crate::report::Report;
 use crate::units::{self, UnitError};
 
-/// Replaces what texts name by what it stands for, as a study does with the levels of its factors. `()` leaves them as they are.
+/// Replaces the names in texts by their values, as a study does with the levels of its factors.
+/// `()` leaves texts unchanged.
 pub trait Fill: Copy {
-    /// What `text`, the value of `key`, stands for.
+    /// Fills `text`, the value of `key`.
     ///
     /// # Errors
-    /// Why it stands for nothing: what is wrong with it, and a hint; `None`: that has been reported.
+    /// The message and a hint; `None` if the error has been reported already.
     fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<(String, Option<String>)>>;
 }
 
-/// What a text stands for.
+/// A filled text and its source.
 #[derive(Clone, Debug)]
 pub struct Filled {
-    /// The text without names.
+    /// The text with all names replaced.
     pub text: String,
-    /// Where all of it comes from, if it comes from one place, and what to call that in a message: `` level `a` of `b` ``.
+    /// Source of the text and its name in messages (`` level `a` of `b` ``), if the whole text has
+    /// one source.
     pub from: Option<(Place, String)>,
 }
 
@@ -34,27 +36,27 @@ impl Fill for () {
     }
 }
 
-/// A table whose keys are names of the file's own.
+/// For tables whose keys are names chosen in the file.
 static NAMES: Keys = Keys { name: "", text: "", keys: &[] };
 
-/// One table, its texts filled by `F`.
+/// A table whose texts are filled by `F`.
 #[derive(Clone, Debug)]
 pub struct Section<'a, F = ()> {
-    /// Its name with those of the tables around it: `load.stop`; empty for the whole file.
+    /// Path of the table, `load.stop`; empty for the whole file.
     pub name: String,
-    /// Its entries.
+    /// Entries of the table.
     pub table: Cow<'a, Table>,
-    /// What may stand in it.
+    /// Declared keys.
     pub keys: &'static Keys,
-    /// Where it begins; what is missing is missing here.
+    /// Place of the table, for errors about missing keys.
     pub place: Place,
-    /// What fills its texts.
+    /// Fills the texts.
     pub fill: F,
-    /// Where mistakes go.
+    /// Receives the errors.
     pub report: &'a Report<'a>,
 }
 
-/// A value, filled, where it stands, and what to call it in a message.
+/// A filled value, the place where an error in it is reported, and its name in messages.
 struct Found<'a> {
     value: Cow<'a, Value>,
     place: Place,
@@ -62,23 +64,23 @@ struct Found<'a> {
 }
 
 impl<'a, F: Fill> Section<'a, F> {
-    /// A whole file.
+    /// The whole file.
     pub fn whole(table: &'a Table, keys: &'static Keys, fill: F, report: &'a Report<'a>) -> Self {
         Section { name: String::new(), table: Cow::Borrowed(table), keys, place: Place::default(), fill, report }
     }
 
-    /// The same table, its texts filled in another way.
+    /// The same table with another `fill`.
     pub fn filled_by<G: Fill>(&self, fill: G) -> Section<'_, G> {
         let (name, table) = (self.name.clone(), Cow::Borrowed(&*self.table));
         Section { name, table, keys: self.keys, place: self.place, fill, report: self.report }
     }
 
-    /// Reports the keys that have no meaning in any table of this kind.
+    /// Reports keys that the table does not declare.
     pub fn check_keys(&self) {
         self.only(&self.keys.names().collect::<Vec<_>>());
     }
 
-    /// Reports the keys that have no meaning here.
+    /// Reports keys that are not in `known`.
     pub fn only(&self, known: &[&str]) {
         for entry in self.table.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let hint = suggestion(&entry.key, known.iter().copied());
@@ -87,23 +89,23 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Whether the value of `key` is this text.
+    /// Whether the value of `key` is the text `word`.
     pub fn is_word(&self, key: &str, word: &str) -> bool {
         self.find(key).is_some_and(|found| matches!(&*found.value, Value::Text(text) if text == word))
     }
 
-    /// What is declared of a key that the house itself reads.
+    /// Panics if code reads a key that is not declared.
     fn declared(&self, key: &str) -> &'static Key {
         self.keys.get(key).unwrap_or_else(|| panic!("`{}` is read but not declared", self.called(key)))
     }
 
-    /// The part of what may stand at `key` that `pick` finds.
+    /// Returns what `pick` finds in the declared kind of `key`. Panics if it finds nothing.
     fn kind<T>(&self, key: &str, pick: impl Fn(&Kind) -> Option<T>) -> T {
         let kind = self.declared(key).kind;
         kind.find(pick).unwrap_or_else(|| panic!("`{}` is not read as declared: {kind:?}", self.called(key)))
     }
 
-    /// A value that is in its range.
+    /// Returns `value` if it is within `range`; otherwise reports an error.
     fn within<T: PartialOrd>(
         &self,
         key: &str,
@@ -115,32 +117,32 @@ impl<'a, F: Fill> Section<'a, F> {
         value.or_else(|| self.wrong(found, &format!("must be {}", self.declared(key).kind.range())))
     }
 
-    /// Tells a key that is not there and has no value then, `Some(None)`, from one whose value is mistaken, `None`.
+    /// Distinguishes a missing key without a default, `Some(None)`, from an invalid value, `None`.
     pub fn given<T>(&self, key: &str, value: Option<T>) -> Option<Option<T>> {
         if self.has(key) { value.map(Some) } else { Some(value) }
     }
 
-    /// Whether `key` is there.
+    /// Whether the table has `key`.
     pub fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }
 
-    /// The name of `key` with those of the tables around it.
+    /// The path of `key`, `load.stop`.
     pub fn called(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{}", self.name, key.escape_debug()) }
     }
 
-    /// Where the value of `key` stands, or the table if it is not there.
+    /// Place of the value of `key`, or of the table if the key is missing.
     pub fn place_of(&self, key: &str) -> Place {
         self.table.get(key).map_or(self.place, |entry| entry.node.place)
     }
 
-    /// Reports a mistake at the value of `key`.
+    /// Reports an error at the value of `key`.
     pub fn mistake(&self, key: &str, message: impl Into<String>, hint: impl Into<Option<String>>) {
         self.report.mistake(self.place_of(key), message, hint);
     }
 
-    /// Reports that `key` is missing, if it is.
+    /// Reports an error if `key` is missing.
     pub fn required(&self, key: &str) {
         if !self.has(key) {
             let example = self.declared(key).example;
@@ -149,14 +151,14 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// A text.
+    /// Reads a string.
     pub fn text(&self, key: &str) -> Option<String> {
-        // Names of the file's own are declared nowhere.
+        // Names chosen in the file are not declared.
         let kind = self.keys.get(key).map_or(&Kind::Text, |key| &key.kind);
         self.text_of(&self.find(key)?, kind)
     }
 
-    /// The texts of a list; those that are wrong are left out.
+    /// Reads a list of strings. Invalid ones are reported and left out.
     pub fn texts(&self, key: &str) -> Vec<String> {
         let kind = self.kind(key, |kind| if let Kind::List(inner) = kind { Some(*inner) } else { None });
         let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
@@ -185,15 +187,15 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// A text as what `read` makes of it; what `read` says instead is the message, and the hint.
+    /// Reads a string and parses it with `read`, whose error is a message and a hint.
     pub fn text_as<T>(&self, key: &str, read: impl FnOnce(&str) -> Result<T, (String, Option<String>)>) -> Option<T> {
         let text = self.text(key)?;
-        // What stands in a level is mistaken there.
+        // An error in a factor level is reported at the level.
         let place = self.find(key)?.place;
         read(&text).map_err(|(message, hint)| self.report.mistake(place, message, hint)).ok()
     }
 
-    /// The text of `key` and where it stands, when it is a text: nothing is reported.
+    /// The text of `key` and its place. Reports nothing: `None` if the value is not a text.
     pub fn filled(&self, key: &str) -> Option<(String, Place)> {
         let found = self.find(key)?;
         match &*found.value {
@@ -202,7 +204,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// `true` or `false`.
+    /// Reads a boolean.
     pub fn flag(&self, key: &str) -> Option<bool> {
         let found = self.find(key)?;
         match &*found.value {
@@ -213,7 +215,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// A count.
+    /// Reads a count within the declared range.
     pub fn count(&self, key: &str) -> Option<u64> {
         let (low, high) =
             self.kind(key, |kind| if let Kind::Count(low, high) = kind { Some((*low, *high)) } else { None });
@@ -226,12 +228,12 @@ impl<'a, F: Fill> Section<'a, F> {
         self.within(key, &found, count, low..=high)
     }
 
-    /// A count that fits 32 bits.
+    /// Reads a count declared with bounds that fit 32 bits.
     pub fn small(&self, key: &str) -> Option<u32> {
         self.count(key).map(|count| u32::try_from(count).expect("its bounds fit 32 bits"))
     }
 
-    /// A time, ns.
+    /// Reads a duration, ns.
     pub fn duration_ns(&self, key: &str) -> Option<u64> {
         type Read = fn(&str) -> Result<u64, UnitError>;
         let (low, high, read) = self.kind(key, |kind| match kind {
@@ -254,7 +256,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.within(key, &found, Some(ns), low..=high)
     }
 
-    /// A number per second.
+    /// Reads a rate per second.
     pub fn rate_per_s(&self, key: &str) -> Option<f64> {
         let found = self.find(key)?;
         let text = match &*found.value {
@@ -266,7 +268,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.unit(&found, units::rate_per_s(&text))
     }
 
-    /// A fraction.
+    /// Reads a fraction.
     pub fn fraction(&self, key: &str) -> Option<f64> {
         let (low, high) =
             self.kind(key, |kind| if let Kind::Fraction(low, high) = kind { Some((*low, *high)) } else { None });
@@ -280,7 +282,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.within(key, &found, Some(fraction), low..=high)
     }
 
-    /// A number without a unit.
+    /// Reads a number without a unit.
     pub fn number(&self, key: &str) -> Option<f64> {
         let (low, high) =
             self.kind(key, |kind| if let Kind::Number(low, high) = kind { Some((*low, *high)) } else { None });
@@ -288,14 +290,14 @@ impl<'a, F: Fill> Section<'a, F> {
         let number = match &*found.value {
             Value::Number(number) => Some(*number),
             Value::Integer(integer) => Some(*integer as f64),
-            // A level of a factor comes as text.
+            // A factor level arrives as text.
             Value::Text(text) => text.trim().parse().ok(),
             _ => return self.wrong_type(&found, "a number"),
         };
         self.within(key, &found, number, low..=high)
     }
 
-    /// A number of bytes.
+    /// Reads a number of bytes.
     pub fn bytes(&self, key: &str) -> Option<u64> {
         let (low, high) =
             self.kind(key, |kind| if let Kind::Bytes(low, high) = kind { Some((*low, *high)) } else { None });
@@ -308,7 +310,7 @@ impl<'a, F: Fill> Section<'a, F> {
         self.within(key, &found, bytes, low..=high)
     }
 
-    /// One of the words, as what it means.
+    /// Reads one of `words` and returns its meaning.
     pub fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Option<T> {
         let what = self.kind(key, |kind| match kind {
             Kind::Word(what, _) => Some(*what),
@@ -325,7 +327,8 @@ impl<'a, F: Fill> Section<'a, F> {
         choice
     }
 
-    /// A list of words, as declared; `None` if there is none, or something else. Other words and doubles are reported.
+    /// Reads a list of the declared words. `None` if the key is missing or not a list; unknown and
+    /// duplicate words are reported and left out.
     pub fn choices(&self, key: &str) -> Option<Vec<&'static str>> {
         let (what, known) = self.kind(key, |kind| match kind {
             Kind::List(Kind::Word(what, words)) => Some((*what, words())),
@@ -358,7 +361,7 @@ impl<'a, F: Fill> Section<'a, F> {
         Some(all)
     }
 
-    /// A text, or an integer as it is written.
+    /// Reads a string, or an integer as a string.
     pub fn text_or_integer(&self, key: &str) -> Option<String> {
         match &self.table.get(key)?.node.value {
             Value::Integer(number) => Some(number.to_string()),
@@ -366,17 +369,17 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Whether a list stands there.
+    /// Whether the value of `key` is a list.
     pub fn is_list(&self, key: &str) -> bool {
         self.table.get(key).is_some_and(|entry| matches!(entry.node.value, Value::List(_)))
     }
 
-    /// Whether a table stands at `key`.
+    /// Whether the value of `key` is a table.
     pub fn is_table(&self, key: &str) -> bool {
         self.table.table(key).is_some()
     }
 
-    /// The one key of `keys` that is there.
+    /// The only one of `keys` in the table. Reports an error if there is none or more than one.
     pub fn one_of<'k>(&self, keys: &[&'k str]) -> Option<&'k str> {
         let there = keys.iter().copied().filter(|key| self.has(key)).collect::<Vec<_>>();
         match there.as_slice() {
@@ -399,7 +402,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// The table of that key as a section of its own.
+    /// The table at `key`.
     pub fn section(&self, key: &str) -> Option<Section<'_, F>> {
         let keys = self.kind(key, |kind| match kind {
             Kind::Table(keys) => Some(*keys),
@@ -409,18 +412,20 @@ impl<'a, F: Fill> Section<'a, F> {
         self.section_of(key, keys)
     }
 
-    /// The same, or an empty table if nothing stands there, in which each key has what holds where it is missing; `None`: something else stands there.
+    /// The table at `key`; if the key is missing, an empty table in which every key has its
+    /// default. `None` if the value is not a table.
     pub fn section_or_empty(&self, key: &str) -> Option<Section<'_, F>> {
         if self.has(key) { self.section(key) } else { Some(self.empty(key)) }
     }
 
-    /// An empty table in the place of that of `key`.
+    /// An empty table in place of the one at `key`.
     pub fn empty(&self, key: &str) -> Section<'_, F> {
         let (name, table, keys) = (self.called(key), Cow::Owned(Table::default()), self.tables_at(key));
         Section { name, table, keys, place: self.place, fill: self.fill, report: self.report }
     }
 
-    /// The tables of a table by their names, each as a section of its own; those that are no tables are left out.
+    /// The tables inside the table at `key`, by name. Values that are not tables are reported and
+    /// left out.
     pub fn named(&self, key: &str) -> Vec<(String, Section<'_, F>)> {
         let (keys, entry) = (self.tables_at(key), self.table.get(key));
         let Some(table) =
@@ -436,7 +441,8 @@ impl<'a, F: Fill> Section<'a, F> {
         sections.collect()
     }
 
-    /// The tables of a list of tables, each as a section of its own; `None` stands for what is none. `each`: what one is called, as in "a figure".
+    /// The tables of the list at `key`; `None` for each item that is not a table, which is
+    /// reported. `each` names an item in messages: "a figure".
     pub fn tables(&self, key: &str, each: &str) -> Vec<Option<Section<'_, F>>> {
         let (keys, name) = (self.tables_at(key), self.called(key));
         let Some(Entry { node, .. }) = self.table.get(key) else { return Vec::new() };
@@ -452,7 +458,7 @@ impl<'a, F: Fill> Section<'a, F> {
         items.iter().map(section).collect()
     }
 
-    /// The keys of the tables that may stand at `key`.
+    /// The declaration of tables at `key`.
     fn tables_at(&self, key: &str) -> &'static Keys {
         self.kind(key, Kind::table)
     }
@@ -467,7 +473,7 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// The table of that key, in which those `keys` may stand.
+    /// The table at `key`, declared by `keys`.
     pub fn section_of(&self, key: &str, keys: &'static Keys) -> Option<Section<'_, F>> {
         let entry = self.table.get(key)?;
         let name = self.called(key);
@@ -476,13 +482,13 @@ impl<'a, F: Fill> Section<'a, F> {
         Some(Section { name, ..self.inner(table, keys, entry.key_place) })
     }
 
-    /// Another table with those keys, as a section of its own.
+    /// A section for another table, declared by `keys`.
     pub fn inner<'b>(&'b self, table: &'b Table, keys: &'static Keys, place: Place) -> Section<'b, F> {
         let (name, table) = (keys.name.to_owned(), Cow::Borrowed(table));
         Section { name, table, keys, place, fill: self.fill, report: self.report }
     }
 
-    /// The value of a key, or the one that it has where it is missing.
+    /// The value of `key`, or its declared default.
     fn find(&self, key: &str) -> Option<Found<'_>> {
         let name = format!("`{}`", self.called(key));
         let Some(Entry { node, .. }) = self.table.get(key) else {
@@ -493,14 +499,14 @@ impl<'a, F: Fill> Section<'a, F> {
         self.found(key, node, name)
     }
 
-    /// A value that stands there, filled.
+    /// Fills `node`, the value of `key`.
     fn found<'n>(&self, key: &str, node: &'n Node, name: String) -> Option<Found<'n>> {
         let Value::Text(text) = &node.value else {
             return Some(Found { value: Cow::Borrowed(&node.value), place: node.place, name });
         };
         match self.fill.fill(key, text) {
             Ok(Filled { text, from }) => {
-                // A mistake in what comes from elsewhere stands there.
+                // An error in a filled text is reported at its source.
                 let (place, name) = match from {
                     Some((place, from)) => (place, format!("{name} from {from}")),
                     None => (node.place, name),

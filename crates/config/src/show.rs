@@ -1,4 +1,4 @@
-//! What is declared, for readers: Markdown, a JSON Schema, help on a terminal.
+//! Renders declarations as Markdown, JSON Schema and terminal help.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::keys::{Key, Keys, Kind, Missing};
 use crate::units;
 
 impl Kind {
-    /// What may stand there, in words: `a time, 10ms to 24h`.
+    /// Describes the type and range: `a time, 10ms to 24h`.
     pub fn words(&self) -> String {
         match self {
             Kind::Text => "a string".to_owned(),
@@ -20,7 +20,7 @@ impl Kind {
             Kind::Fraction(..) => format!("a fraction, {}", self.range()),
             Kind::Number(..) => format!("a number, {}", self.range()),
             Kind::Word(_, words) => match words().as_slice() {
-                // What is long has a list of its own.
+                // Long lists of words are documented elsewhere.
                 words if words.len() > 12 => format!("one of {} words", words.len()),
                 words => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
             },
@@ -38,7 +38,8 @@ impl Kind {
         }
     }
 
-    /// Lowest and highest, in words; of several kinds those of the first that has any, with the words that may stand there instead.
+    /// Describes the range; empty if the kind has none. For alternatives, the first range, followed
+    /// by the words that are also allowed.
     pub fn range(&self) -> String {
         match self {
             Kind::Count(low, high) => format!("{} to {}", grouped(*low), grouped(*high)),
@@ -75,7 +76,7 @@ fn grouped(count: u64) -> String {
 }
 
 fn percent(fraction: f64) -> String {
-    // 0.9999 * 100 is 99.99 but for the last bits.
+    // Rounds, because 0.9999 * 100 is not exactly 99.99.
     number((fraction * 1e8).round() / 1e6)
 }
 
@@ -87,7 +88,6 @@ fn number(value: f64) -> String {
     }
 }
 
-/// What holds where a key is missing, in words.
 fn missing(key: &Key) -> String {
     match key.missing {
         Missing::Mistake => "required".to_owned(),
@@ -96,7 +96,7 @@ fn missing(key: &Key) -> String {
     }
 }
 
-/// Every table below one, and that one, each once, in the order in which they are met.
+/// `root` and every table below it, each once, in depth-first order.
 pub fn tables(root: &'static Keys) -> Vec<&'static Keys> {
     fn add(keys: &'static Keys, all: &mut Vec<&'static Keys>) {
         if !all.iter().any(|known| std::ptr::eq(*known, keys)) {
@@ -119,7 +119,7 @@ pub fn tables(root: &'static Keys) -> Vec<&'static Keys> {
     all
 }
 
-/// A table of keys as Markdown, below what it is about.
+/// Renders a table of keys as Markdown, below its description.
 pub fn table(keys: &Keys) -> String {
     let mut text =
         format!("{}.\n\n| Key | Description | Value | Default | Example |\n|---|---|---|---|---|\n", keys.text);
@@ -138,7 +138,8 @@ pub fn table(keys: &Keys) -> String {
     text
 }
 
-/// Keys for a terminal; of one table, or of all. `None`: there is no table of that name. `heading`: how a table is written.
+/// Renders the keys of one table, or of all, for a terminal. `None` if no table has this name.
+/// `heading` renders the name of a table.
 pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> String) -> Option<String> {
     let all = tables(root);
     let chosen = match name {
@@ -163,7 +164,8 @@ pub fn help(root: &'static Keys, name: Option<&str>, heading: fn(&Keys) -> Strin
     (!chosen.is_empty()).then_some(text)
 }
 
-/// The JSON Schema of a file as JSON or TOML has it. `is_needed`: whether a key that is declared as needed is so in every such file.
+/// The JSON Schema of a file, written as JSON or TOML. `is_needed` decides whether a key declared
+/// as required is required in every such file.
 pub fn schema(root: &'static Keys, title: &str, is_needed: fn(&Keys, &Key) -> bool) -> Value {
     let definitions = tables(root).into_iter().skip(1).map(|keys| (reference(keys), object(keys, is_needed)));
     let mut schema = object(root, is_needed);
@@ -197,7 +199,7 @@ fn object(keys: &'static Keys, is_needed: fn(&Keys, &Key) -> bool) -> Value {
 }
 
 fn of_kind(kind: &Kind, keys: &'static Keys) -> Value {
-    // A text may be a quantity with its unit, or one that is filled.
+    // A text may be a quantity with a unit, or contain names to fill.
     let or_text = |schema: Value| json!({ "anyOf": [schema, { "type": "string" }] });
     let to = |keys: &Keys| json!({ "$ref": format!("#/$defs/{}", reference(keys)) });
     match kind {

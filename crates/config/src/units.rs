@@ -1,45 +1,45 @@
-//! Quantities as people write them: `300ms`, `64KiB`, `50k`, `3%`, `1_000_000`. Flags and files share these.
+//! Quantities with units in files and flags: `300ms`, `64KiB`, `50k`, `3%`, `1_000_000`.
 
 use thiserror::Error;
 
-/// Why a text is no quantity. The text says what was found; where it stood is the caller's to say.
+/// An invalid quantity. The message quotes it; the caller adds the place.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum UnitError {
-    /// It does not begin with a number.
+    /// The text does not begin with a number.
     #[error("`{text}` is not a number")]
     NotANumber {
         /// The text.
         text: String,
     },
-    /// A number alone, where a unit is needed.
+    /// The unit is missing.
     #[error("`{text}` needs a unit: {units}")]
     NoUnit {
         /// The text.
         text: String,
-        /// What may stand there.
+        /// Known units.
         units: &'static str,
     },
-    /// A unit that is none, or none of this quantity.
+    /// The unit is unknown, or not one of this quantity.
     #[error("`{unit}` in `{text}` is not a unit of {quantity}: {units}")]
     UnknownUnit {
         /// The text.
         text: String,
-        /// The part that was taken for a unit.
+        /// The unit found.
         unit: String,
-        /// What was to be read.
+        /// The expected quantity.
         quantity: &'static str,
-        /// What may stand there.
+        /// Known units.
         units: &'static str,
     },
-    /// A part of what cannot be divided.
+    /// A fraction of an indivisible unit.
     #[error("`{text}` is not a whole number of {of}")]
     NotWhole {
         /// The text.
         text: String,
-        /// What cannot be divided.
+        /// The indivisible unit.
         of: &'static str,
     },
-    /// Too small or too large for what it stands for.
+    /// Outside the range of the quantity.
     #[error("`{text}` is out of range: {range}")]
     OutOfRange {
         /// The text.
@@ -55,15 +55,16 @@ const DAY_NS: u64 = 86_400_000_000_000;
 const COUNT_UNITS: &str = "k, M, G";
 const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 
-/// A duration with its unit, in ns: `250ns`, `5us`, `300ms`, `1.5s`, `2m`, `1h`.
+/// Parses a duration with its unit, in ns: `250ns`, `5us`, `300ms`, `1.5s`, `2m`, `1h`.
 ///
 /// # Errors
-/// [`UnitError`]; a number without a unit too, because `5` could be anything.
+/// [`UnitError`]. A number without a unit is an error, because `5` is ambiguous.
 pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
     time_ns(text, DURATION_UNITS)
 }
 
-/// The same, or in days: `30d`. A trial or a flag has no use for days, how long something is kept has.
+/// Parses a duration that may also be in days: `30d`. For retention times; trials and flags have no
+/// use for days.
 ///
 /// # Errors
 /// [`UnitError`], as [`duration_ns`].
@@ -89,7 +90,7 @@ fn time_ns(text: &str, units: &'static str) -> Result<u64, UnitError> {
     whole(text, number, ns, "nanoseconds")
 }
 
-/// A duration as [`duration_ns`] reads it, in the largest unit of which it is a whole number.
+/// Formats a duration for [`duration_ns`], in the largest unit that gives a whole number.
 pub(crate) fn duration_text(ns: u64) -> String {
     let units =
         [(3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
@@ -100,12 +101,13 @@ pub(crate) fn duration_text(ns: u64) -> String {
     }
 }
 
-/// The same of [`long_duration_ns`].
+/// Formats a duration for [`long_duration_ns`].
 pub(crate) fn long_duration_text(ns: u64) -> String {
     if ns > 0 && ns.is_multiple_of(DAY_NS) { format!("{}d", ns / DAY_NS) } else { duration_text(ns) }
 }
 
-/// A number of bytes as [`bytes`] reads it, in the largest power of 1,024 of which it is a whole number.
+/// Formats a number of bytes for [`bytes`], in the largest power of 1,024 that gives a whole
+/// number.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
@@ -114,7 +116,7 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
     }
 }
 
-/// A count: `40`, `1_000_000`, `50k`, `1.5M`.
+/// Parses a count: `40`, `1_000_000`, `50k`, `1.5M`.
 ///
 /// # Errors
 /// [`UnitError`].
@@ -123,7 +125,8 @@ pub fn count(text: &str) -> Result<u64, UnitError> {
     whole(text, number, thousands(text, unit, "a count")?, "things")
 }
 
-/// A number of bytes: `512`, `64KiB`, `10MB`; `k` and `M` are powers of ten, `Ki` and `Mi` powers of two.
+/// Parses a number of bytes: `512`, `64KiB`, `10MB`. `k` and `M` are powers of ten, `Ki` and `Mi`
+/// powers of two.
 ///
 /// # Errors
 /// [`UnitError`].
@@ -142,7 +145,7 @@ pub fn bytes(text: &str) -> Result<u64, UnitError> {
     whole(text, number, bytes, "bytes")
 }
 
-/// A rate, per second, above zero: `50k`, `50k/s`, `0.5`.
+/// Parses a rate per second, above 0: `50k`, `50k/s`, `0.5`.
 ///
 /// # Errors
 /// [`UnitError`].
@@ -154,10 +157,10 @@ pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
     if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(UnitError::OutOfRange { text: text.to_owned(), range }) }
 }
 
-/// A fraction: `3%` or `0.03`.
+/// Parses a fraction from 0 to 1: `3%` or `0.03`.
 ///
 /// # Errors
-/// [`UnitError`]; below 0 and above 1 too.
+/// [`UnitError`], also if out of range.
 pub fn fraction(text: &str) -> Result<f64, UnitError> {
     let (number, unit) = split(text)?;
     let divisor = match unit {
@@ -170,7 +173,7 @@ pub fn fraction(text: &str) -> Result<f64, UnitError> {
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(UnitError::OutOfRange { text: text.to_owned(), range }) }
 }
 
-/// Number and unit, either of which may be separated by blanks; underscores may stand between digits.
+/// Splits number and unit, with optional blanks around them. Underscores may separate digits.
 fn split(text: &str) -> Result<(&str, &str), UnitError> {
     let text_trimmed = text.trim();
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_' | '-' | '+');
@@ -202,7 +205,8 @@ fn float(text: &str, number: &str) -> Result<f64, UnitError> {
     number.replace('_', "").parse().map_err(|_| UnitError::NotANumber { text: text.to_owned() })
 }
 
-/// `number` times `unit`, exact: in decimal digits, never through a float, where 0.3 would lose its last nanosecond.
+/// Multiplies `number` by `unit` exactly, in decimal digits. A float would lose the last nanosecond
+/// of 0.3.
 fn whole(text: &str, number: &str, unit: u64, of: &'static str) -> Result<u64, UnitError> {
     float(text, number)?;
     if number.starts_with('-') {
@@ -264,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_for_what_lasts() {
+    fn long_durations_allow_days() {
         check(long_duration_ns, "1.5d", 129_600_000_000_000);
         check(long_duration_ns, "5s", 5_000_000_000);
         fails(long_duration_ns, "5", "`5` needs a unit: ns, us, ms, s, m, h, d");
@@ -304,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_whole_number_of_nanoseconds_survives(ns: u64) {
+        fn parses_whole_nanoseconds(ns: u64) {
             prop_assert_eq!(duration_ns(&format!("{ns}ns")), Ok(ns));
         }
 
