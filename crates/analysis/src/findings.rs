@@ -1,4 +1,4 @@
-//! What analysis made of the records: everything that a renderer shows, and nothing that it must still work out.
+//! The results of analyzing a run: everything a renderer shows, with nothing left to compute.
 
 mod agents;
 mod conditions;
@@ -41,159 +41,164 @@ pub use self::proxy_overhead::{Added, AddedMetric};
 pub use self::request_trends::{OverRequests, RequestPoint, Trend as RequestTrend};
 pub use self::trial_timeline::{Column, InsideTrial, Process, Role};
 
-/// The version of [`Findings`] that this build writes.
+/// Version of [`Findings`] that this build writes.
 pub const FINDINGS_VERSION: u32 = 2;
 
-/// What a run has found.
+/// The findings of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Findings {
-    /// [`FINDINGS_VERSION`].
+    /// Format version, [`FINDINGS_VERSION`].
     pub version: u32,
-    /// Name of the run, unique in its store.
+    /// Name of the run, unique within its store.
     pub run: String,
-    /// When it started, UTC, RFC 3339.
+    /// Start of the run, UTC, RFC 3339.
     pub started: String,
     /// Name of the study.
     pub study: String,
-    /// The question it asks.
+    /// The study's question.
     pub question: String,
-    /// What is asked, in words: `which server is best`.
+    /// The kind of question, in words: `which server is best`.
     pub asked: String,
-    /// The answer, sentence by sentence, the most important first; says so when there is none.
+    /// The answer, one sentence per entry, most important first. A sentence states if there is no
+    /// answer.
     pub answer: Vec<Sentence>,
-    /// A quick run: the intervals do not claim their level.
+    /// Whether this is a quick run, whose intervals claim no confidence level.
     pub quick: bool,
-    /// `default`, `quick` or `full`.
+    /// Profile: `default`, `quick` or `full`.
     pub profile: String,
-    /// Level of confidence of every interval, a fraction.
+    /// Confidence level of every interval, a fraction.
     pub level: f64,
-    /// The metric that the stop rule of the trials looks at.
+    /// Metric of the stop rule.
     pub metric: String,
-    /// The command line that started the run.
+    /// Command line that started the run.
     pub command: Vec<String>,
-    /// Version of quintain that measured.
+    /// Version of quintain that ran the trials.
     pub quintain: String,
-    /// Git revision of the study's folder, where known.
+    /// Git revision of the study's directory, if known.
     pub revision: Option<String>,
-    /// Git commit of the working directory, where servers were built, where known.
+    /// Git commit of the working directory in which servers were built, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// When the run was imported from a file, UTC, RFC 3339; empty: it ran with the store that it is in.
+    /// Time at which the run was imported from a file, UTC, RFC 3339. Empty if the run was executed
+    /// with this store.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub imported: String,
-    /// Seed of the order and of every trial.
+    /// Seed of the trial order and of every trial.
     pub seed: u64,
     /// Text of the study file.
     pub study_text: String,
-    /// The factors, in the order of the study.
+    /// Factors, in the order of the study.
     pub factors: Vec<Factor>,
-    /// Where the run has not ended as it should: what is reported is what there is.
+    /// Present if the run did not end normally; the findings cover the trials so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
-    /// The metrics that occur, in the order in which they should be shown.
+    /// Metrics that occur, in display order.
     pub metrics: Vec<MetricInfo>,
-    /// What was asked, by how many, and how: what all design points have in common, and what differs between them.
+    /// The load in words: what all design points share and how they differ.
     pub load: String,
-    /// The figures that the study asks for.
+    /// Figures requested by the study.
     pub figures: Vec<Figure>,
-    /// The tables that it asks for.
+    /// Tables requested by the study.
     pub tables: Vec<Table>,
-    /// One for every design point; two where a point was measured under both idle policies.
+    /// One row per design point; two if a point was measured under both idle policies.
     pub rows: Vec<Row>,
-    /// What was shown of contenders: by the metric that the study is about, then by others that it shows.
+    /// Comparisons of contenders: first by the study's metric, then by other metrics it shows.
     pub comparisons: Vec<Comparison>,
-    /// What was shown of candidates against a baseline; `None`: the study has none.
+    /// Candidates compared with a baseline; `None` if the study has no gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateFinding>,
-    /// What the metric that the study is about does from the first to the last level of each factor of numbers.
+    /// Trend of the study's metric over each numeric factor, from its first to its last level.
     pub trends: Vec<Trend>,
-    /// The searches for the capacities that the rates of other design points are shares of: no design points of the study.
+    /// Searches for the capacities from which other design points derive their rates. They are not
+    /// design points of the study.
     pub capacities: Vec<Row>,
-    /// Scalability over a numeric factor, one for each series.
+    /// Scalability over a numeric factor, one entry per series.
     pub scalability: Vec<Scalability>,
-    /// What the factors do, and what each does differently at the levels of another: one for each metric that is asked for, and each idle
-    /// policy. Empty where fewer than two factors vary.
+    /// Effects and interactions of the factors, one entry per requested metric and idle policy.
+    /// Empty if fewer than two factors vary.
     pub effects: Vec<Effects>,
-    /// Servers in containers and companions, where there are any.
+    /// Servers in containers, and companions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosted: Vec<HostedFinding>,
-    /// CPU profiles of the servers, where they were asked for.
+    /// CPU profiles of the servers, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpu_profiles: Vec<ProfileFinding>,
-    /// What differs between the profiles of two contenders.
+    /// Differences between the CPU profiles of two contenders.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub profile_differences: Vec<ProfileDifference>,
-    /// Miss-ratio curves of caches, in the order of the figures that ask for them.
+    /// Miss-ratio curves of caches, in the order of their figures.
     pub miss_ratios: Vec<MissRatios>,
-    /// What each operation took, for every row whose trials are journeys.
+    /// Results per operation, for each row whose trials are journeys.
     pub operations: Vec<RowOperations>,
-    /// What passing proxies adds to each design point, against the same at `direct`.
+    /// Overhead of proxies at each design point, relative to the same point at `direct`.
     pub added: Vec<Added>,
-    /// What happens over the requests of a trial, where the study asks for it.
+    /// Trends over the requests of a trial, if the study requests them.
     pub over_requests: Vec<OverRequests>,
-    /// One trial of each of the first rows, from the inside.
+    /// Timeline of one trial for each of the first rows.
     pub inside: Vec<InsideTrial>,
-    /// What the absolute values are of; `None`: nothing was measured.
+    /// Conditions that the absolute values depend on; `None` if nothing was measured.
     pub scope: Option<Scope>,
-    /// Whether the machine changed its speed meanwhile; `None`: too few trials to tell.
+    /// Whether the machine's speed changed during the run; `None` if there are too few trials to
+    /// tell.
     pub states: Option<States>,
-    /// The fixed piece of work before and after each trial; `None`: there was none.
+    /// Probes: a fixed piece of work before and after each trial; `None` if there were none.
     pub probes: Option<Probed>,
-    /// Counters of the network stack, all trials together.
+    /// Network stack counters, summed over all trials.
     pub network: NetworkCounters,
-    /// The machine; where the run had a cluster, that of the lab.
+    /// The machine; for a cluster, the machine that ran the lab.
     pub machine: Host,
-    /// The machines of its cluster, in a line; empty where the run had but one machine.
+    /// Machines of the cluster on one line; empty for a single machine.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cluster: String,
-    /// The same one by one.
+    /// Machines of the cluster, one per entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
-    /// What the generator can do on it against a null server, where that was measured.
+    /// Limits of the generator on this machine against a null server, if measured.
     pub calibration: Option<Calibration>,
-    /// Builds of the subjects.
+    /// Builds of the servers.
     pub builds: Vec<Build>,
-    /// What the doctor found when the run started.
+    /// Findings of `quintain doctor` when the run started.
     pub doctor: Vec<Finding>,
-    /// How the numbers were made, a paragraph each.
+    /// How the numbers were obtained, one paragraph per entry.
     pub method: Vec<String>,
-    /// What the reader should know of the run, a line each: what several rows warn of is one. Rows carry their own again.
+    /// Warnings about the run. Warnings shared by several rows are merged here; rows also keep
+    /// their own.
     pub warnings: Vec<Warning>,
 }
 
 impl Findings {
-    /// The answer as text, a line for each sentence.
+    /// Returns the answer as text, one sentence per line.
     pub fn answer_text(&self) -> String {
         self.answer.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
-    /// What is known of the metric named so.
+    /// Looks up a metric by name.
     pub fn metric_info(&self, name: &str) -> Option<&MetricInfo> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
 
-    /// Unit of the metric named so; empty if no row has it.
+    /// Returns the unit of a metric, or an empty string if no row has it.
     pub fn unit(&self, name: &str) -> &str {
         self.metric_info(name).map_or("", |info| &info.unit)
     }
 
-    /// Every row there is, those of capacities first.
+    /// Iterates over all rows, capacities first.
     pub fn all_rows(&self) -> impl Iterator<Item = &Row> + Clone {
         self.capacities.iter().chain(&self.rows)
     }
 
-    /// The rows that are searches, with what they found.
+    /// Iterates over the rows that are searches, with their results.
     pub fn searches(&self) -> impl Iterator<Item = (&Row, &SearchFinding)> {
         self.all_rows().filter_map(|row| Some((row, row.search.as_ref()?)))
     }
 }
 
-/// One thing that a study found, in a sentence.
+/// One finding in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sentence {
-    /// Complete in itself.
+    /// Text that can be read on its own.
     pub text: String,
-    /// The part of the findings that it came from.
+    /// Part of the findings that supports it.
     pub from: Source,
 }
 
@@ -203,7 +208,7 @@ impl std::fmt::Display for Sentence {
     }
 }
 
-/// Parts of the findings that sentences come from.
+/// Parts of the findings that can support a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -229,96 +234,102 @@ pub enum Source {
     OverRequests,
 }
 
-/// What was shown of contenders, by one metric, under one idle policy.
+/// A comparison of contenders by one metric under one idle policy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The metric.
     pub metric: String,
-    /// Whether it is the metric that the study is about. Others are families of their own: of many, one in twenty shows something that is not so.
+    /// Whether this is the study's metric. Other metrics form families of their own: about one
+    /// comparison in twenty shows a difference by chance.
     pub headline: bool,
-    /// The factor whose levels compete.
+    /// Factor whose levels compete.
     pub factor: String,
-    /// What idle processors did.
+    /// Idle policy of the CPUs.
     pub idle: IdlePolicy,
-    /// Each combination of the other factors at which two or more were measured.
+    /// Combinations of the other factors at which at least two contenders were measured.
     pub places: Vec<ComparedPlace>,
 }
 
-/// What was shown of contenders at one combination of the other factors.
+/// A comparison of contenders at one combination of the other factors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedPlace {
-    /// Levels of the other factors that vary, `clients 40`; empty where none does.
+    /// Levels of the other factors that vary, `clients 40`; empty if none do.
     pub label: String,
-    /// The contenders: indices of their rows among [`Findings::rows`], in the order of the plan.
+    /// Contenders as indices into [`Findings::rows`], in plan order.
     pub rows: Vec<usize>,
-    /// Row of the one that is best by its typical ratios to the others, shown or not; `None`: no two have a block in common.
+    /// Row with the best typical ratios to the others, even if no lead is shown; `None` if no two
+    /// contenders have a common block.
     pub best: Option<usize>,
-    /// Whether it was shown to be better than each other one.
+    /// Whether it was shown to be better than every other contender.
     pub leads: bool,
-    /// Probability of so clear a lead by chance, adjusted for all places (Holm).
+    /// Probability of such a clear lead by chance, adjusted for all places (Holm).
     pub p_lead: f64,
-    /// Rows of those that were not shown to be beaten.
+    /// Rows that were not shown to be worse than another.
     pub may_be_best: Vec<usize>,
-    /// Blocks that all pairs have in common at least.
+    /// Minimum number of common blocks over all pairs.
     pub blocks: u64,
-    /// Every pair of them.
+    /// All pairs of contenders.
     pub pairs: Vec<Difference>,
 }
 
-/// Two design points, block by block.
+/// A comparison of two design points, block by block.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
-    /// Row of the first.
+    /// Row of the first design point.
     pub a: usize,
-    /// Row of the second.
+    /// Row of the second design point.
     pub b: usize,
-    /// Blocks in which both have a value.
+    /// Number of common blocks.
     pub blocks: u64,
-    /// The typical ratio b/a (Hodges & Lehmann) with the interval of the signed rank test; `None`: too few blocks for one.
+    /// Typical ratio b/a (Hodges & Lehmann) with the interval of the signed rank test; `None` if
+    /// there are too few blocks for an interval.
     pub ratio: Option<Estimate>,
-    /// The ratio of geometric means b/a with Student's t interval of the pairs.
+    /// Ratio of the geometric means b/a with the paired Student t interval.
     pub mean_ratio: Option<Estimate>,
-    /// Probability of so clear a difference by chance (Wilcoxon's signed rank, exact, two-sided).
+    /// Probability of such a clear difference by chance (Wilcoxon's signed rank, exact, two-sided).
     pub p: f64,
-    /// The same, adjusted for all that is compared by this metric (Holm).
+    /// `p` adjusted for all comparisons by this metric (Holm).
     pub p_adjusted: f64,
     /// Whether a difference is shown.
     pub shown: bool,
-    /// A difference of about this size would have been shown, a fraction; `None`: not even that is known.
+    /// Smallest difference that would probably have been shown, a fraction; `None` if unknown.
     pub could_show: Option<f64>,
-    /// Whether the typical start and the mean tell different stories: then starts of one are of more than one kind.
+    /// Whether the typical ratio and the ratio of means disagree, which indicates different kinds
+    /// of starts.
     pub kinds_of_starts: bool,
 }
 
-/// What a metric does from the first to the last level of a factor of numbers, all else alike.
+/// Change of a metric from the first to the last level of a numeric factor, with the other factors
+/// fixed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Trend {
     /// The metric.
     pub metric: String,
     /// The factor.
     pub factor: String,
-    /// Levels of the other factors that vary; empty where none does.
+    /// Levels of the other factors that vary; empty if none do.
     pub label: String,
     /// The first level.
     pub from: Level,
-    /// The last.
+    /// The last level.
     pub to: Level,
-    /// From the one to the other: `a` is the row at `from`.
+    /// The change; `a` is the row at `from`.
     pub change: Difference,
 }
 
-/// A run that was interrupted, or goes on still.
+/// A run that was interrupted or is still in progress.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unfinished {
-    /// Which of the two.
+    /// Whether it was interrupted or is in progress.
     pub state: RunState,
-    /// Trials that there are.
+    /// Number of trials so far.
     pub trials: u64,
-    /// Trials that the plan has at least.
+    /// Minimum number of trials in the plan.
     pub trials_min: u64,
-    /// It in words: `interrupted after 5 of at least 15 trials`.
+    /// State in words: `interrupted after 5 of at least 15 trials`.
     pub sentence: String,
-    /// The command line that goes on with it, for a shell; empty while it runs, and where it is not known.
+    /// Shell command that resumes the run; empty while it is in progress and if the command is
+    /// unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resume: String,
 }
@@ -328,19 +339,19 @@ pub struct Unfinished {
 pub struct Factor {
     /// Its name.
     pub name: String,
-    /// Its levels: numbers ascending, words in the order of the plan.
+    /// Levels: numbers ascending, text in plan order.
     pub levels: Vec<Level>,
-    /// Whether every level is a number, so that it can be an axis.
+    /// Whether every level is a number, so that the factor can be an axis.
     pub numeric: bool,
 }
 
 impl Factor {
-    /// Whether it has more than one level: what is the same everywhere tells nothing apart.
+    /// Whether the factor has more than one level.
     pub fn varies(&self) -> bool {
         self.levels.len() > 1
     }
 
-    /// A level as a name: a word alone, a number with its factor.
+    /// Names a level: text unchanged, a number with its factor.
     pub fn named(&self, level: &Level) -> String {
         match level {
             Level::Text(word) => word.clone(),
@@ -349,188 +360,194 @@ impl Factor {
     }
 }
 
-/// What is known of a metric.
+/// Description of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MetricInfo {
-    /// Its name in studies, tables and CSV: `latency_p99`.
+    /// Name in studies, tables and CSV: `latency_p99`.
     pub name: String,
     /// Unit of its values: `ns`, `1/s`, `bytes`, `bytes/s`, `1` for a count or a share.
     pub unit: String,
-    /// Whether more of it is better.
+    /// Whether higher values are better.
     pub higher_is_better: bool,
-    /// What it is called within a sentence: `p99 latency`.
+    /// Name within a sentence: `p99 latency`.
     pub noun: String,
-    /// What it is, a few words.
+    /// Short description.
     pub text: String,
 }
 
-/// What is known of one design point.
+/// Results of one design point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Its levels in the order of the factors, `c-epoll, cores 1, clients 40`: words alone, numbers with their factor, of the factors
-    /// that vary alone; of all where none varies.
+    /// Levels in factor order, `c-epoll, cores 1, clients 40`: text unchanged, numbers with their
+    /// factor. Includes only factors that vary, or all if none do.
     pub label: String,
-    /// Levels of the factors, by name.
+    /// Levels by factor name.
     pub factors: BTreeMap<String, Level>,
-    /// Processors of the subject.
+    /// CPUs of the server.
     pub cpus: u32,
-    /// Processors it would have used, where this machine leaves it fewer; `None`: it has what the study asks for.
+    /// CPUs that the study requests, if this machine has fewer for the server; `None` if the server
+    /// has all of them.
     pub cpus_wanted: Option<u32>,
-    /// Idle policy in force; `None`: no trial ran.
+    /// Idle policy in force; `None` if no trial ran.
     pub idle: Option<IdlePolicy>,
-    /// What became of it.
+    /// Whether it was measured.
     pub state: RowState,
-    /// Trials with a measurement.
+    /// Number of trials with a measurement.
     pub n: usize,
-    /// Trials without, by kind.
+    /// Trials without a measurement, by kind.
     pub failures: Vec<FailureCount>,
-    /// Estimates over the trials, by name of the metric; a metric that no trial has is missing.
+    /// Estimates over the trials, by metric name; metrics without a value in any trial are absent.
     pub metrics: BTreeMap<String, MetricFinding>,
-    /// Who was the limit.
+    /// The bottleneck.
     pub limited_by: Option<LimitFinding>,
-    /// What forbids to read the row as a statement about the subject.
+    /// Reasons why the row does not measure the server.
     pub marks: Vec<Mark>,
-    /// The generators one by one, where the load came from several machines.
+    /// Results of each generator, if the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// The search whose steps the trials were; the metrics above are then of the trials at its lower end.
+    /// The search of which the trials were steps; `metrics` then covers the trials at its lower
+    /// end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFinding>,
-    /// Which clock the latencies are of.
+    /// Which clock the latencies use.
     pub clock: Option<Clock>,
-    /// Latencies of all trials merged, ns; for distributions.
+    /// Latencies of all trials merged, ns. Used for distributions.
     pub latency: Option<Histogram>,
-    /// Requests that were due and had no answer when their trial ended, all trials: how many, and how long they had waited. `None`: the store
-    /// is older than that.
+    /// Requests that were due and had no response when their trial ended, over all trials: their
+    /// number and how long they had waited. `None` if the store predates these records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub censored: Option<Box<Censored>>,
-    /// Requests gone wrong, all trials, by kind.
+    /// Failed requests of all trials, by kind.
     pub errors: BTreeMap<String, u64>,
-    /// The first error of each kind that has more to say.
+    /// The first error of each kind that carries a message.
     pub error_examples: BTreeMap<String, String>,
-    /// Answers by HTTP status, right or wrong, all trials.
+    /// Responses by HTTP status over all trials, valid or not.
     pub statuses: BTreeMap<u16, u64>,
-    /// TLS handshakes, all trials; 0 without TLS.
+    /// TLS handshakes of all trials; 0 without TLS.
     pub handshakes: u64,
-    /// Those of them that resumed an earlier session.
+    /// TLS handshakes that resumed a session.
     pub handshakes_resumed: u64,
-    /// Valid answers, all trials.
+    /// Valid responses of all trials.
     pub requests: u64,
-    /// The trials, in the order they ran.
+    /// Trials in execution order.
     pub trials: Vec<TrialFinding>,
-    /// Why no further trials were run, `target met: ±2.1 % after 9 trials`.
+    /// Why no further trials ran, `target met: ±2.1 % after 9 trials`.
     pub stop_reason: String,
-    /// Whether its trials had reached a steady state when measuring began; `None`: too few trials or windows to tell.
+    /// Whether trials had reached a steady state when measuring began; `None` if there are too few
+    /// trials or windows to tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyFinding>,
-    /// Why it is not ranked although it was measured: it fails more of its requests than another contender of its place.
+    /// Why a measured row is not ranked: it fails a larger share of requests than another contender
+    /// at its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_errors: Option<String>,
-    /// What the reader should know; `(3 of 8 trials)` where it does not hold for all.
+    /// Warnings, with `(3 of 8 trials)` if they do not apply to all.
     pub warnings: Vec<Warning>,
 }
 
 /// Whether the trials of a row had reached a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SteadyFinding {
-    /// `false`: the halves of its trials differ by more than 2 %, and by more than chance makes of all rows of the report.
+    /// `false` if the halves of its trials differ by more than 2 % and by more than chance explains
+    /// over all rows of the report.
     pub reached: bool,
-    /// Mean latency of the second half of a trial over that of the first, over trials, with an interval that stands by itself.
+    /// Mean latency of the second half of a trial divided by that of the first, over trials. The
+    /// interval is for this row only.
     pub change: Estimate,
-    /// Chance of so large a change where there is none, adjusted for all rows (Holm).
+    /// Probability of such a large change by chance, adjusted for all rows (Holm).
     pub p_adjusted: f64,
 }
 
-/// A line of warning: of a row, or of the whole report.
+/// A warning about a row or the whole report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// What it is about.
+    /// Topic.
     pub kind: WarningKind,
-    /// The line, without full stop.
+    /// One line without a full stop.
     pub text: String,
-    /// Trials that it is of; 0 where it is not of trials.
+    /// Number of trials affected; 0 if it is not about trials.
     pub trials: usize,
-    /// What it was put together from, a line each; empty where the line says all.
+    /// Warnings that were merged into it, one line each; empty if `text` is complete.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
 }
 
 impl Warning {
-    /// One that needs no details.
+    /// Creates a warning without details.
     pub fn new(kind: WarningKind, text: impl Into<String>, trials: usize) -> Self {
         Warning { kind, text: text.into(), trials, details: Vec::new() }
     }
 }
 
 impl Row {
-    /// The estimate of a metric, where there is one.
+    /// Returns the estimate of a metric, if any.
     pub fn estimate(&self, metric: &str) -> Option<&Estimate> {
         self.metrics.get(metric)?.estimate.as_ref()
     }
 
-    /// The mean of a metric, where there are values.
+    /// Returns the mean of a metric, if it has values.
     pub fn mean(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric)?.mean
     }
 
-    /// Requests gone wrong, all trials, all kinds.
+    /// Counts failed requests over all trials and kinds.
     pub fn errors_total(&self) -> u64 {
         self.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Whether something forbids to compare it.
+    /// Whether the row must not be compared with others.
     pub fn is_marked(&self) -> bool {
         !self.marks.is_empty()
     }
 
-    /// Whether the numbers are about something else than the subject.
+    /// Whether the row measures something other than the server.
     pub fn is_about_others(&self) -> bool {
         self.marks.iter().any(|mark| *mark != Mark::Hung)
     }
 
-    /// Trials in which the subject fell silent.
+    /// Counts trials in which the server hung.
     pub fn hung(&self) -> usize {
         self.trials.iter().filter(|trial| trial.marks.contains(&Mark::Hung)).count()
     }
 
-    /// Whether a metric is only known to be at least something.
+    /// Whether the value of a metric is a lower bound.
     pub fn is_at_least(&self, metric: &str) -> bool {
         self.metrics.get(metric).is_some_and(|found| found.at_least)
     }
 }
 
-/// What became of a design point.
+/// State of a design point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum RowState {
-    /// All its trials are there.
+    /// All trials are complete.
     Measured,
-    /// Some trials are there, some failed or are still to come.
+    /// Some trials are complete; others failed or have not run yet.
     Partial {
-        /// One sentence.
+        /// Reason, one sentence.
         reason: String,
     },
-    /// This machine cannot run it.
+    /// This machine cannot run the design point.
     Unrunnable {
-        /// One sentence.
+        /// Reason, one sentence.
         reason: String,
     },
-    /// A toolchain is missing, or no trial has begun.
+    /// A toolchain is missing, or no trial has started.
     Skipped {
-        /// One sentence.
+        /// Reason, one sentence.
         reason: String,
     },
-    /// Every trial failed, or the build did.
+    /// The build or every trial failed.
     Failed {
-        /// One sentence.
+        /// Reason, one sentence.
         reason: String,
     },
 }
 
 impl RowState {
-    /// Why it is not simply measured.
+    /// Returns the reason, unless all trials are complete.
     pub fn reason(&self) -> Option<&str> {
         match self {
             RowState::Measured => None,
@@ -541,7 +558,7 @@ impl RowState {
         }
     }
 
-    /// One word.
+    /// Returns the state as one word.
     pub fn word(&self) -> &'static str {
         match self {
             RowState::Measured => "measured",
@@ -553,73 +570,75 @@ impl RowState {
     }
 }
 
-/// Trials that failed alike.
+/// Failed trials of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailureCount {
-    /// What kind.
+    /// Kind of failure.
     pub kind: FailureKind,
-    /// How many.
+    /// Number of trials.
     pub count: usize,
-    /// The first one's message.
+    /// Message of the first one.
     pub message: String,
 }
 
-/// A metric over the trials of a row.
+/// One metric over the trials of a row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MetricFinding {
-    /// Mean over the trials with its Student t interval; `None`: see `mean` and `note`.
+    /// Mean over the trials with its Student t interval; if `None`, see `mean` and `note`.
     pub estimate: Option<Estimate>,
-    /// Mean over the trials, where there are values, be there an interval or not.
+    /// Mean over the trials, if there are values, with or without an interval.
     pub mean: Option<f64>,
-    /// The mean is only the least that it can be: in some trial requests still waited at the end that could change it. There is no estimate
-    /// then, and the row takes no part in a comparison of this metric.
+    /// Whether the mean is a lower bound because requests that could change it were still waiting
+    /// when a trial ended. The metric then has no estimate and the row is not compared by it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// Standard deviation of the values of the trials; `None` below two trials.
+    /// Standard deviation of the trials' values; `None` for fewer than two trials.
     pub stddev: Option<f64>,
-    /// Standard deviation between trials, without what varies inside of them; `None` where the windows do not tell it.
+    /// Standard deviation between trials, excluding variation within trials; `None` if the windows
+    /// do not show it.
     pub s_between: Option<f64>,
-    /// Standard deviation of windows within a trial; `None` where the windows do not tell it.
+    /// Standard deviation of windows within a trial; `None` if the windows do not show it.
     pub s_within: Option<f64>,
-    /// The length of a trial that buys the narrowest interval for a given time, s; `None` where the two deviations are not
-    /// both known.
+    /// Trial length that gives the narrowest interval for a fixed total time, s; `None` unless both
+    /// `s_between` and `s_within` are known.
     pub best_trial_s: Option<f64>,
-    /// Whether the stop rule's target is met; `None`: the rule does not look at this metric.
+    /// Whether the stop rule's target is met; `None` if the rule does not use this metric.
     pub target_met: Option<bool>,
-    /// Why there is no estimate, or what to beware of: `not enough samples`.
+    /// Why there is no estimate, or a caveat: `not enough samples`.
     pub note: Option<String>,
 }
 
-/// Who was the limit, over the trials of a row.
+/// The bottleneck over the trials of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LimitFinding {
-    /// The limit of most trials; of equally frequent ones the one that speaks least about the subject.
+    /// Limit of most trials. A tie goes to the limit that says least about the server.
     pub limit: Limit,
-    /// How many trials have which.
+    /// Number of trials per limit.
     pub counts: BTreeMap<Limit, usize>,
-    /// The reasons of the first trial that has it.
+    /// Reasons given by the first trial with this limit.
     pub reasons: Vec<String>,
-    /// Whether `subject` means the server or the path to it: the path was not measured, and could do what speaks against the server.
+    /// Whether `subject` means the server or the path to it: the path was not measured and could
+    /// explain the same evidence.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub path_unknown: bool,
 }
 
-/// What forbids to read a row, or a trial, as a statement about the subject.
+/// Reasons not to read a row or a trial as a measurement of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
     /// The generator was the limit.
     GeneratorBound,
-    /// The network between generators and subject was.
+    /// The network between generators and server was the limit.
     NetworkBound,
-    /// Subject and generator shared processors.
+    /// Server and generator shared CPUs.
     Shared,
-    /// The subject fell silent on all connections, and stayed so until the end.
+    /// The server stopped responding on all connections until the end of the trial.
     Hung,
 }
 
 impl Mark {
-    /// A few words.
+    /// Returns a short description.
     pub fn text(self) -> &'static str {
         match self {
             Mark::GeneratorBound => "generator-bound",
@@ -630,7 +649,7 @@ impl Mark {
     }
 }
 
-/// Where a latency starts.
+/// The point at which the latency of a request starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
@@ -641,7 +660,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The word in [`Findings`] and exports.
+    /// Returns the name used in [`Findings`] and exports.
     pub fn word(self) -> &'static str {
         match self {
             Clock::Service => "service",
@@ -653,31 +672,31 @@ impl Clock {
 /// One trial of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TrialFinding {
-    /// Place in the order of the whole run, from 0.
+    /// Position in the run's order of trials, from 0.
     pub order: u32,
     /// Block.
     pub block: u32,
-    /// When it started, UTC, RFC 3339.
+    /// Start, UTC, RFC 3339.
     pub started: String,
-    /// Offered rate, per second; `None` in a closed loop.
+    /// Offered rate, per second; `None` for a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_per_s: Option<f64>,
-    /// Values, by name of the metric; empty for a failed trial.
+    /// Values by metric name; empty if the trial failed.
     pub values: BTreeMap<&'static str, f64>,
-    /// Those of them that are only the least that they can be, because requests still waited at the end.
+    /// Metrics whose value is a lower bound because requests were still waiting at the end.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub at_least: BTreeSet<&'static str>,
-    /// Requests that were written and had no answer at the end.
+    /// Requests that were sent but had no response at the end.
     pub in_flight: u64,
-    /// Requests that were to be sent and were not by the end.
+    /// Requests that were due but not sent by the end.
     pub unsent: u64,
-    /// Who was the limit.
+    /// The bottleneck.
     pub limited_by: Option<Limit>,
-    /// What forbids to read it as a statement about the subject.
+    /// Reasons not to read it as a measurement of the server.
     pub marks: Vec<Mark>,
-    /// Metrics in which it is an outlier: flagged, never removed.
+    /// Metrics in which it is an outlier. Outliers are flagged, never removed.
     pub outlier_in: Vec<String>,
-    /// Another process had a processor in use before or after it, as [`Findings::probes`] has it.
+    /// Whether another process used a CPU before or after it; see [`Findings::probes`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contended: bool,
     /// Why it has no values.
@@ -685,133 +704,135 @@ pub struct TrialFinding {
 }
 
 impl TrialFinding {
-    /// The value of a metric, where it is no mere lower bound.
+    /// Returns the value of a metric unless it is a lower bound.
     pub fn known(&self, metric: &str) -> Option<f64> {
         self.values.get(metric).copied().filter(|_| !self.at_least.contains(metric))
     }
 }
 
-/// What a search has found: the range from the largest offered rate confirmed to keep the objective to the smallest confirmed
-/// to break it.
+/// Result of a search: the range from the highest offered rate confirmed to meet the objective to
+/// the lowest confirmed to fail it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchFinding {
-    /// What must be kept, `p99 < 5ms and errors < 0.1%`.
+    /// The objective, `p99 < 5ms and errors < 0.1%`.
     pub objective: String,
-    /// The lower end: it holds.
+    /// Lower end of the range, which meets the objective.
     pub low: Option<SearchEnd>,
-    /// The upper end: it fails.
+    /// Upper end of the range, which fails it.
     pub high: Option<SearchEnd>,
     /// Why there is no lower end.
     pub no_low: Option<String>,
-    /// Why there is no upper end; `generator-limited from ...` is not the subject's answer.
+    /// Why there is no upper end; `generator-limited from ...` means that the server's limit was
+    /// not reached.
     pub no_high: Option<String>,
-    /// From this rate on the generator was the limit, per second.
+    /// Lowest rate at which the generator was the limit, per second.
     pub generator_from_per_s: Option<f64>,
-    /// Rates between the ends that could not be decided, per second.
+    /// Undecided rates within the range, per second.
     pub undecided_per_s: Vec<f64>,
-    /// Rates above the upper end that held all the same, per second.
+    /// Rates above the upper end that still met the objective, per second.
     pub contradictions_per_s: Vec<f64>,
-    /// Whether the search came to its end: both ends confirmed, or one shown to be out of reach.
+    /// Whether the search is complete: both ends are confirmed, or one is shown to be out of reach.
     pub complete: bool,
     /// Why it ended.
     pub ended: String,
-    /// What this answer is owed to.
+    /// What bounds the result.
     pub bound: SearchBound,
-    /// The ends were to lie so far apart: upper over lower end, less one.
+    /// Target width of the range: upper over lower end, minus one.
     pub resolution: f64,
-    /// Trials, the pilot among them.
+    /// Number of trials, including the pilot.
     pub trials: usize,
-    /// All of it in words, `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
+    /// Result in words, `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
     pub sentence: String,
-    /// The rates tried, ascending.
+    /// Rates tried, ascending.
     pub rates: Vec<SearchRate>,
-    /// The trials, in the order they ran.
+    /// Trials in execution order.
     pub steps: Vec<SearchStep>,
 }
 
 /// One trial of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchStep {
-    /// Place in the order of the whole run, from 0.
+    /// Position in the run's order of trials, from 0.
     pub order: u32,
-    /// What it was for.
+    /// Purpose of the trial.
     pub purpose: Purpose,
     /// Offered rate, per second; `None` for the pilot.
     pub rate_per_s: Option<f64>,
-    /// What this trial alone says.
+    /// Verdict of this trial.
     pub verdict: SearchVerdict,
-    /// What decided it, `p99 7.20 ms`.
+    /// The deciding value, `p99 7.20 ms`.
     pub why: String,
-    /// The values that the objective looks at, those there are.
+    /// Values that the objective uses, as far as they exist.
     pub values: Vec<SearchValue>,
-    /// The trial; `None` where it was none of a study's.
+    /// The trial; `None` if it was not part of a study.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialFinding>,
 }
 
-/// A value that a condition looks at, in one trial.
+/// Value of a condition in one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SearchValue {
     /// The metric.
     pub metric: String,
     /// The condition, `p99 < 5ms`.
     pub condition: String,
-    /// Its bound, in the metric's unit.
+    /// Bound of the condition, in the metric's unit.
     pub bound: f64,
-    /// The value, likewise.
+    /// Value, in the metric's unit.
     pub value: f64,
-    /// Lower bound of its 95 % interval from inside the trial; `None`: there is none.
+    /// Lower end of its 95 % interval within the trial; `None` if there is no interval.
     pub low: Option<f64>,
-    /// Upper bound.
+    /// Upper end of the interval.
     pub high: Option<f64>,
 }
 
-/// Throughput over a numeric factor, as the Universal Scalability Law has it.
+/// Throughput over a numeric factor, modeled by the Universal Scalability Law.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Scalability {
     /// The factor on the axis.
     pub factor: String,
-    /// The levels of all other factors.
+    /// Levels of all other factors.
     pub series: BTreeMap<String, Level>,
     /// The series in words.
     pub label: String,
-    /// Every N that was measured, ascending.
+    /// Measured levels, ascending.
     pub points: Vec<ScalabilityPoint>,
-    /// The fit; `None`: the sentence says why not.
+    /// The fit; if `None`, `sentence` gives the reason.
     pub fit: Option<UslFit>,
-    /// The fitted law from the smallest to the largest N that was fitted, ascending; empty without a fit.
+    /// Fitted curve from the smallest to the largest N used for the fit, ascending; empty without a
+    /// fit.
     pub curve: Vec<CurvePoint>,
-    /// What it means.
+    /// Interpretation.
     pub sentence: String,
 }
 
 /// Throughput at one N.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ScalabilityPoint {
-    /// The level of the factor.
+    /// Level of the factor.
     pub n: f64,
     /// Mean throughput of the trials, per second.
     pub rate_per_s: f64,
-    /// Trials.
+    /// Number of trials.
     pub trials: usize,
-    /// What the fitted law has here, per second; `None` without a fit.
+    /// Fitted throughput, per second; `None` without a fit.
     pub fitted_per_s: Option<f64>,
-    /// The mean over N times the fitted throughput of one: 1 where each does its full share; `None` without a fit.
+    /// Mean over N times the fitted throughput at 1: 1 is linear scaling; `None` without a fit.
     pub efficiency: Option<f64>,
-    /// Why the law is fitted without it; `None`: it is not.
+    /// Why this point is excluded from the fit; `None` if it is included.
     pub left_out: Option<String>,
 }
 
-/// A place on a fitted law, with its interval: where the mean of many trials would lie if the law held.
+/// A point on the fitted curve. The interval covers the mean of many trials if the law holds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CurvePoint {
     /// N.
     pub n: f64,
     /// Throughput, per second.
     pub rate_per_s: f64,
-    /// Lower end of its interval.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -824,44 +845,45 @@ pub struct UslFit {
     pub rate_per_s: Estimate,
     /// Share of work that is serial.
     pub contention: Estimate,
-    /// Cost of keeping copies coherent.
+    /// Cost of coherency between copies.
     pub coherency: Estimate,
-    /// Where throughput is highest; `None`: nowhere, it only rises.
+    /// N with the highest throughput; `None` if throughput only rises.
     pub peak: Option<f64>,
-    /// Lower end of its interval; `None` where that is nowhere too.
+    /// Lower end of the peak's interval; `None` if it is unbounded.
     pub peak_low: Option<f64>,
-    /// Upper end of its interval.
+    /// Upper end of the peak's interval.
     pub peak_high: Option<f64>,
-    /// Share of the variation that the fit explains.
+    /// Share of the variation explained by the fit.
     pub r_squared: f64,
 }
 
-/// What the factors of a study do to one metric.
+/// Effects of a study's factors on one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Effects {
     /// The metric.
     pub metric: String,
-    /// What idle processors did; trials under two policies are never mixed.
+    /// Idle policy of the CPUs; trials under two policies are never mixed.
     pub idle: IdlePolicy,
     /// Which combinations of levels were measured.
     pub design: Design,
-    /// The factors that vary, with the levels that have trials.
+    /// Factors that vary, with the levels that have trials.
     pub factors: Vec<Factor>,
-    /// Levels at which nothing was measured, `cores 8`: the rest is analysed.
+    /// Levels without measurements, `cores 8`; the analysis covers the others.
     pub left_out: Vec<String>,
-    /// Why there is no analysis; `None`: there is.
+    /// Why there is no analysis; `None` if there is one.
     pub refused: Option<String>,
-    /// Why it is not about the subject alone; `None`: it is.
+    /// Why it does not measure only the server; `None` if it does.
     pub marked: Option<String>,
-    /// The analyses, that of the sentences first: of ratios where the metric has a zero that means none, and of differences.
+    /// Analyses, the one that the sentences use first: of ratios if zero means none in this metric,
+    /// and of differences.
     pub analyses: Vec<EffectAnalysis>,
-    /// What it means: what was shown first, the largest share of the variation first.
+    /// Interpretation: shown effects first, sorted by share of the variation, largest first.
     pub sentences: Vec<String>,
-    /// How many of the sentences say something that was shown.
+    /// Number of sentences that state a shown effect.
     pub shown: usize,
 }
 
-/// In which terms factors act.
+/// Scale on which effects are expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectScale {
@@ -871,41 +893,46 @@ pub enum EffectScale {
     Difference,
 }
 
-/// One analysis of variance with its effects (Jain 1991, chapters 17, 18, 22).
+/// One analysis of variance (Jain 1991, chapters 17, 18, 22).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectAnalysis {
-    /// In which terms.
+    /// Scale of the effects.
     pub scale: EffectScale,
-    /// Design points.
+    /// Number of design points.
     pub points: usize,
-    /// Trials.
+    /// Number of trials.
     pub trials: usize,
-    /// Whether every point has as many trials as every other; else sums of squares are of type III, and shares are of their sum.
+    /// Whether all points have the same number of trials. If not, sums of squares are of type III
+    /// and shares are relative to their total.
     pub equal: bool,
-    /// Standard deviation between trials of one point, pooled over all points: of logarithms, or in the metric's unit.
+    /// Standard deviation between trials of one point, pooled over all points: of logarithms, or in
+    /// the metric's unit.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub error_df: usize,
-    /// Blocks that were told apart from the error; 1: none were.
+    /// Number of blocks separated from the error; 1 if none were.
     pub blocks: usize,
-    /// The chance of points that scatter so unlike where all scatter alike, at most; `None`: not known.
+    /// Upper bound on the probability of such unequal scatter between points by chance; `None` if
+    /// unknown.
     pub uneven_p: Option<f64>,
-    /// Where the variation comes from; the shares sum to 1.
+    /// Sources of variation; their shares sum to 1.
     pub sources: Vec<EffectSource>,
-    /// What each level does: mean over all levels of the other factors against the mean of all points. Empty for one-at-a-time designs.
+    /// Effect of each level: mean over all levels of the other factors relative to the mean of all
+    /// points. Empty for one-at-a-time designs.
     pub levels: Vec<LevelEffect>,
-    /// What two levels do together beyond what each does. Empty for one-at-a-time designs.
+    /// Joint effects of two levels beyond their separate effects. Empty for one-at-a-time designs.
     pub interactions: Vec<InteractionEffect>,
-    /// What going from one level to another does: from the first level to each other, from the first to the last of numbers.
+    /// Changes between levels: from the first level to each other one; for numbers from the first
+    /// to the last.
     pub changes: Vec<EffectChange>,
 }
 
-/// A line of an analysis of variance.
+/// A row of the analysis of variance.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectSource {
-    /// What it is.
+    /// Kind of source.
     pub kind: SourceKind,
-    /// The factors: one for a main effect, two for an interaction, else none.
+    /// Factors: one for a main effect, two for an interaction, otherwise none.
     pub factors: Vec<String>,
     /// Share of the variation, a fraction.
     pub share: f64,
@@ -913,11 +940,13 @@ pub struct EffectSource {
     pub squares: f64,
     /// Degrees of freedom.
     pub df: usize,
-    /// Mean square over that of the error; `None` for the error itself and where the error is zero.
+    /// Mean square divided by the error's mean square; `None` for the error and if the error is
+    /// zero.
     pub f: Option<f64>,
-    /// p-value of the F test; `None` for the error itself.
+    /// p-value of the F test; `None` for the error.
     pub p: Option<f64>,
-    /// The same, adjusted for the number of effects tested of this metric (Holm); `None` for what is not an effect of factors.
+    /// p-value adjusted for all effects tested for this metric (Holm); `None` for sources that are
+    /// not factors.
     pub p_adjusted: Option<f64>,
 }
 
@@ -925,22 +954,22 @@ pub struct EffectSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
-    /// A factor by itself.
+    /// Main effect of one factor.
     Main,
-    /// Two factors.
+    /// Interaction of two factors.
     Interaction,
-    /// Three and more, all together.
+    /// Interactions of three or more factors, pooled.
     Higher,
-    /// The design points of a one-at-a-time design, all together.
+    /// Design points of a one-at-a-time design, pooled.
     Points,
-    /// What blocks did to all points alike.
+    /// Effect of blocks on all points.
     Blocks,
-    /// What differs between the trials of a point.
+    /// Variation between trials of the same point.
     Error,
 }
 
 impl SourceKind {
-    /// One word.
+    /// Returns the kind as one word.
     pub fn word(self) -> &'static str {
         match self {
             SourceKind::Main => "main",
@@ -953,45 +982,48 @@ impl SourceKind {
     }
 }
 
-/// What a level does.
+/// Effect of a level.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LevelEffect {
     /// The factor.
     pub factor: String,
     /// The level.
     pub level: Level,
-    /// Against the mean of all points.
+    /// Effect relative to the mean of all points.
     pub effect: Estimate,
 }
 
-/// What two levels do together.
+/// Joint effect of two levels.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InteractionEffect {
     /// The two factors.
     pub factors: [String; 2],
     /// Their levels.
     pub levels: [Level; 2],
-    /// Beyond what each does.
+    /// Effect beyond the separate effects.
     pub effect: Estimate,
 }
 
-/// What going from one level to another does.
+/// Effect of changing from one level to another.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectChange {
     /// The factor.
     pub factor: String,
-    /// The level before.
+    /// Level before the change.
     pub from: Level,
-    /// The level after.
+    /// Level after the change.
     pub to: Level,
-    /// At this level of another factor; `None`: on average over all levels of all others (in a one-at-a-time design: at their first).
+    /// Level of another factor at which it applies; `None` for the average over all other factors
+    /// (in a one-at-a-time design, at their first levels).
     pub at: Option<ChangeAt>,
     /// The change.
     pub change: Estimate,
-    /// The smallest change that so many trials of such a spread would show in four of five attempts: a fraction of the value, or in the metric's unit.
+    /// Smallest change that this number of trials would show with 80 % probability, given their
+    /// spread: a fraction, or in the metric's unit.
     pub detectable: f64,
-    /// In a one-at-a-time design: probability of a change as large if there were none, adjusted for all changes of the metric (Holm); `None` in
-    /// others, where the sources of variation are tested.
+    /// Probability of such a large change by chance in a one-at-a-time design, adjusted for all
+    /// changes of the metric (Holm). `None` in other designs, which test the sources of variation
+    /// instead.
     pub p_adjusted: Option<f64>,
 }
 

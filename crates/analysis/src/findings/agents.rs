@@ -1,4 +1,4 @@
-//! What the generators of a cluster did, one by one.
+//! Results per generator of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -6,40 +6,41 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::Limit;
 
-/// One generator over the trials of a row.
+/// Results of one generator over the trials of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgentFinding {
     /// Name of its machine.
     pub node: String,
-    /// Trials that it took part in, those that failed not counted.
+    /// Number of trials it took part in, without failed ones.
     pub trials: usize,
-    /// Median latency of a trial, ns; `null` where no trial has responses enough, as all below where no trial has a value.
+    /// Median latency of a trial, ns. This and the values below are `null` if no trial has enough
+    /// responses.
     pub latency_p50_ns: Option<MedianRange>,
     /// 99th percentile of the latency of a trial, ns.
     pub latency_p99_ns: Option<MedianRange>,
     /// Valid responses, per second.
     pub rate_per_s: Option<MedianRange>,
-    /// Its valid responses over those of all generators, a fraction.
+    /// Its share of the valid responses of all generators, a fraction.
     pub share: Option<MedianRange>,
-    /// Fraction of its CPU that its busiest worker used.
+    /// CPU utilization of its busiest worker, a fraction.
     pub busy: Option<MedianRange>,
-    /// Its own bottleneck: how many trials have which.
+    /// Number of trials per bottleneck of this generator.
     pub limits: BTreeMap<Limit, usize>,
 }
 
-/// Values of trials: the one in the middle, the least and the largest. Values of generators are not averaged.
+/// Median, minimum and maximum over trials. Values are not averaged over generators.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MedianRange {
     /// The median.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The largest.
+    /// The maximum.
     pub max: f64,
 }
 
 impl MedianRange {
-    /// Of values in any order; `None` without one that is finite.
+    /// Summarizes values in any order; `None` if none of them is finite.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted = values.into_iter().filter(|value| value.is_finite()).collect::<Vec<_>>();
         sorted.sort_by(f64::total_cmp);

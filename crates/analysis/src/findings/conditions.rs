@@ -1,63 +1,68 @@
-//! What a run met of its machine.
+//! Conditions of the machine during a run.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use study::record::Probes;
 
-/// What the absolute values of a run are of.
+/// Conditions that the absolute values of a run depend on.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Scope {
-    /// When the first trial began, UTC, RFC 3339.
+    /// Start of the first trial, UTC, RFC 3339.
     pub from: String,
-    /// When the last one did.
+    /// Start of the last trial.
     pub until: String,
-    /// The fewest trials of a row that has any.
+    /// Smallest number of trials of any row that has some.
     pub starts_min: usize,
-    /// Kinds of starts that come less often than this, a fraction, may be in none of so many trials, at the level of the intervals.
+    /// Kinds of starts rarer than this fraction may be absent from `starts_min` trials, at the
+    /// confidence level of the intervals.
     pub unseen_share: f64,
-    /// The times as a reader has them: `2026-11-20 21:05 to 21:31 UTC`.
+    /// Period for display: `2026-11-20 21:05 to 21:31 UTC`.
     pub times: String,
-    /// All of it in words.
+    /// Summary in words.
     pub sentence: String,
 }
 
-/// Whether the machine changed its speed during the run, so that trials that ran one after the other are alike.
+/// Whether the machine's speed changed during the run, which makes consecutive trials similar.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct States {
-    /// Chance that neighbours are so alike where their order means nothing, over all trials in the order in which they ran.
+    /// Probability that consecutive trials are so similar by chance, over all trials in execution
+    /// order.
     pub p: f64,
-    /// Whether that is too small to be chance. That it is not proves nothing: spells longer than the run look like none.
+    /// Whether `p` is too small to be chance. No alarm proves nothing: spells longer than the run
+    /// go undetected.
     pub alarm: bool,
-    /// In words.
+    /// Summary in words.
     pub sentence: String,
 }
 
-/// What the fixed piece of work before and after each trial told of the processors. No value is adjusted by it.
+/// CPU speed measured by a fixed piece of work before and after each trial. Values are not adjusted
+/// by it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Probed {
-    /// Median of its CPU time, all processors, ns: on the same model of processor another run's median tells which of the two met it faster.
+    /// Median CPU time of a probe over all CPUs, ns. Comparable between runs on the same CPU model.
     pub cpu_ns_median: f64,
-    /// The trials that have it, in the order they ran.
+    /// Trials with probes, in execution order.
     pub trials: Vec<ProbedTrial>,
     /// The median in words.
     pub sentence: String,
-    /// How many of the trials ran beside others, in words; `None`: none was seen to.
+    /// Number of trials disturbed by other processes, in words; `None` if no disturbance was
+    /// detected.
     pub warning: Option<String>,
 }
 
 /// The probes of one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProbedTrial {
-    /// Place in the order of the whole run, from 0.
+    /// Position in the run's order of trials, from 0.
     pub order: u32,
-    /// Something else had a processor in use: wall time of a probe above 1.1 times its CPU time.
+    /// Whether another process used a CPU: the wall time of a probe exceeds 1.1 times its CPU time.
     pub contended: bool,
     /// The probes.
     pub probes: Probes,
 }
 
 impl ProbedTrial {
-    /// Mean CPU time of its probes, ns; `None` without one.
+    /// Returns the mean CPU time of its probes, ns; `None` without probes.
     pub fn cpu_ns(&self) -> Option<f64> {
         let all = self.probes.all().map(|probe| probe.cpu_ns as f64).collect::<Vec<_>>();
         stats::interval::average(&all)

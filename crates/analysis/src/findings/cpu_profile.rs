@@ -1,4 +1,4 @@
-//! Where servers spend their CPU time.
+//! CPU profiles of servers.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,54 +9,55 @@ use study::cpu_profile::{SampledFunction, SampledStack};
 pub struct ProfileFinding {
     /// The design point.
     pub label: String,
-    /// Why there is none, or why samples are missing.
+    /// Why there is no profile, or why samples are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What was counted between samples.
+    /// Event that triggers samples.
     pub event: String,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Samples of stacks that are not kept.
+    /// Samples whose stacks were dropped.
     pub other_samples: u64,
-    /// Throughput of the profiled trial over the mean of the measured ones; `None`: one of them is not known.
+    /// Throughput of the profiled trial over the mean of the measured trials; `None` if either is
+    /// unknown.
     pub rate_ratio: Option<f64>,
-    /// Functions, those with the most samples of their own first.
+    /// Functions by self samples, most first.
     pub functions: Vec<SampledFunction>,
-    /// Stacks, those with the most samples first; frames are places among the functions.
+    /// Stacks by samples, most first; frames are indices into `functions`.
     pub stacks: Vec<SampledStack>,
-    /// It in words: on what it rests, and how much it disturbed.
+    /// Summary in words: what the profile is based on and how much profiling disturbed the server.
     pub sentence: String,
 }
 
 impl ProfileFinding {
-    /// Fraction of the samples that were taken in a function itself; `None` without samples.
+    /// Returns the self samples of a function as a fraction of all samples; `None` without samples.
     pub fn share(&self, function: &SampledFunction) -> Option<f64> {
         (self.samples > 0).then(|| function.self_samples as f64 / self.samples as f64)
     }
 }
 
-/// What differs between the profiles of two contenders.
+/// Difference between the CPU profiles of two contenders.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileDifference {
-    /// The first: the baseline, where there is one.
+    /// First design point: the baseline, if there is one.
     pub a: String,
-    /// The second.
+    /// Second design point.
     pub b: String,
-    /// Functions whose share differs by more than samples scatter, the largest difference first.
+    /// Functions whose share differs by more than sampling noise, largest difference first.
     pub functions: Vec<ShareDifference>,
-    /// It in words.
+    /// Summary in words.
     pub sentence: String,
 }
 
-/// The share of one function in two profiles.
+/// Share of one function in two profiles.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ShareDifference {
     /// Its name.
     pub name: String,
-    /// Whether it is the kernel's.
+    /// Whether it is a kernel function.
     pub kernel: bool,
-    /// Fraction of the samples of the first that were taken in it.
+    /// Fraction of the samples of `a` taken in it.
     pub a: f64,
-    /// Of the second.
+    /// Fraction of the samples of `b` taken in it.
     pub b: f64,
 }

@@ -1,4 +1,4 @@
-//! A baseline and its candidates.
+//! Comparison of a baseline with its candidates.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,92 +7,98 @@ use study::gate::{Bound, Undecided};
 
 use super::Estimate;
 
-/// What was shown of candidates against their baseline.
+/// Results of candidates relative to their baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GateFinding {
     /// The factor whose levels are compared.
     pub factor: String,
-    /// The level that is the baseline.
+    /// Level of the baseline.
     pub base: String,
-    /// What fails a candidate; `None`: nothing does, and what is asked is whether they differ.
+    /// Conditions that fail a candidate; `None` if the study only asks whether they differ.
     pub fail_if: Option<String>,
-    /// The share of its requests that a candidate may fail beyond those that the baseline fails.
+    /// Share of requests that a candidate may fail beyond the share that the baseline fails.
     pub allow_errors: f64,
-    /// What is made of a candidate of which neither was shown.
+    /// How undecided candidates are treated.
     pub undecided: Undecided,
-    /// All together: the worst of what was asked of the candidates.
+    /// Overall verdict, the worst of `tests`.
     pub verdict: GateVerdict,
-    /// What was asked of each candidate, at each combination of the other factors, all with one error. Failed requests are among it.
+    /// One test per candidate, condition and combination of the other factors, including failed
+    /// requests. They share one error level.
     pub tests: Vec<GateTest>,
-    /// Metrics beside those that were asked for, by the same pairs, each with its own error: of twenty, one differs by chance.
+    /// Other metrics of the same pairs, each with its own error level: about one in twenty differs
+    /// by chance.
     pub also: Vec<GateTest>,
-    /// The baseline held against itself (`--null`): what is shown here is a false alarm.
+    /// The baseline compared with itself (`--null`). Any difference shown here is a false alarm.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub null: Vec<GateTest>,
-    /// How far the two values of half of the pairs of the baseline with itself are apart at least: the noise of a single pair, a fraction.
+    /// Median difference between the two values of a pair of the baseline with itself: the noise of
+    /// a single pair, a fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub null_scatter: Option<f64>,
-    /// What it took: time of all trials, without builds, ns.
+    /// Total time of all trials, without builds, ns.
     pub cost_ns: u64,
 }
 
-/// What pairs say of a candidate.
+/// Verdict on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateVerdict {
-    /// Better than what fails it; where nothing does, better than the baseline.
+    /// Shown to meet the condition; without one, shown to be better than the baseline.
     NotWorse,
-    /// Neither was shown.
+    /// Neither outcome was shown.
     Undecided,
-    /// The pairs are not about the candidate or there are none.
+    /// There are no pairs, or they do not measure the candidate.
     NoVerdict,
-    /// Worse than what it is held to.
+    /// Shown to fail the condition; without one, shown to be worse than the baseline.
     Worse,
 }
 
-/// One candidate, one metric.
+/// Test of one candidate by one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GateTest {
-    /// Levels of the other factors that vary, `clients 40`; empty where none does.
+    /// Levels of the other factors that vary, `clients 40`; empty if none do.
     pub label: String,
-    /// The candidate's level.
+    /// Level of the candidate.
     pub candidate: String,
     /// The metric.
     pub metric: String,
-    /// What the candidate is held against; `None`: any difference counts.
+    /// Bound for the candidate; `None` if any difference counts.
     pub bound: Option<Bound>,
     /// What was shown.
     pub verdict: GateVerdict,
-    /// Why there is no verdict; `None`: there is, or there may be one yet.
+    /// Why there is no verdict; `None` if there is one or more pairs may still decide.
     pub reason: Option<String>,
-    /// Whether more pairs may come.
+    /// Whether more pairs may follow.
     pub open: bool,
-    /// Pairs that it rests on.
+    /// Number of pairs used.
     pub pairs: u64,
-    /// One-sided p-value, of the side that is nearer to being shown.
+    /// One-sided p-value of the side closer to being shown.
     pub p: Option<f64>,
-    /// The level that it was held against at this look.
+    /// Significance level at this look.
     pub level: Option<f64>,
-    /// The typical ratio candidate/baseline (Hodges & Lehmann), with the interval of the test: it excludes 1, or the bound, if that is
-    /// shown.
+    /// Typical ratio candidate/baseline (Hodges & Lehmann) with the interval of the test. The
+    /// interval excludes 1, or the bound, if the test shows that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
-    /// The candidate's typical value with the interval of the test, for absolute bounds, in the unit of the metric.
+    /// Typical value of the candidate with the interval of the test, for absolute bounds, in the
+    /// metric's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Estimate>,
-    /// The candidate's share less the baseline's with the interval of the test, for failed requests.
+    /// Share of failed requests, candidate minus baseline, with the interval of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Estimate>,
-    /// Typical value of the baseline in these pairs, in the unit of the metric; of failed requests the mean share.
+    /// Typical value of the baseline in these pairs, in the metric's unit; the mean share for
+    /// failed requests.
     pub base_value: Option<f64>,
-    /// Typical value of the candidate. It is the baseline's times the ratio.
+    /// Typical value of the candidate: the baseline's value times the ratio.
     pub candidate_value: Option<f64>,
-    /// How requests of baseline and candidate failed, the most frequent kind, such as `status 503`; empty if none did.
+    /// Most frequent kind of failed request for baseline and candidate, such as `status 503`; empty
+    /// if none failed.
     #[serde(skip_serializing_if = "no_failures")]
     pub failed_by: [String; 2],
-    /// So many more pairs would likely decide; `None`: it is decided, or nobody can tell.
+    /// Number of additional pairs that would probably decide; `None` if decided or unknown.
     pub more_pairs: Option<u64>,
-    /// The time they would take, ns.
+    /// Time for the additional pairs, ns.
     pub more_ns: Option<u64>,
 }
 

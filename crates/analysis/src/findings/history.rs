@@ -1,4 +1,4 @@
-//! Runs of one study beside each other: over time, and two of them. They point, they do not judge.
+//! Runs of one study over time, and two runs side by side. They hint at changes without a verdict.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,38 @@ use study::record::{IdlePolicy, RunState};
 
 use super::{Estimate, Mark, MetricInfo};
 
-/// The version of [`History`] and [`SideBySide`] that this build writes.
+/// Version of [`History`] and [`SideBySide`] that this build writes.
 pub const HISTORY_VERSION: u32 = 1;
 
-/// Runs of one study by time, each machine by itself.
+/// Runs of one study over time, grouped by machine.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct History {
-    /// [`HISTORY_VERSION`].
+    /// Format version, [`HISTORY_VERSION`].
     pub version: u32,
     /// The study.
     pub study: String,
     /// The metric.
     pub metric: MetricInfo,
-    /// One for each machine, the one of the latest run first.
+    /// One entry per machine; the machine of the latest run comes first.
     pub machines: Vec<MachineHistory>,
 }
 
 /// Runs on one machine, or on one set of machines with one layout.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MachineHistory {
-    /// What makes results comparable.
+    /// The machine, which must be the same for results to be comparable.
     pub machine: Machine,
-    /// Median over its runs of [`RunHead::probe_ns`]; `None`: no run has probes.
+    /// Median of [`RunHead::probe_ns`] over its runs; `None` if no run has probes.
     pub probe_ns_median: Option<f64>,
-    /// The runs, the first to start first.
+    /// Runs by start time, earliest first.
     pub runs: Vec<HistoryRun>,
-    /// The design points that some run has measured.
+    /// Design points measured by at least one run.
     pub points: Vec<HistoryPoint>,
-    /// Where two runs differ by more than their intervals beside a change of revision.
+    /// Pairs of runs whose intervals do not overlap and whose revisions differ.
     pub steps: Vec<Step>,
 }
 
-/// A machine, by what makes results comparable. Nothing is compared between two that differ in any of it.
+/// A machine. Results are comparable only if all fields match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Machine {
     /// Host name.
@@ -51,7 +51,7 @@ pub struct Machine {
     pub cpus: u64,
     /// Kernel release and version.
     pub kernel: String,
-    /// The machines of the cluster with their roles; empty: all ran on one.
+    /// Machines of the cluster with their roles; empty for a single machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster: String,
 }
@@ -65,26 +65,27 @@ impl std::fmt::Display for Machine {
     }
 }
 
-/// What is known of a run besides its values.
+/// Description of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunHead {
     /// Its name.
     pub run: String,
     /// Its study.
     pub study: String,
-    /// When it started, UTC, RFC 3339.
+    /// Start, UTC, RFC 3339.
     pub started: String,
-    /// Git commit of the working directory, of older runs that of the study's directory; ends in `-dirty` where files had changes. `None`: not in a checkout.
+    /// Git commit of the working directory (of the study's directory in older runs), with the
+    /// suffix `-dirty` if files had changes. `None` outside a checkout.
     pub revision: Option<String>,
-    /// `default`, `quick` or `full`.
+    /// Profile: `default`, `quick` or `full`.
     pub profile: String,
-    /// A quick run: its intervals have no stated confidence.
+    /// Whether this is a quick run, whose intervals have no stated confidence.
     pub quick: bool,
-    /// Its state; `None`: stored by an older quintain.
+    /// State; `None` if stored by an older quintain.
     pub state: Option<RunState>,
-    /// It ran elsewhere and was imported.
+    /// Whether it was imported from another machine.
     pub imported: bool,
-    /// Median CPU time of the fixed piece of work before and after its trials, ns; `None`: there was none.
+    /// Median CPU time of the probes before and after its trials, ns; `None` without probes.
     pub probe_ns: Option<f64>,
 }
 
@@ -94,20 +95,21 @@ pub struct HistoryRun {
     /// The run.
     #[serde(flatten)]
     pub head: RunHead,
-    /// Speed of the machine in this run relative to the median of its runs here, by the probe: 0.08 is 8 % faster.
+    /// Speed of the machine in this run relative to the median of its runs, by the probes: 0.08 is
+    /// 8 % faster.
     pub speed: Option<f64>,
 }
 
 /// A design point over runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryPoint {
-    /// Its label in the latest run that has it.
+    /// Label in the latest run that has it.
     pub label: String,
     /// Levels of the factors.
     pub factors: BTreeMap<String, Level>,
-    /// What idle CPUs did.
+    /// Idle policy of the CPUs.
     pub idle: IdlePolicy,
-    /// Its value in each run of [`MachineHistory::runs`]; `None`: not measured there.
+    /// Value in each run of [`MachineHistory::runs`]; `None` if not measured.
     pub values: Vec<Option<PointValue>>,
 }
 
@@ -116,64 +118,65 @@ pub struct HistoryPoint {
 pub struct PointValue {
     /// Mean over its trials.
     pub mean: f64,
-    /// The same with its interval, if it has one.
+    /// Mean with its interval, if it has one.
     pub estimate: Option<Estimate>,
-    /// The mean is a lower bound.
+    /// Whether the mean is a lower bound.
     pub at_least: bool,
-    /// Trials.
+    /// Number of trials.
     pub n: u64,
-    /// Why it does not measure the server alone.
+    /// Reasons not to read it as a measurement of the server.
     pub marks: Vec<Mark>,
-    /// Git commit of the server; `None`: the same as [`RunHead::revision`].
+    /// Git commit of the server; `None` if equal to [`RunHead::revision`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }
 
 impl PointValue {
-    /// The measured revision, in a run with this head.
+    /// Returns the measured revision, given the head of its run.
     pub fn revision_in<'a>(&'a self, head: &'a RunHead) -> Option<&'a str> {
         self.revision.as_deref().or(head.revision.as_deref())
     }
 }
 
-/// Two runs of a design point whose intervals lie apart, between which the revision changed. No verdict: separate runs of one server often do.
+/// Two runs of a design point with different revisions whose intervals do not overlap. Not a
+/// verdict: separate runs of the same server often differ as much.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Step {
-    /// Index among [`MachineHistory::points`].
+    /// Index into [`MachineHistory::points`].
     pub point: usize,
-    /// Index of the earlier run among [`MachineHistory::runs`].
+    /// Index of the earlier run in [`MachineHistory::runs`].
     pub from: usize,
-    /// Index of the later one.
+    /// Index of the later run.
     pub to: usize,
-    /// It in words.
+    /// Summary in words.
     pub sentence: String,
-    /// The command that compares both revisions in one run; `None`: see `note`.
+    /// Command that compares both revisions in one run; if `None`, see `note`.
     pub command: Option<String>,
-    /// What to know of the command, or why there is none; empty: nothing.
+    /// Note about the command, or why there is none; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// Two stored runs beside each other, without a verdict.
+/// Two stored runs side by side, without a verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SideBySide {
-    /// [`HISTORY_VERSION`].
+    /// Format version, [`HISTORY_VERSION`].
     pub version: u32,
-    /// What the two have in common, and what not: machine, study, revision.
+    /// What the runs have in common and where they differ: machine, study, revision.
     pub headline: String,
     /// The runs.
     pub runs: [RunHead; 2],
     /// Their machines.
     pub machines: [Machine; 2],
-    /// The metrics, in the order of the tables.
+    /// Metrics in display order.
     pub metrics: Vec<MetricInfo>,
-    /// The design points of either run.
+    /// Design points of either run.
     pub points: Vec<SidePoint>,
-    /// Why there is no verdict, and what the probe says of the machine.
+    /// Why there is no verdict, and what the probes show about the machine.
     pub reasons: Vec<String>,
-    /// The command that would give one; `None`: see `note`.
+    /// Command that would give a verdict; if `None`, see `note`.
     pub command: Option<String>,
-    /// What to know of the command, or why there is none; empty: nothing.
+    /// Note about the command, or why there is none; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -183,6 +186,6 @@ pub struct SideBySide {
 pub struct SidePoint {
     /// Its label.
     pub label: String,
-    /// Its values in both runs, by metric; `None`: that run has none.
+    /// Values of both runs by metric; `None` if that run has none.
     pub values: BTreeMap<String, [Option<PointValue>; 2]>,
 }

@@ -1,4 +1,4 @@
-//! Miss-ratio curves beside those of policies.
+//! Miss-ratio curves compared with those of eviction policies.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,17 +11,18 @@ use super::Estimate;
 pub struct MissRatios {
     /// Index of the figure among `Findings::figures`.
     pub figure: usize,
-    /// The factor whose levels are capacities.
+    /// Factor whose levels are memory limits.
     pub x: String,
-    /// Levels of the factors that are neither capacity nor series, `clients 50`; empty: there are none that vary.
+    /// Levels of the factors that are neither memory limit nor series, `clients 50`; empty if none
+    /// vary.
     pub panel: String,
-    /// What was measured, one a series.
+    /// Measured curves, one per series.
     pub curves: Vec<MissRatioCurve>,
-    /// What policies would have missed.
+    /// Simulated curves of eviction policies.
     pub policies: Vec<CurvePolicy>,
-    /// Where measured curves stray from policies, or that they do not; one sentence a series.
+    /// Whether and where measured curves deviate from their policies, one sentence per series.
     pub sentences: Vec<String>,
-    /// What the policies are, and what could not be worked out.
+    /// Descriptions of the policies, and reasons for missing curves.
     pub notes: Vec<String>,
 }
 
@@ -30,13 +31,13 @@ pub struct MissRatios {
 pub struct MissRatioCurve {
     /// Name of the series.
     pub label: String,
-    /// Level of the factor that makes the series.
+    /// Level of the factor that defines the series.
     pub series: Option<Level>,
-    /// The policy that it is held against; `None`: none was worked out.
+    /// Policy that the curve is compared with; `None` if it was not simulated.
     pub policy: Option<String>,
-    /// Whether the series says that this is its own policy.
+    /// Whether the study declares this policy for the series.
     pub is_own: bool,
-    /// By capacity, ascending.
+    /// Points by memory limit, ascending.
     pub points: Vec<MissRatioPoint>,
 }
 
@@ -45,48 +46,51 @@ pub struct MissRatioCurve {
 pub struct MissRatioPoint {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
-    /// The capacity as the study has it.
+    /// Memory limit as in the study.
     pub capacity: Level,
-    /// The same, bytes.
+    /// Memory limit, bytes.
     pub capacity_bytes: u64,
-    /// Capacity over footprint, a fraction; the footprint is the bytes of the keys and values that were asked for, each once.
+    /// Memory limit over footprint, a fraction. The footprint counts the bytes of each requested
+    /// key and value once.
     pub footprint_share: Option<f64>,
-    /// Memory of the server beyond what it had before the load, bytes, mean over trials.
+    /// Memory of the server above its usage before the load, bytes, mean over trials.
     pub memory_bytes: Option<f64>,
     /// Misses over GETs, mean over trials.
     pub miss_ratio: f64,
-    /// The same with its interval.
+    /// Miss ratio with its interval.
     pub estimate: Option<Estimate>,
-    /// What the policy of the curve missed of the operations of these trials, mean.
+    /// Miss ratio of the policy for the operations of these trials, mean.
     pub simulated: Option<f64>,
-    /// Measured less simulated, over trials, each with its own operations.
+    /// Measured minus simulated miss ratio, over trials, each with its own operations.
     pub difference: Option<Estimate>,
-    /// Probability of a difference as large if there were none, adjusted for all capacities of all curves (Holm); `None` below two trials.
+    /// Probability of such a large difference by chance, adjusted for all memory limits of all
+    /// curves (Holm); `None` for fewer than two trials.
     pub p_adjusted: Option<f64>,
-    /// Whether it strays: the difference is more than chance, and more than a tenth of a point.
+    /// Whether the point deviates: the difference exceeds chance and a tenth of a percentage point.
     pub strays: bool,
-    /// Whether the difference is shown to be less than a tenth of a point, either way (two one-sided tests, Holm as above).
+    /// Whether the difference is shown to be below a tenth of a percentage point in either
+    /// direction (two one-sided tests, Holm).
     pub keeps: bool,
 }
 
-/// The curve of a policy.
+/// Curve of an eviction policy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CurvePolicy {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub text: String,
-    /// By capacity, ascending.
+    /// Points by memory limit, ascending.
     pub points: Vec<PolicyPoint>,
 }
 
-/// A point of it.
+/// A point on the curve of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PolicyPoint {
-    /// Bytes.
+    /// Memory limit, bytes.
     pub capacity_bytes: u64,
     /// Misses over GETs, mean over replays.
     pub miss_ratio: f64,
-    /// Replays that it rests on.
+    /// Number of replays.
     pub replays: usize,
 }

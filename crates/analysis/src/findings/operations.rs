@@ -1,33 +1,33 @@
-//! What operations of journeys took.
+//! Results per operation of a journey.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Estimate;
 
-/// The operations of one row.
+/// Operations of one row.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RowOperations {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
-    /// The journey's name.
+    /// Name of the journey.
     pub journey: String,
-    /// Journeys that were made to their end, all trials together.
+    /// Completed journeys, over all trials.
     pub completed: u64,
-    /// Journeys that ended at an error, all trials together.
+    /// Journeys that ended at an error, over all trials.
     pub abandoned: u64,
     /// Operations in the order of the journey.
     pub operations: Vec<OperationFinding>,
 }
 
-/// One operation.
+/// Results of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OperationFinding {
     /// Its name.
     pub name: String,
-    /// Calls that were answered as they must be, all trials together.
+    /// Calls with a valid response, over all trials.
     pub requests: u64,
-    /// Calls that were not, all trials together.
+    /// Failed calls, over all trials.
     pub errors: u64,
     /// Mean latency, ns.
     pub latency_mean: OverTrials,
@@ -37,12 +37,12 @@ pub struct OperationFinding {
     pub latency_p99: OverTrials,
 }
 
-/// A value of each trial, over the trials.
+/// A value per trial, summarized over the trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OverTrials {
-    /// Mean over the trials; `null` where one of them has too few calls for the value.
+    /// Mean over the trials; `null` if one of them has too few calls.
     pub mean: Option<f64>,
-    /// The same with its Student t interval; `null` below two trials.
+    /// Mean with its Student t interval; `null` for fewer than two trials.
     pub estimate: Option<Estimate>,
 }
 

@@ -1,52 +1,54 @@
-//! What a proxy adds.
+//! Overhead of proxies.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Estimate;
 
-/// What the requests of one design point pay for passing proxies.
+/// Overhead of proxies at one design point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Added {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
-    /// Index of the row at `direct` that it is held against.
+    /// Index of the row at `direct` that it is compared with.
     pub direct: usize,
-    /// The proxies, as the study names them.
+    /// Proxies, as named in the study.
     pub through: String,
-    /// Levels of the other factors, `clients 50`; empty: there are none that vary.
+    /// Levels of the other factors, `clients 50`; empty if none vary.
     pub place: String,
-    /// By metric.
+    /// Overhead by metric.
     pub metrics: Vec<AddedMetric>,
-    /// What it comes to.
+    /// Summary in words.
     pub sentence: String,
 }
 
-/// One metric of it.
+/// Overhead in one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AddedMetric {
     /// Its name.
     pub metric: String,
-    /// Mean at `direct`, over the blocks that have both.
+    /// Mean at `direct`, over the common blocks.
     pub direct: f64,
-    /// Mean through the proxies, over the same blocks.
+    /// Mean through the proxies, over the common blocks.
     pub through: f64,
-    /// Through less direct: the typical difference of a block (Hodges & Lehmann) with the interval of the signed rank test; `None` below six
-    /// blocks, which have none at 95 %.
+    /// Typical difference per block, through minus direct (Hodges & Lehmann), with the interval of
+    /// the signed rank test. `None` for fewer than six blocks, which have no 95 % interval.
     pub difference: Option<Estimate>,
-    /// The typical ratio of through to direct, likewise; `None` also where a value is not above zero.
+    /// Typical ratio of through to direct with its interval; also `None` if a value is not above
+    /// zero.
     pub ratio: Option<Estimate>,
-    /// Probability of so clear a difference by chance (Wilcoxon's signed rank, exact), adjusted for all points held against `direct` in this
-    /// metric, and in the metrics that sentences name together (Holm); `None` without a block that has both.
+    /// Probability of such a clear difference by chance (Wilcoxon's signed rank, exact). Adjusted
+    /// (Holm) for all points compared with `direct` in this metric and in the metrics that
+    /// sentences mention with it. `None` without common blocks.
     pub p_adjusted: Option<f64>,
-    /// Whether a difference is shown; never below 12 blocks.
+    /// Whether a difference is shown; requires at least 12 blocks.
     pub shown: bool,
-    /// Blocks that have both.
+    /// Number of common blocks.
     pub blocks: u64,
 }
 
 impl Added {
-    /// What is known of a metric.
+    /// Looks up a metric by name.
     pub fn metric(&self, name: &str) -> Option<&AddedMetric> {
         self.metrics.iter().find(|metric| metric.metric == name)
     }

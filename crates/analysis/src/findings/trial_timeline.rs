@@ -1,70 +1,72 @@
-//! One trial from the inside.
+//! Timelines of single trials.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One trial of a row from the beginning of its measured time to the end.
+/// The measured time of one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct InsideTrial {
     /// Index of its row among `Findings::rows`.
     pub row: usize,
-    /// Place of the trial in the order of the whole run, from 0.
+    /// Position of the trial in the run's order, from 0.
     pub order: u32,
     /// Its block.
     pub block: u32,
-    /// Why this one, `Findings::metric` or what stood in for it: the trial has the median of its row's values.
+    /// Metric by which the trial was selected (`Findings::metric` or a substitute): the trial has
+    /// the median value of its row.
     pub metric: String,
-    /// Length of what was measured, ns.
+    /// Length of the measured time, ns.
     pub duration_ns: u64,
-    /// The measured time in pieces, at most 120, in order.
+    /// Consecutive slices of the measured time, at most 120.
     pub columns: Vec<Column>,
-    /// Server, proxies in the order that a request passes them, and generator.
+    /// Server, proxies in the order that requests pass them, and generator.
     pub processes: Vec<Process>,
 }
 
-/// A piece of the measured time: some windows side by side.
+/// A slice of the measured time, made of adjacent windows.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Column {
-    /// Its beginning, ns since measuring began.
+    /// Start of the slice, ns since measuring began.
     pub from_ns: u64,
-    /// Its end.
+    /// End of the slice, ns since measuring began.
     pub to_ns: u64,
-    /// Valid answers.
+    /// Valid responses.
     pub requests: u64,
     /// Errors of all kinds.
     pub errors: u64,
-    /// Latencies by band, ascending, without those that are empty: band `b` reaches from 2^(b/4) ns to 2^((b+1)/4) ns.
+    /// Number of latencies per non-empty band, ascending: band `b` covers 2^(b/4) ns to 2^((b+1)/4)
+    /// ns.
     pub bands: Vec<(u16, u64)>,
     /// Median latency, ns; `None` without latencies.
     pub p50_ns: Option<f64>,
-    /// The same, p99; `None` below 100 latencies.
+    /// 99th percentile of the latency, ns; `None` below 100 latencies.
     pub p99_ns: Option<f64>,
 }
 
-/// What a process used, meanwhile.
+/// Resource usage of a process during the trial.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Process {
-    /// Which it is.
+    /// Role of the process.
     pub role: Role,
-    /// Its name, where there can be several: that of a proxy.
+    /// Name, if there can be several processes with this role: only for proxies.
     pub name: String,
-    /// CPUs in use, each the mean since the look before, at the midpoint of the two: ns since measuring began, CPUs. Empty where it was
-    /// not looked at.
+    /// CPUs in use as pairs of time (ns since measuring began) and mean since the previous sample.
+    /// The time is the midpoint of the two samples. Empty if the process was not sampled.
     pub cpus: Vec<(f64, f64)>,
-    /// CPUs in use, mean of the whole measured time; `None`: not known.
+    /// CPUs in use, mean over the measured time; `None` if unknown.
     pub cpus_mean: Option<f64>,
-    /// Resident set: ns since measuring began, bytes.
+    /// Resident set: pairs of time (ns since measuring began) and bytes.
     pub rss_bytes: Vec<(f64, f64)>,
 }
 
-/// Whose process it is.
+/// Roles of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// What is measured.
+    /// The server under test.
     Server,
-    /// What stands before it.
+    /// A proxy before the server.
     Proxy,
-    /// What measures.
+    /// The load generator.
     Generator,
 }
