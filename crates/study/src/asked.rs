@@ -1,4 +1,4 @@
-//! What a study asks, where it does not say so itself.
+//! Infers the question of a study that does not state it.
 
 use std::fmt;
 
@@ -6,10 +6,11 @@ use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
 use crate::proxy::{DIRECT, THROUGH};
 
 impl Plan {
-    /// What is asked: as the study says, else as its factors and figures have it.
+    /// The stated question, or one inferred from the factors and figures.
     ///
-    /// Something in between is asked for what it adds; a search, for what is borne; a design or a figure of interactions, for what matters; a curve
-    /// over capacities, for how it grows; contenders of words, for the best of them; numbers, for how something grows with them.
+    /// A varied proxy with `direct` asks what it adds; searches ask for the capacity; a miss-ratio
+    /// curve asks how it grows. A one-at-a-time design or an interaction figure asks for effects. A
+    /// factor of words asks for the best level, and a factor of numbers for growth.
     pub fn asked(&self) -> Asked {
         if let Some(gate) = &self.gate {
             return Asked { kind: AskedKind::Gate, factor: Some(gate.of.clone()) };
@@ -17,7 +18,8 @@ impl Plan {
         let is_varied = |name: &str| self.levels(name).len() > 1;
         let direct = Level::Text(DIRECT.to_owned());
         let can_add = is_varied(THROUGH) && self.levels(THROUGH).contains(&&direct);
-        // What a choice of levels has left nothing of cannot be answered; something else can.
+        // A choice of levels may leave the stated question without an answer; then infer another
+        // one.
         let can_be_answered = |asked: &&Asked| match asked.kind {
             AskedKind::Added => can_add,
             AskedKind::Best | AskedKind::Growth => asked.factor.as_deref().is_some_and(is_varied),
@@ -66,7 +68,8 @@ impl Plan {
         levels
     }
 
-    /// The factor whose levels compete: that of the question, else the first whose levels are words. Numbers have a trend, not a winner.
+    /// The factor whose levels compete: the factor in question, or else the first with levels that
+    /// are words. Numbers have a trend, not a winner.
     pub fn contender(&self) -> Option<&str> {
         let is_contender = |name: &&String| {
             let levels = self.levels(name);
@@ -78,7 +81,7 @@ impl Plan {
     }
 }
 
-/// What will be answered: `which server is best`.
+/// Formats the question: `which server is best`.
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let factor = self.factor.as_deref().unwrap_or("design point");
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_and_figures_tell() {
+    fn infers_the_question_from_factors_and_figures() {
         let words = "[factors]\nclients = [1, 2]\nx = [\"a\", \"b\"]\n";
         assert_eq!(asked(&study(words)), "which x is best; contenders x");
         let numbers = "[factors]\nclients = [1, 2]\nx = [1]\n";
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_study_says_comes_first() {
+    fn stated_question_comes_first() {
         let words = "[factors]\nclients = [1, 2]\nx = [\"a\", \"b\"]\n";
         let said = |answer: &str| asked(&study(&format!("{words}[answer]\n{answer}")));
         assert_eq!(said("asks = \"growth\""), "how it grows with clients; contenders x");

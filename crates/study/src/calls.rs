@@ -1,30 +1,31 @@
-//! What a proxy writes of its calls: one line each, CSV with a header.
+//! The log of calls that a proxy writes: CSV with a header, one line per call.
 //!
-//! Columns are known by their names and may stand in any order; others are ignored.
+//! Columns are identified by name, in any order. Unknown columns are ignored.
 //!
 //! | Column | Meaning |
 //! |---|---|
 //! | `operation` | its name |
-//! | `own_ns` | what the proxy took of the call for itself, without waiting for what stands behind it, ns |
-//! | `side` | `client` or `server`: whose proxy this was; `end`: no call, but what there is when all have been and the store is written |
-//! | `whip_bytes`, `whip_bytes_with_peers` | metadata of the call by the formula of Whip (M1), without (M1a) and with (M1b) addresses of peers, bytes |
-//! | `metadata_bytes` | own metadata on the wire, both ways, with its framing (M2), bytes |
-//! | `extra_bytes` | all bytes between proxies less those of the original request and reply (M3) |
-//! | `entries` | service entries that there are after the call |
+//! | `own_ns` | self time of the proxy, without waiting for its upstream, ns |
+//! | `side` | `client` or `server`, the party of this proxy; `end`: not a call, but the state after all calls, with the store written |
+//! | `whip_bytes`, `whip_bytes_with_peers` | metadata by Whip's formula (M1), without (M1a) and with (M1b) peer addresses, bytes |
+//! | `metadata_bytes` | own metadata on the wire, both directions, with its framing (M2), bytes |
+//! | `extra_bytes` | all bytes between proxies minus the original request and reply (M3) |
+//! | `entries` | service entries after the call |
 //! | `store_bytes` | content of the store after the call, bytes |
-//! | `store_file_bytes` | size of the store's file, bytes; read from lines that have `rss_bytes` |
-//! | `waited_ns` | what it waited for what stands behind it, ns |
-//! | `rss_bytes`, `at_ns` | the resident set of the process when the line was written, bytes, and when that was, ns since any moment; empty: not looked at |
+//! | `store_file_bytes` | size of the store's file, bytes; only from lines with `rss_bytes` |
+//! | `waited_ns` | time waiting for the upstream, ns |
+//! | `rss_bytes`, `at_ns` | resident set of the process, bytes, and its time since any moment, ns; empty: not sampled |
 //!
-//! `operation` and `own_ns` must be there; what else is not there is not known. Where a file has lines of both sides, one process stands on both:
-//! the nth of one side and the nth of the other are one call, whose own times are added; the rest is told by the client's side, as Whip did.
+//! `operation` and `own_ns` are required; other missing columns are unknown. If a file has lines of
+//! both sides, one process serves both. The nth line of one side and the nth of the other are one
+//! call; self times are added and the other columns are the client's, as in Whip.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most calls of one file.
+/// Maximum number of calls in a file.
 pub const CALLS_MAX: usize = 200_000;
-/// Most operations that have different names.
+/// Maximum number of distinct operation names.
 const OPS_MAX: usize = 1_000;
 
 /// The calls through a proxy, in its order, column by column.
@@ -36,7 +37,7 @@ pub struct Calls {
     pub op: Vec<u16>,
     /// Self time of the proxy, ns.
     pub own_ns: Vec<u64>,
-    /// Time it waited for its upstream, ns; empty, here and below: not reported.
+    /// Time it waited for its upstream, ns. Empty if not reported, as are the columns below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waited_ns: Vec<u64>,
     /// Metadata by the formula of the original, without the peer's address, bytes.
@@ -48,7 +49,7 @@ pub struct Calls {
     /// Own metadata on the wire, bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m2_bytes: Vec<u64>,
-    /// All bytes between proxies less the original ones.
+    /// All bytes between proxies minus the original ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub m3_bytes: Vec<i64>,
     /// Service entries after the call.
@@ -71,35 +72,35 @@ pub struct MemoryAt {
     pub at_ns: u64,
     /// Resident set of the process, bytes.
     pub rss_bytes: u64,
-    /// Content of the store, bytes; `None`: not reported.
+    /// Content of the store, bytes; `None` if not reported.
     pub store_bytes: Option<u64>,
-    /// Size of the store's file, bytes; `None`: not reported.
+    /// Size of the store's file, bytes; `None` if not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_file_bytes: Option<u64>,
 }
 
 impl MemoryAt {
-    /// Size of the store: that of its file if reported, else its content.
+    /// Size of the store's file or, if not reported, of its content.
     pub fn store_size_bytes(&self) -> Option<u64> {
         self.store_file_bytes.or(self.store_bytes)
     }
 }
 
 impl Calls {
-    /// How many there are.
+    /// Number of calls.
     pub fn len(&self) -> usize {
         self.own_ns.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no calls.
     pub fn is_empty(&self) -> bool {
         self.own_ns.is_empty()
     }
 
-    /// Reads what a proxy wrote.
+    /// Parses a log of calls. An incomplete last line is skipped, because the writer was stopped.
     ///
     /// # Errors
-    /// The first line that cannot be read, or a column that is missing. A last line without its end is left out: its writer was stopped.
+    /// The first invalid line, or a missing column.
     pub fn parse(text: &str) -> Result<Calls, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines();
@@ -175,7 +176,7 @@ impl Calls {
     }
 }
 
-/// One line, with what is needed to say what is wrong in it.
+/// A line with the context for error messages.
 struct Line<'a> {
     number: usize,
     names: &'a [&'a str],
@@ -203,7 +204,7 @@ mod tests {
                         3,client,get,4000,120,143,20,64,4,8192,checked\n";
 
     #[test]
-    fn columns_are_known_by_their_names() {
+    fn identifies_columns_by_name() {
         let calls = Calls::parse(TEXT).unwrap();
         assert_eq!((calls.len(), calls.ops.as_slice()), (3, &["get".to_owned(), "find".to_owned()][..]));
         assert_eq!((calls.op.as_slice(), calls.own_ns.as_slice()), (&[0, 1, 0][..], &[5000, 3000, 4000][..]));
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn one_process_on_both_sides_tells_each_call_twice() {
+    fn adds_self_times_of_both_sides_of_one_process() {
         let head = "side,operation,own_ns,entries\n";
         let both = Calls::parse(&format!("{head}server,a,5,1\nclient,a,7,2\nserver,b,11,3\nclient,b,13,4\n")).unwrap();
         assert_eq!((both.own_ns.as_slice(), both.entries.as_slice()), (&[12, 24][..], &[2, 4][..]));
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_stands_where_it_was_looked_at_and_at_the_end() {
+    fn samples_memory_between_calls_and_at_the_end() {
         let head = "side,operation,own_ns,store_bytes,at_ns,rss_bytes\n";
         let both =
             "server,a,5,1,1000,4096\nclient,a,7,2,,\nserver,b,11,3,,\nclient,b,13,4,1500,8192\nend,,0,60,1700,8000\n";
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_with_its_line() {
+    fn errors_name_the_line() {
         for (text, problem) in [
             ("", "no header"),
             ("operation,own_ns", "no header"),
@@ -260,20 +261,20 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_that_was_cut_off_is_left_out() {
+    fn skips_an_incomplete_last_line() {
         assert_eq!(Calls::parse(&TEXT[..TEXT.len() - 1]).unwrap().len(), 2);
         assert_eq!(Calls::parse("operation,own_ns\n").unwrap(), Calls::default());
     }
 
     #[test]
-    fn there_is_a_limit() {
+    fn rejects_too_many_calls() {
         let text = format!("operation,own_ns\n{}", "a,1\n".repeat(CALLS_MAX + 1));
         assert_eq!(Calls::parse(&text), Err(format!("more than {CALLS_MAX} calls")));
     }
 
     proptest! {
         #[test]
-        fn nothing_panics_and_columns_are_of_one_length(text in "(operation,own_ns|entries|[a-z0-9,\n]*)\n[a-c0-9,\n]*") {
+        fn parsing_never_panics_and_columns_have_one_length(text in "(operation,own_ns|entries|[a-z0-9,\n]*)\n[a-c0-9,\n]*") {
             if let Ok(calls) = Calls::parse(&text) {
                 prop_assert_eq!(calls.op.len(), calls.len());
                 prop_assert!(calls.entries.is_empty() || calls.entries.len() == calls.len());

@@ -1,6 +1,7 @@
-//! Cases of `quintain verify`: what a server is sent, in which pieces, and what must come back, some of it computed of values that are drawn.
+//! Cases of `quintain verify`: requests, how they are cut into pieces, and expected responses, some
+//! of them computed from random values.
 //!
-//! [`keys::CASES`] has the keys of their file.
+//! [`keys::CASES`] declares the keys of case files.
 
 pub mod keys;
 mod parse;
@@ -19,77 +20,77 @@ pub use template::{Template, Value};
 pub struct Case {
     /// Its name.
     pub name: String,
-    /// What is promised, one line.
+    /// The promise that it checks, one line.
     pub promise: String,
-    /// Values drawn for each repetition.
+    /// Random values, sampled for each repetition.
     pub random: Vec<(String, Draw)>,
     /// Repetitions, each on a connection of its own.
     pub repeat: u32,
-    /// Where what is sent is cut.
+    /// How requests are cut into pieces.
     pub split: Split,
-    /// Whether all is sent before any response is read.
+    /// Whether all requests are sent before any response is read.
     pub pipelined: bool,
-    /// Whether the sending side is shut down behind the last request.
+    /// Whether the sending side is shut down after the last request.
     pub half_close: bool,
-    /// The case is skipped where the first response has this status.
+    /// Status of the first response for which the case is skipped.
     pub skip_status: Option<u16>,
-    /// The requests, one at least.
+    /// The requests, at least one.
     pub requests: Vec<Request>,
 }
 
-/// Values that one is drawn from.
+/// A random value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// A whole number, between these, both included.
+    /// A whole number between the two, both included.
     Integer(i64, i64),
-    /// So many letters and digits.
+    /// This many letters and digits.
     Letters(u32),
     /// One of these.
     Choice(Vec<String>),
 }
 
-/// Where what is sent is cut.
+/// How a request is cut into pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// Nowhere.
+    /// Not at all.
     No,
-    /// In two, at every position in turn; then byte by byte.
+    /// In two at every position in turn, then byte by byte.
     All,
     /// Byte by byte.
     Bytes,
-    /// Behind these numbers of bytes, ascending.
+    /// After these numbers of bytes, ascending.
     At(Vec<u32>),
 }
 
-/// A request, or several alike.
+/// A request, sent one or more times.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What is sent.
+    /// The bytes to send.
     pub send: Send,
-    /// How often.
+    /// Number of times to send it.
     pub times: u32,
-    /// What must come back.
+    /// The expected response.
     pub expect: Expect,
-    /// What becomes of the connection then.
+    /// Fate of the connection afterwards.
     pub connection: Connection,
 }
 
-/// What is sent.
+/// The bytes of a request.
 #[derive(Clone, Debug)]
 pub enum Send {
     /// An HTTP request.
     Http {
         /// Its method.
         method: String,
-        /// Its target.
+        /// Request target.
         path: Template,
-        /// Whether it is of HTTP/1.0.
+        /// Whether its version is HTTP/1.0.
         is_old: bool,
-        /// Its headers, beside `Host` and those of the body.
+        /// Headers in addition to `Host` and those of the body.
         headers: Vec<(String, Template)>,
         /// Its body.
         body: Option<Template>,
-        /// Whether the body is a chunk.
+        /// Whether the body is sent as one chunk.
         chunked: bool,
     },
     /// Bytes, as text.
@@ -98,7 +99,7 @@ pub enum Send {
     Hex(Template),
 }
 
-/// What must come back.
+/// An expected response.
 #[derive(Clone, Debug)]
 pub enum Expect {
     /// An HTTP response.
@@ -107,39 +108,39 @@ pub enum Expect {
     Text(Template),
     /// These bytes, as hexadecimal digits.
     Hex(Template),
-    /// A line in which this is found.
+    /// A line that matches the expression.
     Line(Regex),
 }
 
-/// What an HTTP response must be.
+/// Requirements of an HTTP response.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectHttp {
     /// Statuses allowed; empty: any.
     pub status: Vec<u16>,
     /// Headers with their values.
     pub headers: Vec<(String, Template)>,
-    /// Headers with what is found in their values.
+    /// Headers with expressions that their values must match.
     pub header_matches: Vec<(String, Regex)>,
-    /// Headers that are not there.
+    /// Headers that must be missing.
     pub absent: Vec<String>,
     /// The body.
     pub body: Option<Template>,
-    /// Bytes of the body.
+    /// Length of the body, bytes.
     pub length: Option<u64>,
-    /// What is found in the body.
+    /// Expression that the body must match.
     pub matches: Option<Regex>,
-    /// Paths into the body, each with the value there.
+    /// JSONPaths into the body with the expected values.
     pub json: Vec<(JsonPath, Json)>,
-    /// The path whose response it is like.
+    /// Path whose response must be alike.
     pub like: Option<Template>,
 }
 
-/// A JSON value some of whose texts are templates.
+/// A JSON value with templates in its texts.
 #[derive(Clone, Debug)]
 pub enum Json {
-    /// A value without any.
+    /// A value without templates.
     Value(serde_json::Value),
-    /// A text, or the value of the one expression that it is.
+    /// A text; if it is a single expression, its value.
     Text(Template),
     /// A list.
     List(Vec<Json>),
@@ -147,27 +148,27 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
-/// What becomes of a connection behind a response.
+/// Fate of a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connection {
-    /// It stays, and nothing more comes.
+    /// It stays open and nothing more arrives.
     Stays,
     /// The server closes it.
     Closes,
     /// The server may close it.
     MayClose,
-    /// There may be only its end instead of a response; it is not used any more.
+    /// The server may close it instead of responding; it is not used again.
     Abandoned,
 }
 
-/// What the names of a case stand for in one repetition.
+/// Values of the names of a case in one repetition.
 #[derive(Clone, Debug, Default)]
 pub struct Values(Vec<(String, Value)>);
 
 impl Case {
-    /// Draws the values of a repetition. The same seed gives the same values.
+    /// Samples the values of a repetition. The same seed gives the same values.
     pub fn draw(&self, seed: u64, repetition: u32) -> Values {
-        // Cases of one file draw apart.
+        // The name is part of the seed, so that cases of one file get different values.
         let name = self.name.bytes().fold(0u64, |sum, byte| stats::random::mix(sum ^ u64::from(byte)));
         let mut numbers = Numbers::stream(stats::random::mix(seed ^ name), u64::from(repetition));
         Values(self.random.iter().map(|(name, draw)| (name.clone(), draw.value(&mut numbers))).collect())
@@ -193,25 +194,25 @@ impl Draw {
 }
 
 impl Values {
-    /// The same, and this name besides.
+    /// The values with one more name.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Values {
         self.0.push((name.to_owned(), value));
         self
     }
 
-    /// What a name stands for.
+    /// The value of a name; empty if unknown.
     pub fn get(&self, name: &str) -> Value {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
         found.map_or_else(|| Value::Text(String::new()), |(_, value)| value.clone())
     }
 
-    /// A text, filled.
+    /// Fills a template.
     pub fn fill(&self, template: &Template) -> String {
         template.fill(&|name| self.get(name))
     }
 
-    /// A JSON value, filled.
+    /// Fills a JSON value.
     pub fn json(&self, json: &Json) -> serde_json::Value {
         match json {
             Json::Value(value) => value.clone(),
@@ -228,14 +229,14 @@ impl Values {
     }
 }
 
-/// The bytes that hexadecimal digits are; `None`: they are none, or half a byte.
+/// Decodes hexadecimal digits, ignoring white space. `None` if invalid or half a byte is left.
 pub fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.chars().filter(|next| !next.is_ascii_whitespace()).map(|next| next.to_digit(16));
     let digits = digits.collect::<Option<Vec<u32>>>()?;
     (digits.len() % 2 == 0).then(|| digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
 }
 
-/// The words of [`Split`] and [`Connection`], for the declarations.
+/// Words of [`Split`] and [`Connection`], for the declarations.
 fn words_of_splits() -> Vec<&'static str> {
     config::keys::words(keys::SPLITS)
 }

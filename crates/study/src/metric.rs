@@ -1,37 +1,38 @@
-//! What is looked at in a trial: the metrics that a study may name.
+//! The metrics that a study can name.
 
 use config::units::{self, UnitError};
 
 use crate::unit_text::{memory_text, share_text, time_text};
 use Better::{Higher, Lower};
 
-/// One number that each trial has.
+/// A number that every trial has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     /// Its name in studies, tables and exports.
     pub name: &'static str,
     /// Its unit as stored: `1/s`, `ns`, `bytes`, `bytes/s`, `1`.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Direction of improvement.
     pub better: Better,
-    /// What stands above its column.
+    /// Column heading.
     pub heading: &'static str,
-    /// What it is called within a sentence: `p99 latency`.
+    /// Noun within a sentence: `p99 latency`.
     pub noun: &'static str,
-    /// What it is, for a person.
+    /// Description for users.
     pub text: &'static str,
-    /// What flags and conditions may call it too. `errors` is the share, which compares loads of any length.
+    /// Short names in flags and conditions. `errors` is the share of errors, which is comparable
+    /// between loads of any length.
     pub short_names: &'static [&'static str],
-    /// Whether it is a fraction between 0 and 1, so that a percentage is a value of it.
+    /// Whether it is a fraction from 0 to 1, so that percentages are valid values.
     pub is_share: bool,
 }
 
-/// Which way a metric is better.
+/// Direction of improvement of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// The more the better.
+    /// Higher values are better.
     Higher,
-    /// The less the better.
+    /// Lower values are better.
     Lower,
 }
 
@@ -109,7 +110,7 @@ pub const METRICS: &[Metric] = &[
         .text("size of a proxy's store file at the end of the trial"),
 ];
 
-/// What may be looked at over the requests of a trial: name, unit, and what it is in words.
+/// Series over the requests of a trial: name, unit and description.
 pub const OVER_REQUESTS: [(&str, &str, &str); 5] = [
     ("latency", "ns", "latency, by window"),
     ("proxy_time", "ns", "self time of the proxies per call"),
@@ -141,19 +142,19 @@ impl Metric {
         Metric { short_names, ..self }
     }
 
-    /// The metric of that name.
+    /// Finds a metric by name.
     pub fn named(name: &str) -> Option<&'static Metric> {
         METRICS.iter().find(|metric| metric.name == name)
     }
 
-    /// The metric of that full or short name, in any case.
+    /// Finds a metric by full or short name, ignoring case.
     pub fn find(name: &str) -> Option<&'static Metric> {
         let name = name.to_ascii_lowercase();
         let is_short = |metric: &&Metric| metric.short_names.contains(&name.as_str());
         METRICS.iter().find(is_short).or_else(|| Metric::named(&name))
     }
 
-    /// Every name that [`Metric::find`] knows, short ones first.
+    /// Every name that [`Metric::find`] accepts, short ones first.
     pub fn names() -> impl Iterator<Item = &'static str> + Clone {
         let short = METRICS.iter().flat_map(|metric| metric.short_names).copied();
         short.chain(METRICS.iter().map(|metric| metric.name))
@@ -164,7 +165,8 @@ impl Metric {
         self.short_names.first().copied().unwrap_or(self.name)
     }
 
-    /// Reads a value in the metric's unit: `5ms`, `64MiB`, `10k/s`, `0.1%`. `None`: there is no way to write one.
+    /// Parses a value in the metric's unit: `5ms`, `64MiB`, `10k/s`, `0.1%`. `None` if the metric
+    /// has no notation for values.
     pub(crate) fn read_value(&self, text: &str) -> Option<Result<f64, UnitError>> {
         Some(match self.unit {
             "ns" => units::duration_ns(text).map(|ns| ns as f64),
@@ -176,7 +178,7 @@ impl Metric {
         })
     }
 
-    /// The value as [`Metric::read_value`] reads it.
+    /// Formats a value for [`Metric::read_value`].
     pub(crate) fn value_text(&self, value: f64) -> String {
         match self.unit {
             "ns" => time_text(value as u64),
@@ -187,17 +189,17 @@ impl Metric {
         }
     }
 
-    /// Whether it is the share of failed requests, of which a baseline has usually none.
+    /// Whether it is the share of failed requests, which is usually 0 in a baseline.
     pub fn is_error_share(&self) -> bool {
         self.name == "error_share"
     }
 
-    /// What the metric of that name is called within a sentence; the name itself where there is no such metric.
+    /// The noun of a metric within a sentence; `name` itself if unknown.
     pub fn noun_of(name: &str) -> &str {
         Metric::named(name).map_or(name, |metric| metric.noun)
     }
 
-    /// What stands above the column of the metric of that name; the name itself where there is no such metric.
+    /// The column heading of a metric; `name` itself if unknown.
     pub fn heading_of(name: &str) -> &str {
         Metric::named(name).map_or(name, |metric| metric.heading)
     }

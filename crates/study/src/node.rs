@@ -1,10 +1,12 @@
-//! The seam between the lab and `quintain node`, the process on each machine of a cluster: every line that either writes to the other.
+//! Messages between the lab and `quintain node`, the process on each machine of a cluster.
 //!
-//! A node does on its machine what the lab does on its own: it starts, pins, watches and ends a server, or a generator. It says
-//! [`Said::Hello`] first, then answers orders, which are carried out in the order they come. Both sides write a line at least once a second
-//! ([`BEAT`]), and neither waits for the other longer than [`SILENCE_MAX`]: a node whose lab is silent ends, with all that it has started.
+//! A node starts, pins, watches and ends a server or a generator, as the lab does on its own
+//! machine. It sends [`Said::Hello`] first, then executes orders in the order they arrive. Both
+//! sides write a line at least every [`BEAT`], and neither waits for the other longer than
+//! [`SILENCE_MAX`]. If the lab is silent, the node ends with everything it has started.
 //!
-//! Moments are on the monotonic clock of the node's machine (`CLOCK_MONOTONIC`); the lab translates them.
+//! Times are on the monotonic clock of the node's machine (`CLOCK_MONOTONIC`); the lab translates
+//! them.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,68 +20,70 @@ use crate::seam::{Announced, Heard, Span, Told};
 use crate::spec::LoadSpec;
 use crate::warning::Warning;
 
-/// The version of these lines.
+/// Version of the messages.
 pub const PROTOCOL: u32 = 1;
-/// Each side writes a line at least this often.
+/// Maximum time between two lines of one side.
 pub const BEAT: Duration = Duration::from_secs(1);
-/// A side that hears nothing for so long takes the other for lost.
+/// Silence after which a side considers the other lost.
 pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// What the lab writes: one object per line, with one of these keys.
+/// Messages from the lab: one object per line, with one of these keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Order {
     /// The lab is alive.
     Alive {},
-    /// Answered by [`Said::Pong`] at once.
+    /// Requests an immediate [`Said::Pong`].
     Ping {
-        /// Given back.
+        /// Returned unchanged.
         at_ns: u64,
     },
-    /// Run a build command on these CPUs; answered by [`Said::Built`].
+    /// Run a build command on these CPUs. The response is [`Said::Built`].
     Build {
         /// The command.
         command: String,
-        /// Its working directory, relative to that of the node.
+        /// Its working directory, relative to the node's.
         directory: Option<String>,
         /// Numbers of CPUs.
         cpus: Vec<u32>,
     },
-    /// Measure the speed of these CPUs; answered by [`Said::Probed`].
+    /// Measure the speed of these CPUs. The response is [`Said::Probed`].
     Probe {
         /// Numbers of CPUs.
         cpus: Vec<u32>,
     },
-    /// Start a server and its proxies; answered by [`Said::Standing`] or [`Said::Failed`].
+    /// Start a server and its proxies. The response is [`Said::Standing`] or [`Said::Failed`].
     Serve(Box<Serve>),
-    /// When to read what server and proxies have used.
+    /// When to read the resource use of server and proxies.
     Announced(Announced),
-    /// The load has been measured; read what was not read yet.
+    /// The load has been measured; take the readings that are still missing.
     Measured(Span),
-    /// Stop server and proxies; answered by [`Said::Stopped`].
+    /// Stop server and proxies. The response is [`Said::Stopped`].
     Stop {
-        /// The trial failed: look first whether the server is about to exit.
+        /// Whether the trial failed; then first check whether the server is about to exit.
         failed: bool,
     },
-    /// Start a generator on the CPUs of its specification; what it says comes as [`Said::Generator`].
+    /// Start a generator on the CPUs of its specification. Its messages arrive as
+    /// [`Said::Generator`].
     Load(Box<LoadSpec>),
-    /// For the generator.
+    /// A message for the generator.
     Heard(Heard),
-    /// End the generator, if it still runs after so long; answered by [`Said::Unloaded`].
+    /// End the generator if it still runs after `patience_ns`. The response is [`Said::Unloaded`].
     Unload {
-        /// ns.
+        /// Time to wait for it, ns.
         patience_ns: u64,
     },
-    /// Keep these CPUs awake until the end, or see that they are; answered by [`Said::Spinning`].
+    /// Keep these CPUs awake until the end, or check that they are. The response is
+    /// [`Said::Spinning`].
     Spin {
         /// Numbers of CPUs.
         cpus: Vec<u32>,
     },
-    /// End.
+    /// End the node.
     Bye {},
 }
 
-/// What a node writes: one object per line, with one of these keys.
+/// Messages from a node: one object per line, with one of these keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Said {
@@ -87,52 +91,52 @@ pub enum Said {
     Hello(Box<Hello>),
     /// The node is alive.
     Alive {},
-    /// Answer to [`Order::Ping`].
+    /// Response to [`Order::Ping`].
     Pong {
-        /// As asked.
+        /// Value from the ping.
         at_ns: u64,
-        /// Its clock when it was asked, ns.
+        /// Clock of the node when it read the ping, ns.
         here_ns: u64,
     },
-    /// Answer to [`Order::Build`].
+    /// Response to [`Order::Build`].
     Built(BuildOutcome),
-    /// Answer to [`Order::Probe`].
+    /// Response to [`Order::Probe`].
     Probed(Vec<Probe>),
-    /// The server's port answers.
+    /// The server listens on its port.
     Standing(Standing),
     /// The server or a proxy could not be started.
     Failed(Box<Stopped>),
-    /// A reading was taken: the first where measuring begins, the second where it ends.
+    /// A reading was taken: the first at the start of measuring, the second at its end.
     Taken {
         /// Whether it was the second.
         end: bool,
     },
-    /// The server or a proxy has exited; [`Order::Stop`] tells more.
+    /// The server or a proxy has exited. The response to [`Order::Stop`] has details.
     Ended {},
-    /// Answer to [`Order::Stop`].
+    /// Response to [`Order::Stop`].
     Stopped(Box<Stopped>),
     /// A line of the generator.
     Generator(Told),
-    /// The generator exited, or broke its seam, without a measurement.
+    /// The generator exited without a measurement, or sent an invalid message.
     Broken(String),
-    /// Answer to [`Order::Unload`].
+    /// Response to [`Order::Unload`].
     Unloaded {
         /// Counters of the network stack since [`Order::Load`].
         network: NetworkCounters,
     },
-    /// Answer to [`Order::Spin`]: why not, or `None`.
+    /// Response to [`Order::Spin`]: why the CPUs cannot be kept awake; `None` on success.
     Spinning(Option<String>),
-    /// An order could not be understood; the node ends.
+    /// An order was not understood; the node ends.
     Refused(String),
 }
 
-/// Who a node is.
+/// Introduction of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
     /// [`PROTOCOL`].
     pub protocol: u32,
-    /// Its number in the cluster, where it joined over the network.
+    /// Its number in the cluster, if it joined over the network.
     pub rank: Option<u32>,
     /// quintain's version.
     pub version: String,
@@ -140,11 +144,12 @@ pub struct Hello {
     pub build: String,
     /// The machine.
     pub host: Host,
-    /// What `quintain doctor` found.
+    /// Findings of `quintain doctor`.
     pub doctor: Vec<Finding>,
     /// Network interfaces, each with its addresses.
     pub interfaces: Vec<(Interface, Vec<String>)>,
-    /// What is the same for all processes of one running system, and for no other (`/proc/sys/kernel/random/boot_id`).
+    /// Identifier of the running system, the same for all its processes
+    /// (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: String,
 }
 
@@ -152,9 +157,9 @@ pub struct Hello {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Serve {
-    /// The design point: subject, proxies, levels of the factors.
+    /// The design point: server, proxies, levels of the factors.
     pub point: Point,
-    /// The address that it listens on: `{address}`.
+    /// The address to listen on: `{address}`.
     pub address: IpAddr,
     /// CPUs of the server.
     pub cpus: Vec<u32>,
@@ -164,19 +169,19 @@ pub struct Serve {
     pub companion_cpus: Vec<u32>,
 }
 
-/// Where a server that was started listens.
+/// Ports of a started server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Standing {
-    /// Where the generators' connections go: the first proxy, or the server.
+    /// Port for the generators' connections: the first proxy's, or the server's.
     pub port: u16,
-    /// The server's.
+    /// The server's port.
     pub subject_port: u16,
-    /// Where the first proxy tells how endpoints are dialled.
+    /// Port of the first proxy's resolver of endpoints.
     pub admin_port: Option<u16>,
 }
 
-/// What is known of a server and its proxies when they have been stopped, or could not be started.
+/// Results of a server and its proxies when they have been stopped, or could not be started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stopped {
@@ -184,11 +189,11 @@ pub struct Stopped {
     pub failure: Option<Failure>,
     /// Wall time from starting the server until it listened, ns.
     pub ready_ns: Option<u64>,
-    /// What the server used.
+    /// Resource use of the server.
     pub subject: SubjectUse,
-    /// What the proxies used.
+    /// Resource use of the proxies.
     pub proxies: Vec<ProxyUse>,
-    /// What the companions used.
+    /// Resource use of the companions.
     pub companions: Vec<ProxyUse>,
     /// Counters of the network stack.
     pub network: NetworkCounters,
@@ -200,7 +205,6 @@ pub struct Stopped {
 mod tests {
     use super::*;
 
-    /// As they stand on the channel.
     #[test]
     fn lines() {
         for (order, line) in [

@@ -1,4 +1,5 @@
-//! What is to be run: every design point with its concrete commands and loads, and the order of the trials.
+//! The plan of a run: every design point with its concrete commands and loads, and the order of the
+//! trials.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +15,12 @@ pub use crate::proxy::ProxyPlan;
 use crate::spec::{Arrivals, Backend, Connection, Expect, Identities, Protocol, Stop, Tls, Warmup};
 use crate::workload::Workload;
 
-/// A study, expanded.
+/// An expanded study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Name of the study, the stem of its file.
     pub study: String,
-    /// The question it asks.
+    /// The question of the study.
     pub question: String,
     /// Its text, so that a record can be understood without the file.
     pub text: String,
@@ -45,17 +46,19 @@ pub struct Plan {
     /// The question, as far as the study states it; [`Plan::asked`] fills in the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Asked>,
-    /// A baseline and what its candidates must not be: with it the study runs in pairs until that is known.
+    /// A baseline and limits for its candidates. The study then runs in pairs until each candidate
+    /// is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
 }
 
-/// The question of a study, for the first sentence of its answer.
+/// The question of a study, for the first sentence of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
     /// Kind of question.
     pub kind: AskedKind,
-    /// The factor in question: contenders, routes through a proxy, or a number that something grows with; `None`: all of them, or none.
+    /// The factor in question: contenders, routes through a proxy, or a number that something grows
+    /// with; `None` if it is not about one factor.
     pub factor: Option<String>,
 }
 
@@ -75,7 +78,7 @@ pub enum AskedKind {
     Effects,
     /// What are the values?
     Values,
-    /// Is a candidate worse than its baseline? That of a [`Plan::gate`], whatever else the study asks.
+    /// Is a candidate worse than its baseline? Asked by every study with a [`Plan::gate`].
     Gate,
 }
 
@@ -84,7 +87,8 @@ pub enum AskedKind {
 pub struct EffectsPlan {
     /// Which combinations of levels are design points.
     pub design: Design,
-    /// The metrics whose effects are reported; `None`: that of the stop rule and those of the figures.
+    /// The metrics whose effects are reported; `None` for the metrics of the stop rule and of the
+    /// figures.
     pub metrics: Option<Vec<String>>,
 }
 
@@ -119,18 +123,19 @@ pub struct Point {
     /// Proxies between generator and server, the one next to the generator first; empty: none.
     #[serde(default, alias = "middles", skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyPlan>,
-    /// CPUs reserved for proxies, here and at every other point, so that points differ in nothing else.
+    /// CPUs reserved for proxies, the same at every point, so that points differ only in their
+    /// factors.
     #[serde(default)]
     pub proxy_cpus: u32,
-    /// What the server needs beside it, in the order in which it is started.
+    /// Companions of the server, in the order in which they are started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<CompanionPlan>,
-    /// CPUs reserved for companions, at every point the same.
+    /// CPUs reserved for companions, the same at every point.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub companion_cpus: u32,
     /// The load.
     pub load: LoadPlan,
-    /// Why this machine cannot run it; `None`: it can.
+    /// Why this machine cannot run it; `None` if it can.
     pub unrunnable: Option<String>,
 }
 
@@ -139,22 +144,24 @@ pub struct Point {
 pub struct SubjectPlan {
     /// Build command, run once before the first trial.
     pub build: Option<String>,
-    /// Command, of a container the arguments; `{port}` and `{second_port}` are the only templates left in it.
+    /// Command, or the arguments of a container. `{port}` and `{second_port}` are the only
+    /// templates left in it.
     pub command: String,
-    /// The container that it runs in; `None`: it is a process.
+    /// The container that it runs in; `None` for a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<ContainerPlan>,
-    /// Working directory, relative to that of the study.
+    /// Working directory, relative to the study's.
     pub directory: Option<String>,
-    /// Git commit that `directory` is a worktree of; `None`: it is not a worktree that `quintain compare` made.
+    /// Git commit that `directory` is a worktree of; `None` unless `quintain compare` made the
+    /// worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// Environment.
     pub environment: BTreeMap<String, String>,
     /// CPUs it gets.
     pub cpus: u32,
-    /// CPUs it would have used, if this machine leaves it fewer (`cpus = { up_to = 8 }`); `None`: it has what the study asks
-    /// for.
+    /// CPUs it would use, if this machine leaves it fewer (`cpus = { up_to = 8 }`); `None` if it
+    /// has the requested number.
     #[serde(default)]
     pub cpus_wanted: Option<u32>,
     /// The port; `None`: any free port.
@@ -163,24 +170,24 @@ pub struct SubjectPlan {
     pub ready_timeout_ns: u64,
     /// Time limit to exit after SIGTERM, ns.
     pub stop_timeout_ns: u64,
-    /// Whether its contract is verified before its trials; `None`: it is not.
+    /// Contract verification before its trials; `None` if disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyPlan>,
 }
 
-/// What a subject is verified by before its trials, besides the cases of its protocol.
+/// Verification of a subject before its trials, in addition to the cases of its protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyPlan {
-    /// A case file, relative to the working directory of `run`; `None`: no other cases.
+    /// A case file, relative to the working directory of `run`; `None` if there are no other cases.
     #[serde(default)]
     pub cases: Option<String>,
 }
 
 impl SubjectPlan {
-    /// A server of which only the command is known.
+    /// A server with only a command.
     ///
     /// # Errors
-    /// The command is none, or has no `{port}`.
+    /// The command is invalid, or has no `{port}`.
     pub fn of_command(command: &str) -> Result<SubjectPlan, String> {
         crate::words::check(command).map_err(|mistake| mistake.to_string())?;
         if !crate::template::templates(command).iter().any(|(_, name)| *name == crate::template::PORT) {
@@ -208,13 +215,13 @@ impl SubjectPlan {
 pub struct LoadPlan {
     /// Protocol.
     pub protocol: Protocol,
-    /// HTTP requests; `None`: another protocol.
+    /// HTTP requests; `None` for other protocols.
     #[serde(default)]
     pub http: Option<HttpPlan>,
-    /// Cache workload; `None`: another protocol, or not given.
+    /// Cache workload; `None` for other protocols, or if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
-    /// User journey; `None`: another protocol.
+    /// User journey; `None` for other protocols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journey: Option<JourneyPlan>,
     /// Connections.
@@ -227,7 +234,7 @@ pub struct LoadPlan {
     pub connection: Connection,
     /// Workers; `None`: one per CPU of the generator.
     pub threads: Option<u32>,
-    /// CPUs of the generator; `None`: all that the server leaves.
+    /// CPUs of the generator; `None` for all that the server leaves.
     pub cpus: Option<u32>,
     /// Whether server and generator may share CPUs if there are not enough.
     pub share_cpus: bool,
@@ -253,7 +260,7 @@ pub struct LoadPlan {
 }
 
 impl LoadPlan {
-    /// The path of its first HTTP request; `/` where there is none.
+    /// The path of its first HTTP request; `/` without one.
     pub fn path(&self) -> &str {
         let first = self.http.as_ref().and_then(|http| http.requests.first());
         first.map_or("/", |request| request.path.as_str())
@@ -269,7 +276,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// HTTP requests. Only the lab knows the server's port, and with it the `Host` header.
+/// HTTP requests. The lab adds the `Host` header once it knows the server's port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpPlan {
     /// The mix, at least one request.
@@ -285,10 +292,12 @@ pub struct HttpPlan {
 pub struct JourneyPlan {
     /// A preset's name, or a file relative to the study's directory.
     pub source: String,
-    /// URLs of its targets by name. In them the lab fills in `{port}`, where the generator's connections go, and `{subject_port}`, where the server listens;
-    /// the two are the same without a proxy. A target not listed here is `{port}`.
+    /// URLs of its targets by name. The lab fills in `{port}`, the port for the generator's
+    /// connections, and `{subject_port}`, the server's own port; without a proxy they are the same.
+    /// A target not listed here is `{port}`.
     pub targets: BTreeMap<String, String>,
-    /// The resolver of endpoints, `http://host:port`. `{admin_port}` in it is that of the first proxy; not used at `direct`.
+    /// The resolver of endpoints, `http://host:port`. `{admin_port}` is filled with the first
+    /// proxy's; not used at `direct`.
     pub resolve: Option<String>,
     /// https: accept any certificate.
     pub insecure: bool,
@@ -296,7 +305,7 @@ pub struct JourneyPlan {
     pub ca_file: Option<String>,
     /// Whether the record includes the timing of every call.
     pub keep_calls: bool,
-    /// Who the users are.
+    /// Identities of the users.
     #[serde(default)]
     pub identities: Identities,
 }
@@ -316,7 +325,7 @@ pub struct HttpRequestPlan {
     pub body: Option<BodyPlan>,
 }
 
-/// Where a body comes from.
+/// Source of a body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BodyPlan {
@@ -327,7 +336,7 @@ pub enum BodyPlan {
 }
 
 impl LoadPlan {
-    /// The load of one trial: with the rate of its step, where it has one.
+    /// The load of one trial, at the rate of its step if it has one.
     pub fn at(&self, step: Option<Step>) -> LoadPlan {
         let mut load = self.clone();
         match (step.map(|step| step.rate_per_s), load.arrivals) {
@@ -350,7 +359,8 @@ impl LoadPlan {
 pub struct SearchPlan {
     /// The objective.
     pub objective: Objective,
-    /// Lowest rate to try, where the search starts, per second; `None`: found by a short closed loop.
+    /// Lowest rate to try and start of the search, per second; `None`: found by a short closed
+    /// loop.
     pub from_per_s: Option<f64>,
     /// Highest rate to try, per second; `None`: no limit.
     pub to_per_s: Option<f64>,
@@ -369,9 +379,9 @@ pub struct SearchPlan {
 }
 
 impl SearchPlan {
-    /// A search as it is where nothing but the objective is said; its trials measure so long.
+    /// A search with default settings; its trials measure for `trial_ns`.
     pub fn new(objective: Objective, trial_ns: u64) -> Self {
-        /// The pilot takes no longer than this: it need not be exact.
+        /// Maximum length of the pilot, which need not be exact.
         const PILOT_NS: u64 = 1_000_000_000;
         Self {
             objective,
@@ -426,11 +436,11 @@ pub struct CapacityShare {
 /// When there are enough trials of a design point, and of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRule {
-    /// Target half-width relative to the estimate, for the value of each point, a fraction. With neither this nor `comparison` there are
-    /// exactly `min` trials.
+    /// Target half-width relative to the estimate, for the value of each point, a fraction. With
+    /// neither this nor `comparison` there are exactly `min` trials.
     pub relative: Option<f64>,
-    /// Target half-width of the typical ratio of each contender to the best of its place, a fraction; if there is nothing to
-    /// compare, that of the values themselves.
+    /// Target half-width of the typical ratio of each contender to the best of its place, a
+    /// fraction. Without contenders, it applies to the values themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<f64>,
     /// Confidence level, a fraction.
@@ -450,7 +460,7 @@ pub struct TrialRule {
 /// A figure of the study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// What kind.
+    /// Kind of figure.
     pub kind: FigureKind,
     /// Factor on the horizontal axis; for distributions unused.
     pub x: Option<String>,
@@ -475,8 +485,8 @@ pub struct Figure {
     pub x_unit_bytes: Option<u64>,
 }
 
-/// The policies that a miss-ratio curve may name, and what each is: quintain's own evictors, and two clairvoyants, who know what will be
-/// asked for.
+/// The policies that a miss-ratio curve may name, with descriptions: quintain's own eviction
+/// policies, and two clairvoyant ones that know future requests.
 pub const POLICIES: [(&str, &str); 9] = [
     ("lru", "eviction policy `lru`"),
     ("density", "eviction policy `density`"),
@@ -490,7 +500,8 @@ pub const POLICIES: [(&str, &str); 9] = [
 ];
 
 impl Figure {
-    /// The bytes that a level of `x` of a miss-ratio curve stands for: a number in its unit, or a word such as `250kB`.
+    /// The bytes of a level of `x` of a miss-ratio curve: a number in its unit, or a word such as
+    /// `250kB`.
     pub fn capacity_bytes(&self, level: &Level) -> Option<u64> {
         let bytes = match level {
             Level::Text(word) => config::units::bytes(word).ok()?,
@@ -499,7 +510,8 @@ impl Figure {
         (bytes > 0).then_some(bytes)
     }
 
-    /// The policy that a series says it has: the level is its name, or ends with it after a hyphen, as in `redis-lru`.
+    /// The policy named by the level of a series: the level is its name, or ends with it after a
+    /// hyphen, as in `redis-lru`.
     pub fn policy_of(&self, series: Option<&Level>) -> Option<&str> {
         let Some(Level::Text(word)) = series else { return None };
         let named = |policy: &&String| {
@@ -524,7 +536,7 @@ pub struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableKind {
-    /// Of one metric: sample mean, sample standard deviation, interval, trials.
+    /// For one metric: sample mean, sample standard deviation, interval, trials.
     Statistics,
     /// One column per metric: mean and half-width of its interval.
     Metrics,
@@ -538,8 +550,8 @@ pub enum FigureKind {
     Line,
     /// Points, one per trial.
     Scatter,
-    /// Lines with error bars over the levels of one factor, numbers or words, one for each level of another: where they are not parallel,
-    /// the effect of one factor depends on the other.
+    /// Lines with error bars over the levels of one factor, numbers or words, one line per level of
+    /// another. If they are not parallel, the effect of one factor depends on the other.
     Interaction,
     /// Cumulative distribution of latency.
     Ecdf,
@@ -549,7 +561,7 @@ pub enum FigureKind {
     Timeline,
     /// Miss ratio of a cache over its memory limit, with policies simulated on the same operations.
     MissRatio,
-    /// What points through proxies add to those at `direct`, block by block.
+    /// Difference between points through proxies and those at `direct`, block by block.
     Added,
     /// RSS, and store size if there is a store, over requests.
     #[serde(rename = "memorychart")]

@@ -1,6 +1,6 @@
-//! What is left of a run: the [`Run`] (once), a [`Record`] for every trial.
+//! Results of a run as stored: one [`Run`] and a [`Record`] per trial.
 //!
-//! Units stand last in a name. What could not be had is `None`, never zero.
+//! Names end with their unit. Unavailable values are `None`, never zero.
 
 use std::collections::BTreeMap;
 
@@ -34,21 +34,23 @@ pub struct Run {
     pub command: Vec<String>,
     /// quintain's version and the revision of the study, if any.
     pub quintain: String,
-    /// Git revision of the study's directory, with `-dirty` if it has changes; `built-in-` and a hash for a built-in study; `None` outside a checkout.
+    /// Git revision of the study's directory, with `-dirty` if it has changes; `built-in-` and a
+    /// hash for a built-in study; `None` outside a checkout.
     pub revision: Option<String>,
-    /// Git commit of the working directory, where servers are built, with `-dirty` if tracked files have changes; `None` outside a checkout.
+    /// Git commit of the working directory, where servers are built, with `-dirty` if tracked files
+    /// have changes; `None` outside a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The machine.
     pub host: Host,
-    /// What `quintain doctor` found when the run started.
+    /// Findings of `quintain doctor` at the start of the run.
     pub doctor: Vec<Finding>,
     /// The generator's limit here against a null server, if measured.
     pub calibration: Option<Calibration>,
     /// Builds of the servers, or why they failed.
     pub builds: Vec<Build>,
-    /// Policies simulated on the operations of trials, computed at the end of the run and stored, so that its report is always the
-    /// same.
+    /// Policies simulated on the operations of trials. Computed at the end of the run and stored,
+    /// so that its report is always the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Reference>,
     /// State of the run; `None`: stored by an older quintain.
@@ -63,7 +65,7 @@ pub struct Run {
     /// When it was imported into the store from a file, UTC, RFC 3339; empty: it ran with this store.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imported: String,
-    /// CPU profiles of the servers, one for each design point, where they were asked for.
+    /// CPU profiles of the servers, one per design point, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_profiles: Vec<CpuProfile>,
 }
@@ -73,25 +75,26 @@ pub struct Run {
 pub struct Node {
     /// Its name in the cluster.
     pub name: String,
-    /// What ran there.
+    /// What the machine ran.
     pub role: Role,
     /// Its address in the network of the load.
     pub address: String,
     /// The machine.
     pub host: Host,
-    /// What `quintain doctor` found there.
+    /// Findings of `quintain doctor` on it.
     pub doctor: Vec<Finding>,
     /// SHA-256 of the quintain binary there, hexadecimal.
     pub build: String,
     /// The network interface that has [`Node::address`]; `None`: not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<Interface>,
-    /// The path to the server's machine, measured before the first trial; `None` for the server's own, and where it was not measured.
+    /// The path to the server's machine, measured before the first trial; `None` for the server's
+    /// own machine, or if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
 }
 
-/// What runs on a machine of a cluster.
+/// Role of a machine of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -102,7 +105,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its word in a cluster file and in `--hosts`.
+    /// The word in a cluster file and in `--hosts`.
     pub fn word(self) -> &'static str {
         match self {
             Role::Subject => "subject",
@@ -116,7 +119,8 @@ impl Role {
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// Its speed, megabits per second; `None`: the driver does not tell, as virtual ones.
+    /// Its speed, megabits per second; `None` if the driver does not report it, as virtual ones do
+    /// not.
     pub speed_mbit_per_s: Option<u64>,
     /// Maximum transmission unit, bytes.
     pub mtu_bytes: Option<u64>,
@@ -133,8 +137,9 @@ pub struct Link {
     pub receive_bytes_per_s: f64,
     /// Median time of a small request with nothing else on the path, ns.
     pub round_trip_ns_p50: f64,
-    /// Payload that this machine received while those of all generators received at the same time, bytes per second. `None` if a CPU may have been
-    /// the limit instead of the paths, and in older stores.
+    /// Payload per second that this machine received while all generators received at the same
+    /// time, bytes. `None` if a CPU may have been the limit instead of the paths, and in older
+    /// stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_together_bytes_per_s: Option<f64>,
 }
@@ -154,7 +159,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Its word: that of the JSON, with spaces.
+    /// The word in reports: as in JSON, with spaces.
     pub fn word(self) -> &'static str {
         match self {
             RunState::Running => "running",
@@ -174,7 +179,8 @@ pub struct Reference {
     pub point: usize,
     /// Block of the trial.
     pub block: u32,
-    /// Its memory limit, bytes; eviction policies count all of their memory, clairvoyant ones only keys and values.
+    /// Its memory limit, bytes. Eviction policies count all memory, clairvoyant policies only keys
+    /// and values.
     pub capacity_bytes: u64,
     /// GETs after the warm-up.
     pub gets: u64,
@@ -186,7 +192,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Misses over GETs; `None` without one.
+    /// Misses over GETs; `None` if there were no GETs.
     pub fn miss_ratio(&self) -> Option<f64> {
         ratio(self.misses, self.gets)
     }
@@ -199,7 +205,7 @@ pub struct Build {
     pub command: String,
     /// The design points that need it.
     pub points: Vec<usize>,
-    /// `Ok`, or why there is no build.
+    /// `Ok`, or why the build is missing.
     pub outcome: BuildOutcome,
     /// Wall time, ns.
     pub elapsed_ns: u64,
@@ -216,7 +222,7 @@ pub enum BuildOutcome {
         /// One line.
         reason: String,
     },
-    /// This machine cannot run it, as the build found out: a row in the report, not a failure.
+    /// The build found that this machine cannot run it: a row in the report, not a failure.
     Unrunnable {
         /// Why, in one line.
         reason: String,
@@ -226,7 +232,7 @@ pub enum BuildOutcome {
         /// The last lines of its output.
         output_tail: String,
     },
-    /// It runs, and does not keep its contract.
+    /// It runs but breaks its contract.
     Unverified {
         /// The first case that failed.
         case: String,
@@ -256,15 +262,15 @@ pub struct Host {
     pub memory_bytes: u64,
     /// Swap in use, bytes.
     pub swap_used_bytes: u64,
-    /// Frequency governor; `None` where the kernel has none (virtual machines).
+    /// Frequency governor; `None` if the kernel has none (virtual machines).
     pub governor: Option<String>,
-    /// Turbo on or off; `None` where unknown.
+    /// Turbo on or off; `None` if unknown.
     pub turbo: Option<bool>,
     /// Simultaneous multithreading on or off.
     pub smt: Option<bool>,
     /// Clock source.
     pub clocksource: Option<String>,
-    /// Idle driver and governor, `haltpoll/menu`; `None` where the kernel has none.
+    /// Idle driver and governor, `haltpoll/menu`; `None` if the kernel has none.
     pub idle: Option<String>,
     /// Mitigations, `spectre_v2: ...` each.
     pub mitigations: BTreeMap<String, String>,
@@ -274,7 +280,7 @@ pub struct Host {
     pub versions: BTreeMap<String, String>,
     /// Load average over the last minute.
     pub load_average: Option<f64>,
-    /// What could not be read, and why.
+    /// Facts that could not be read, and why.
     pub unknown: Vec<String>,
 }
 
@@ -294,13 +300,13 @@ pub struct Cpu {
 /// One finding of the doctor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// What was checked: `governor`, `swap`.
+    /// Name of the check: `governor`, `swap`.
     pub check: String,
     /// Result.
     pub state: FindingState,
-    /// What was seen.
+    /// The observation.
     pub text: String,
-    /// What to do about it.
+    /// A suggestion.
     pub hint: Option<String>,
 }
 
@@ -349,14 +355,14 @@ pub struct Calibration {
     pub floor_latency_ns_p99: f64,
 }
 
-/// What idle cores do while a trial runs.
+/// Behavior of idle CPUs during a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdlePolicy {
     /// The machine's default.
     #[default]
     Machine,
-    /// A `SCHED_IDLE` spinner on each core in use keeps it awake.
+    /// A `SCHED_IDLE` spinner on each CPU in use keeps it awake.
     Spin,
 }
 
@@ -388,12 +394,12 @@ pub struct Record {
     pub idle: IdlePolicy,
     /// How it ended.
     pub outcome: Outcome,
-    /// What the server used.
+    /// Resource use of the server.
     pub subject: SubjectUse,
     /// Proxies between generator and server, the one next to the generator first.
     #[serde(default, alias = "middles", skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyUse>,
-    /// What the server needed beside it; nothing is known of the bytes that passed it.
+    /// Companions of the server; bytes through them are unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<ProxyUse>,
     /// The CPUs of the generator.
@@ -409,7 +415,7 @@ pub struct Record {
     pub probes: Probes,
     /// Warnings.
     pub warnings: Vec<Warning>,
-    /// The generators one by one, of a load from several machines; the measurement is that of all together.
+    /// The generators of a load from several machines; the measurement is of all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Agent>,
 }
@@ -421,32 +427,34 @@ pub struct Agent {
     pub node: String,
     /// Its CPUs.
     pub cpus: Vec<u32>,
-    /// What it measured itself, without windows and with coarse histograms ([`crate::pool::outline`]); `offered_per_s` is its own part.
+    /// Its own measurement, without windows and with coarse histograms ([`crate::pool::outline`]);
+    /// `offered_per_s` is its own part.
     pub measurement: Box<Measurement>,
     /// Counters of its machine's network stack from the start of the load to its end.
     pub network: NetworkCounters,
     /// Its machine's clock.
     pub clock: NodeClock,
-    /// The bottleneck of its part alone.
+    /// The bottleneck of its part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 
-/// The monotonic clock of a machine against that of the lab, from ping-pongs before and after a trial: the true offset lies within the error of the measured one.
+/// A machine's monotonic clock relative to the lab's, from ping-pongs before and after a trial. The
+/// true offset is within the error of the measured one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
     /// Its clock minus the lab's before the trial, ns.
     pub offset_ns: i64,
     /// Half of the shortest round trip, ns.
     pub error_ns: u64,
-    /// The offset after the trial, ns; `None`: the trial failed first.
+    /// The offset after the trial, ns; `None` if the trial failed first.
     pub after_offset_ns: Option<i64>,
-    /// The error of that, ns.
+    /// The error of the offset after the trial, ns.
     pub after_error_ns: Option<u64>,
 }
 
-/// A short fixed piece of work on all CPUs of server and generator at once, while neither ran. Empty if it was not or could
-/// not be done, as in records from before it was.
+/// A short fixed piece of work on all CPUs of server and generator at once, while neither runs.
+/// Empty if it was not possible, and in older records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
     /// Before the server was started, one per CPU.
@@ -456,43 +464,46 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Whether there is none.
+    /// Whether there are no probes.
     pub fn is_empty(&self) -> bool {
         self.all().next().is_none()
     }
 
-    /// All, those before first.
+    /// All probes, those before the trial first.
     pub fn all(&self) -> impl Iterator<Item = &Probe> {
         self.before.iter().chain(&self.after)
     }
 }
 
-/// The same few million dependent operations in registers, some 10 ms, on one processor. Its times are compared with those of other trials and
-/// runs on the same CPU model, and with each other: they are never used as a correction.
+/// A few million dependent operations in registers, about 10 ms, on one CPU; always the same. Its
+/// times are compared with other trials and runs on the same CPU model, and with each other. They
+/// never correct a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
     /// CPU number.
     pub cpu: u32,
     /// From its start to its end, ns.
     pub wall_ns: u64,
-    /// CPU time of the thread that did it, ns: how fast the CPU is. Less than `wall_ns` by the time others had the CPU.
+    /// CPU time of its thread, ns: how fast the CPU is. The difference to `wall_ns` is the time
+    /// other processes had the CPU.
     pub cpu_ns: u64,
 }
 
 impl Probe {
-    /// Share of its time in which something else had the processor, a fraction; 0 without a time.
+    /// Fraction of its time in which something else had the CPU; 0 if the time is 0.
     pub fn lost(&self) -> f64 {
         ratio(self.wall_ns.saturating_sub(self.cpu_ns), self.wall_ns).unwrap_or(0.0)
     }
 
-    /// Whether that is too much for the interruptions of a quiet machine: wall time above 1.1 times CPU time.
+    /// Whether this is more than the interruptions of a quiet machine: wall time above 1.1 times
+    /// CPU time.
     pub fn is_contended(&self) -> bool {
         self.wall_ns as f64 > 1.1 * self.cpu_ns as f64
     }
 }
 
 impl Record {
-    /// The measurement, when there is one.
+    /// The measurement; `None` if the trial failed.
     pub fn measurement(&self) -> Option<&Measurement> {
         match &self.outcome {
             Outcome::Measured(measurement) => Some(measurement),
@@ -546,11 +557,11 @@ pub enum FailureKind {
     Proxy,
     /// A companion could not be started, or exited under load.
     Companion,
-    /// A machine of the cluster, or its clock, did not do what was asked of it.
+    /// A machine of the cluster, or its clock, failed.
     Node,
 }
 
-/// What a proxy or a companion used, and its traffic.
+/// Resource use and traffic of a proxy or a companion.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyUse {
     /// Its name.
@@ -561,9 +572,10 @@ pub struct ProxyUse {
     pub shares_cpus: bool,
     /// Wall time from its start until it listened on its port, ns; `None` if never ready.
     pub ready_ns: Option<u64>,
-    /// Bytes through its sockets while measured, or from its start to a moment within; `None`: not completely readable.
+    /// Bytes through its sockets while measured, or from its start to a moment within; `None` if
+    /// not completely readable.
     pub wire: Option<WireUse>,
-    /// Its log of calls, if the study asks for it.
+    /// Its log of calls, if the study requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Box<Calls>>,
 }
@@ -578,13 +590,13 @@ pub struct WireUse {
 }
 
 impl Record {
-    /// The log of calls of the first proxy that writes one, next to the generator.
+    /// The log of calls of the first proxy that writes one, starting next to the generator.
     pub fn calls(&self) -> Option<&Calls> {
         self.proxies.iter().find_map(|proxy| proxy.calls.as_deref())
     }
 }
 
-/// What the server used, and how it ended.
+/// Resource use of the server, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubjectUse {
     /// Its command line.
@@ -601,24 +613,27 @@ pub struct SubjectUse {
     pub system_ns: u64,
     /// Wall time between the two readings of the CPU times, ns.
     pub measured_ns: u64,
-    /// When measuring started, since its start, ns.
+    /// Time from its start to the start of measuring, ns.
     #[serde(default)]
     pub measured_from_ns: u64,
     /// Fraction of the measured time between the two readings: 1, or a little less if a reading was late.
     /// `None` in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
-    /// Time that its threads were ready but did not run, between the two readings, summed over threads (`/proc/PID/task/TID/schedstat`), ns;
-    /// `None` if not exposed by the kernel, and in older stores.
+    /// Time that its threads were ready but did not run, between the two readings, summed over
+    /// threads (`/proc/PID/task/TID/schedstat`), ns; `None` if not exposed by the kernel, and in
+    /// older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_ns: Option<u64>,
-    /// Time that its CPUs worked for other processes, or were taken by the host of this virtual machine, between the two readings, summed
-    /// over CPUs (`/proc/stat`, in ticks), ns. Proxies on the same CPUs do not count as others. `None` if unknown: the
-    /// generator shares these CPUs, or spinners keep them awake; and in older stores.
+    /// Time that its CPUs worked for other processes, or were taken by the host of this virtual
+    /// machine, between the two readings, summed over CPUs (`/proc/stat`, in ticks), ns. Proxies on
+    /// the same CPUs do not count as others. `None` in older stores, and if unknown: the generator
+    /// shares these CPUs, or spinners keep them awake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_ns: Option<u64>,
-    /// Longest time that one of its threads had been ready without running when measuring ended: a wait that still lasted, or the waits that
-    /// ended within the last 100 ms, ns. `None` if the kernel does not tell, and in older stores.
+    /// Longest time that one of its threads had been ready without running when measuring ended,
+    /// ns. This is an ongoing wait, or the waits that ended within the last 100 ms. `None` if the
+    /// kernel does not report it, and in older stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_at_end_ns: Option<u64>,
     /// Peak RSS (`VmHWM`), bytes.
@@ -639,16 +654,17 @@ pub struct SubjectUse {
     pub exit: Option<String>,
     /// The end of its stderr.
     pub stderr_tail: String,
-    /// The container that it ran in; `None`: it was a process.
+    /// The container that it ran in; `None` for a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<Box<ContainerUse>>,
 }
 
 impl SubjectUse {
-    /// Share of the measured time that it waited for a CPU because other processes had it: the smaller of what its threads waited, which may be for
-    /// each other, and what others had of its CPUs. `None` if either is unknown.
+    /// Share of the measured time that it waited for a CPU because other processes had it. The
+    /// smaller of its threads' waits, which may be for each other, and the time others had its
+    /// CPUs. `None` if either is unknown.
     pub fn waiting_share(&self) -> Option<f64> {
-        // Ticks, usually of 10 ms, are cut off at both ends of measuring.
+        // Ticks, usually of 10 ms, are truncated at both ends of measuring.
         const OTHERS_DOUBT_NS: u64 = 20_000_000;
         let doubt_ns = OTHERS_DOUBT_NS * self.cpus.len() as u64;
         let others_ns = self.others_ns.map(|ns| if ns > doubt_ns { ns } else { 0 })?;
@@ -666,23 +682,26 @@ pub struct ContainerUse {
     pub image: String,
     /// Identifier of the image, a digest of its content and configuration.
     pub image_id: String,
-    /// The port inside that its port on the host is forwarded to; `None`: it has the network of the host.
+    /// The port inside that its port on the host is forwarded to; `None` if it uses the network of
+    /// the host.
     pub published: Option<u16>,
-    /// What its control group counted; `None`: not readable, so its processes were counted as those of any server.
+    /// Counters of its control group; `None` if not readable, and its processes were counted as for
+    /// any server.
     pub cgroup: Option<CgroupUse>,
 }
 
-/// What a control group counted. CPU times, threads and resident memory of the server are of its members too; each count is named by the file
-/// that it is from.
+/// Counters of a control group. CPU times, threads and resident memory of the server also come from
+/// its members. Each counter names its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CgroupUse {
     /// 1 or 2.
     pub version: u32,
     /// Its path.
     pub path: String,
-    /// File of the CPU times: `cpuacct.usage` or `cpu.stat`; `None`: they are the sum over its processes.
+    /// File of the CPU times: `cpuacct.usage` or `cpu.stat`; `None`: sum over its processes.
     pub cpu_source: Option<String>,
-    /// Peak memory, bytes: what processes, page cache and kernel were charged with, the start of the container included.
+    /// Peak memory charged to processes, page cache and kernel, including the start of the
+    /// container, bytes.
     pub memory_max_bytes: Option<u64>,
     /// Memory at the end of measuring, bytes.
     pub memory_end_bytes: Option<u64>,
@@ -692,19 +711,20 @@ pub struct CgroupUse {
     pub read_bytes: Option<u64>,
     /// Written to block devices while measured, bytes.
     pub written_bytes: Option<u64>,
-    /// File of these: `blkio.throttle.io_service_bytes` or `io.stat`.
+    /// File of these two: `blkio.throttle.io_service_bytes` or `io.stat`.
     pub io_source: Option<String>,
 }
 
 impl SubjectUse {
-    /// CPU time for the requests that were counted, ns: what was used between the two readings, made up for a part that they missed.
+    /// CPU time for the counted requests, ns: the use between the two readings, scaled up for the
+    /// part they missed.
     pub fn cpu_ns(&self) -> f64 {
         let share = self.measured_share.filter(|share| *share > 0.0 && *share <= 1.0).unwrap_or(1.0);
         self.user_ns.saturating_add(self.system_ns) as f64 / share
     }
 }
 
-/// One sample of the server, all its processes together.
+/// One sample of the server, over all its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Time since the server was started, ns.
@@ -713,11 +733,11 @@ pub struct Sample {
     pub cpu_ns: u64,
     /// Resident set, bytes.
     pub rss_bytes: u64,
-    /// Proportional set, bytes; read less often than the rest.
+    /// Proportional set, bytes; read less often than the other values.
     pub pss_bytes: Option<u64>,
     /// Threads.
     pub threads: u32,
-    /// Open sockets; read less often than the rest.
+    /// Open sockets; read less often than the other values.
     pub sockets: Option<u32>,
 }
 
@@ -763,7 +783,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Its name in records and tables of data.
+    /// Its name in records and data tables.
     pub fn name(self) -> &'static str {
         match self {
             Limit::Subject => "subject",
@@ -777,19 +797,20 @@ impl Limit {
     }
 }
 
-/// What the load engine measured.
+/// Results of the load engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// [`crate::spec::SPEC_VERSION`].
     pub version: u32,
-    /// What was spoken.
+    /// Protocol.
     pub protocol: Protocol,
-    /// What was connected to: `ip:port`, or `unix:` and a path; of a journey its first target as it was named. Empty: an older record.
+    /// Address of the server: `ip:port`, or `unix:` and a path; for a journey its first target as
+    /// named. Empty in older records.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
-    /// Backend of `net` that was used.
+    /// Backend of `net` in use.
     pub backend: String,
-    /// Why it was not the requested one.
+    /// Why it is not the requested one.
     pub backend_note: Option<String>,
     /// Clients.
     pub clients: u32,
@@ -801,7 +822,8 @@ pub struct Measurement {
     /// How long a connection was used.
     #[serde(default)]
     pub connection: Connection,
-    /// When measuring began, on the monotonic clock of the generator's host, in a record on that of the lab's, ns; 0: an older record.
+    /// When measuring began, ns; on the monotonic clock of the generator's host, in a record on the
+    /// lab's. 0 in older records.
     #[serde(default)]
     pub began_ns: u64,
     /// Length of the measurement, ns.
@@ -810,60 +832,65 @@ pub struct Measurement {
     pub warmup_ns: u64,
     /// Requests of the warm-up.
     pub warmup_requests: u64,
-    /// Completed and valid within the timeout, while measured.
+    /// Valid responses within the timeout, while measured.
     pub requests: u64,
-    /// Errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`, `closed-between` (the connection had
-    /// brought answers, and nothing of this one), `connect-timeout`, `os`, `truncated`, and of HTTP `status`, `body`, `framing`,
-    /// `head-too-large`, `tls`; of a cache `value` (not the value or not the flags that were set, or another key's) and `error-answer`.
+    /// Errors while measured, by kind: `wrong-answer`, `reset`, `timeout`, `refused`, `closed`,
+    /// `closed-between` (the connection closed after earlier responses, before any of this one),
+    /// `connect-timeout`, `os`, `truncated`; for HTTP `status`, `body`, `framing`,
+    /// `head-too-large`, `tls`; for a cache `value` (not the value or flags that were set, or
+    /// another key's) and `error-answer`.
     pub errors: BTreeMap<String, u64>,
     /// The first error of each kind with details, in words.
     #[serde(default)]
     pub error_examples: BTreeMap<String, String>,
-    /// HTTP status of the responses that are among [`Measurement::requests`], [`Measurement::errors`] or
-    /// [`Measurement::late_answers`]; those of the warm-up and after the end are not.
+    /// HTTP statuses of the responses among [`Measurement::requests`], [`Measurement::errors`] or
+    /// [`Measurement::late_answers`]; without the warm-up and responses after the end.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
-    /// The same before measuring started.
+    /// Errors before measuring started, by kind.
     pub warmup_errors: BTreeMap<String, u64>,
-    /// Responses that arrived after the timeout. Each is an error of kind `timeout` and not among the requests; its latency is in the
-    /// histogram.
+    /// Responses that arrived after the timeout. Each is an error of kind `timeout` and not among
+    /// the requests; its latency is in the histogram.
     pub late_answers: u64,
     /// Connections reopened after the server closed them.
     pub reconnects: u64,
-    /// Clients in the generator's own pause before it opens a lost connection again (its back-off), mean over the measured time. They wait for
-    /// nobody's answer.
+    /// Clients in the generator's own pause before it reopens a lost connection (its back-off),
+    /// mean over the measured time. They are not waiting for a response.
     #[serde(default)]
     pub in_backoff_mean: f64,
     /// Think time of a closed loop, ns. 0 in older stores.
     #[serde(default)]
     pub think_ns: u64,
-    /// Requests written from the start of the load to its end, fills of a cache left out: what the server was asked. They are
-    /// [`Measurement::warmup_requests`], [`Measurement::requests`], the errors of both spans that are of written requests,
-    /// [`Measurement::asked_again`] and [`Measurement::left_in_flight`]. 0: an older record.
+    /// Requests written from the start of the load to its end, without fills of a cache. The sum of
+    /// [`Measurement::warmup_requests`], [`Measurement::requests`], the errors of written requests
+    /// in both spans, [`Measurement::asked_again`] and [`Measurement::left_in_flight`]. 0 in older
+    /// records.
     #[serde(default)]
     pub sent: u64,
-    /// Requests that were sent once more, on the next connection: they had been sent behind one whose answer was the last of its
-    /// connection, so that none was owed to them, or behind one whose answer could not be read. No errors.
+    /// Requests sent once more, on the next connection. Before them, the connection had carried a
+    /// request whose response was its last one or unreadable. Not errors.
     #[serde(default)]
     pub asked_again: u64,
-    /// Requests that were in flight when the load ended and are in no other count. The server may have seen them or not.
+    /// Requests in flight when the load ended, in no other count. The server may or may not have
+    /// seen them.
     #[serde(default)]
     pub left_in_flight: u64,
     /// Offered rate; `None` in a closed loop.
     pub offered_per_s: Option<f64>,
     /// Intended sends that were never written: no free connection until the end.
     pub unsent: u64,
-    /// Requests that were written and not answered when measuring ended, and whose answer would have counted. Those that had waited longer than
-    /// the timeout are among the errors too.
+    /// Written requests without a response when measuring ended, whose response would have counted.
+    /// Those that had waited longer than the timeout are also among the errors.
     pub unfinished: u64,
-    /// How long the unanswered requests had waited when measuring ended; `None`: an older record.
+    /// How long the pending requests had waited when measuring ended; `None` in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored: Option<Box<Censored>>,
     /// Requests in flight, mean over the measured time, counted by the engine and not derived from latency.
     pub in_flight_mean: f64,
     /// From the write to the response.
     pub service: Histogram,
-    /// From the intended send to the response; `None` in a closed loop, where it is the service time.
+    /// From the intended send to the response; `None` in a closed loop, where service time takes
+    /// its place.
     pub response: Option<Histogram>,
     /// Written minus intended, if the generator's thread was late; open loop only.
     pub lag_thread: Option<Histogram>,
@@ -903,30 +930,33 @@ pub struct Measurement {
     pub journey: Option<Box<JourneyMeasurement>>,
 }
 
-/// The requests that were due and had no answer, right or wrong, when measuring ended. A request is due where its answer would have counted
-/// if it had come a moment before the end. All that is known of its latency is that it is longer than it had waited.
+/// Requests that were due and had no response, valid or not, when measuring ended. A request is due
+/// if its response would have counted just before the end. Its latency is known only to exceed the
+/// time it had waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Censored {
-    /// How long those had waited that were written, by the clock of [`Measurement::latency`].
+    /// How long the written ones had waited, by the clock of [`Measurement::latency`].
     pub in_flight: Histogram,
-    /// How long those had waited that were to be sent and were not; open loop only.
+    /// How long the unsent ones had waited; open loop only.
     pub unsent: Histogram,
-    /// How many of the unsent ones had waited longer than the timeout. Written ones are among the errors, as `timeout`.
+    /// Number of unsent ones that had waited longer than the timeout. Written ones are among the
+    /// errors, as `timeout`.
     pub unsent_overdue: u64,
-    /// Connections on which an answer was awaited, by how long ago the oldest request in flight on it had been written.
+    /// Connections with requests in flight, by the age of the oldest one.
     pub connections: Histogram,
-    /// How long the subject had been silent on all connections though it was asked: since the first request that was written after its last
-    /// answer, right or wrong, and not answered, ns. An end of a connection counts as an answer here.
+    /// How long the server had been silent on all connections with requests in flight, ns: since
+    /// the first pending request written after its last response, valid or not. The end of a
+    /// connection counts as a response here.
     pub silent_ns: u64,
 }
 
 impl Censored {
-    /// How many there were, of both kinds.
+    /// Number of requests, written and unsent.
     pub fn len(&self) -> u64 {
         self.in_flight.count.saturating_add(self.unsent.count)
     }
 
-    /// Whether every request that was due had its answer.
+    /// Whether every request that was due had a response.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -971,7 +1001,7 @@ pub struct CallTime {
     pub operation: u32,
     /// The client that made it, from 0.
     pub client: u32,
-    /// Number of its journey, from 0 over all clients, those of the warm-up among them.
+    /// Number of its journey over all clients, from 0, including the warm-up.
     pub journey: u64,
     /// When it was written, ns since measuring began. In a closed loop it is intended then.
     pub sent_ns: u64,
@@ -981,69 +1011,73 @@ pub struct CallTime {
     pub is_right: bool,
 }
 
-/// Cache results. [`Measurement::requests`] are the operations of the workload; what they cause, fills and rewrites,
-/// is counted only here.
+/// Cache results. [`Measurement::requests`] are the operations of the workload; the fills and
+/// rewrites they cause are counted only here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheMeasurement {
     /// Responses while measured.
     pub counts: CacheCounts,
-    /// The same before measuring started.
+    /// Responses before measuring started.
     pub warmup: CacheCounts,
-    /// Latencies of GETs that hit. All latencies here are service times, from the write to the answer, and coarse as those of windows.
+    /// Latency of GETs that hit. All latencies here are service times, from the write to the
+    /// response, as coarse as those of windows.
     pub get_hit: Histogram,
-    /// Of GETs that missed.
+    /// Latency of GETs that missed.
     pub get_miss: Histogram,
-    /// Of SETs of the workload.
+    /// Latency of SETs of the workload.
     pub set: Histogram,
-    /// Of DELETEs.
+    /// Latency of DELETEs.
     pub delete: Histogram,
-    /// Of SETs that misses caused.
+    /// Latency of SETs caused by misses.
     pub fill: Histogram,
-    /// Of SETs that reads of read-modify-write caused.
+    /// Latency of SETs caused by the reads of read-modify-write.
     pub rewrite: Histogram,
-    /// Distinct keys asked for, from the start of the load.
+    /// Distinct keys requested since the start of the load.
     pub footprint_keys: u64,
-    /// Bytes of these keys and of their values: what a cache without overhead would need for all. Where each set has a length of its own,
-    /// that of the first operation on the key.
+    /// Bytes of these keys and their values: the size of a cache without overhead that holds all.
+    /// If the length varies by SET, the value of the first operation on the key counts.
     pub footprint_bytes: u64,
     /// The memory limit the server reported before the load, in bytes of its own accounting; `None`: not queried, not reported, or none.
     #[serde(default)]
     pub limit_bytes: Option<u64>,
-    /// The hit ratio that the mix of operations decides by itself, however large the cache; `None`: it does not.
+    /// The hit ratio determined by the mix of operations, however large the cache; `None` if the
+    /// mix does not determine it.
     #[serde(default)]
     pub hit_ratio_of_mix: Option<f64>,
     /// Length of a window of the transient, ns.
     pub transient_window_ns: u64,
     /// GETs that hit and GETs in each window of the warm-up, in order; the last one may be shorter.
     pub transient: Vec<(u64, u64)>,
-    /// Seconds after which the answers of the warm-up were called steady, or why not, in words; `None`: another rule of warm-up.
+    /// Seconds until the warm-up was steady, or why it was not, in words; `None` for other warm-up
+    /// rules.
     #[serde(default)]
     pub steadiness: Option<String>,
-    /// The trace that was replayed; `None`: the workload was sampled.
+    /// The replayed trace; `None` if the workload was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceReplay>,
 }
 
-/// What was replayed of a trace, from the start of the load.
+/// Replay of a trace, from the start of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceReplay {
     /// The file.
     pub file: String,
     /// File format.
     pub format: crate::workload::trace::Format,
-    /// Operations of it that were sent, repeats among them.
+    /// Operations sent, including repeats.
     pub operations: u64,
-    /// Distinct keys among them.
+    /// Distinct keys sent.
     pub keys: u64,
-    /// Mean length of these keys as they were sent, bytes.
+    /// Mean length of these keys as sent, bytes.
     pub key_bytes_mean: Option<f64>,
-    /// The same as recorded, of those whose length is.
+    /// Mean length of these keys as recorded, bytes; of those with a recorded length.
     pub key_bytes_recorded_mean: Option<f64>,
     /// Keys sent longer than recorded, to be distinct.
     pub keys_lengthened: u64,
-    /// Whether the trace came to its end.
+    /// Whether the trace ended.
     pub ended: bool,
-    /// Time in which a worker waited for the trace to be read, over all workers, ns: the load was late by that.
+    /// Time that workers waited for the trace to be read, summed over workers, ns: the load was
+    /// late by this much.
     pub stalled_ns: u64,
 }
 
@@ -1060,25 +1094,26 @@ pub struct CacheCounts {
     pub requested_bytes: u64,
     /// Misses by cause; they add up to [`CacheCounts::misses`].
     pub causes: MissCauses,
-    /// SETs of the workload that were stored.
+    /// Stored SETs of the workload.
     pub sets: u64,
     /// DELETEs of the workload, whether or not the key existed.
     pub deletes: u64,
-    /// SETs caused by misses that were stored.
+    /// Stored SETs caused by misses.
     pub fills: u64,
-    /// SETs caused by reads of read-modify-write that were stored.
+    /// Stored SETs caused by the reads of read-modify-write.
     pub rewrites: u64,
-    /// SETs of all kinds that a full cache rejected (`SERVER_ERROR out of memory`, `-OOM`, 507), or because their value is too large for it.
+    /// SETs of all kinds rejected because the cache is full (`SERVER_ERROR out of memory`, `-OOM`,
+    /// 507) or the value too large.
     pub refused_sets: u64,
 }
 
 impl CacheCounts {
-    /// Hits over GETs; `None` without one.
+    /// Hits over GETs; `None` if there were no GETs.
     pub fn hit_ratio(&self) -> Option<f64> {
         ratio(self.hits, self.hits.saturating_add(self.misses))
     }
 
-    /// Bytes that came over bytes asked for; `None` without any.
+    /// Bytes received over bytes requested; `None` if none were requested.
     pub fn byte_hit_ratio(&self) -> Option<f64> {
         ratio(self.hit_bytes, self.requested_bytes)
     }
@@ -1088,23 +1123,24 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Why GETs missed, according to what the generator had sent and received before.
+/// Causes of missed GETs, according to what the generator had sent and received before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissCauses {
-    /// Nothing was ever stored under the key: it was asked for the first time, or its first value was still on its way, or nobody fills.
+    /// No value was ever stored under the key: first request, first value still on its way, or no
+    /// fills.
     pub compulsory: u64,
-    /// The key was deleted, before or meanwhile.
+    /// The key was deleted before or during the GET.
     pub invalidation: u64,
     /// Its time to live had elapsed, to the second.
     pub expiry: u64,
     /// Its last SET was rejected.
     pub refused: u64,
-    /// None of these: it was stored, then evicted.
+    /// None of the other causes: it was stored, then evicted.
     pub capacity: u64,
 }
 
 impl MissCauses {
-    /// Each with its name.
+    /// Each count with its name.
     pub fn named(&self) -> [(&'static str, u64); 5] {
         [
             ("compulsory", self.compulsory),
@@ -1121,7 +1157,7 @@ fn one() -> u32 {
 }
 
 impl Measurement {
-    /// Valid answers a second.
+    /// Valid responses per second.
     pub fn rate_per_s(&self) -> f64 {
         self.requests as f64 * 1e9 / (self.duration_ns as f64).max(1.0)
     }
@@ -1131,13 +1167,13 @@ impl Measurement {
         self.errors.values().sum()
     }
 
-    /// The honest latency: response time in an open loop, service time in a closed one.
+    /// Response time in an open loop, service time in a closed one.
     pub fn latency(&self) -> &Histogram {
         self.response.as_ref().unwrap_or(&self.service)
     }
 }
 
-/// What volley itself would have printed: `<mean>us <stddev>us <samples>`.
+/// The line that volley would print: `<mean>us <stddev>us <samples>`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Volley {
     /// Mean, us.
@@ -1199,8 +1235,8 @@ pub struct Worker {
     pub wall_ns: u64,
     /// Turns of its loop.
     pub turns: u64,
-    /// Time that it was held up while measured: it woke at least 50 ms after the moment for which it had set its timer, because the generator was
-    /// stopped or had no CPU, ns. 0 in older stores.
+    /// Time that it was held up while measured, ns. It woke at least 50 ms after its timer, because
+    /// the generator was stopped or had no CPU. 0 in older stores.
     #[serde(default)]
     pub stalled_ns: u64,
 }

@@ -1,27 +1,27 @@
-//! What `quintain verify` found: case by case, whether a server keeps its contract.
+//! Results of `quintain verify`: whether a server meets its contract, case by case.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is checked without a case file, by what is spoken.
+/// Built-in cases by protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suite {
-    /// Words plus one.
+    /// Volley's ping-pong: each word plus one.
     Pingpong,
     /// HTTP/1.1.
     Http,
-    /// The protocols of caches.
+    /// Cache protocols.
     Cache,
 }
 
-/// The suites by their names.
+/// The suites by name.
 pub const SUITES: [(&str, Suite); 3] = [("pingpong", Suite::Pingpong), ("http", Suite::Http), ("cache", Suite::Cache)];
 
 impl Suite {
-    /// The suite of a protocol; `None`: it has none.
+    /// The suite of a protocol; `None` if it has none.
     pub fn of(protocol: crate::spec::Protocol) -> Option<Suite> {
         use crate::spec::Protocol;
         match protocol {
@@ -32,12 +32,12 @@ impl Suite {
         }
     }
 
-    /// Its name.
+    /// Name of the suite.
     pub fn name(self) -> &'static str {
         SUITES.iter().find(|(_, suite)| *suite == self).expect("each has a name").0
     }
 
-    /// Its cases that are data, as a case file.
+    /// Its declarative cases, as a case file.
     pub fn text(self) -> &'static str {
         match self {
             Suite::Pingpong => include_str!("cases/pingpong.toml"),
@@ -46,7 +46,7 @@ impl Suite {
         }
     }
 
-    /// Its cases that are data.
+    /// Its declarative cases.
     pub fn cases(self) -> Vec<crate::cases::Case> {
         match self.text() {
             "" => Vec::new(),
@@ -55,37 +55,37 @@ impl Suite {
     }
 }
 
-/// What came of one server.
+/// Results for one server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
     /// Its command, or its address.
     pub server: String,
     /// The seed that values were drawn from.
     pub seed: u64,
-    /// Whether all cases hold that were checked; none: none was.
+    /// Whether all checked cases hold; `None` if none was checked.
     pub holds: Option<bool>,
-    /// Why the server could not be started; no case was checked then.
+    /// Why the server could not be started; then no case was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_started: Option<String>,
     /// The cases, in the order in which they were checked.
     pub cases: Vec<CaseResult>,
 }
 
-/// What came of one case.
+/// Result of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseResult {
     /// Its name.
     pub name: String,
-    /// What is promised.
+    /// The promise that it checks.
     pub promise: String,
-    /// What came of it.
+    /// Outcome.
     #[serde(flatten)]
     pub outcome: CaseOutcome,
     /// Wall time, ns.
     pub elapsed_ns: u64,
 }
 
-/// What came of a case.
+/// Outcome of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum CaseOutcome {
@@ -103,18 +103,18 @@ pub enum CaseOutcome {
 /// How a case failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Miss {
-    /// What is wrong, and where: one line.
+    /// The error and its location, one line.
     pub message: String,
-    /// The begin of what was expected, bytes that are not printable escaped.
+    /// The start of the expected response, with escapes for unprintable bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// The begin of what came.
+    /// The start of the received response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<String>,
     /// The first byte in which they differ, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs_at: Option<u64>,
-    /// The begin of what had been sent.
+    /// The start of the bytes sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<String>,
 }
@@ -139,7 +139,7 @@ impl fmt::Display for Miss {
 }
 
 impl Verification {
-    /// Cases that hold, that fail, and that were not checked.
+    /// Number of cases that hold, that fail, and that were not checked.
     pub fn counts(&self) -> (usize, usize, usize) {
         let count = |of: fn(&CaseOutcome) -> bool| self.cases.iter().filter(|case| of(&case.outcome)).count();
         (
@@ -149,7 +149,7 @@ impl Verification {
         )
     }
 
-    /// The first case that failed, and how.
+    /// The first failed case, and how it failed.
     pub fn first_miss(&self) -> Option<(&str, &Miss)> {
         self.cases.iter().find_map(|case| match &case.outcome {
             CaseOutcome::Failed(miss) => Some((case.name.as_str(), miss)),
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suites_are_without_mistakes() {
+    fn suites_have_no_errors() {
         for (_, suite) in SUITES {
             let text = suite.text();
             if !text.is_empty() {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_in_one_line() {
+    fn formats_a_miss_on_one_line() {
         let miss = Miss {
             message: "request 2: body".to_owned(),
             expected: Some("test".to_owned()),

@@ -1,4 +1,4 @@
-//! Every key of a case file, declared once: reading, docs/VERIFY.md and `quintain help cases` are made of it.
+//! Declares every key of a case file, for parsing, docs/VERIFY.md and `quintain help cases`.
 
 use config::keys::Kind::{Count, Either, Flag, List, Named, Table, Tables, Text, Word};
 use config::keys::Missing::{self, Is, Means, Mistake};
@@ -12,35 +12,33 @@ const fn key(name: &'static str, kind: Kind, example: &'static str, missing: Mis
     Key { name, kind, example, missing, text }
 }
 
-/// Most repetitions of a case.
+/// Maximum repetitions of a case.
 pub(super) const REPEAT_MAX: u64 = 1000;
-/// Most requests of one entry.
+/// Maximum requests of one entry.
 pub(super) const TIMES_MAX: u64 = 10_000;
-/// Longest text that is drawn, and longest body that is expected by length.
+/// Maximum length of random text, and maximum body length in `expect`.
 pub(super) const LETTERS_MAX: u64 = 65_536;
 pub(super) const LENGTH_MAX: u64 = 16 << 20;
 
-/// What becomes of a connection behind a response.
+/// Words for the fate of a connection after a response.
 pub(super) const CONNECTIONS: &[(&str, Connection)] = &[
     ("stays", Connection::Stays),
     ("closes", Connection::Closes),
     ("may-close", Connection::MayClose),
     ("abandoned", Connection::Abandoned),
 ];
-/// The splits that have a word.
-/// Makes a way of splitting.
+/// Makes a [`Split`].
 type MakeSplit = fn() -> Split;
 
 pub(super) const SPLITS: &[(&str, MakeSplit)] =
     &[("none", || Split::No), ("all", || Split::All), ("bytes", || Split::Bytes)];
 
 const STATUS: Kind = Count(100, 599);
-/// Any value.
 const VALUE: Kind = Kind::other("a value");
 const NONE: Missing = Means("none");
 const NOT_CHECKED: Missing = Means("not checked");
 
-/// A case file.
+/// Keys of a case file.
 pub static CASES: Keys = Keys {
     name: "",
     text: "Cases of `quintain verify`: requests, and what must come back",
@@ -205,19 +203,19 @@ fn heading(keys: &Keys) -> String {
     }
 }
 
-/// docs/VERIFY.md: its text as it stands above the keys, and the keys.
+/// Replaces the key tables of docs/VERIFY.md and keeps the text above them.
 pub fn page(file: &str) -> String {
     let (text, _) = file.split_once("\n### ").unwrap_or((file, ""));
     let table = |keys: &'static Keys| format!("\n### {}\n\n{}", heading(keys), show::table(keys));
     text.trim_end().to_owned() + "\n" + &show::tables(&CASES).into_iter().map(table).collect::<String>()
 }
 
-/// Keys for a terminal; of one table, or of all. `None`: there is no table of that name.
+/// Renders the keys of one table, or of all, for a terminal. `None` if no table has this name.
 pub fn help(name: Option<&str>) -> Option<String> {
     show::help(&CASES, name, heading)
 }
 
-/// The names of the tables of a case file.
+/// Names of the tables of a case file.
 pub fn names() -> Vec<&'static str> {
     show::tables(&CASES).into_iter().map(|keys| keys.name).filter(|name| !name.is_empty()).collect()
 }

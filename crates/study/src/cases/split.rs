@@ -1,23 +1,23 @@
-//! Where what is sent is cut, so that it arrives in pieces.
+//! Cuts requests into pieces.
 
 use super::Split;
 
-/// What can be cut at every position is at most so long, bytes: each position is a connection.
+/// Maximum length of a request cut at every position, bytes. Each position takes a connection.
 pub const SPLIT_MAX_BYTES: usize = 4096;
 
-/// One way to cut bytes.
+/// One way to cut a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Not at all.
     Whole,
-    /// Behind each of these numbers of bytes.
+    /// After each of these numbers of bytes.
     At(Vec<usize>),
-    /// Behind every byte.
+    /// After every byte.
     Bytes,
 }
 
 impl Cut {
-    /// In the words of a message: `cut after 4 bytes`.
+    /// A description for messages: `cut after 4 bytes`.
     pub fn words(&self) -> Option<String> {
         match self {
             Cut::Whole => None,
@@ -29,7 +29,7 @@ impl Cut {
         }
     }
 
-    /// The pieces of so many bytes, each as its end; the last is the end of all.
+    /// Ends of the pieces of a request of `length` bytes; the last one is `length`.
     pub fn ends(&self, length: usize) -> Vec<usize> {
         let mut ends: Vec<usize> = match self {
             Cut::Whole => Vec::new(),
@@ -41,7 +41,8 @@ impl Cut {
     }
 }
 
-/// The ways to cut so many bytes; each is tried on a connection of its own. `None`: too many bytes for every position.
+/// All cuts of a request of `length` bytes, each for a connection of its own. `None` if it is too
+/// long to cut at every position.
 pub fn cuts(split: &Split, length: usize) -> Option<Vec<Cut>> {
     match split {
         Split::No => Some(vec![Cut::Whole]),
@@ -66,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_are_the_whole(bytes in prop::collection::vec(any::<u8>(), 0..200), at in prop::collection::btree_set(1u32..300, 0..6)) {
+        fn pieces_add_up_to_the_whole(bytes in prop::collection::vec(any::<u8>(), 0..200), at in prop::collection::btree_set(1u32..300, 0..6)) {
             for split in [Split::No, Split::Bytes, Split::All, Split::At(at.into_iter().collect())] {
                 for cut in cuts(&split, bytes.len()).unwrap() {
                     let pieces = pieces(&bytes, &cut);
@@ -77,7 +78,7 @@ mod tests {
         }
 
         #[test]
-        fn every_position_is_tried_once(length in 1usize..300) {
+        fn all_cuts_every_position_once(length in 1usize..300) {
             let cuts = cuts(&Split::All, length).unwrap();
             let positions = cuts.iter().filter_map(|cut| if let Cut::At(at) = cut { Some(at[0]) } else { None });
             prop_assert_eq!(positions.collect::<Vec<_>>(), (1..length).collect::<Vec<_>>());
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_limits() {
+    fn describes_cuts_and_limits_length() {
         assert_eq!(Cut::At(vec![1]).words().as_deref(), Some("cut after 1 byte"));
         assert_eq!(Cut::At(vec![4, 17]).words().as_deref(), Some("cut after 4, 17 bytes"));
         assert_eq!(cuts(&Split::All, SPLIT_MAX_BYTES + 1), None);

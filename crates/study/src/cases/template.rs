@@ -1,16 +1,17 @@
-//! `{sum}` in the texts of a case: whole numbers and texts that were drawn, and what is computed of them.
+//! `{sum}` in the texts of a case: expressions over random numbers and texts.
 //!
-//! A brace opens an expression where a letter, `_` or `(` follows and neither a quote nor a brace comes before the closing one; any other brace
-//! stands for itself, so that JSON needs no escapes, and `{{` is a brace in any place.
+//! A brace opens an expression if a letter, `_` or `(` follows and no quote or brace comes before
+//! the closing one. Any other brace is literal, so JSON needs no escapes. `{{` is always a literal
+//! brace.
 
 use config::nearest::suggestion;
 
-/// Longest expression, bytes: what it nests is bounded by it.
+/// Maximum length of an expression, bytes. It also bounds the nesting.
 const EXPRESSION_MAX_BYTES: usize = 120;
-/// Most digits of `{n:8x}`.
+/// Maximum digits of `{n:8x}`.
 const DIGITS_MAX: u32 = 32;
 
-/// The functions that an expression may call: name, what it takes, what it gives.
+/// Functions in expressions: name, argument type, result type.
 const FUNCTIONS: [(&str, Kind, Kind); 4] = [
     ("length", Kind::Text, Kind::Integer),
     ("lower", Kind::Text, Kind::Text),
@@ -18,7 +19,7 @@ const FUNCTIONS: [(&str, Kind, Kind); 4] = [
     ("upper", Kind::Text, Kind::Text),
 ];
 
-/// What a name stands for.
+/// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A whole number.
@@ -27,7 +28,7 @@ pub enum Kind {
     Text,
 }
 
-/// A value that a name stands for.
+/// Value of a name or expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A whole number.
@@ -36,7 +37,7 @@ pub enum Value {
     Text(String),
 }
 
-/// A text with expressions in it.
+/// A text with expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -48,14 +49,14 @@ enum Part {
     Of(Expression, Format),
 }
 
-/// How a value is written.
+/// Output format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    /// As it is.
+    /// Unchanged.
     Plain,
-    /// A number as a text, also where a value stands alone.
+    /// A number as text, even if the expression is the whole text.
     Decimal,
-    /// So many hexadecimal digits, the lowest ones.
+    /// This many hexadecimal digits, the lowest ones.
     Hex(u32),
 }
 
@@ -68,14 +69,14 @@ enum Expression {
     Binary(u8, Box<Expression>, Box<Expression>),
 }
 
-/// What is wrong with an expression, and what could be done.
+/// An error message and a hint.
 pub type Wrong = (String, Option<String>);
 
 impl Template {
-    /// Reads a text in which these names may stand.
+    /// Parses a text that may use `names`.
     ///
     /// # Errors
-    /// The first expression that means nothing.
+    /// The first invalid expression.
     pub fn parse(text: &str, names: &[(String, Kind)]) -> Result<Template, Wrong> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {
@@ -109,12 +110,12 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// The text, given what each name stands for.
+    /// Replaces expressions by their values.
     pub fn fill(&self, value: &dyn Fn(&str) -> Value) -> String {
         self.parts.iter().map(|part| part.text(value)).collect()
     }
 
-    /// The value of a text that is one expression and no more; `None`: it is a text.
+    /// The value of a text that is a single expression; `None` if it is not.
     pub fn alone(&self, value: &dyn Fn(&str) -> Value) -> Option<Value> {
         match &self.parts[..] {
             [Part::Of(expression, Format::Plain)] => Some(expression.value(value)),
@@ -129,7 +130,7 @@ impl Part {
             Part::Plain(text) => text.clone(),
             Part::Of(expression, format) => match (expression.value(value), format) {
                 (Value::Integer(number), Format::Hex(digits)) => {
-                    // The bits that these digits show, so that a word wraps as a word does.
+                    // Only the bits that these digits show, so that a word wraps around.
                     let shown = number.cast_unsigned() & (u128::MAX >> (128 - 4 * digits));
                     format!("{shown:0width$x}", width = *digits as usize)
                 }
@@ -196,10 +197,9 @@ impl Expression {
     }
 }
 
-/// Whether a text can be a name: a letter or `_`, then letters, digits and `_`.
 pub use crate::journey::template::is_name;
 
-/// What stands between two braces.
+/// Parses an expression between two braces.
 fn part(text: &str, names: &[(String, Kind)]) -> Result<Part, Wrong> {
     if text.len() > EXPRESSION_MAX_BYTES {
         return Err((format!("longer than {EXPRESSION_MAX_BYTES} bytes"), None));
@@ -234,7 +234,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The next byte that is no space.
+    /// The next byte that is not a space.
     fn peek(&mut self) -> Option<u8> {
         self.rest = self.rest.trim_start();
         self.rest.bytes().next()
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_computed() {
+    fn evaluates_expressions() {
         check("", "");
         check("plain", "plain");
         check("/sum?a={a}&b={b}", "/sum?a=4294967295&b=-3");
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn other_braces_stand_for_themselves() {
+    fn other_braces_are_literal() {
         check(r#"{"n": {b}}"#, r#"{"n": -3}"#);
         check("{", "{");
         check("{}", "{}");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_named() {
+    fn explains_invalid_expressions() {
         check("{wrd}", "`{wrd}`: `wrd` is not drawn in this case / did you mean `word`?");
         check(
             "{a +}",

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn other_braces_stand_for_themselves() {
+    fn other_braces_are_literal() {
         check(r#"{"id": 1}"#, r#""{\"id\": 1}""#);
         check(r#"{"id": {id}}"#, r#""{\"id\": " id "}""#);
         check("{", "\"{\"");
