@@ -1,4 +1,4 @@
-//! The timetable of an open loop: intended send times, drawn from the seed and from nothing else.
+//! The schedule of an open loop: intended send times that depend only on the seed.
 
 use net::Nanos;
 use stats::Rng;
@@ -6,54 +6,56 @@ use study::spec::Arrivals;
 
 use crate::coordinator::NEVER;
 
-/// Intended send times of one worker, ascending without end. They depend on the seed alone, never on how the subject
-/// or the generator fares, and are drawn one ahead so that a backlog costs no memory.
+/// Intended send times of one worker, ascending and endless. They depend only on the seed, never on
+/// the progress of server or generator. Only one is drawn in advance, so a backlog needs no memory.
 #[derive(Debug)]
 pub(crate) enum Timetable {
     Drawn(Drawn),
     Recorded(Recorded),
 }
 
-/// By a law.
+/// A schedule drawn from a distribution.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     rng: Rng,
-    /// Mean gap of this worker's sends, ns, with its fraction: the rate is met in the long run.
+    /// Mean gap between this worker's sends, ns. The fraction is kept, so that the long-run rate is
+    /// exact.
     gap_ns: f64,
     poisson: bool,
     start: Nanos,
-    /// The first send, and the next one, both since `start`.
+    /// The first send and the next one, both since `start`.
     first_ns: f64,
     next_ns: f64,
     count: u64,
 }
 
-/// As a trace has it: [`Timetable::set_next`] tells of each send before it is due.
+/// A recorded schedule. [`Timetable::set_next`] supplies each send before it is due.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     start: Nanos,
-    /// Since `start`; `None`: there is no more.
+    /// Time since `start`, or `None` at the end of the trace.
     next: Option<Nanos>,
 }
 
 impl Timetable {
-    /// The timetable of a trace whose next send is `next` after the first one, so that the first one falls on `start`.
+    /// Creates the schedule of a trace. `next` is the first send, relative to `start`.
     pub(crate) fn recorded(start: Nanos, next: Option<Nanos>) -> Self {
         Timetable::Recorded(Recorded { start, next })
     }
 
-    /// The timetable of worker `index` of `workers`, which share the offered rate evenly; `None` in a closed loop.
+    /// Creates the schedule of worker `index` of `workers`, which share the offered rate evenly.
+    /// `None` in a closed loop.
     pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
         let gap_ns = 1e9 / arrivals.offered_per_s()? * f64::from(workers);
         let poisson = matches!(arrivals, Arrivals::Poisson { .. });
-        // Streams of the workers' challenges are even, those of their timetables odd.
+        // The workers' challenges use even streams, their schedules odd ones.
         let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
-        // Workers of a constant rate take turns. The sum of Poisson timetables is one.
+        // At a constant rate the workers take turns. The sum of Poisson schedules is a Poisson
+        // schedule.
         let next_ns = if poisson { rng.exponential(gap_ns) } else { gap_ns * f64::from(index) / f64::from(workers) };
         Some(Timetable::Drawn(Drawn { rng, gap_ns, poisson, start, first_ns: next_ns, next_ns, count: 0 }))
     }
 
-    /// The next intended send time.
     pub(crate) fn due(&self) -> Nanos {
         match self {
             Timetable::Drawn(drawn) => drawn.start + drawn.next_ns as Nanos,
@@ -61,19 +63,18 @@ impl Timetable {
         }
     }
 
-    /// Goes on to the one after; of a trace [`Timetable::set_next`] does.
+    /// Advances to the next send. For a trace, [`Timetable::set_next`] does this instead.
     pub(crate) fn advance(&mut self) {
         if let Timetable::Drawn(drawn) = self {
             drawn.advance();
         }
     }
 
-    /// Whether a trace says when to send.
     pub(crate) fn is_recorded(&self) -> bool {
         matches!(self, Timetable::Recorded(_))
     }
 
-    /// The next send of a trace, since its first one.
+    /// Sets the next send of a trace, relative to its first one.
     pub(crate) fn set_next(&mut self, at: Option<Nanos>) {
         if let Timetable::Recorded(recorded) = self {
             recorded.next = at;
@@ -87,7 +88,7 @@ impl Drawn {
         self.next_ns = if self.poisson {
             self.next_ns + self.rng.exponential(self.gap_ns)
         } else {
-            self.first_ns + self.gap_ns * self.count as f64 // A sum would gather what each addition rounds.
+            self.first_ns + self.gap_ns * self.count as f64 // Adding up gaps would accumulate rounding errors.
         };
     }
 }
@@ -108,20 +109,20 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_rate_is_shared_in_turns() {
+    fn workers_take_turns_at_constant_rate() {
         let arrivals = Arrivals::Constant { rate_per_s: 1e6 };
         assert_eq!(times(arrivals, 0, 2, 3), [1_000, 3_000, 5_000]);
         assert_eq!(times(arrivals, 1, 2, 3), [2_000, 4_000, 6_000]);
     }
 
     #[test]
-    fn a_rate_with_a_fractional_gap_is_met_in_the_long_run() {
+    fn fractional_gap_keeps_long_run_rate() {
         let last = *times(Arrivals::Constant { rate_per_s: 3e8 }, 0, 1, 3_000_001).last().unwrap();
         assert_eq!(last, 1_000 + 10_000_000);
     }
 
     #[test]
-    fn poisson_gaps_have_their_mean_and_their_spread() {
+    fn poisson_gaps_have_expected_mean_and_spread() {
         let times = times(Arrivals::Poisson { rate_per_s: 1e5 }, 0, 1, 100_001);
         let gaps = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect::<Vec<_>>();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_alone_decides() {
+    fn schedule_depends_only_on_seed() {
         let arrivals = Arrivals::Poisson { rate_per_s: 1e3 };
         assert_eq!(times(arrivals, 1, 4, 100), times(arrivals, 1, 4, 100));
         assert_ne!(times(arrivals, 1, 4, 100), times(arrivals, 2, 4, 100));

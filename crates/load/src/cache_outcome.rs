@@ -1,24 +1,23 @@
-//! What an operation on a cache came to.
+//! Outcomes of cache operations.
 
-/// What an operation on a cache came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheOutcome {
     pub(crate) class: Class,
-    /// Of the value: of a miss, of the one that a SET would have had.
+    /// Length of the value; for a miss, of the value that a SET would store.
     pub(crate) bytes: u32,
-    /// Of a miss.
+    /// Why the GET missed, for [`Class::GetMiss`].
     pub(crate) cause: Cause,
-    /// A SET that was not stored.
+    /// Whether a SET was not stored.
     pub(crate) refused: bool,
 }
 
 impl CacheOutcome {
-    /// No operation on a cache.
+    /// The outcome of a request that is not a cache operation.
     pub(crate) const NOTHING: CacheOutcome =
         CacheOutcome { class: Class::Plain, bytes: 0, cause: Cause::Capacity, refused: false };
 }
 
-/// Operations by what they are and come to, each with latencies of its own.
+/// Operations by type and outcome. Each class has its own latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     GetHit,
@@ -27,22 +26,22 @@ pub(crate) enum Class {
     Delete,
     Fill,
     Rewrite,
-    /// None of a cache.
+    /// Not a cache operation.
     Plain,
 }
 
 impl Class {
-    /// Classes of caches.
     pub(crate) const COUNT: usize = 6;
 
-    /// Whether an answer caused it: it is no operation of the workload, and in no timetable.
+    /// Whether a response caused the request. It is then not an operation of the workload and not
+    /// in a schedule.
     #[inline]
     pub(crate) fn is_caused(self) -> bool {
         matches!(self, Class::Fill | Class::Rewrite)
     }
 }
 
-/// Why a GET missed; [`study::record::MissCauses`] says what each means.
+/// Why a GET missed; see [`study::record::MissCauses`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     Compulsory,

@@ -1,39 +1,39 @@
-//! Requests that had no answer when measuring ended: how long they had waited.
+//! Requests without a response when measuring ended, and how long they had waited.
 
 use net::Nanos;
 use stats::Histogram;
 use study::record::{self, Censored};
 
-/// What one worker leaves of them.
+/// Unanswered requests of one worker.
 #[derive(Debug)]
 pub(crate) struct Waits {
     until: Nanos,
     timeout_ns: Nanos,
-    /// Intended and written, of those that were written.
+    /// Intended and actual send times of the written requests.
     in_flight: Vec<(Nanos, Nanos)>,
-    /// When the oldest request in flight was written, of each connection that has one.
+    /// For each waiting connection, when its oldest request in flight was written.
     connections: Vec<Nanos>,
-    /// How long those had waited that were to be sent and were not; `None`: none. They may be millions.
+    /// Waits of requests that were due but not sent, or `None` without any. A histogram, since they
+    /// may be millions.
     unsent: Option<Box<Histogram>>,
     unsent_overdue: u64,
-    /// When the worker was held up while measuring, from and until, the earliest first.
+    /// Stalls of the worker while measuring, from and until, in order.
     stalls: Vec<(Nanos, Nanos)>,
 }
 
 impl Waits {
-    /// None, at the end of measuring.
+    /// Creates an empty set at the end of measuring.
     pub(crate) fn new(until: Nanos, timeout_ns: Nanos) -> Self {
         let (in_flight, connections) = (Vec::new(), Vec::new());
         Self { until, timeout_ns, in_flight, connections, unsent: None, unsent_overdue: 0, stalls: Vec::new() }
     }
 
-    /// The worker was held up at these times.
     pub(crate) fn stalled(&mut self, stalls: &Stalls, from: Nanos) {
         let within = stalls.0.iter().map(|&(begin, end)| (begin.max(from), end.min(self.until)));
         self.stalls.extend(within.filter(|(begin, end)| begin < end));
     }
 
-    /// How long the worker was held up, ns.
+    /// Total time that the worker was stalled, ns.
     pub(crate) fn stalled_ns(&self) -> Nanos {
         self.stalled_since(0)
     }
@@ -42,7 +42,7 @@ impl Waits {
         self.stalls.iter().map(|&(begin, end)| end.saturating_sub(begin.max(since))).sum()
     }
 
-    /// A request that had no answer by the end. What came into being only after it does not count.
+    /// Adds a request without a response. Requests that became due only after the end are ignored.
     pub(crate) fn request(&mut self, intended: Nanos, sent_at: Nanos) {
         if sent_at < self.until {
             self.in_flight.push((intended, sent_at));
@@ -51,14 +51,14 @@ impl Waits {
         }
     }
 
-    /// A connection that waits, and when the oldest request in flight on it was written.
+    /// Adds a waiting connection whose oldest request in flight was written at `sent_at`.
     pub(crate) fn connection(&mut self, sent_at: Nanos) {
         if sent_at < self.until {
             self.connections.push(sent_at);
         }
     }
 
-    /// A request that was to be sent before the end and was not.
+    /// Adds a request that was due before the end and not sent.
     pub(crate) fn unsent(&mut self, intended: Nanos) {
         let waited_ns = self.until.saturating_sub(intended);
         self.unsent.get_or_insert_default().record(waited_ns);
@@ -66,17 +66,17 @@ impl Waits {
     }
 }
 
-/// Times at which a worker was held up.
+/// Times at which a worker was stalled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stalls(Vec<(Nanos, Nanos)>);
 
 impl Stalls {
-    /// A shorter delay may be a slow turn or a scheduler's slice, ns.
+    /// Shorter delays may be a slow turn or a scheduler slice, ns.
     const SHORTEST_NS: Nanos = 50_000_000;
-    /// More than this many have no room, which only a load of hours can have.
+    /// Maximum number of stalls kept. Only a load of hours can exceed it.
     const MOST: usize = 10_000;
 
-    /// A worker that had to be awake at `wake` is at `now`.
+    /// Records a stall if a worker that was due to wake at `wake` woke much later, at `now`.
     #[inline]
     pub(crate) fn woke(&mut self, wake: Nanos, now: Nanos) {
         if now.saturating_sub(wake) >= Self::SHORTEST_NS && self.0.len() < Self::MOST {
@@ -85,7 +85,7 @@ impl Stalls {
     }
 }
 
-/// Those of all workers. `heard_at`: when the subject was last heard of, [`None`] where it never was.
+/// Merges all workers. `heard_at` is the time of the server's last sign of life, if any.
 pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, heard_at: Option<Nanos>) -> Censored {
     let [mut in_flight, mut connections, mut unsent] = [(); 3].map(|()| Histogram::new());
     let mut found = Censored::default();
@@ -96,7 +96,7 @@ pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, heard_at: Opt
         waits.unsent.iter().for_each(|part| unsent.merge(part));
         found.unsent_overdue += waits.unsent_overdue;
         let written = waits.connections.iter().copied().filter(|sent_at| heard_at.is_none_or(|at| *sent_at >= at));
-        // A worker that does not run hears no answer.
+        // A stalled worker reads no responses.
         let silent_ns = written.min().map_or(0, |since| until.saturating_sub(since + waits.stalled_since(since)));
         found.silent_ns = found.silent_ns.max(silent_ns);
     }
@@ -111,21 +111,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_begins_with_the_first_request_after_the_last_answer() {
+    fn silence_starts_with_first_request_after_last_response() {
         let check = |sent: &[Nanos], heard_at, silent_ns| {
             let mut waits = Waits::new(1_000, 50);
             sent.iter().for_each(|sent_at| waits.connection(*sent_at));
             assert_eq!(merged([&waits].into_iter(), heard_at).silent_ns, silent_ns, "{sent:?} {heard_at:?}");
         };
         check(&[100, 400, 700], Some(300), 600);
-        check(&[100], Some(300), 0); // One connection waits; the others were answered, and nothing was asked since.
+        check(&[100], Some(300), 0); // Other connections got their responses and sent nothing since.
         check(&[100, 300], Some(300), 700);
         check(&[100, 300], None, 900);
         check(&[], Some(300), 0);
     }
 
     #[test]
-    fn silence_ends_where_the_worker_was_held_up() {
+    fn silence_excludes_worker_stalls() {
         const MS: Nanos = 1_000_000;
         let mut stalls = Stalls::default();
         for (wake, now) in [(10, 59), (50, 250), (700, 1_300)] {
@@ -139,11 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_kept_apart_by_whether_they_were_sent_and_those_after_the_end_are_left_out() {
+    fn separates_sent_from_unsent_requests_before_end() {
         let mut first = Waits::new(1_000, 50);
         first.request(100, 100);
         first.request(300, 900);
-        first.request(930, 1_000); // Sent when nobody knew yet that it was over.
+        first.request(930, 1_000); // Sent before the worker noticed the end.
         first.request(1_000, 1_000);
         first.connection(1_000);
         let mut second = Waits::new(1_000, 50);

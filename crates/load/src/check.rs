@@ -1,4 +1,4 @@
-//! What is wrong with a specification, all of it at once.
+//! Validates a load specification and reports all problems at once.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use study::{Journey, Workload};
 use crate::journey::Program;
 use crate::protocol::Http;
 
-/// Windows of one measurement at most: at 100 ms, nearly three hours.
+/// Maximum number of windows per measurement: nearly three hours at 100 ms.
 const WINDOWS_MAX: u64 = 100_000;
-/// Clients of a journey at most.
+/// Maximum number of clients of a journey.
 const JOURNEY_CLIENTS_MAX: u32 = 1024;
-/// Bytes of requests that may be in flight on one connection.
+/// Maximum bytes of requests in flight on one connection.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
-/// Keys of a population at most, where misses have causes: 2 GiB of bookkeeping.
+/// Maximum number of keys for which causes of misses are tracked: 2 GiB of state.
 const KEYS_MAX: u64 = 1 << 30;
 
-/// Every mistake in `spec`, one sentence each; empty: none.
+/// Returns every problem of `spec` in one sentence each, or nothing if it is valid.
 pub fn check(spec: &LoadSpec) -> Vec<String> {
     let mut mistakes = Vec::new();
     let mut unless = |good: bool, text: String| {
@@ -49,7 +49,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         );
     }
     if spec.part.is_some() || spec.gate {
-        // Another rule would end, or leave the warm-up, at another moment in each process.
+        // Other rules would end, or leave the warm-up, at a different moment in each process.
         unless(
             matches!((spec.stop, spec.warmup), (Stop::Duration { .. }, Warmup::DurationNs(_))),
             "several generators need `stop` and `warmup` as durations".to_owned(),
@@ -62,7 +62,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     unless(spec.window_ns >= 1_000_000, format!("`window_ns` is {}, expected at least 1 ms", spec.window_ns));
     unless(spec.timeout_ns >= TIMEOUT_MIN_NS, format!("`timeout_ns` is {}, expected at least 1 ms", spec.timeout_ns));
     match &spec.target {
-        Target::Cache { .. } | Target::Journey { .. } => {} // Below.
+        Target::Cache { .. } | Target::Journey { .. } => {} // Checked below.
         Target::Pingpong { address } => unless(!address.is_empty(), "`address` is empty".to_owned()),
         Target::Http { address, requests, expect, .. } => {
             unless(!address.is_empty(), "`address` is empty".to_owned());
@@ -172,7 +172,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     mistakes
 }
 
-/// What is wrong with a journey, or with a load of it.
+/// Checks a journey and its load.
 fn journey(
     spec: &LoadSpec,
     journey: &Journey,
@@ -208,7 +208,7 @@ fn journey(
     mistakes
 }
 
-/// What is wrong with a workload, or with asking it in this dialect.
+/// Checks a workload and whether the dialect supports it.
 fn cache(dialect: Dialect, workload: &Workload, pipeline: u32) -> Vec<String> {
     let mut mistakes = Vec::new();
     let problems = workload.problems();
@@ -260,12 +260,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_good_specification_has_no_mistakes() {
+    fn accepts_valid_specification() {
         assert_eq!(check(&spec()), Vec::<String>::new());
     }
 
     #[test]
-    fn every_mistake_is_named() {
+    fn reports_every_error() {
         let bad = LoadSpec {
             version: 9,
             clients: 0,

@@ -1,14 +1,16 @@
-//! The load engine: a [`study::LoadSpec`] to a [`study::Measurement`].
+//! The load engine: runs a [`study::LoadSpec`] and returns a [`study::Measurement`].
 //!
 //! ```text
 //! load::run(&spec, &mut |progress| ..., &abort)?
 //! ```
 //!
-//! Each worker is a thread with its own driver, connections and histograms ([`worker`]); nothing is shared while
-//! requests fly but a few numbers: when measuring begins, when it ends. The [`coordinator`] sets them, and each worker
-//! has a [`phase_tracker`] of them. Histograms are merged once, at the end. A protocol is one implementation of
-//! [`protocol::Protocol`]; arrivals and stop rule are values. Journeys, loads of several operations that follow from
-//! each other, have an engine of their own ([`journey`]).
+//! Each worker is a thread with its own driver, connections and histograms ([`worker`]). While
+//! requests are in flight, workers share only a few numbers, such as the start and end of
+//! measuring. The [`coordinator`] sets them, each worker follows them with a [`phase_tracker`], and
+//! histograms are merged once at the end.
+//!
+//! Each protocol implements [`protocol::Protocol`]; arrivals and stop rules are data. Journeys,
+//! loads of several operations that depend on each other, have their own engine ([`journey`]).
 
 mod arrivals;
 mod cache_outcome;

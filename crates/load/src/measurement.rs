@@ -1,4 +1,4 @@
-//! Builds one [`Measurement`] from the parts of all workers.
+//! Builds the [`Measurement`] from the results of all workers.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,17 @@ use crate::protocol::{Class, Shared};
 use crate::recorder::{Fault, Faults};
 use crate::worker::Done;
 
-/// What the process says of itself, and of its door to the kernel.
+/// Facts about the generator process and its I/O backend.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
     pub(crate) backend: String,
     pub(crate) backend_note: Option<String>,
     pub(crate) cpu_ns: u64,
     pub(crate) rss_max_bytes: u64,
-    /// Processor of each worker, where pinned.
+    /// The CPU of each pinned worker.
     pub(crate) cpus: Vec<Option<u32>>,
 }
 
-/// Builds the measurement from the parts of all workers.
 pub(crate) fn build_measurement(
     spec: &LoadSpec,
     ended: Ended,
@@ -117,7 +116,7 @@ pub(crate) fn build_measurement(
     }
 }
 
-/// What the workers saw of a cache.
+/// Merges the workers' cache results.
 fn cached(
     spec: &LoadSpec,
     ended: &Ended,
@@ -189,7 +188,7 @@ fn handshake_part(worker: &Done) -> &Histogram {
     worker.recorder.handshake.as_ref().expect("either all workers encrypt or none")
 }
 
-/// The first error of each kind, of any worker.
+/// The first error of each kind over all workers.
 fn examples(done: &[Done]) -> BTreeMap<String, String> {
     let example = |fault: Fault| {
         let text = done.iter().find_map(|worker| worker.recorder.examples[fault as usize].clone())?;

@@ -1,4 +1,5 @@
-//! What a cache says its limit is: asked once before a load, on a connection of its own, and left unsaid where no answer comes.
+//! Queries the memory limit of a cache once before a load, on a separate connection. Without a
+//! response the limit is unknown.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,12 +7,12 @@ use std::time::Duration;
 
 use study::spec::Dialect;
 
-/// A server has so long to answer.
+/// Timeout of the query.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes of an answer that are looked at.
+/// Maximum number of response bytes to search.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// The limit, bytes of the server's own accounting; `None`: not told, or none.
+/// The limit in bytes by the server's own accounting. `None` if it is unknown or there is no limit.
 pub(crate) fn query_memory_limit(address: SocketAddr, dialect: Dialect) -> Option<u64> {
     let (request, label): (&[u8], &[u8]) = match dialect {
         Dialect::Memcached => (b"stats\r\n", b"STAT limit_maxbytes "),
@@ -35,7 +36,7 @@ pub(crate) fn query_memory_limit(address: SocketAddr, dialect: Dialect) -> Optio
     None
 }
 
-/// The whole number that stands behind `label`, once the end of its line is there.
+/// The integer after `label`, once its line is complete.
 fn number_behind(label: &[u8], answer: &[u8]) -> Option<u64> {
     let at = answer.windows(label.len()).position(|window| window == label)? + label.len();
     let digits = answer[at..].split(|byte| *byte == b'\r').next().filter(|digits| at + digits.len() < answer.len())?;
@@ -47,8 +48,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_when_they_are_whole() {
-        // As memcached 1.6.18 and Redis 7.0.15 write them.
+    fn parses_numbers_of_complete_lines() {
+        // Output of memcached 1.6.18 and Redis 7.0.15.
         for (label, answer, expected) in [
             ("STAT limit_maxbytes ", "STAT pid 1\r\nSTAT limit_maxbytes 67108864\r\nEND\r\n", Some(67_108_864)),
             ("STAT limit_maxbytes ", "STAT limit_maxbytes 671", None),

@@ -1,4 +1,5 @@
-//! What one worker sees of the coordinator and lets it see: where the measured time lies, what was counted in it.
+//! One worker's side of its exchange with the coordinator: it reads the start and end of measuring,
+//! and publishes its counts.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -8,37 +9,36 @@ use study::seam::LATENCY_BOUNDS_NS;
 use crate::coordinator::{Control, Gauge, NEVER};
 use crate::recorder::{Fault, Faults, Recorder};
 
-/// What the thread of a worker has used so far.
+/// Resource usage of the worker's thread so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) cpu_ns: u64,
     pub(crate) run_queue_ns: Option<u64>,
 }
 
-/// Follows what the coordinator says, for one worker, or one client of a journey.
+/// Follows the coordinator's decisions for one worker or one client of a journey.
 #[derive(Debug)]
 pub(crate) struct PhaseTracker<'a> {
     pub(crate) control: &'a Control,
     pub(crate) gauge: &'a Gauge,
-    /// When measuring begins and when it ends, as seen last; [`NEVER`]: not known yet.
+    /// Start and end of measuring as last read; [`NEVER`] if not decided yet.
     pub(crate) from: Nanos,
     pub(crate) until: Nanos,
-    /// Measuring has begun.
     pub(crate) is_measuring: bool,
     usage_before: Usage,
-    /// When this worker saw it begin; 0: not yet.
+    /// When this worker noticed the start, or 0 before.
     pub(crate) wall_from: Nanos,
 }
 
 impl<'a> PhaseTracker<'a> {
-    /// The phase of worker `index`.
     pub(crate) fn new(control: &'a Control, index: u32) -> Self {
         let gauge = &control.gauges[index as usize];
         let usage_before = Usage::default();
         Self { control, gauge, from: NEVER, until: NEVER, is_measuring: false, usage_before, wall_from: 0 }
     }
 
-    /// Whether measuring begins with this look; once. `usage` reads what this thread has used.
+    /// Returns true once, on the first call after measuring has started. `usage` reads the resource
+    /// usage of this thread.
     #[inline]
     pub(crate) fn begins_measuring(&mut self, now: Nanos, recorder: &mut Recorder, usage: impl Fn() -> Usage) -> bool {
         if self.is_measuring {
@@ -56,19 +56,18 @@ impl<'a> PhaseTracker<'a> {
         true
     }
 
-    /// Whether the load is over.
     #[inline]
     pub(crate) fn is_over(&mut self, now: Nanos) -> bool {
         self.until = self.control.until.load(Relaxed);
         now >= self.until
     }
 
-    /// Tells why a connection did not come to stand.
+    /// Reports why a connection could not be established.
     pub(crate) fn report_problem(&self, fault: Fault, why: String) {
         self.gauge.live().last_problem = Some((fault, why));
     }
 
-    /// Lets the coordinator see what was counted. `in_vain`: errors by which no request ended.
+    /// Publishes the counts to the coordinator. `in_vain`: errors that ended no request.
     pub(crate) fn publish(&self, now: Nanos, recorder: &mut Recorder, in_vain: u64) {
         let sum = |faults: &Faults| faults.iter().sum::<u64>();
         let warmup_ended = recorder.warmup_requests + sum(&recorder.warmup_faults);
@@ -95,7 +94,7 @@ impl<'a> PhaseTracker<'a> {
         }
     }
 
-    /// What was used since measuring began; `after`: what had been at the end.
+    /// Usage since measuring started, given the usage at the end.
     pub(crate) fn used(&self, after: Usage) -> Usage {
         let before = self.usage_before;
         let run_queue_ns = after.run_queue_ns.zip(before.run_queue_ns);

@@ -1,4 +1,4 @@
-//! What one worker counts. It is the worker's own; everything is merged once, at the end.
+//! The counters and histograms of one worker, merged once at the end.
 
 use net::Nanos;
 use stats::Histogram;
@@ -7,7 +7,7 @@ use study::record::CacheCounts;
 
 use crate::cache_outcome::{CacheOutcome, Class};
 
-/// What can go wrong with a request, by the name that records give it.
+/// An error of a request, named as in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     WrongAnswer,
@@ -71,34 +71,32 @@ impl Fault {
     }
 }
 
-/// Errors by kind.
 pub(crate) type Faults = [u64; Fault::COUNT];
 
-/// One slice of the measured time, as one worker saw it. Its latencies are kept by what was seen, some 2 KiB, where a
-/// histogram is ten times that whatever was seen: a minute has 600 slices.
+/// One window of the measured time, as seen by one worker. Its latencies are stored sparsely in
+/// about 2 KiB, a tenth of a full histogram, since a minute has 600 windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) errors: u64,
-    /// Valid answers, and all that have a latency.
+    /// Valid responses, and responses with a latency.
     pub(crate) valid: u64,
     pub(crate) timed: u64,
     pub(crate) latency: Parts,
 }
 
-/// The moments of one valid answer.
+/// The times of one valid response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
-    /// When the timetable wanted the request sent; in a closed loop when it was sent.
+    /// The intended send time; in a closed loop, the actual one.
     pub(crate) intended: Nanos,
-    /// When its connection had become free.
+    /// When its connection became free.
     pub(crate) free_since: Nanos,
-    /// When it was written.
     pub(crate) sent_at: Nanos,
-    /// When its answer was there.
+    /// When the response was complete.
     pub(crate) at: Nanos,
 }
 
-/// Histograms that only an open loop has.
+/// Histograms of open loops only.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenLoop {
     pub(crate) response: Histogram,
@@ -106,14 +104,13 @@ pub(crate) struct OpenLoop {
     pub(crate) lag_connection: Histogram,
 }
 
-/// What one worker counts of a cache.
 #[derive(Clone, Debug)]
 pub(crate) struct CacheRecorder {
     pub(crate) counts: CacheCounts,
     pub(crate) warmup: CacheCounts,
-    /// Service times by class, coarse.
+    /// Service times by class, at a coarse resolution.
     pub(crate) classes: [Histogram; Class::COUNT],
-    /// GETs that hit and GETs, by window of the warm-up.
+    /// GET hits and GETs by window of the warm-up.
     pub(crate) transient: Vec<(u64, u64)>,
     window: (u64, u64),
     window_ns: Nanos,
@@ -133,12 +130,11 @@ impl CacheRecorder {
         }
     }
 
-    /// Clients may send from `start` on.
+    /// Sets `start` as the time from which clients may send.
     pub(crate) fn begin_warmup(&mut self, start: Nanos) {
         self.window_end = start + self.window_ns;
     }
 
-    /// One right answer.
     #[inline]
     pub(crate) fn answer(&mut self, seen: CacheOutcome, service_ns: u64, at: Nanos, measured: bool) {
         let counts = if measured { &mut self.counts } else { &mut self.warmup };
@@ -170,7 +166,7 @@ impl CacheRecorder {
         }
     }
 
-    /// Closes every window of the warm-up that has ended by `at`.
+    /// Closes all warm-up windows that end by `at`.
     pub(crate) fn roll(&mut self, at: Nanos) {
         while at >= self.window_end {
             self.transient.push(std::mem::take(&mut self.window));
@@ -178,7 +174,7 @@ impl CacheRecorder {
         }
     }
 
-    /// The warm-up has ended.
+    /// Ends the warm-up.
     fn end_transient(&mut self, at: Nanos) {
         self.roll(at);
         if self.window.1 > 0 {
@@ -188,7 +184,7 @@ impl CacheRecorder {
     }
 }
 
-/// What one worker counts while measured, and a little of the time before.
+/// The results of one worker while measuring, and a few of the warm-up.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     window_ns: Nanos,
@@ -196,34 +192,31 @@ pub(crate) struct Recorder {
     window_end: Nanos,
     window: Histogram,
     window_errors: u64,
-    /// Answers of the window that were late: errors, with a latency.
+    /// Late responses in the window: errors that have a latency.
     window_late: u64,
     pub(crate) slices: Vec<Slice>,
     pub(crate) requests: u64,
     pub(crate) warmup_requests: u64,
     pub(crate) faults: Faults,
     pub(crate) warmup_faults: Faults,
-    /// The first error of each kind, in words.
     pub(crate) examples: [Option<String>; Fault::COUNT],
-    /// Answers by status. Few are ever seen, and nearly all are the first.
+    /// Responses by status. Few statuses occur, and nearly all responses have the first.
     pub(crate) statuses: Vec<(u16, u64)>,
     pub(crate) late_answers: u64,
     pub(crate) reconnects: u64,
-    /// Requests written since the start, but for those that answers caused.
+    /// Requests written since the start, not counting caused ones.
     pub(crate) sent: u64,
-    /// Those of them that were asked again, because their connection ended before their turn.
+    /// Requests in `sent` that were resent because their connection closed before their turn.
     pub(crate) asked_again: u64,
-    /// Those of them that were in flight at the end and are counted nowhere else.
+    /// Requests in `sent` that were in flight at the end and are not counted elsewhere.
     pub(crate) left_in_flight: u64,
-    /// When the last request failed.
     pub(crate) last_failed: Nanos,
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
     pub(crate) last_answer: Nanos,
-    /// When the subject last showed itself by something else than a right answer, while measured.
+    /// The server's last sign of life other than a valid response, while measuring.
     last_error: Nanos,
     pub(crate) connect: Histogram,
-    /// TLS handshakes; `None` without TLS.
     pub(crate) handshake: Option<Box<Histogram>>,
     pub(crate) resumed: u64,
     pub(crate) service: Histogram,
@@ -273,12 +266,11 @@ impl Recorder {
         }
     }
 
-    /// Measuring will begin at `from`, as far as is known.
+    /// Announces that measuring is expected to start at `from`.
     pub(crate) fn expect(&mut self, from: Nanos) {
         self.from = from;
     }
 
-    /// Measuring begins at `from`.
     pub(crate) fn begin_measuring(&mut self, from: Nanos) {
         self.from = from;
         self.window_end = from + self.window_ns;
@@ -287,7 +279,8 @@ impl Recorder {
         }
     }
 
-    /// One right answer while measured. A late one is no valid request: it was counted as a timeout, and has a latency.
+    /// Records a valid response while measuring. A late one was already counted as a timeout, but
+    /// its latency counts.
     #[inline]
     pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) {
         let Answered { intended, free_since, sent_at, at } = answered;
@@ -299,7 +292,7 @@ impl Recorder {
         if let Some(open) = &mut self.open_loop {
             latency_ns = at.saturating_sub(intended);
             let lag_ns = sent_at.saturating_sub(intended);
-            // The part before a connection was free is the subject's doing, the rest is this thread's.
+            // The server causes the lag until a connection is free; this thread causes the rest.
             let no_connection_ns = free_since.saturating_sub(intended).min(lag_ns);
             open.response.record(latency_ns);
             open.lag_connection.record(no_connection_ns);
@@ -313,14 +306,14 @@ impl Recorder {
         self.last_answer = at;
     }
 
-    /// One error at `at`, which counts as measured from [`Recorder::expect`]'s moment on.
+    /// Records an error at `at`. It counts as measured from the time given to [`Recorder::expect`].
     pub(crate) fn fault(&mut self, fault: Fault, at: Nanos) {
         if at < self.from {
             self.warmup_faults[fault as usize] += 1;
             return;
         }
         self.roll(at);
-        // That nothing came is no sign of life, and what happened on this side is none of the subject's.
+        // Silence is not a sign of life, and errors on this side are not the server's.
         if !matches!(fault, Fault::Timeout | Fault::ConnectTimeout | Fault::Os) {
             self.last_error = at;
         }
@@ -328,13 +321,13 @@ impl Recorder {
         self.window_errors += 1;
     }
 
-    /// A request that was counted as a timeout has ended otherwise than by a right answer.
+    /// Records that a timed-out request has ended other than by a valid response.
     pub(crate) fn heard(&mut self, at: Nanos) {
         self.last_error = at;
         self.last_failed = at;
     }
 
-    /// Keeps the words for the first error of its kind; counts nothing.
+    /// Keeps the message of the first error of its kind; counts nothing.
     pub(crate) fn example(&mut self, fault: Fault, why: impl FnOnce() -> Option<String>) {
         let example = &mut self.examples[fault as usize];
         if example.is_none() {
@@ -342,12 +335,11 @@ impl Recorder {
         }
     }
 
-    /// When the last request ended, right or wrong.
+    /// When the last request ended, with or without success.
     pub(crate) fn last_end(&self) -> Nanos {
         self.last_answer.max(self.last_failed)
     }
 
-    /// One answer of this status.
     #[inline]
     pub(crate) fn status(&mut self, status: u16) {
         match self.statuses.iter_mut().find(|(known, _)| *known == status) {
@@ -356,7 +348,6 @@ impl Recorder {
         }
     }
 
-    /// One TLS handshake that took so long.
     pub(crate) fn handshake(&mut self, elapsed_ns: Nanos, resumed: bool) {
         if let Some(handshake) = &mut self.handshake {
             handshake.record(elapsed_ns);
@@ -364,12 +355,12 @@ impl Recorder {
         self.resumed += u64::from(resumed);
     }
 
-    /// When the subject was last heard of while measured; `None`: never.
+    /// The server's last sign of life while measuring, if any.
     pub(crate) fn heard_at(&self) -> Option<Nanos> {
         Some(self.last_answer.max(self.last_error)).filter(|at| *at > 0)
     }
 
-    /// Closes every window that has ended by `at`.
+    /// Closes all windows that end by `at`.
     #[cold]
     pub(crate) fn roll(&mut self, at: Nanos) {
         while at >= self.window_end {
@@ -378,7 +369,7 @@ impl Recorder {
         }
     }
 
-    /// Closes the windows up to `until`, the last one cut short there.
+    /// Closes the windows up to `until`, where the last one is cut off.
     pub(crate) fn finish(&mut self, until: Nanos) {
         if self.window_end == Nanos::MAX {
             return;
@@ -408,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_have_no_gap_and_the_last_is_cut_short() {
+    fn windows_are_contiguous_and_last_is_cut() {
         let mut recorder = Recorder::new(100, false, false, false);
         recorder.begin_measuring(1_000);
         recorder.answer(answered(1_000, 1_099), false);
@@ -422,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_on_a_boundary_leaves_no_empty_window() {
+    fn end_on_boundary_leaves_no_empty_window() {
         let mut recorder = Recorder::new(100, false, false, false);
         recorder.begin_measuring(0);
         recorder.finish(300);
@@ -430,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_before_measuring_are_kept_apart() {
+    fn separates_warmup_errors() {
         let mut recorder = Recorder::new(100, false, false, false);
         recorder.fault(Fault::Refused, 5);
         recorder.begin_measuring(10);
@@ -442,7 +433,8 @@ mod tests {
 
     #[test]
     fn send_lag_is_split_by_cause() {
-        // (intended, free since, sent, answered) -> (response, lag of the connection, lag of the thread)
+        // (intended, free since, sent, response at) -> (response time, lag of the connection, lag
+        // of the thread)
         let table = [
             ((100, 0, 100, 150), (50, 0, 0)),
             ((100, 50, 130, 150), (50, 0, 30)),
@@ -462,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_has_its_own_place_and_name() {
+    fn every_fault_has_unique_index_and_name() {
         for (index, fault) in Fault::ALL.into_iter().enumerate() {
             assert_eq!(fault as usize, index);
         }

@@ -1,4 +1,4 @@
-//! A load on real sockets: threads, processors, the clock.
+//! Runs a load on real sockets: threads, CPU pinning and clock.
 
 use std::io;
 use std::net::TcpStream;
@@ -21,19 +21,19 @@ use crate::trace::{self, Tape, TraceDistributor};
 use crate::worker::{self, Done, Task};
 use crate::workload::KEY_MAX_BYTES;
 
-/// Each of several addresses of a name has so long to answer.
+/// Connect timeout when several addresses of a name are tried.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes taken in one receive at most.
+/// Maximum number of bytes per receive.
 const RECEIVE_BYTES: usize = 16_384;
-/// Bytes that may wait to be sent on one connection, beyond twice what can be in flight.
+/// Send buffer per connection beyond twice the bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
 
-/// Carries `spec` out. `progress` is called from the caller's thread a few times a second; setting `abort` ends the
-/// load soon, with what was measured until then.
+/// Runs `spec`. Calls `progress` on the caller's thread a few times per second. Setting `abort`
+/// ends the load soon and keeps the results so far.
 ///
 /// # Errors
-/// [`LoadError`]; a subject that answers wrongly, or not at all once connected, is no error but a measurement that
-/// says so.
+/// [`LoadError`]. Invalid responses, or none after connecting, are not an error; the measurement
+/// reports them.
 pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let mut tell = |event| {
         if let Event::Progress(seen) = event {
@@ -43,10 +43,11 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
     run_with_events(spec, &mut tell, None, abort)
 }
 
-/// The same for a caller who wants to know when measuring begins and ends. A specification with a gate needs `gate`, which
-/// the caller opens once [`Event::Connected`] has come.
+/// Like [`run`], but also reports when measuring starts and ends. A specification with a gate needs
+/// `gate`, which the caller opens after [`Event::Connected`].
 ///
 /// # Errors
+/// As [`run`].
 /// As [`run`].
 pub fn run_with_events(
     spec: &LoadSpec,
@@ -71,9 +72,10 @@ pub fn run_with_events(
         _ => None,
     };
     let choice = match (spec.backend, &spec.target) {
-        // As measured, 7 alternating runs against nginx: a request costs as much on either (0.97 and 0.98 of io_uring's
-        // CPU time on epoll with 50 and 400 clients, no range without 1), and epoll takes less memory.
-        // Caches were not measured: their requests are as small, and connections as many.
+        // Measured in 7 alternating runs against nginx: a request costs the same on both backends.
+        // CPU time on epoll was 0.97 and 0.98 of io_uring's with 50 and 400 clients; both intervals
+        // include 1. epoll uses less memory. Caches were not measured, but have equally small
+        // requests and as many connections.
         (Backend::Auto, Target::Http { .. } | Target::Cache { .. }) | (Backend::Epoll, _) => net::Choice::Epoll,
         (Backend::Auto, Target::Pingpong { .. } | Target::Journey { .. }) => net::Choice::Auto,
         (Backend::IoUring, _) => net::Choice::IoUring,
@@ -180,7 +182,6 @@ pub fn run_with_events(
     }
 }
 
-/// The thread of one worker: its processor, its driver, its loop.
 fn work(
     task: Task<'_>,
     backend: net::Backend,
@@ -202,7 +203,7 @@ fn work(
         Target::Cache { address, dialect, workload } => {
             let shared = (shared.expect("cache loads have one"), tape);
             let most = workload.values.max_bytes;
-            // Around key and value: a line of memcached, five of Redis, a head.
+            // Frame around key and value: one line of memcached, five of Redis, or an HTTP head.
             let request_bytes = KEY_MAX_BYTES + 256 + most as usize;
             match dialect {
                 Dialect::Memcached => ask(task, backend, Memcached::new(most), workload, shared, request_bytes),
@@ -217,7 +218,7 @@ fn work(
     }
 }
 
-/// One worker of a load on a cache.
+/// Runs one worker of a cache load.
 fn ask(
     task: Task<'_>,
     backend: net::Backend,
@@ -232,7 +233,7 @@ fn ask(
     drive(task, backend, cache, request_bytes)
 }
 
-/// The loop of one worker on the driver of its backend.
+/// Runs one worker on the driver of its backend.
 fn drive(
     task: Task<'_>,
     backend: net::Backend,
@@ -242,7 +243,7 @@ fn drive(
     let config = net::Config {
         connections: task.clients as usize,
         receive_bytes: RECEIVE_BYTES,
-        // Encryption adds less than a hundredth; a second helping is room to spare.
+        // TLS adds less than 1 %; doubling leaves enough room.
         send_bytes_max: request_bytes * task.spec.pipeline as usize * 2 + SEND_BYTES_MAX,
         pause_reads_above_bytes: usize::MAX,
     };
@@ -258,7 +259,7 @@ fn run_on(task: Task<'_>, mut driver: impl Driver, protocol: impl Protocol) -> i
     let control = task.control;
     let done = worker::run(task, &mut driver, protocol, usage, |_| {});
     if done.is_ok() {
-        control.hold(); // The driver closes all connections when it goes.
+        control.hold(); // Dropping the driver closes all connections.
     }
     done
 }
@@ -268,8 +269,8 @@ fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
     (cpus > 0).then(|| spec.cpus[index as usize % cpus])
 }
 
-/// Where `host:port` or `unix:PATH` is. Of several addresses of a name the first one that answers, for instance 127.0.0.1
-/// where `localhost` is `::1` too and nobody listens there.
+/// Resolves `host:port` or `unix:PATH`. If a name has several addresses, picks the first that
+/// accepts. `localhost`, for example, may be `::1` while the server listens on 127.0.0.1 only.
 fn resolve(address: &str) -> Result<Address, LoadError> {
     let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;

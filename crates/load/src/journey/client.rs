@@ -1,4 +1,4 @@
-//! One client: it makes journeys, one after the other.
+//! A client that runs one journey after another.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,16 +16,15 @@ use crate::censored::Stalls;
 use crate::recorder::{Answered, Fault, Recorder};
 use crate::tls::Connector;
 
-/// Endpoints to which one client has connections at the same time; beyond that it closes all and begins anew.
+/// Maximum number of open connections per client. At the limit it closes all and starts over.
 const CONNECTIONS_MAX: usize = 64;
-/// Bytes of a reply's body at most.
+/// Maximum size of a reply's body, in bytes.
 const BODY_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
-/// First pause after a journey that failed without a reply; it doubles up to the second figure.
+/// First and longest pause after a journey that failed without a reply; it doubles in between.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
-/// Calls whose times are kept at most, over all clients.
+/// Maximum number of calls whose times are kept, over all clients.
 pub(crate) const CALLS_MAX: usize = 1_000_000;
 
-/// What one client counts of one operation.
 #[derive(Clone, Debug)]
 pub(crate) struct OperationCount {
     pub(crate) requests: u64,
@@ -33,7 +32,7 @@ pub(crate) struct OperationCount {
     pub(crate) service: Histogram,
 }
 
-/// What one client leaves beside what every load counts.
+/// Results of one client in addition to the recorder's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientResults {
     pub(crate) operations: Vec<OperationCount>,
@@ -41,36 +40,33 @@ pub(crate) struct ClientResults {
     pub(crate) abandoned: u64,
     pub(crate) calls: Vec<CallTime>,
     pub(crate) calls_left_out: u64,
-    /// Requests in flight, times ns.
+    /// Requests in flight, integrated over time, ns.
     pub(crate) flight_integral: u128,
-    /// When the call was written that had no reply by the end.
+    /// When the call without a reply at the end was written.
     pub(crate) unanswered: Option<Nanos>,
-    /// When it was held up while it waited for a reply.
+    /// Stalls of this thread while it waited for a reply.
     pub(crate) stalls: Stalls,
 }
 
-/// How a journey ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// At its end.
     Completed,
-    /// At an error.
+    /// Ended by an error.
     Abandoned,
-    /// The load was over.
+    /// Cut off by the end of the load.
     Cut,
 }
 
-/// What a client is told of its journey.
+/// Parameters of one journey.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) number: u64,
-    /// It counts.
     pub(crate) is_measured: bool,
-    /// When measuring began; 0 before that.
+    /// When measuring started, or 0 before.
     pub(crate) from: Nanos,
 }
 
-/// Makes a connector for the name that a certificate must have.
+/// Creates a connector for the name required in the certificate.
 pub(crate) type Connect<'c> = dyn Fn(&str) -> Result<Connector, String> + Sync + 'c;
 
 pub(crate) struct Client<'a> {
@@ -94,18 +90,19 @@ pub(crate) struct Client<'a> {
     backoff: Duration,
 }
 
-/// What all clients of a load share.
+/// State shared by all clients of a load.
 pub(crate) struct Common<'a> {
     pub(crate) program: &'a Program,
-    /// Connectors by the name that the certificate must have: sessions of one are resumed by others.
+    /// Connectors by the name required in the certificate. Clients can resume each other's
+    /// sessions.
     pub(crate) tls: &'a HashMap<String, Connector>,
-    /// Makes one for a name that was learned on the way.
+    /// Creates a connector for a name learned from a reply.
     pub(crate) connect: &'a Connect<'a>,
     pub(crate) seed: u64,
     pub(crate) identities: Identities,
     pub(crate) timeout_ns: Nanos,
     pub(crate) resolve: Option<Endpoint>,
-    /// Calls whose times one client keeps at most; 0: none are asked for.
+    /// Maximum number of calls per client whose times are kept; 0 if none are requested.
     pub(crate) calls_kept: usize,
 }
 
@@ -139,10 +136,10 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Opens the connection that the first step needs, where that is known without a reply.
+    /// Opens the connection for the first step, if its URL is known without a reply.
     ///
     /// # Errors
-    /// Why it does not come to stand.
+    /// Why the connection could not be established.
     pub(crate) fn reach(&mut self) -> Result<(), (Fault, String)> {
         let mut values = self.program.initial_values(self.seed, 0);
         let url = values.text(&self.program.steps[0].url);
@@ -150,7 +147,8 @@ impl<'a> Client<'a> {
         self.connected(&url, &endpoint).map(drop)
     }
 
-    /// Makes one journey. `is_over` says whether the load has ended, and is asked while a reply is waited for.
+    /// Runs one journey. While it waits for a reply, it calls `is_over` to check whether the load
+    /// has ended.
     pub(crate) fn make(&mut self, order: Order, is_over: &mut dyn FnMut(&mut Recorder) -> bool) -> Ended {
         let number = match self.identities {
             Identities::Fresh => order.number,
@@ -172,7 +170,7 @@ impl<'a> Client<'a> {
         Ended::Completed
     }
 
-    /// How long to wait after a journey that was abandoned.
+    /// The pause after an abandoned journey.
     pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.backoff;
         self.backoff = (self.backoff * 2).min(BACKOFF.1);
@@ -191,7 +189,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// One call; `Ok(false)`: the load was over before it was answered.
+    /// Runs one call. `Ok(false)`: the load ended before the reply.
     fn call(
         &mut self,
         step: &Step,
@@ -220,7 +218,8 @@ impl<'a> Client<'a> {
             self.recorder.received_bytes += connection.received_bytes - received_before;
             self.made.flight_integral += u128::from(service_ns);
             if !matches!(outcome, Ok(None)) {
-                // An answer, or the end of a connection, whatever is thought of it: the load lasted at least until now.
+                // Any response or closed connection, valid or not, shows that the load lasted until
+                // now.
                 self.recorder.last_answer = at;
             }
         }
@@ -229,7 +228,7 @@ impl<'a> Client<'a> {
                 self.recorder.left_in_flight += 1;
                 self.made.unanswered = order.is_measured.then_some(sent_at);
                 self.connections.insert(key, connection);
-                return Ok(false); // What comes after the end counts nowhere.
+                return Ok(false); // A reply after the end is not counted.
             }
             Ok(Some(response)) => {
                 if order.is_measured {
@@ -239,7 +238,7 @@ impl<'a> Client<'a> {
                 if response.keep_alive && !connection.has_more() {
                     self.connections.insert(key, connection);
                 } else if connection.has_more() {
-                    // What follows an answer and was not asked for makes the next one doubtful.
+                    // Unexpected bytes after a response make the next one unreliable.
                     return Err((Fault::Framing, "unexpected bytes after the response".to_owned()));
                 }
                 judged
@@ -247,7 +246,7 @@ impl<'a> Client<'a> {
             Ok(None) => {
                 self.recorder.left_in_flight += 1;
                 self.made.unanswered = order.is_measured.then_some(sent_at);
-                // The load is over, but not every connection may close yet.
+                // The load has ended, but some connections must stay open.
                 self.connections.insert(key, connection);
                 return Ok(false);
             }
@@ -280,7 +279,7 @@ impl<'a> Client<'a> {
         Ok(true)
     }
 
-    /// Sends the request and waits for the whole reply; `None`: the load was over before.
+    /// Sends the request and reads the whole reply. `None`: the load ended first.
     fn exchange(
         &mut self,
         connection: &mut Connection,
@@ -310,10 +309,10 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// The key of an open connection to an endpoint, opened where there is none.
+    /// Returns the key of a connection to the endpoint, which it opens if necessary.
     fn connected(&mut self, url: &str, endpoint: &Endpoint) -> Result<(Destination, String), (Fault, String)> {
         let place = self.dial.place(url, endpoint)?;
-        // Two names at one address are two servers, as certificates have it.
+        // Two names at one address are two servers, since their certificates differ.
         let key = (place, endpoint.host.clone());
         if self.connections.contains_key(&key) {
             return Ok(key);

@@ -1,4 +1,4 @@
-//! A connection of a journey: a socket that blocks, TLS within, one response at a time.
+//! A journey's connection: a blocking socket, optionally with TLS, and one response at a time.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,32 +10,31 @@ use crate::protocol::http_fault;
 use crate::recorder::Fault;
 use crate::tls::{Connector, Session};
 
-/// A wait ends so often to see whether the load is over.
+/// Longest blocking wait, after which the client checks whether the load has ended.
 pub(crate) const SLICE: Duration = Duration::from_millis(50);
-/// Bytes taken in one receive at most.
+/// Maximum number of bytes per receive.
 const RECEIVE_BYTES: usize = 16_384;
 
-/// What a receive came to.
+/// The result of a receive.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// The response goes on.
+    /// The response is incomplete.
     More,
-    /// It is complete, its body appended.
+    /// The response is complete and its body is appended.
     Done(Response),
 }
 
-/// An open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
     tls: Option<Box<Session>>,
     reader: ResponseReader,
     memo: Memo,
-    /// What came and was not read yet, decrypted.
+    /// Received and decrypted bytes that are not parsed yet.
     inbox: Vec<u8>,
     buffer: Vec<u8>,
     wire: Vec<u8>,
-    /// How long the handshake took, ns, and whether it resumed a session.
+    /// Duration of the handshake, ns, and whether it resumed a session.
     pub(crate) handshake: Option<(u64, bool)>,
     pub(crate) connect_ns: u64,
     pub(crate) sent_bytes: u64,
@@ -43,10 +42,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects, and shakes hands where there is a connector.
+    /// Connects, with a TLS handshake if there is a connector.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the connection could not be established.
     pub(crate) fn open(
         address: SocketAddr,
         tls: Option<&Connector>,
@@ -99,7 +98,7 @@ impl Connection {
     /// Writes a request.
     ///
     /// # Errors
-    /// Why the connection is of no more use.
+    /// Why the connection is unusable.
     pub(crate) fn send(&mut self, request: &[u8]) -> Result<(), (Fault, String)> {
         match &mut self.tls {
             Some(session) => {
@@ -113,10 +112,10 @@ impl Connection {
         }
     }
 
-    /// Reads on in a response, for [`SLICE`] at most.
+    /// Parses more of a response, waiting for [`SLICE`] at most.
     ///
     /// # Errors
-    /// Why the connection is of no more use; also where the body has more than `limit` bytes.
+    /// Why the connection is unusable, or that the body exceeds `limit` bytes.
     pub(crate) fn receive(
         &mut self,
         asked: RequestMethod,
@@ -153,12 +152,12 @@ impl Connection {
         }
     }
 
-    /// Whether bytes have come that nobody asked for.
+    /// Whether unexpected bytes have arrived.
     pub(crate) fn has_more(&self) -> bool {
         !self.inbox.is_empty()
     }
 
-    /// Takes what has come; `None`: nothing within [`SLICE`], 0: the end of the stream.
+    /// Receives bytes. `None`: nothing arrived within [`SLICE`]. 0: end of stream.
     fn fill(&mut self) -> Result<Option<usize>, (Fault, String)> {
         let count = match self.stream.read(&mut self.buffer) {
             Ok(count) => count,
@@ -177,18 +176,18 @@ impl Connection {
         };
         let read = session.read(bytes, &mut self.inbox);
         let has_ended = session.ended();
-        // An alert may wait to be sent, also after an error.
+        // An alert may be pending, even after an error.
         let flushed = self.flush();
         read.map_err(|error| (Fault::Tls, error.to_string()))?;
         flushed?;
         match (self.inbox.is_empty(), count, has_ended) {
             (true, 0, _) | (true, _, true) => Ok(Some(0)),
-            (true, ..) => Ok(None), // Records of TLS alone.
+            (true, ..) => Ok(None), // Only TLS records without application data.
             (false, ..) => Ok(Some(self.inbox.len())),
         }
     }
 
-    /// Sends what TLS has to send.
+    /// Sends pending TLS records.
     fn flush(&mut self) -> Result<(), (Fault, String)> {
         let Some(session) = &mut self.tls else { return Ok(()) };
         self.wire.clear();
@@ -203,7 +202,7 @@ impl Drop for Connection {
         if let Some(session) = &mut self.tls {
             self.wire.clear();
             session.close(&mut self.wire);
-            let _ = self.stream.write_all(&self.wire); // A connection that is gone needs no farewell.
+            let _ = self.stream.write_all(&self.wire); // A lost connection needs no close_notify.
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where an endpoint is dialled: as its URL says, or as whoever stands beside us says.
+//! Resolves the address for an endpoint: from its URL, or by asking a resolver such as an adapter.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,28 +13,28 @@ use wire::http1::RequestMethod;
 use super::connection::{Connection, Piece};
 use crate::recorder::Fault;
 
-/// Endpoints whose place one client remembers; when there are more, it forgets all.
+/// Maximum number of addresses that one client caches. At the limit it clears the cache.
 const KNOWN_MAX: usize = 1024;
-/// An answer to where an endpoint is has so many bytes at most.
+/// Maximum size of a resolver's response, in bytes.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// An endpoint, as a URL has it.
+/// An endpoint as given by a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Endpoint {
     pub(crate) is_encrypted: bool,
-    /// A name or an address, without brackets.
+    /// Name or address, without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Path and query.
     pub(crate) target: String,
-    /// `Host` as it is sent.
+    /// The value of the `Host` header.
     pub(crate) host_field: String,
 }
 
-/// Reads a URL that a journey has come to.
+/// Parses a URL of a journey.
 ///
 /// # Errors
-/// Why it is none that can be called, in words.
+/// Why the URL cannot be called.
 pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
     let found = url::parse(text).map_err(|error| error.to_string())?;
     if !matches!(found.protocol, Protocol::Http | Protocol::Https) {
@@ -49,20 +49,20 @@ pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
     })
 }
 
-/// An address to dial.
+/// The address to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Destination {
     pub(crate) address: SocketAddr,
     pub(crate) is_encrypted: bool,
 }
 
-/// Knows where endpoints are. One for each client.
+/// Resolves and caches the addresses of endpoints, one per client.
 #[derive(Debug)]
 pub(crate) struct Dial {
-    /// Whom to ask, `http://host:port`; `None`: nobody.
+    /// The resolver, `http://host:port`, if any.
     resolve: Option<Endpoint>,
     names: HashMap<(String, u16), SocketAddr>,
-    /// By the URL without its query.
+    /// Keyed by the URL without its query.
     places: HashMap<String, Destination>,
     timeout_ns: Nanos,
 }
@@ -72,10 +72,10 @@ impl Dial {
         Dial { resolve, names: HashMap::new(), places: HashMap::new(), timeout_ns }
     }
 
-    /// Where the endpoint of a URL is dialled.
+    /// Returns the address for the endpoint of a URL.
     ///
     /// # Errors
-    /// Why that is not known.
+    /// Why the address is unknown.
     pub(crate) fn place(&mut self, url: &str, endpoint: &Endpoint) -> Result<Destination, (Fault, String)> {
         let bare = url.split(['?', '#']).next().unwrap_or(url);
         if let Some(place) = self.places.get(bare) {
@@ -93,7 +93,7 @@ impl Dial {
                 Destination { address, is_encrypted: endpoint.is_encrypted }
             }
         };
-        // Who knows nothing of an endpoint now may know of it after the next reply.
+        // A resolver that does not know an endpoint may learn of it from the next reply.
         if is_told || self.resolve.is_none() {
             if self.places.len() == KNOWN_MAX {
                 self.places.clear();
@@ -103,7 +103,7 @@ impl Dial {
         Ok(place)
     }
 
-    /// Forgets where endpoints are: one of them could not be reached.
+    /// Clears the caches, after an endpoint could not be reached.
     pub(crate) fn forget(&mut self) {
         self.places.clear();
         self.names.clear();
@@ -126,7 +126,7 @@ impl Dial {
         Ok(address)
     }
 
-    /// `GET /resolve?endpoint=URL`.
+    /// Sends `GET /resolve?endpoint=URL`.
     fn ask(
         &mut self,
         resolver: &Endpoint,
@@ -159,8 +159,8 @@ impl Dial {
     }
 }
 
-/// What an answer says: `{"address": "ip:port"}`, with `"tls": false` where that differs from the URL; 404 and `"intercepted": false` say that
-/// nobody knows.
+/// Parses the resolver's response: `{"address": "ip:port"}`, with `"tls": false` if that differs
+/// from the URL. 404 and `"intercepted": false` mean that the endpoint is unknown.
 fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<Destination>, String> {
     if status == 404 {
         return Ok(None);
@@ -185,7 +185,7 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<D
     Ok(Some(Destination { address, is_encrypted }))
 }
 
-/// A text as the value of a query's parameter. Source: RFC 3986 section 2.3.
+/// Escapes a text as the value of a query parameter. Source: RFC 3986 section 2.3.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_become_endpoints() {
+    fn parses_urls_into_endpoints() {
         let found = endpoint("https://127.0.0.1:9443//edam/user?x=1").unwrap();
         assert_eq!((found.is_encrypted, found.port, found.target.as_str()), (true, 9443, "//edam/user?x=1"));
         assert_eq!(found.host_field, "127.0.0.1:9443");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_whom_we_asked_are_read() {
+    fn parses_resolver_responses() {
         let endpoint = endpoint("https://a:1/").unwrap();
         let read = |status, body: &str| read_answer(status, body.as_bytes(), &endpoint);
         let place = |is_encrypted| Some(Destination { address: "127.0.0.1:9441".parse().unwrap(), is_encrypted });
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_escaped() {
+    fn escapes_urls() {
         assert_eq!(escaped("https://a:1/b?c=ü"), "https%3A%2F%2Fa%3A1%2Fb%3Fc%3D%C3%BC");
     }
 }

@@ -1,4 +1,4 @@
-//! A load of journeys: a thread for each client, measured as every load is.
+//! The load engine for journeys: one thread per client, measured like every other load.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -22,12 +22,11 @@ use crate::supervise::{Event, LoadError, kernel, run_workers, usage};
 use crate::tls::Connector;
 use crate::worker::Done;
 
-/// A client looks so often whether it may begin.
+/// Interval at which a client checks whether it may start.
 const START_STEP: Duration = Duration::from_micros(200);
-/// A client publishes what it has counted so often, ns.
+/// Interval at which a client publishes its counts, ns.
 const PUBLISH_NS: Nanos = 10_000_000;
 
-/// The parts of [`Target::Journey`] that clients need.
 struct JourneyTarget<'a> {
     program: Program,
     resolve: Option<Endpoint>,
@@ -37,15 +36,14 @@ struct JourneyTarget<'a> {
     identities: Identities,
 }
 
-/// What clients deal out among themselves.
+/// Counters from which all clients draw.
 struct SharedCounters {
-    /// The number of the next journey.
     next: AtomicU64,
-    /// Measured journeys that may still begin, where their number is given.
+    /// Measured journeys that may still start, if their number is limited.
     left: Option<AtomicI64>,
 }
 
-/// Carries out a load of journeys.
+/// Runs a load of journeys.
 ///
 /// # Errors
 /// [`LoadError`].
@@ -65,7 +63,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
     let steps = target.program.steps.len() as u64;
     let mut spec = spec.clone();
     if spec.warmup == Warmup::Requests(0) {
-        spec.warmup = Warmup::DurationNs(0); // The same, and no client begins before.
+        spec.warmup = Warmup::DurationNs(0); // Equivalent, and no client starts early.
     }
     let journeys = match &mut spec.stop {
         Stop::Requests { requests, .. } => {
@@ -79,7 +77,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
         next: AtomicU64::new(0),
         left: journeys.map(|journeys| AtomicI64::new(i64::try_from(journeys).unwrap_or(i64::MAX))),
     };
-    // Whom to trust is read once, before any request.
+    // Trust anchors are read once, before any request.
     let is_encrypted = target.program.is_encrypted();
     let connect = |host: &str| connector(host, target.insecure, target.ca_file);
     let mut tls = HashMap::new();
@@ -130,12 +128,12 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
         Outcome::Unreachable(refusal) => {
             Err(LoadError::unreachable(spec.target.address().to_owned(), clients, refusal))
         }
-        // A journey replays no trace, and has no gate.
+        // A load of journeys has neither a trace nor a gate.
         Outcome::TraceEnded | Outcome::NotStarted | Outcome::Interrupted => Err(LoadError::Interrupted),
     }
 }
 
-/// The hosts of endpoints that are known beforehand and encrypted.
+/// Host names of the HTTPS endpoints known in advance.
 fn hosts(program: &Program, seed: u64) -> Vec<String> {
     if !program.is_encrypted() {
         return Vec::new();
@@ -157,7 +155,7 @@ fn connector(host: &str, insecure: bool, ca_file: Option<&str>) -> Result<Connec
     Connector::new(&Tls { server_name: host.to_owned(), insecure, ca_file: ca_file.map(str::to_owned), resume: true })
 }
 
-/// Which of the groups of threads that share a processor a client is in, and which processor that is.
+/// The client's group of threads, which share a CPU, and that CPU.
 fn group(spec: &LoadSpec, index: u32) -> (u32, Option<u32>) {
     let groups = spec.threads.min(spec.clients).max(1);
     let group = index % groups;
@@ -165,7 +163,8 @@ fn group(spec: &LoadSpec, index: u32) -> (u32, Option<u32>) {
     (group, cpu)
 }
 
-/// The threads of a group, which share a processor, as one worker: what keeps one busy is what all of them do.
+/// Reports each group of threads, which share a CPU, as one worker, since their sum determines the
+/// utilization.
 fn workers(spec: &LoadSpec, done: &[Done]) -> Vec<record::Worker> {
     let groups = spec.threads.min(spec.clients).max(1);
     let worker = |wanted: u32| {
@@ -176,7 +175,8 @@ fn workers(spec: &LoadSpec, done: &[Done]) -> Vec<record::Worker> {
             requests: sum(|done| done.recorder.requests),
             cpu_ns: sum(|done| done.usage.cpu_ns),
             spin_ns: 0,
-            // Threads of one group wait for each other, and the kernel does not tell that from waiting for others.
+            // Threads of a group wait for each other, which the kernel does not distinguish from
+            // waiting for other processes.
             run_queue_ns: if of().count() == 1 { of().find_map(|done| done.usage.run_queue_ns) } else { None },
             wall_ns: of().map(|done| done.wall_ns).max().unwrap_or(0),
             turns: sum(|done| done.turns),
@@ -210,7 +210,6 @@ fn journey_of(program: &Program, made: Vec<ClientResults>) -> JourneyMeasurement
     }
 }
 
-/// The thread of one client.
 fn work(
     spec: &LoadSpec,
     control: &Control,
@@ -233,7 +232,7 @@ fn work(
     gauge.settled.store(1, Release);
     while net::thread::monotonic_ns() < control.start.load(Acquire) {
         if control.until.load(Relaxed) != NEVER && control.start.load(Acquire) == NEVER {
-            break; // Ended before it began.
+            break; // The load ended before it started.
         }
         std::thread::sleep(START_STEP);
     }
@@ -247,7 +246,7 @@ fn work(
         if is_measured && !is_drained {
             is_drained = deal.left.as_ref().is_some_and(|left| left.fetch_sub(1, Relaxed) <= 0);
             if is_drained {
-                // A client that was never answered has waited until now.
+                // A client without any response has waited until now.
                 let last = Some(client.recorder.last_answer).filter(|last| *last > 0);
                 gauge.last_answer.store(last.unwrap_or(now), Relaxed);
                 watch.publish(&mut client.recorder, now);
@@ -294,27 +293,27 @@ fn work(
         waits,
         due: 0,
     };
-    control.hold(); // Its connections close with the client.
+    control.hold(); // The client's drop closes its connections.
     Ok((done, client.made))
 }
 
-/// The phase of the load as one client follows it, and how long the client has paused.
+/// The phase of the load as seen by one client, and the time it has paused.
 struct ClientPhase<'a> {
     phase: PhaseTracker<'a>,
     published: Nanos,
-    /// Time in pauses behind journeys that were abandoned, while measured.
+    /// Measured time in pauses after abandoned journeys.
     paused_ns: Nanos,
 }
 
 impl ClientPhase<'_> {
-    /// There was a pause from `since` to `at`; only the measured time counts.
+    /// Adds the measured part of a pause from `since` to `at`.
     fn paused(&mut self, since: Nanos, at: Nanos) {
         let control = self.phase.control;
         let from = since.max(control.from.load(Acquire));
         self.paused_ns += at.min(control.until.load(Relaxed)).saturating_sub(from);
     }
 
-    /// Whether the load is over; begins measuring when it is time for that, and lets the coordinator see what was counted.
+    /// Whether the load has ended. Also starts measuring when it is time and publishes the counts.
     fn is_over(&mut self, recorder: &mut Recorder) -> bool {
         let now = net::thread::monotonic_ns();
         self.phase.begins_measuring(now, recorder, usage);

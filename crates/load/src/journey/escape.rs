@@ -1,23 +1,23 @@
-//! How a value is written where a template names it, so that it stays one value there.
+//! Escapes values in templates, so that each stays one value in its context.
 
-/// What surrounds a name in a template.
+/// Context of a name in a template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Escape {
-    /// Nothing that a value could break out of.
+    /// No syntax that a value could break out of.
     #[default]
     None,
-    /// The quotes of a JSON string.
+    /// Inside the quotes of a JSON string.
     JsonString,
-    /// JSON outside of quotes.
+    /// JSON outside quotes.
     JsonValue,
-    /// A path or query, or a form.
+    /// A path, query or form.
     Percent,
-    /// The quotes of a string in a header field.
+    /// Inside a quoted string in a header field.
     Quoted,
     Xml,
 }
 
-/// What the text of a template is.
+/// The syntax of a template's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Url,
@@ -29,7 +29,7 @@ pub(crate) enum Syntax {
 }
 
 impl Syntax {
-    /// The syntax of a body, by its media type or, without one, by how it begins.
+    /// The syntax of a body, by its media type or, without one, by its first bytes.
     pub(crate) fn of_body(media_type: Option<&str>, begins: &str) -> Syntax {
         match media_type.map(str::to_ascii_lowercase) {
             Some(media_type) if media_type.contains("json") => Syntax::Json,
@@ -45,7 +45,7 @@ impl Syntax {
     }
 }
 
-/// Reads the text around the names of a template and tells what a name at this point needs.
+/// Tracks the text of a template and returns the escape for a name at the current position.
 pub(crate) struct Surroundings {
     syntax: Syntax,
     quotes: Quotes,
@@ -75,7 +75,7 @@ impl Surroundings {
     }
 }
 
-/// Whether a string is open that double quotes enclose.
+/// Tracks whether a double-quoted string is open.
 #[derive(Default)]
 struct Quotes {
     are_open: bool,
@@ -93,10 +93,10 @@ impl Quotes {
     }
 }
 
-/// How far a URL has been read.
+/// Position within a URL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UrlPart {
-    /// At its first piece, or behind names alone, which hold the beginning of a URL.
+    /// At the start, or after names only, which hold the start of a URL.
     Begin,
     Authority,
     /// In path, query or fragment.
@@ -113,7 +113,6 @@ impl UrlPart {
     }
 }
 
-/// Appends a text, escaped.
 pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {
     match escape {
         Escape::None => out.push_str(text),
@@ -124,7 +123,7 @@ pub(crate) fn push(out: &mut String, text: &str, escape: Escape) {
             text.chars().for_each(|char| push_json(out, char));
             out.push('"');
         }
-        // RFC 3986, 2.3: what is not unreserved. Forms read `%20` as they read `+`.
+        // RFC 3986, 2.3: every byte that is not unreserved. Forms decode `%20` like `+`.
         Escape::Percent => {
             for byte in text.bytes() {
                 match byte {
@@ -166,7 +165,7 @@ fn push_json(out: &mut String, char: char) {
     }
 }
 
-/// Whether a text is a number, `true`, `false` or `null` of JSON.
+/// Whether a text is a JSON number, `true`, `false` or `null`.
 fn is_json_scalar(text: &str) -> bool {
     let begins = text.starts_with(|char: char| char == '-' || char.is_ascii_digit() || matches!(char, 't' | 'f' | 'n'));
     begins && !text.ends_with(char::is_whitespace) && codecs::json::parse(text.as_bytes()).is_ok()

@@ -1,4 +1,4 @@
-//! A journey, made ready: schemas read, names looked up, arguments held against the types that they have.
+//! Prepares a journey: reads schemas, resolves names and type-checks arguments.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use super::reply;
 use super::values::{Given, Names, Template, Values};
 use crate::recorder::Fault;
 
-/// A journey that can be made.
+/// A journey that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
-    /// Names of operations, each once.
+    /// Distinct names of the operations.
     pub(crate) operations: Vec<String>,
-    /// What stands behind the targets, from the first slot on.
+    /// URLs of the targets, which occupy the first slots.
     targets: Vec<String>,
     lets: Vec<(usize, Template)>,
     slots: usize,
@@ -35,10 +35,9 @@ enum Codec {
     Soap(Box<Wsdl>),
 }
 
-/// One call.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// Place among the operations.
+    /// Index among the operations.
     pub(crate) operation: usize,
     pub(crate) url: Template,
     pub(crate) asked: RequestMethod,
@@ -60,7 +59,7 @@ impl Program {
     /// Reads schemas and steps.
     ///
     /// # Errors
-    /// All mistakes, one sentence each.
+    /// All problems, one sentence each.
     pub(crate) fn new(journey: &Journey, targets: &BTreeMap<String, String>) -> Result<Program, Vec<String>> {
         let mut mistakes = Vec::new();
         let mut names = Names::default();
@@ -119,7 +118,7 @@ impl Program {
         })
     }
 
-    /// What the journey of that number knows when it begins.
+    /// The values known at the start of journey `number`.
     pub(crate) fn initial_values(&self, seed: u64, number: u64) -> Values {
         let mut values = Values::new(self.slots, seed, number);
         for (slot, url) in self.targets.iter().enumerate() {
@@ -131,15 +130,15 @@ impl Program {
         values
     }
 
-    /// Whether any endpoint that is known beforehand is encrypted.
+    /// Whether any endpoint known in advance uses HTTPS.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.targets.iter().any(|url| url.starts_with("https://"))
     }
 
-    /// Appends the request of a step, whose URL is `target` at `host`.
+    /// Appends the request of a step to URL `target` at `host`.
     ///
     /// # Errors
-    /// What cannot be sent, in words: a reply's value that is none of its type here.
+    /// Why the request cannot be sent: a reply's value does not have the required type.
     pub(crate) fn compose(
         &self,
         step: &Step,
@@ -175,10 +174,10 @@ impl Program {
         composed.map_err(|error| error.to_string())
     }
 
-    /// Verifies a reply and takes from it what later steps need.
+    /// Verifies a reply and takes the values that later steps need from it.
     ///
     /// # Errors
-    /// What is wrong with it, and that in words.
+    /// The fault and an explanation.
     pub(crate) fn judge(
         &self,
         step: &Step,
@@ -232,7 +231,7 @@ impl Program {
     }
 }
 
-/// A schema's file; `None` where it has mistakes.
+/// Reads the file of a schema. `None` if it has errors, which go to `mistakes`.
 fn load_schema(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
     let own = codecs::schemas::by_file_name(&schema.file).filter(|_| schema.text.is_empty());
     let text = own.unwrap_or(&schema.text);
@@ -307,7 +306,7 @@ fn prepare_step(
                     told(format!("the schema `{schema}` is not Thrift"));
                     None
                 }
-                None => None, // Its mistakes are told.
+                None => None, // Its errors are reported already.
             };
             ("POST".to_owned(), body)
         }
@@ -346,7 +345,7 @@ fn prepare_step(
             (path, given) => path.err().into_iter().chain(given.err()).for_each(&mut told),
         }
     }
-    // After all else: a step cannot use what its own reply says.
+    // Last, since a step cannot use values of its own reply.
     let mut take = Vec::new();
     for (name, text) in &step.take {
         let slot = names.add(name);
@@ -381,7 +380,8 @@ fn compose_thrift(
     composed.map(|()| body).map_err(|error| error.to_string())
 }
 
-/// Arguments that a step leaves out. Thrift lets it, and servers read their default, which is nothing that a person means.
+/// Arguments that a step omits. Thrift allows that, but servers then read a default value, which is
+/// never intended.
 fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) -> Vec<String> {
     let Given::Record(given) = arguments else { return Vec::new() };
     let all = schema.structure(method.arguments).in_order();
@@ -389,7 +389,8 @@ fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) ->
     missing.map(|field| field.name.clone()).collect()
 }
 
-/// The arguments with a value of the right type for each name whose value is not known yet, so that all the rest can be tried.
+/// Replaces each argument that is not known yet by a sample of the right type, so that the rest can
+/// be checked.
 fn thrift_sample(schema: &thrift::Schema, ty: &thrift::Type, given: &Given) -> Value {
     use thrift::Type;
     match (given, ty) {
@@ -416,7 +417,7 @@ fn thrift_sample(schema: &thrift::Schema, ty: &thrift::Type, given: &Given) -> V
     }
 }
 
-/// The same of SOAP.
+/// The same for SOAP.
 fn soap_sample(wsdl: &Wsdl, ty: soap::Type, given: &Given) -> Value {
     use soap::{Builtin, Type};
     let base = |base: Builtin| match base {
@@ -480,7 +481,7 @@ fn thrift_reply(
 }
 
 fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]) -> Result<Value, (Fault, String)> {
-    // A fault comes with 500 (SOAP 1.1, section 6.2), and says more than the status.
+    // A fault has status 500 (SOAP 1.1, section 6.2) and carries more information than the status.
     if status != 200 && status != 500 {
         return Err((Fault::Status, study::http::unexpected_status(status, &[200])));
     }

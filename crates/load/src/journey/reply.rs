@@ -1,12 +1,11 @@
-//! What a reply says: found by its path, held against what it must be.
+//! Finds values in replies by path and compares them with expectations.
 
 use codecs::value::Value;
 use study::journey::path::{Part, Path};
 
-/// Longest text of a value in a message, characters.
+/// Maximum length of a value in a message, in characters.
 const SHOWN: usize = 60;
 
-/// What stands at a path.
 pub(crate) fn find<'v>(path: &Path, reply: &'v Value) -> Option<&'v Value> {
     path.parts.iter().try_fold(reply, |value, part| match (part, value) {
         (Part::Field(name), Value::Record(_)) => value.get(name),
@@ -18,10 +17,10 @@ pub(crate) fn find<'v>(path: &Path, reply: &'v Value) -> Option<&'v Value> {
     })
 }
 
-/// The single value at a path, or the count of what is there.
+/// The single value at a path, or the number of elements there.
 ///
 /// # Errors
-/// Why there is none, in words.
+/// Why there is no such value.
 pub(crate) fn extract(path: &Path, words: &str, reply: &Value) -> Result<Value, String> {
     let found = find(path, reply).ok_or_else(|| format!("`{words}` is not in the response"))?;
     if path.is_count {
@@ -39,10 +38,10 @@ pub(crate) fn extract(path: &Path, words: &str, reply: &Value) -> Result<Value, 
     }
 }
 
-/// Whether a reply says what it must.
+/// Compares the value at a path with the expected one.
 ///
 /// # Errors
-/// What it says instead, in words.
+/// The difference.
 pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) -> Result<(), String> {
     let found = match (path.is_count, find(path, reply)) {
         (true, _) => extract(path, words, reply)?,
@@ -55,7 +54,7 @@ pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) 
     Err(format!("`{words}` is {}, expected {}", show(&found), show(expected)))
 }
 
-/// Records may have more than is expected of them.
+/// Records may have more fields than expected.
 fn is_same(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Double(found), Value::Integer(expected)) => *found == *expected as f64,
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_by_their_paths() {
+    fn finds_values_by_path() {
         for (path, expected) in [
             ("result.total", "2"),
             ("result.notes[1].title", "\"two\""),
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_compared() {
+    fn compares_values_with_expectations() {
         let told = |text: &str, expected: Value| expect(&path::parse(text).unwrap(), text, &expected, &reply()).err();
         assert_eq!(told("result.total", Value::Integer(2)), None);
         assert_eq!(told("count(result.notes)", Value::Integer(2)), None);

@@ -1,4 +1,4 @@
-//! Whole journeys on the mocks, in one process, on ports that the kernel chose.
+//! Complete journeys against the mocks, in one process, on ports chosen by the kernel.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use study::spec::{LoadSpec, Stop, Target, Warmup};
 
 use crate::check::tests::spec;
 
-/// What came to a service: method, target and host of every request.
+/// Method, target and host of each request that a service received.
 type Log = Arc<Mutex<Vec<String>>>;
 
 struct Logged<S> {
@@ -43,7 +43,7 @@ impl<F: Fn(&MockRequest<'_>) -> (u16, String) + Send + Sync + 'static> Service f
     }
 }
 
-/// Serves while `then` runs with the addresses.
+/// Runs the services, and calls `then` with their addresses.
 fn served<T>(
     count: usize,
     names: &[&str],
@@ -54,7 +54,7 @@ fn served<T>(
     struct Ask<'s>(&'s Shutdown);
     impl Drop for Ask<'_> {
         fn drop(&mut self) {
-            self.0.force(); // Also when a test has failed.
+            self.0.force(); // Also after a failed test.
         }
     }
     let listen = MockListen {
@@ -116,7 +116,7 @@ fn of_text(text: &str) -> Journey {
     study::parse_journey(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
 }
 
-/// Loads a journey over one target, `api`, whose service answers so, as one client.
+/// Runs a journey with one client against a single target, `api`, that responds with `answer`.
 fn load_answered(
     text: &str,
     requests: u64,
@@ -145,7 +145,7 @@ fn evernote(profile: Profile, logs: &[Log; 2]) -> impl FnOnce(&[SocketAddr]) -> 
 }
 
 #[test]
-fn evernote_goes_where_replies_say() {
+fn evernote_follows_endpoints_in_replies() {
     for profile in [Profile::Shipped, Profile::Paper] {
         let logs = [Log::default(), Log::default()];
         served(2, &LOCAL, None, evernote(profile, &logs), |bound| {
@@ -167,7 +167,7 @@ fn evernote_goes_where_replies_say() {
 }
 
 #[test]
-fn chess_is_played_by_several_at_once() {
+fn chess_runs_with_several_clients() {
     served(
         1,
         &[],
@@ -188,7 +188,7 @@ fn chess_is_played_by_several_at_once() {
 }
 
 #[test]
-fn twitter_s_ids_go_from_reply_to_request() {
+fn twitter_passes_ids_from_replies_to_requests() {
     let log = Log::default();
     let twitter = Logged { inner: Twitter::default(), log: Arc::clone(&log) };
     served(
@@ -214,7 +214,7 @@ fn twitter_s_ids_go_from_reply_to_request() {
 }
 
 #[test]
-fn a_client_is_the_same_user_in_all_its_journeys_where_identities_are_reused() {
+fn reused_identities_make_each_client_one_user() {
     let log = Log::default();
     let twitter = Logged { inner: Twitter::new(Identities::Reused), log: Arc::clone(&log) };
     let reused = |journey: &str, targets: &[(&str, String)]| match target(preset(journey), targets) {
@@ -239,7 +239,7 @@ fn a_client_is_the_same_user_in_all_its_journeys_where_identities_are_reused() {
 }
 
 #[test]
-fn certificates_are_checked_against_the_root_that_was_written() {
+fn verifies_certificates_against_written_root() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("root.pem");
     served(
@@ -269,8 +269,9 @@ fn certificates_are_checked_against_the_root_that_was_written() {
 }
 
 #[test]
-fn whoever_stands_beside_says_where_to_dial() {
-    // The journey's URL has a port where nobody listens; the second listener says where its service is.
+fn resolver_supplies_addresses_of_endpoints() {
+    // The journey's URL has a port without a listener; the resolver returns the port of the
+    // service.
     let asked = Log::default();
     let log = Arc::clone(&asked);
     let services = |bound: &[SocketAddr]| {
@@ -302,9 +303,9 @@ fn whoever_stands_beside_says_where_to_dial() {
     });
 }
 
-/// A server's text is a value wherever a later request names it.
+/// A server's text stays one value wherever a later request uses it.
 #[test]
-fn what_a_reply_says_cannot_break_out_of_its_place() {
+fn reply_values_cannot_inject_into_later_requests() {
     let text = r#"
 name = "hostile"
 targets = { api = "" }
@@ -333,7 +334,7 @@ expect = { "body.id" = "{id}" }
 }
 
 #[test]
-fn wrong_replies_are_errors_of_their_kind() {
+fn counts_invalid_replies_by_kind() {
     let text = r#"
 name = "wrong"
 targets = { api = "" }
@@ -370,9 +371,10 @@ expect = { "body.ok" = true }
     assert_eq!(example, "`second`: `body.ok` is false, expected true");
 }
 
-/// Where no reply has what is taken, no call is right, and the load lasted all the same: its bytes came over that time.
+/// If no reply contains the taken value, no call is valid. The load still has a duration, in which
+/// its bytes were received.
 #[test]
-fn a_load_without_a_right_call_lasts_as_long_as_its_calls() {
+fn load_without_valid_call_has_duration() {
     let text = r#"
 name = "missing"
 targets = { api = "" }
@@ -394,7 +396,7 @@ url = "{api}/{id}"
 }
 
 #[test]
-fn nobody_there_is_told() {
+fn reports_unreachable_target() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let target = target(preset("chess"), &[("chess", format!("http://127.0.0.1:{port}"))]);
     let spec = LoadSpec { target, clients: 2, ..spec() };
@@ -403,7 +405,7 @@ fn nobody_there_is_told() {
 }
 
 #[test]
-fn all_mistakes_are_told_before_anything_is_asked() {
+fn reports_all_errors_before_first_request() {
     let text = r#"
 name = "mistaken"
 targets = { user = "", other = "https://a" }
@@ -448,9 +450,9 @@ soap = "chess Resign"
     }
 }
 
-/// A server that answers five calls and then reads on in silence.
+/// A server that responds to five calls and then only reads.
 #[test]
-fn a_call_that_nobody_answers_is_left_as_one() {
+fn call_without_response_counts_as_left_in_flight() {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -467,7 +469,7 @@ expect = { "body.ok" = true }
             let (mut stream, _) = listener.accept().unwrap();
             let (mut head, mut answered) = (Vec::new(), 0);
             let mut byte = [0; 1];
-            // Ends when the client does.
+            // Ends when the client closes the connection.
             while let Ok(1) = stream.read(&mut byte) {
                 head.push(byte[0]);
                 if head.ends_with(b"\r\n\r\n") {

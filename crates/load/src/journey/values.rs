@@ -1,4 +1,4 @@
-//! What a journey knows while it is made, and texts and arguments made of it.
+//! The values that a running journey knows, and the texts and arguments built from them.
 
 use codecs::value::Value;
 use stats::Rng;
@@ -6,12 +6,12 @@ use study::journey::{Argument, template};
 
 use super::escape::{self, Escape, Surroundings, Syntax};
 
-/// A template whose names are looked up.
+/// A template with resolved names.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(pub(crate) Vec<Piece>);
 
 impl Template {
-    /// The template with each name escaped as its place in a text of this syntax demands.
+    /// Sets the escape of each name according to its context in this syntax.
     pub(crate) fn within(mut self, syntax: Syntax) -> Template {
         let mut surroundings = Surroundings::new(syntax);
         for piece in &mut self.0 {
@@ -28,24 +28,24 @@ impl Template {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
     Text(String),
-    /// A place among the values of the journey, and what surrounds it.
+    /// Index of a value of the journey, and its escape.
     Slot(usize, Escape),
     Number(u64),
     Random(u32),
 }
 
-/// An argument whose templates are looked up.
+/// An argument with resolved templates.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Given {
     Fixed(Value),
     Text(Template),
-    /// A template that is one name alone has the type of what stands behind it.
+    /// A template that consists of one name keeps the type of its value.
     Slot(usize),
     List(Vec<Given>),
     Record(Vec<(String, Given)>),
 }
 
-/// Names of a journey, in the order in which they come to stand for something.
+/// Names of a journey in the order of their definition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(pub(crate) Vec<String>);
 
@@ -91,7 +91,7 @@ impl Names {
     }
 }
 
-/// What one journey knows.
+/// The values of one journey.
 #[derive(Debug)]
 pub(crate) struct Values {
     pub(crate) slots: Vec<Value>,
@@ -100,7 +100,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// The journey of that number: what it draws follows from it and the seed alone.
+    /// Creates the values of journey `number`. Random ones depend only on it and the seed.
     pub(crate) fn new(count: usize, seed: u64, number: u64) -> Values {
         Values { slots: vec![Value::Null; count], number, rng: Rng::stream(seed, number) }
     }
@@ -136,7 +136,7 @@ impl Values {
     }
 }
 
-/// A value within a text.
+/// Formats a value within a text.
 fn value_text(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
@@ -144,7 +144,7 @@ fn value_text(value: &Value) -> String {
         Value::Bool(flag) => flag.to_string(),
         Value::Double(double) => double.to_string(),
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        // Replies give single values alone, and what a journey knows comes from replies.
+        // Values come from replies, which yield scalars only.
         Value::Null | Value::List(_) | Value::Map(_) | Value::Record(_) => String::new(),
     }
 }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journey_follows_from_seed_and_number() {
+    fn journey_depends_only_on_seed_and_number() {
         let mut names = Names::default();
         names.add("a");
         let template = names.template("{a}-{number*3}-{random:8}").unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_alone_keeps_its_type() {
+    fn single_name_keeps_its_type() {
         let mut names = Names::default();
         names.add("game");
         let given = |text: &str| names.argument(&Argument::Text(text.to_owned())).unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stay_values_in_json() {
+    fn escapes_values_in_json() {
         let hostile = "a\", \"admin\": true, \"b\": \"\\\n\u{1}ü";
         for template in ["{\"user\": \"{x}\"}", "{\"user\": {x}}", "{\"say \\\"\": [\"{x}\"]}"] {
             let body = written(template, Syntax::Json, hostile);
@@ -203,7 +203,7 @@ mod tests {
             assert!(!text.contains("admin\","), "{text}");
         }
         assert_eq!(written("[\"{x}\"]", Syntax::Json, "a\"\\\n"), r#"["a\"\\\u000a"]"#);
-        // Outside of quotes a value has its own type.
+        // Outside quotes a value has its own type.
         for (value, expected) in [("12", "[12]"), ("true", "[true]"), ("1, 2", "[\"1, 2\"]"), ("", "[\"\"]")] {
             assert_eq!(written("[{x}]", Syntax::Json, value), expected);
         }
@@ -212,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn values_stay_one_segment_or_parameter_of_a_url() {
+    fn escapes_values_in_urls() {
         let url = |template: &str, value: &str| written(template, Syntax::Url, value);
         assert_eq!(url("http://h:1/a/{x}/b", "../c?d=e&f #ü"), "http://h:1/a/..%2Fc%3Fd%3De%26f%20%23%C3%BC/b");
         assert_eq!(url("http://h:1?q={x}", "a b"), "http://h:1?q=a%20b");
         assert_eq!(url("http://h/?{x}=1", "a=b-._~"), "http://h/?a%3Db-._~=1");
-        // The beginning of a URL is written as it is: a service, or what a reply said of where to go.
+        // The start of a URL is copied as it is: a service, or an address from a reply.
         assert_eq!(url("{x}/notes", "https://h:9/store"), "https://h:9/store/notes");
         assert_eq!(url("{x}", "https://h:9/store?id=1"), "https://h:9/store?id=1");
         assert_eq!(url("http://{x}/notes", "[::1]:80"), "http://[::1]:80/notes");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stay_values_in_forms_xml_and_headers() {
+    fn escapes_values_in_forms_xml_and_headers() {
         assert_eq!(written("a={x}&b=1", Syntax::Form, "1&c=2 +"), "a=1%26c%3D2%20%2B&b=1");
         assert_eq!(written("<a b='{x}'/>", Syntax::Xml, "'/><c>\"&"), "<a b='&apos;/&gt;&lt;c&gt;&quot;&amp;'/>");
         assert_eq!(written("t=\"{x}\", u={x}", Syntax::Header, "a\"\\"), "t=\"a\\\"\\\\\", u=a\"\\");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_the_syntax_of_its_media_type_or_of_its_beginning() {
+    fn body_syntax_follows_media_type_or_first_bytes() {
         for (media_type, body, expected) in [
             (Some("application/json; charset=utf-8"), "x", Syntax::Json),
             (Some("application/problem+json"), "x", Syntax::Json),

@@ -1,4 +1,4 @@
-//! HTTP/1.1: requests composed once, answers framed exactly, status and body held against what is expected.
+//! HTTP/1.1: precomposed requests, exact framing of responses, and checks of status and body.
 
 use net::Nanos;
 use stats::Rng;
@@ -8,16 +8,16 @@ use wire::http1::{self, Limits, Memo, Progress, RequestMethod, ResponseError, Re
 use super::{CacheOutcome, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 
-/// A request as it goes over the wire.
+/// A request in wire format.
 #[derive(Clone, Debug)]
 struct Composed {
     bytes: Vec<u8>,
     asked: RequestMethod,
-    /// Sum of the weights up to it and its own.
+    /// Sum of the weights up to and including this request.
     weight_until: u64,
 }
 
-/// The requests of a mix and what their answers must be. One for each worker.
+/// The requests of a mix and the expected responses, one per worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     requests: Vec<Composed>,
@@ -27,7 +27,7 @@ pub(crate) struct Http {
     problem: Option<Problem>,
 }
 
-/// What was wrong last.
+/// The most recent problem, for [`Protocol::explain`].
 #[derive(Clone, Copy, Debug)]
 enum Problem {
     Framing(ResponseError),
@@ -35,13 +35,12 @@ enum Problem {
     Body { status: u16, bytes: u64, difference: Difference },
 }
 
-/// The answers of one connection.
+/// Parser state of one connection.
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
-    /// Bytes of the body so far that are as expected.
+    /// Bytes of the body so far, if all are as expected.
     as_expected: usize,
-    /// The first that was not.
     difference: Option<Box<Difference>>,
 }
 
@@ -49,7 +48,7 @@ impl Http {
     /// Composes `requests`.
     ///
     /// # Errors
-    /// One sentence for each request that cannot be sent.
+    /// One sentence per request that cannot be sent.
     pub(crate) fn new(requests: &[HttpRequest], expect: &Expect, connection: Connection) -> Result<Self, Vec<String>> {
         let mut composed = Vec::new();
         let mut mistakes = Vec::new();
@@ -79,7 +78,7 @@ impl Http {
         })
     }
 
-    /// The longest request, bytes.
+    /// Length of the longest request, in bytes.
     pub(crate) fn request_bytes_max(&self) -> usize {
         self.requests.iter().map(|request| request.bytes.len()).max().unwrap_or(0)
     }
@@ -202,7 +201,7 @@ impl Protocol for Http {
     }
 }
 
-/// A piece of a body, `at` so many bytes into it, in which or before which it is another than expected.
+/// Records the difference in or before a piece of a body that starts at offset `at`.
 #[cold]
 fn differs(difference: &mut Option<Box<Difference>>, body: &[u8], at: usize, piece: &[u8]) {
     match difference {

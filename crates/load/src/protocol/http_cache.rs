@@ -1,4 +1,5 @@
-//! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. Keys and values of the engine need no escape in a target.
+//! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. The engine's keys and values
+//! need no escaping in a target.
 
 use wire::http1::{Limits, Memo, Progress, RequestMethod, ResponseReader};
 
@@ -7,24 +8,24 @@ use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
 pub(crate) struct HttpCache {
-    /// What stands behind the target of each request.
+    /// The bytes after the target of each request.
     rest: Vec<u8>,
     rest_of_put: Vec<u8>,
     memo: Memo,
 }
 
 impl HttpCache {
-    /// `host` is the value of the Host field.
+    /// `host` is the value of the Host header.
     pub(crate) fn new(host: &str) -> Self {
         Self {
             rest: format!(" HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
-            // RFC 9110, 8.6: a method that may have a body says that it has none.
+            // RFC 9110, 8.6: a method that may have a body must state that there is none.
             rest_of_put: format!(" HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n").into_bytes(),
             memo: Memo::new(),
         }
     }
 
-    /// Bytes of a request without key and value, at most.
+    /// Maximum length of a request without key and value, in bytes.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.rest_of_put.len() + "DELETE //".len()
     }
@@ -74,7 +75,7 @@ impl Codec for HttpCache {
             (Verb::Get, 200) => Reply::Value,
             (Verb::Get | Verb::Delete, 404) => Reply::Nothing,
             (Verb::Set | Verb::Delete, 200..=299) => Reply::Done,
-            // Content too large, URI too long (the value stands in it), insufficient storage.
+            // Content too large, URI too long (the URI contains the value), insufficient storage.
             (Verb::Set, 413 | 414 | 507) => Reply::Refused,
             (_, status) => {
                 said.clear();
@@ -97,7 +98,7 @@ mod tests {
     use wire::{cache_http, http1};
 
     #[test]
-    fn requests_are_what_a_server_reads() {
+    fn server_parser_accepts_requests() {
         let mut codec = HttpCache::new("h:1");
         let mut out = Vec::new();
         codec.get(b"a-_Z", &mut out);

@@ -1,4 +1,4 @@
-//! memcached's text protocol, the client's side of a cache.
+//! The client side of memcached's text protocol.
 
 use wire::memcached::{
     Event, Expected, Limits, Outcome, Progress, ResponseError, ResponseReader, compose_delete, compose_get, compose_set,
@@ -7,7 +7,8 @@ use wire::memcached::{
 use super::cache::{Codec, ErrorText, Piece, Reply, Step, Verb};
 use crate::recorder::Fault;
 
-/// The engine's keys: no byte of them ends a key, and none is too long. See [`crate::workload::Texts`].
+/// Holds for the engine's keys: valid characters only and never too long. See
+/// [`crate::workload::Texts`].
 const KEYS_FIT: &str = "keys are 1 to 250 bytes of 64 plain characters";
 
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct Memcached {
 }
 
 impl Memcached {
-    /// Values may have so many bytes.
+    /// Accepts values of up to `value_bytes` bytes.
     pub(crate) fn new(value_bytes: u64) -> Self {
         let most = usize::try_from(value_bytes).unwrap_or(usize::MAX).max(Limits::DEFAULT.value_bytes);
         Self { limits: Limits { value_bytes: most, ..Limits::DEFAULT } }
@@ -97,14 +98,14 @@ impl Codec for Memcached {
     }
 }
 
-/// What memcached says to a SET that it has no room for, with or without `SERVER_ERROR ` before it. Source: memcached 1.6 items.c, proto_text.c
-/// ("out of memory storing object", "object too large for cache").
+/// Whether this response to a SET means that memcached has no room, with or without a leading
+/// `SERVER_ERROR `. Source: memcached 1.6 items.c, proto_text.c ("out of memory storing object",
+/// "object too large for cache").
 fn refuses(said: &[u8]) -> bool {
     let has = |words: &[u8]| said.windows(words.len()).any(|window| window == words);
     has(b"out of memory") || has(b"too large")
 }
 
-/// `number` in decimal digits.
 pub(super) fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
     let mut at = digits.len();
     loop {
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_digits() {
+    fn formats_numbers_in_decimal() {
         for number in [0, 9, 10, 86_400, u32::MAX] {
             assert_eq!(decimal(number, &mut [0; 10]), number.to_string().as_bytes());
         }

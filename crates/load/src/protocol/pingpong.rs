@@ -7,13 +7,13 @@ use wire::pingpong;
 use super::{CacheOutcome, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 
-/// Volley's ping-pong. Challenges are random words, zero left out because it terminates the server.
+/// Sends random words as challenges. Zero is excluded because it terminates the server.
 #[derive(Debug, Default)]
 pub(crate) struct Pingpong {
     wrong: Option<(u32, u32)>,
 }
 
-/// The front of a word that came in pieces.
+/// The start of a word that arrived in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Begun {
     bytes: [u8; pingpong::WORD_BYTES],
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_answered_by_its_successor() {
+    fn accepts_only_successor_of_word() {
         let mut protocol = Pingpong::default();
         let mut out = Vec::new();
         let expected = protocol.request(&mut Begun::default(), 0, &mut Rng::new(1), &mut out);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_asked_again_has_the_same_answer() {
+    fn resent_word_expects_same_response() {
         let mut protocol = Pingpong::default();
         let (mut first, mut second) = (Vec::new(), Vec::new());
         let expected = protocol.request(&mut Begun::default(), 0, &mut Rng::new(1), &mut first);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_within_a_word_is_truncated() {
+    fn end_of_stream_within_word_is_truncation() {
         let mut protocol = Pingpong::default();
         let mut begun = Begun::default();
         assert_eq!(protocol.end(&mut begun, 7), Parsed::Broken(Fault::Closed));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_may_come_in_pieces() {
+    fn accepts_word_in_pieces() {
         let mut protocol = Pingpong::default();
         let bytes = 7u32.to_be_bytes();
         for first in 1..4 {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_differ_and_none_terminates() {
+    fn challenges_are_distinct_and_nonzero() {
         let mut protocol = Pingpong::default();
         let mut rng = Rng::new(7);
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! RESP2 as Redis and Valkey speak it, the client's side of a cache.
+//! The client side of RESP2, for Redis and Valkey.
 
 use wire::resp::{Event, Limits, Progress, Reply as Resp, ReplyReader, compose_request};
 
@@ -12,7 +12,7 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    /// Values may have so many bytes.
+    /// Accepts values of up to `value_bytes` bytes.
     pub(crate) fn new(value_bytes: u64) -> Self {
         let most = usize::try_from(value_bytes).unwrap_or(usize::MAX).max(Limits::DEFAULT.bulk_bytes);
         Self { limits: Limits { bulk_bytes: most, ..Limits::DEFAULT } }
@@ -75,9 +75,9 @@ impl Codec for Redis {
             (Verb::Set, Resp::Simple) => Reply::Done,
             (Verb::Delete, Resp::Integer(0)) => Reply::Nothing,
             (Verb::Delete, Resp::Integer(_)) => Reply::Done,
-            // `maxmemory` is reached and the policy evicts nothing, or nothing more.
+            // `maxmemory` is reached and the policy cannot evict anything.
             (Verb::Set, Resp::Error) if error.bytes().starts_with(b"OOM ") => Reply::Refused,
-            // The value is longer than the server takes: so `quintain serve cache` says it.
+            // The value is too long for the server; `quintain serve cache` sends this error.
             (Verb::Set, Resp::Error) if error.bytes().starts_with(b"ERR an argument over the limit") => Reply::Refused,
             (_, Resp::Error) => Reply::Error,
             _ => Reply::Wrong,
