@@ -1,9 +1,11 @@
-//! The adapter's own time in each call of the three case studies: two adapters and the services in one process, over plain HTTP.
+//! Measures the adapter's own time per call in the three case studies. Two adapters and the
+//! services run in one process, over plain HTTP.
 //!
 //! `cargo run --release -p adapter --example own_time -- [TRIALS]`
 //!
-//! Own time is from the request's coming to its going on, and the reply's likewise, as the file of calls has it: reading and writing of HTTP itself
-//! is not in it. Quantiles are over all calls but those of the first tenth of trials.
+//! Own time is the `own_ns` column of the call log: from request in to request out and from reply
+//! in to reply out, without reading and writing HTTP itself. Quantiles exclude the first tenth of
+//! the calls.
 #![allow(clippy::print_stdout, reason = "it prints what it measured")]
 #![allow(clippy::disallowed_methods, reason = "a program of its own, which reads its arguments")]
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
@@ -34,7 +36,6 @@ fn record<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Value::record(fields)
 }
 
-/// A request to a service, by its number, and the reply.
 type Exchange = (usize, Message, Vec<u8>);
 
 fn twitter(trial: usize) -> Vec<Exchange> {
@@ -158,7 +159,7 @@ fn start(text: &str) -> Running {
     adapter::start(&config, checked, Box::new(sink())).expect("its ports are free")
 }
 
-/// Runs a case. `services`: name and what the endpoint has behind its authority.
+/// Runs one case. `services`: name and the part of the endpoint after its authority.
 fn run(
     name: &str,
     protocols: &str,
@@ -212,7 +213,7 @@ fn run(
         let text = std::fs::read_to_string(calls(side)).expect("it was written");
         let column = adapter::CALLS_HEADER.split(',').position(|name| name == "own_ns").expect("it is there");
         let of = |line: &str| line.split(',').nth(column).and_then(|ns| ns.parse::<u64>().ok()).expect("a number");
-        // The last line is of the end, and no call.
+        // The last line marks the end and is not a call.
         text.lines().skip(1).filter(|line| line.split(',').nth(1) != Some("end")).map(of).collect::<Vec<_>>()
     };
     let (client, server) = (own("client"), own("server"));

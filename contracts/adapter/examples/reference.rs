@@ -1,4 +1,5 @@
-//! Writes the reference of keys in docs/ADAPTER.md: `cargo run -p adapter --example reference`. A test holds the file to it.
+//! Writes the key reference in docs/ADAPTER.md: `cargo run -p adapter --example reference`. A test
+//! fails if the file is out of date.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A whole adapter: checked, started, ended.
+//! Checks, starts, reloads and ends an adapter.
 
 #[cfg(test)]
 mod tests;
@@ -33,18 +33,18 @@ use crate::shared_monitor::Watch;
 use crate::store::AnyStore;
 use crate::tls::Tls;
 
-/// Why an adapter does not start. All reasons at once.
+/// Reasons why an adapter does not start, all at once.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Something in the configuration, or in a file that it names.
+    /// Errors in the configuration or in a file that it names.
     #[error("{}", .0.join("\n"))]
     Wrong(Vec<String>),
-    /// A port, a file or a thread is not to be had.
+    /// A port, a file or a thread is not available.
     #[error("{what}: {error}")]
     System {
-        /// What.
+        /// The action that failed.
         what: String,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
 }
@@ -54,23 +54,24 @@ pub enum StartError {
 pub struct Checked {
     services: Services,
     tls: Tls,
-    /// What is worth a thought, of the contract and of the configuration.
+    /// Warnings about the contract and the configuration.
     pub warnings: Vec<String>,
 }
 
-/// Reads the files that a configuration names and checks them against each other. Nothing is opened for writing, no port is bound.
+/// Reads the files that a configuration names and checks them against each other. Opens no file for
+/// writing and binds no port.
 ///
 /// # Errors
-/// All that is wrong.
+/// Everything that is wrong.
 pub fn check(config: &Config) -> Result<Checked, StartError> {
     check_known(config, &[], true, None)
 }
 
-/// As [`check`], of a configuration with whatever mistakes it has: those are told with all that is wrong in what it names, and what
-/// follows from them is not.
+/// Checks a configuration that has errors itself, see [`check`]. Reports its errors together with
+/// those of the files it names, but none that only follow from the former.
 ///
 /// # Errors
-/// All that is wrong.
+/// Everything that is wrong.
 pub fn check_draft(draft: &Draft) -> Result<Checked, StartError> {
     let checked = check_known(&draft.config, &draft.doubtful, !draft.is_partial, None);
     if draft.mistakes.is_empty() {
@@ -83,8 +84,8 @@ pub fn check_draft(draft: &Draft) -> Result<Checked, StartError> {
     Err(StartError::Wrong(wrong))
 }
 
-/// `doubtful`: services whose protocols are not known. `is_whole`: what is not in the configuration was not meant to be. `before`: the contract
-/// that holds so far.
+/// `doubtful`: services whose protocols are unknown. `is_whole`: whether the configuration was read
+/// completely, so that a missing entry is an error. `before`: the contract that a reload replaces.
 fn check_known(
     config: &Config,
     doubtful: &[String],
@@ -95,7 +96,7 @@ fn check_known(
     let mut warnings = Vec::new();
     let mut protocols = config.protocols.clone();
     let mut contract = None;
-    // That the key is missing has been told.
+    // The missing key has already been reported.
     if !config.contract.as_os_str().is_empty() {
         let given = protocols.iter().filter_map(|protocol| {
             Some((protocol.service.clone(), protocol.schema_service.clone(), protocol.schema.clone()?))
@@ -183,30 +184,31 @@ fn check_known(
     }
 }
 
-/// An adapter that runs until it is told to end, or dropped.
+/// A running adapter. Dropping it ends it.
 #[derive(Debug)]
 pub struct Running {
-    /// Of the thread that drives all connections, or waits for those that do.
+    /// The thread that drives all connections, or waits for the threads that do.
     thread: Option<JoinHandle<()>>,
     app: Arc<App>,
     ends: watch::Sender<bool>,
     /// Open connections at the last [`Running::take_burst`].
     connections: AtomicU64,
-    /// Where it listens, by what for: `admin`, `proxy`, `consuming ENDPOINT`, `plain ENDPOINT`, `adapters ENDPOINT`.
+    /// Listening addresses by purpose: `admin`, `proxy`, `consuming ENDPOINT`, `plain ENDPOINT`,
+    /// `adapters ENDPOINT`.
     pub addresses: BTreeMap<String, SocketAddr>,
 }
 
 /// Starts an adapter. Reports go to `out`.
 ///
 /// # Errors
-/// Why not. What is wrong with the store is none: it is told among the reports.
+/// A port, a file or a thread is not available. Problems with the store are reported instead.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
     start_with(config, checked, out, |contract_hash, metrics| {
         AnyStore::open(&config.store, &config.name, contract_hash, metrics)
     })
 }
 
-/// `open` gives the store and what is to be told of it.
+/// `open` returns the store and the notes to report about it.
 fn start_with(
     config: &Config,
     checked: Checked,
@@ -272,9 +274,10 @@ fn start_with(
     })
 }
 
-/// On one thread, tasks run in the order in which they were woken, so that messages which came together leave together: each peer is then
-/// woken once for all of them. Several threads run first what was woken last, by which each message wakes its peer anew; measured with 16 clients,
-/// that is 1.2 times the CPU time a request.
+/// A single thread runs tasks in the order in which they were woken, so messages that arrive
+/// together leave together and wake each peer once. Several threads run the last woken task first,
+/// so each message wakes its peer again. Measured with 16 clients, that costs 1.2 times the CPU
+/// time per request.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     if threads > 1 {
@@ -283,21 +286,20 @@ fn runtime(threads: usize) -> io::Result<Runtime> {
     builder.thread_name("adapter").enable_all().build()
 }
 
-/// Comes to its end when the adapter is to end and its connections have, or the time for that is over.
+/// Returns once the adapter is ending and all connections are closed, or after `limits.drain`.
 async fn until_drained(app: Arc<App>) {
     app.ending().await;
     let permits = u32::try_from(app.limits.connections).unwrap_or(u32::MAX);
-    // All connections have ended when all permits are back.
     let _ = tokio::time::timeout(app.limits.drain, app.slots.acquire_many(permits)).await;
 }
 
-/// Authorities that may be dialled as the configuration names them.
+/// Authorities allowed because the configuration names them.
 fn configured(config: &Config) -> Vec<String> {
     let authority = |endpoint: &str| Endpoint::parse(endpoint).map(|endpoint| endpoint.authority());
     let mut all = Vec::new();
     for providing in &config.providing {
         all.extend([authority(&providing.endpoint), Some(providing.forward.clone()), providing.adapters_at.clone()]);
-        // An adapter that serves its own party finds itself behind its own address.
+        // An adapter may call its own party, which it reaches through its own address.
         all.push(providing.adapters.clone());
     }
     for consuming in &config.consuming {
@@ -306,7 +308,7 @@ fn configured(config: &Config) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-/// Tells of what goes wrong with the store while calls pass.
+/// Reports store errors while calls pass.
 async fn tell_of_store(app: Arc<App>) {
     loop {
         tokio::select! {
@@ -323,7 +325,7 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
     let mut addresses = BTreeMap::new();
     let protocol = |service: &str| config.protocols.iter().find(|of| of.service == service);
     let told = |what: String| move |error| StartError::System { what, error };
-    // First, so that no other listener leads to the admin port before it is known.
+    // The admin port is bound first, so that no other listener leads to it before it is known.
     for (name, at, purpose) in
         [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
     {
@@ -389,18 +391,19 @@ fn purpose(providing: &Providing, of: &Protocol, peers: bool) -> ListenerKind {
 }
 
 impl Running {
-    /// What it has counted, as Prometheus reads it.
+    /// The counters in Prometheus text format.
     pub fn metrics(&self) -> String {
         self.app.watch.metrics_text()
     }
 
-    /// Reads the contract and its schemas anew, and holds calls that come from now on to it; those that are under way are held to what they
-    /// began with, and entries stay. What is worth a thought.
+    /// Reloads the contract and its schemas for new calls and returns warnings. Calls in flight
+    /// keep the contract they began with, and service entries stay.
     ///
-    /// `config` is the one that it was started with: nothing else of it is looked at anew.
+    /// `config` must be the one the adapter was started with; only its contract and schemas are
+    /// read.
     ///
     /// # Errors
-    /// All that is wrong. What held so far still does.
+    /// Everything that is wrong. The previous contract stays in force.
     pub fn reload(&self, config: &Config) -> Result<Vec<String>, StartError> {
         let before = self.app.watch.services.contract();
         let checked = check_known(config, &[], true, Some(&before))?;
@@ -408,8 +411,8 @@ impl Running {
         Ok(checked.warnings)
     }
 
-    /// Whether much less memory is used than at some time since the last call: messages in flight or
-    /// connections have ended, and the allocator may have kept their memory.
+    /// Whether memory use has dropped considerably since the last call because messages or
+    /// connections ended. The allocator may have kept their memory.
     pub fn take_burst(&self) -> bool {
         const FEWER_BYTES: usize = 4 << 20;
         const FEWER_CONNECTIONS: u64 = 32;
@@ -418,19 +421,20 @@ impl Running {
         self.app.budget.take_fall() >= FEWER_BYTES || before.saturating_sub(connections) >= FEWER_CONNECTIONS
     }
 
-    /// Every service entry that it knows.
+    /// All service entries.
     pub fn entries(&self) -> Vec<contract::monitor::Shown> {
         let now_s = crate::clock::unix_s();
         self.app.watch.with(|monitor| monitor.entries(now_s))
     }
 
-    /// Waits until reports and entries so far have been written.
+    /// Waits until all reports and entries so far have been written.
     pub fn flush(&self) {
         self.app.watch.with(|monitor| monitor.store().flush());
         self.app.watch.reports.flush();
     }
 
-    /// Ends: no connection is taken any more, and calls that are under way may end within the time that the configuration gives.
+    /// Ends the adapter: accepts no more connections, and gives calls in flight `limits.drain` to
+    /// finish.
     pub fn end(mut self) {
         self.drain();
     }
@@ -438,7 +442,7 @@ impl Running {
     fn drain(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         let _ = self.ends.send(true);
-        // A task that panics is caught by the runtime; it is nothing that whoever ends the adapter could mend.
+        // The runtime catches a panic in a task; the caller could do nothing about it.
         let _ = thread.join();
         self.flush();
         self.app.watch.with(|monitor| monitor.store().close());
@@ -450,7 +454,6 @@ impl Running {
     }
 }
 
-/// As [`Running::end`].
 impl Drop for Running {
     fn drop(&mut self) {
         self.drain();

@@ -1,4 +1,4 @@
-//! What all tasks of an adapter share.
+//! State that all tasks of an adapter share.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -17,18 +17,20 @@ use crate::metrics::{Skip, count};
 use crate::pool::Pool;
 use crate::shared_monitor::Watch;
 
-/// An adapter that did not answer in time is not dialled for so long: otherwise each call would wait for it again.
+/// How long an adapter is not connected to after a timeout. Otherwise each call would wait for it
+/// again.
 const LEFT_ALONE: Duration = Duration::from_secs(10);
 
-/// So many encodings of bodies that are not read are told, each no longer than this: their names are whoever's who sends them.
+/// Maximum number and length of reported body encodings. Their names come from
+/// the peer.
 const CODINGS_MAX: usize = 16;
 const CODING_MAX_BYTES: usize = 64;
 
-/// Most operations outside of the contract that are reported, and the longest name of one in bytes.
+/// Maximum number and name length, in bytes, of reported operations that the contract does not
+/// list.
 const UNLISTED_MAX: usize = 64;
 const UNLISTED_MAX_BYTES: usize = 200;
 
-/// What all tasks of an adapter share.
 pub(crate) struct App {
     pub(crate) watch: Watch,
     pub(crate) dial: Dial,
@@ -36,27 +38,27 @@ pub(crate) struct App {
     pub(crate) budget: Arc<Budget>,
     pub(crate) calls: Option<Calls>,
     pub(crate) pool: Pool,
-    /// Becomes true when the adapter is to end.
+    /// Becomes true when the adapter is ending.
     pub(crate) drain: watch::Receiver<bool>,
-    /// One permit for each connection that may be open.
+    /// One permit per allowed connection.
     pub(crate) slots: Arc<Semaphore>,
-    /// Local listeners by what they listen for: an authority, with `https` told apart.
+    /// Local listeners by authority and whether that uses `https`.
     pub(crate) listeners: tokio::sync::Mutex<HashMap<(Scheme, String), std::net::SocketAddr>>,
     pub(crate) learned_max: usize,
     pub(crate) local: std::net::IpAddr,
-    /// Encodings of bodies that are not read, and were told.
+    /// Reported unsupported body encodings.
     pub(crate) unread_codings: Mutex<HashSet<String>>,
-    /// Operations outside of the contract that were reported: the service and the name.
+    /// Reported operations outside the contract: service and name.
     pub(crate) unlisted: Mutex<HashSet<(String, String)>>,
-    /// Adapters that did not answer in time, and since when.
+    /// Adapters that timed out, and when.
     pub(crate) silent_peers: Mutex<HashMap<String, Instant>>,
 }
 
 impl App {
-    /// Tells once in a while of an adapter that cannot be reached.
+    /// Reports an unreachable adapter, at most at powers of two.
     pub(crate) fn peer_failed(&self, peer: &str, error: &io::Error) {
         let failed = &self.watch.metrics.peers_failed;
-        // The first time, and then at powers of two: enough to be seen, too few to flood.
+        // The first failure, then powers of two: often enough to be noticed, too rare to flood.
         if failed.load(std::sync::atomic::Ordering::Relaxed).is_power_of_two()
             || failed.load(std::sync::atomic::Ordering::Relaxed) == 0
         {
@@ -75,8 +77,8 @@ impl App {
         }
     }
 
-    /// Notes that no answer came in time. `peer`: the adapter that was called, which answers in time itself if its
-    /// service is slow.
+    /// Counts a response timeout. `peer`: the adapter called; it would have responded in
+    /// time itself if only its service were slow.
     pub(crate) fn late(&self, peer: Option<&str>) {
         count(&self.watch.metrics.timeouts);
         if let Some(peer) = peer {
@@ -84,7 +86,7 @@ impl App {
         }
     }
 
-    /// Where the adapter of an endpoint's service is to be dialled, if there is one to be dialled now.
+    /// The address of the adapter for an endpoint's service, unless it has timed out recently.
     pub(crate) fn peer(&self, endpoint: &str) -> Option<String> {
         let peer = self.watch.peer(endpoint)?;
         let silent = self.silent_peers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +94,8 @@ impl App {
         (!is_silent).then_some(peer)
     }
 
-    /// Tells once in a while that `limits.listeners` leaves no room for an endpoint, so that whoever asked for it is sent past the adapter.
+    /// Reports, at powers of two, that `limits.listeners` leaves no room for an endpoint, so its
+    /// calls bypass the adapter.
     pub(crate) fn listeners_over(&self, endpoint: &str) {
         let over = &self.watch.metrics.listeners_over;
         let before = over.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -105,7 +108,7 @@ impl App {
         }
     }
 
-    /// Counts a call that the contract does not list, and reports the first one of each operation.
+    /// Counts a call that the contract does not list, and reports the first call of each operation.
     pub(crate) fn unlisted(&self, service: &str, operation: &str) {
         self.watch.metrics.skip(Skip::Unlisted);
         if operation.len() > UNLISTED_MAX_BYTES {
@@ -118,8 +121,8 @@ impl App {
         }
     }
 
-    /// A body as whoever it is for reads it. What is not looked at for that is told: a body that is far more than it seems once in a while, an encoding
-    /// that is not read the first time that it comes.
+    /// Decodes a body as its receiver does. Bodies that expand beyond the limit are reported at
+    /// powers of two, unsupported encodings at their first occurrence.
     pub(crate) fn decoded<'b>(&self, headers: &hyper::HeaderMap, body: &'b [u8]) -> Content<'b> {
         let content = crate::encoding::decode(headers, body, self.limits.body_bytes);
         match &content {
@@ -149,7 +152,7 @@ impl App {
         content
     }
 
-    /// Gives up a handshake that takes longer than connecting may.
+    /// Bounds a handshake by `limits.connect`.
     pub(crate) async fn shaken<T>(&self, shaking: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         match tokio::time::timeout(self.limits.connect, shaking).await {
             Ok(shaken) => shaken,
@@ -160,10 +163,10 @@ impl App {
         }
     }
 
-    /// Comes to its end when the adapter is to end.
+    /// Returns once the adapter is ending.
     pub(crate) async fn ending(&self) {
         let mut drain = self.drain.clone();
-        // An error says that the adapter is gone, which is an end as well.
+        // An error means that the sender is gone, which also ends the adapter.
         let _ = drain.wait_for(|ends| *ends).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies that were read as a whole, and those that stream through.
+//! HTTP bodies, read completely or streamed through.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,30 +15,31 @@ use crate::budget::{Budget, Share};
 use crate::config::Limits;
 use crate::metrics::Skip;
 
-/// A body to be sent on: what was read of it, and the rest as it comes.
+/// A body to forward: the part already read and the rest as it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
     read: VecDeque<Bytes>,
     trailers: Option<HeaderMap>,
     rest: Option<Incoming>,
-    /// It came without a length, and so it goes on: otherwise one in chunks that is empty would become none at all.
+    /// Whether the body arrived without a length and is forwarded without one. Otherwise an empty
+    /// chunked body would lose its framing.
     is_open: bool,
-    /// The memory of what was read.
     share: Option<Arc<Share>>,
-    /// Why its connection failed behind what was read, and whether what was read had time to be sent.
+    /// Why the connection failed after the part that was read, and whether that part had time to be
+    /// sent.
     cut: Option<(hyper::Error, bool)>,
-    /// A check of what streams through, at its end.
+    /// A check that runs at the end of a streamed body.
     watch: Option<Watch>,
 }
 
-/// What a watched body was: all of it, or why it was not gathered.
+/// Receives the complete body, or the reason why it was not collected.
 type Done = Box<dyn FnOnce(Result<Bytes, Skip>) + Send>;
 
-/// A copy of a body that is sent on as it comes.
+/// Collects a copy of a body while it is forwarded.
 struct Watch {
     gathered: Option<Gathered>,
     bytes_max: usize,
-    /// Until then the whole body must have come.
+    /// When the complete body must have arrived.
     deadline: Pin<Box<Sleep>>,
     done: Option<Done>,
 }
@@ -71,7 +72,6 @@ impl Watch {
     }
 }
 
-/// Either side ended before the body did.
 impl Drop for Watch {
     fn drop(&mut self) {
         self.end(Err(Skip::Unreadable));
@@ -84,23 +84,24 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-/// Longest frame that a read body is sent in. hyper copies a frame whole into its own buffer, whose
-/// memory the budget does not count.
+/// Maximum frame size for a complete body. hyper copies a frame whole into its own buffer,
+/// whose memory the budget does not count.
 const FRAME_BYTES: usize = 64 << 10;
 
 impl Body {
-    /// One that is there as a whole.
+    /// A complete body.
     pub(crate) fn of(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { read: if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes]) }, ..Self::default() }
     }
 
-    /// One of which nothing was read.
+    /// A body of which nothing was read.
     pub(crate) fn streaming(rest: Incoming) -> Self {
         Self { rest: Some(rest), ..Self::default() }
     }
 
-    /// One that is sent on as it comes. `done` gets a copy of it before the receiver sees its end.
+    /// A body forwarded as it arrives. `done` receives a copy before the receiver sees the
+    /// end.
     pub(crate) fn watched(rest: Incoming, limits: &Limits, budget: &Arc<Budget>, done: Done) -> Self {
         let gathered = Some(Gathered::new(usize::MAX, budget));
         let deadline = Box::pin(tokio::time::sleep(limits.request));
@@ -108,12 +109,11 @@ impl Body {
         Self { rest: Some(rest), watch: Some(watch), ..Self::default() }
     }
 
-    /// What was read, and then the failure of its connection.
+    /// Adds a connection failure after the part already read.
     pub(crate) fn cut(self, error: hyper::Error) -> Self {
         Self { cut: Some((error, false)), ..self }
     }
 
-    /// Reads a body within `limits.body` and `limits.request`, and within the budget.
     pub(crate) async fn read(mut from: Incoming, limits: &Limits, budget: &Arc<Budget>) -> Read {
         let hint = from.size_hint();
         if hint.lower() > limits.body_bytes as u64 {
@@ -160,8 +160,8 @@ impl Body {
     }
 }
 
-/// Frames of a body, the first one as it came, several in one buffer. A frame can be one byte, and
-/// kept as it came it would hold a buffer of the connection.
+/// Collects frames of a body: the first is kept as it arrived, several share one buffer. A frame
+/// can be one byte, and keeping it would hold a connection's buffer.
 struct Gathered {
     first: Bytes,
     all: Vec<u8>,
@@ -178,7 +178,7 @@ impl Gathered {
         self.first.len() + self.all.len()
     }
 
-    /// Adds a frame, or gives it back if the budget has no room.
+    /// Adds a frame, or returns it if the budget has no room.
     fn add(&mut self, data: Bytes) -> Result<(), Bytes> {
         let length = self.length() + data.len();
         if length == data.len() {
@@ -205,21 +205,20 @@ impl Gathered {
     }
 }
 
-/// A body that was read to its end, with its share of the budget.
+/// A complete body with its share of the budget.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WholeBody {
     pub(crate) bytes: Bytes,
     _share: Option<Arc<Share>>,
 }
 
-/// What was read of a body.
 #[derive(Debug)]
 pub(crate) enum Read {
-    /// All of it.
+    /// The complete body, and the body to forward.
     Whole(WholeBody, Body),
-    /// Not all of it, and why: the rest streams through.
+    /// An incomplete body and the reason; the rest streams through.
     Part(Body, Skip),
-    /// What came before its connection failed, and why that did.
+    /// The part before the connection failed, and the failure.
     Cut(Body, hyper::Error),
 }
 
@@ -262,7 +261,7 @@ impl HttpBody for Body {
             }
         }
         match self.cut.take() {
-            // hyper drops what it has not sent when a body fails, and sends it when a body waits.
+            // hyper discards unsent data when a body fails, but sends it when a body is pending.
             Some((error, false)) => {
                 self.cut = Some((error, true));
                 context.waker().wake_by_ref();

@@ -1,16 +1,15 @@
-//! The memory budget of messages that are read whole, over all connections.
+//! The memory budget for complete messages, over all connections (`limits.bodies`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of each message that the budget does not count, so that small messages are always checked.
+/// Bytes per message that the budget does not count, so that small messages are always checked.
 pub(crate) const FREE_BYTES: usize = 16 << 10;
 
-/// The budget: `limits.bodies`.
 #[derive(Debug)]
 pub(crate) struct Budget {
     used_bytes: AtomicUsize,
-    /// The most since the last [`Budget::take_fall`].
+    /// The peak since the last `take_fall`.
     peak_bytes: AtomicUsize,
     max_bytes: usize,
 }
@@ -20,19 +19,18 @@ impl Budget {
         Arc::new(Self { used_bytes: AtomicUsize::new(0), peak_bytes: AtomicUsize::new(0), max_bytes })
     }
 
-    /// By how much the use is below its peak since the last call, bytes.
+    /// The difference between the peak since the last call and the current use, in bytes.
     pub(crate) fn take_fall(&self) -> usize {
         let used = self.used_bytes.load(Ordering::Relaxed);
         self.peak_bytes.swap(used, Ordering::Relaxed).saturating_sub(used)
     }
 
-    /// The share of a new message.
     pub(crate) fn share(self: &Arc<Self>) -> Share {
         Share { budget: self.clone(), bytes: 0 }
     }
 }
 
-/// The part of a budget that one message uses. It is free again when this is dropped.
+/// The part of a budget that one message uses, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
@@ -40,7 +38,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Whether the message may use `bytes` in all. If not, the share stays as it is.
+    /// Whether the message may use `bytes` in total. If not, the share keeps its size.
     #[must_use]
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         let bytes = bytes.saturating_sub(FREE_BYTES);

@@ -1,4 +1,4 @@
-//! One call on its way through: what the monitor is told of it, what goes beside its messages, what it cost.
+//! One call on its way through the adapter: its events for the monitor, its metadata and its cost.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,62 +15,58 @@ use crate::metrics::{Skip, count};
 use crate::refusal::Refusal;
 use crate::shared_monitor::{Block, Step, call_context};
 
-/// Whose messages pass.
+/// The party whose messages pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The own party calls.
+    /// The adapter's own party calls.
     Client,
-    /// Others call the own party.
+    /// Others call the adapter's own party.
     Server {
-        /// They may be adapters.
+        /// Whether callers may be adapters.
         peers: bool,
     },
 }
 
-/// The adapter at the other end of a connection to this one's server side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// Nobody, on the client side.
+    /// No caller: the client side.
     #[default]
     Nobody,
     /// The owner of a certificate, by its first DNS name.
     Certified(String),
-    /// Whoever connected from this address.
+    /// A caller without a certificate, by its address.
     Unproved(SocketAddr),
 }
 
-/// A way through the adapter: who calls, what is called, where that is.
+/// One side of an adapter: the caller, the endpoint and its address.
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
     pub(crate) side: Side,
-    /// As contracts name it.
+    /// The endpoint's name in contracts.
     pub(crate) endpoint: Arc<str>,
-    /// What is dialled for it.
+    /// The address to connect to.
     pub(crate) forward: String,
-    /// Over TLS.
     pub(crate) is_tls: bool,
     pub(crate) caller: Caller,
 }
 
 impl Hop {
-    /// As whom the service itself is dialled.
+    /// How to connect to the service itself.
     pub(crate) fn whom(&self) -> Whom {
         if self.is_tls { Whom::Tls } else { Whom::Plain }
     }
 }
 
-/// What is to become of a message.
+/// The fate of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// It passes; the block that goes beside it, where the other side has an adapter.
+    /// Forwards the message, with metadata if the other side has an adapter.
     Pass(Option<Vec<u8>>),
-    /// It is refused.
     Refuse(Refusal),
-    /// The adapter failed, and is told to let nothing pass then.
+    /// The adapter failed and is configured to let nothing pass in that case.
     Broken,
 }
 
-/// A call.
 #[derive(Debug)]
 pub(crate) struct InFlightCall<'a> {
     app: &'a App,
@@ -88,7 +84,7 @@ pub(crate) struct InFlightCall<'a> {
     verdict: &'static str,
 }
 
-/// A call without what it borrows, to be resumed when its reply has passed.
+/// A call without its borrows, resumed when its reply arrives.
 #[derive(Debug)]
 pub(crate) struct ParkedCall {
     op: Arc<Op>,
@@ -112,14 +108,14 @@ impl ParkedCall {
 }
 
 impl<'a> InFlightCall<'a> {
-    /// Parks a call whose reply is waited for.
+    /// Parks a call while its reply is pending.
     pub(crate) fn park(mut self) -> ParkedCall {
         self.pause();
         let Self { op, number, ticket, sent, own_ns, waited_ns, since, metadata_bytes, .. } = self;
         ParkedCall { op, number, ticket, sent, own_ns, waited_ns, since, metadata_bytes }
     }
 
-    /// `since`: when the request had come.
+    /// `since`: when the request had arrived.
     pub(crate) fn new(
         app: &'a App,
         hop: &'a Hop,
@@ -152,7 +148,8 @@ impl<'a> InFlightCall<'a> {
         Call { endpoint: &self.hop.endpoint, operation: self.op.id, args }
     }
 
-    /// The request has come. `block`: what stood beside it. `to_adapter`: whether the next one is an adapter.
+    /// Handles the arrival of the request. `block`: its metadata. `to_adapter`: whether the next
+    /// hop is an adapter.
     pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Decision {
         let watch = &self.app.watch;
         let args = request.values();
@@ -169,7 +166,7 @@ impl<'a> InFlightCall<'a> {
                 self.ticket = ticket;
                 let Some(Block::Request(metadata)) = block else { return Decision::Pass(None) };
                 if !to_adapter {
-                    // The adapter on the other side could not be reached, so its part is ours.
+                    // The other side's adapter could not be reached, so this adapter does its part.
                     return self.alone(&args);
                 }
                 let known = call_context(&self.hop.endpoint, &self.service.name, &watch.label);
@@ -193,14 +190,16 @@ impl<'a> InFlightCall<'a> {
         }
     }
 
-    /// The adapter on the other side ended before it had the request, which went to the service itself.
+    /// Handles a request whose adapter ended before it had read it: the request went to the service
+    /// itself.
     pub(crate) fn lost(&mut self, request: &Request<'_>) -> Decision {
         self.sent = None;
         self.metadata_bytes = 0;
         self.alone(&request.values())
     }
 
-    /// What another adapter said beside its request; `None`: nothing that is believed.
+    /// The metadata that another adapter sent with its request, or `None` if the sender is not
+    /// trusted.
     fn metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
         let known = call_context(&self.hop.endpoint, &self.service.name, "");
         let metadata = metadata::decode_request(block, known).ok();
@@ -214,12 +213,12 @@ impl<'a> InFlightCall<'a> {
         believed
     }
 
-    /// Whether a caller may be the sender that its metadata names, and all labels are valid.
+    /// Whether the caller may be the sender that its metadata names, and all labels are valid.
     fn is_believed(&self, metadata: &RequestMetadata) -> bool {
         let sender = &metadata.sender;
         let may_be = match &self.hop.caller {
             Caller::Certified(name) => name == sender,
-            // The adapter of a party that calls itself comes from one of its own sockets.
+            // The adapter of a party that calls itself connects from one of its own sockets.
             Caller::Unproved(from) if *sender == self.app.watch.label => self.app.dial.is_own(from),
             Caller::Nobody | Caller::Unproved(_) => sender != metadata::UNKNOWN && metadata::is_label(sender),
         };
@@ -227,12 +226,12 @@ impl<'a> InFlightCall<'a> {
         may_be && metadata.invoked.iter().chain(entries).all(|label| metadata::is_label(label))
     }
 
-    /// Whether the reply has to be read: a clause speaks of it.
+    /// Whether the reply must be read because a clause refers to it.
     pub(crate) fn reads_reply(&self) -> bool {
         self.ticket.is_some() && self.op.reads_reply
     }
 
-    /// The reply has come. `block`: what stood beside it.
+    /// Handles the arrival of the reply. `block`: its metadata.
     pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Decision {
         let watch = &self.app.watch;
         let Some(ticket) = self.ticket.take() else { return Decision::Pass(None) };
@@ -241,7 +240,7 @@ impl<'a> InFlightCall<'a> {
         let step = match &self.hop.side {
             Side::Client => {
                 let known = call_context(&self.hop.endpoint, &self.service.name, &watch.label);
-                // Nothing beside the reply of an adapter says that it introduces nothing.
+                // A reply from an adapter without metadata introduces nothing.
                 let metadata = self.sent.is_some().then(|| block.unwrap_or_default()).and_then(|block| {
                     self.metadata_bytes += block.len();
                     let decoded = metadata::decode_reply(block, known).ok().filter(|metadata| {
@@ -276,7 +275,7 @@ impl<'a> InFlightCall<'a> {
         }
     }
 
-    /// As [`InFlightCall::reply`], of a reply that an adapter on the other side will not see as one.
+    /// Handles a reply that an adapter on the other side will not treat as one.
     pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Decision {
         self.ticket = self.ticket.take().map(Ticket::alone);
         self.sent = None;
@@ -287,22 +286,21 @@ impl<'a> InFlightCall<'a> {
         &self.op
     }
 
-    /// Whether the other side of the call has an adapter.
     pub(crate) fn is_enhanced(&self) -> bool {
         self.ticket.as_ref().is_some_and(Ticket::enhanced)
     }
 
-    /// From now on somebody else is waited for.
+    /// Starts a wait for another party.
     pub(crate) fn pause(&mut self) {
         self.own_ns += self.lap_ns();
     }
 
-    /// The wait is over.
+    /// Ends a wait.
     pub(crate) fn resume(&mut self) {
         self.waited_ns += self.lap_ns();
     }
 
-    /// Time since the last pause or resumption, which begins anew.
+    /// Time since the last call. Restarts the clock.
     fn lap_ns(&mut self) -> u64 {
         let now = crate::clock::now();
         now.duration_since(std::mem::replace(&mut self.since, now)).as_nanos() as u64
@@ -313,7 +311,7 @@ impl<'a> InFlightCall<'a> {
         self.app.watch.metrics.skip(skip);
     }
 
-    /// The call is over. `extra_bytes`: what passed between the adapters beyond the messages themselves.
+    /// Ends the call. `extra_bytes`: bytes between the adapters beyond the messages themselves.
     pub(crate) fn end(mut self, extra_bytes: i64) {
         self.pause();
         let metrics = &self.app.watch.metrics;
@@ -339,10 +337,11 @@ impl<'a> InFlightCall<'a> {
     }
 }
 
-/// What is left of metadata if its sender vouches for nobody but itself: `name`, which its certificate proves.
+/// Restricts metadata to what its sender may vouch for: itself, by the `name` that its certificate
+/// proves.
 fn bound(mut metadata: RequestMetadata, name: &str) -> RequestMetadata {
     metadata.invoked.retain(|label| label == name);
-    // Without labels, the sender has forgotten who vouched.
+    // An entry without labels means that the sender has forgotten who vouched.
     for entry in metadata.entries.iter_mut().filter(|entry| !entry.labels.is_empty()) {
         entry.labels = vec![name.to_owned()];
     }

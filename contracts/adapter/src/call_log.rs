@@ -1,4 +1,4 @@
-//! One line for each call, for whoever wants to reckon with them.
+//! The call log: one CSV line per call, for analyses.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,48 +9,49 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The first line of the file.
+/// The header line of the file.
 pub const HEADER: &str = "call,side,operation,own_ns,waited_ns,whip_bytes,whip_bytes_with_peers,metadata_bytes,extra_bytes,entries,store_bytes,verdict,at_ns,rss_bytes,store_file_bytes";
 
-/// Lines that may wait; with more waiting a call waits for the writer, as a line that is missing would be a wrong mean. The list of them has room
-/// for all from its beginning, so it must be short for an adapter to be small.
+/// Maximum number of queued lines. A call waits if the queue is full, since a missing line would
+/// bias a mean. The queue is allocated in full at the start, so it must be short to keep an adapter
+/// small.
 const WAITING_MAX: usize = 4_096;
-/// At every so many lines the writer looks at the memory of the process. It is looked at there, and not where calls are: a look is a system call.
+/// Lines between two readings of the process's memory. The writer reads it, not the calls, because
+/// it costs a system call.
 const LINES_A_LOOK: u64 = 20;
 
-/// What is written of a call, in the order of [`HEADER`].
+/// The logged values of a call, in the order of [`HEADER`].
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
-    /// Number of the call in this adapter, from 1.
+    /// The number of the call in this adapter, from 1.
     pub(crate) call: u64,
-    /// `client` or `server`: whose adapter this was.
+    /// The side of the adapter: `client` or `server`.
     pub(crate) side: &'static str,
     pub(crate) operation: Arc<str>,
-    /// From request in to request out and from reply in to reply out, ns.
+    /// From request in to request out and from reply in to reply out, in ns.
     pub(crate) own_ns: u64,
-    /// What stands behind the adapter was waited for so long, connecting included, ns.
+    /// Time spent waiting for the next hop, including connecting, in ns.
     pub(crate) waited_ns: u64,
-    /// What Whip would have counted, without addresses of peers (M1a).
+    /// Bytes that Whip would have counted, without addresses of peers (M1a).
     pub(crate) whip_bytes: usize,
-    /// The same with them (M1b).
+    /// The same with addresses of peers (M1b).
     pub(crate) whip_bytes_with_peers: usize,
-    /// Our own metadata of both messages (M2), with what says how long it is.
+    /// Metadata of both messages, including its length prefix (M2).
     pub(crate) metadata_bytes: usize,
-    /// All bytes between the adapters but those of the messages themselves (M3).
+    /// All bytes between the adapters except the messages themselves (M3).
     pub(crate) extra_bytes: i64,
-    /// Service entries that this adapter had made by then.
+    /// Service entries made by this adapter up to this call.
     pub(crate) entries: u64,
     pub(crate) store_bytes: u64,
     pub(crate) store_file_bytes: u64,
-    /// `checked`, or why it was not.
+    /// `checked`, or the reason why the call was not checked.
     pub(crate) verdict: &'static str,
 }
 
-/// What is to be written.
 #[derive(Clone, Debug)]
 enum LogEntry {
     Call(Line),
-    /// The last line: no call, but what there is after all of them, when everything has been written to the store.
+    /// The last line, which is not a call: totals after everything has been written to the store.
     End {
         calls: u64,
         entries: u64,
@@ -73,7 +74,7 @@ impl Calls {
         let path = path.to_owned();
         let run = move || {
             if let Err(error) = write(file, &from) {
-                // Whoever reckons with the file is to know that it ends early; calls pass all the same.
+                // Users of the file must know that it is incomplete; calls still pass.
                 let _ = writeln!(std::io::stderr(), "cannot write more calls to {}: {error}", path.display());
             }
         };
@@ -85,7 +86,7 @@ impl Calls {
         self.say(LogEntry::Call(line));
     }
 
-    /// That there were `calls` calls and will be no more.
+    /// Writes the last line, after `calls` calls.
     pub(crate) fn end(&self, calls: u64, entries: u64, store_bytes: u64, store_file_bytes: u64) {
         self.say(LogEntry::End { calls, entries, store_bytes, store_file_bytes });
     }
@@ -97,7 +98,7 @@ impl Calls {
     }
 }
 
-/// What was written is in the file when the last call is gone.
+/// Waits for the writer, so that everything written is in the file.
 impl Drop for Calls {
     fn drop(&mut self) {
         self.to = None;
@@ -107,9 +108,8 @@ impl Drop for Calls {
     }
 }
 
-/// The memory of this process.
 struct Memory {
-    /// `/proc/self/statm`; `None`: the system has none, and cells stay empty.
+    /// `/proc/self/statm`, or `None` on a system without it; its cells stay empty.
     pages: Option<File>,
     begun: Instant,
     lines: u64,
@@ -120,7 +120,7 @@ impl Memory {
         Self { pages: File::open("/proc/self/statm").ok(), begun: crate::clock::now(), lines: 0 }
     }
 
-    /// The cells of a line: when it is written, since the first one could be, ns, and the resident set then, bytes; both empty in most lines.
+    /// The time since the start in ns and the resident set in bytes. Both are empty in most lines.
     fn cells(&mut self, is_last: bool) -> (Option<u64>, Option<u64>) {
         let looks = is_last || self.lines.is_multiple_of(LINES_A_LOOK);
         self.lines += 1;
@@ -129,7 +129,7 @@ impl Memory {
     }
 }
 
-/// The second number of `statm`, pages that are resident. Source: proc_pid_statm(5).
+/// The resident set: the second number of `statm`, in pages. Source: proc_pid_statm(5).
 fn resident(statm: &File) -> Option<u64> {
     let mut text = [0; 128];
     let length = statm.read_at(&mut text, 0).ok()?;
@@ -146,7 +146,8 @@ fn write(mut file: BufWriter<File>, from: &Receiver<LogEntry>) -> std::io::Resul
                 let Line { call, side, operation, own_ns, waited_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
                 let Line { metadata_bytes, extra_bytes, entries, store_bytes, store_file_bytes, verdict, .. } = &line;
                 let (at_ns, rss_bytes) = memory.cells(false);
-                // A name of REST has no comma or quote in it: templates of paths are checked.
+                // REST operation names contain no comma or quote, because path templates are
+                // validated.
                 writeln!(
                     file,
                     "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict},{},{},{store_file_bytes}",
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_an_error_and_no_silence() {
+    fn reports_a_full_disk() {
         let file = BufWriter::with_capacity(0, File::options().write(true).open("/dev/full").unwrap());
         let (to, from) = sync_channel(1);
         to.send(LogEntry::Call(line(1))).unwrap();
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_looked_at_by_calls_and_at_the_end() {
+    fn logs_memory_every_few_calls_and_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("calls.csv");
         let calls = Calls::start(&path).unwrap();

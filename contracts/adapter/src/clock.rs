@@ -1,8 +1,7 @@
-//! The one place where this crate asks what time it is.
+//! The only place where this crate reads a clock.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Now, on a clock that never goes back.
 #[allow(clippy::disallowed_methods, reason = "an adapter times its own work on live calls; nothing here is simulated")]
 pub(crate) fn now() -> Instant {
     Instant::now()
@@ -14,7 +13,6 @@ pub(crate) fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-/// Seconds since 1970.
 pub(crate) fn unix_s() -> u64 {
     unix_ms() / 1000
 }

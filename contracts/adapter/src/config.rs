@@ -1,4 +1,4 @@
-//! What an adapter is told: its name, its contract, which services it stands before and which its party calls.
+//! The configuration of an adapter: its name, its contract, and the services it offers and calls.
 
 mod keys;
 #[cfg(test)]
@@ -20,7 +20,7 @@ use crate::endpoint::{Endpoint, Pattern, Scheme};
 pub enum ProtocolKind {
     /// Thrift over TCP, framed or not.
     Thrift,
-    /// One Thrift message in each HTTP POST.
+    /// One Thrift message per HTTP POST.
     ThriftHttp,
     /// SOAP 1.1 over HTTP.
     Soap,
@@ -28,23 +28,22 @@ pub enum ProtocolKind {
     Rest,
 }
 
-/// How the messages of one service of the contract are read.
+/// How to read the messages of one service of the contract.
 #[derive(Clone, Debug)]
 pub struct Protocol {
     /// The service in the contract.
     pub service: String,
-    /// How they are encoded and carried.
+    /// The encoding and transport.
     pub family: ProtocolKind,
     /// The Thrift IDL file or the WSDL.
     pub schema: Option<PathBuf>,
-    /// The service in the IDL file, where it has another name there.
+    /// The name of the service in the IDL file, by default the one in the contract.
     pub schema_service: String,
-    /// Over HTTP: whether endpoints that are written as `host:port` are asked over TLS.
+    /// Over HTTP: whether endpoints written as `host:port` use TLS.
     pub tls: bool,
 }
 
 impl Protocol {
-    /// The scheme of endpoints that are written without one.
     pub(crate) fn bare(&self) -> Scheme {
         match (self.family, self.tls) {
             (ProtocolKind::Thrift, _) => Scheme::Tcp,
@@ -54,190 +53,191 @@ impl Protocol {
     }
 }
 
-/// A service that this adapter stands before.
+/// A service in front of which the adapter runs.
 #[derive(Clone, Debug)]
 pub struct Providing {
     /// The service in the contract.
     pub service: String,
-    /// The endpoint as others know it.
+    /// The endpoint that others use.
     pub endpoint: String,
-    /// `host:port` where the service itself answers; the endpoint's own where it is not given.
+    /// `host:port` of the service itself, by default the endpoint's.
     pub forward: String,
-    /// Where clients without an adapter are taken, if they are.
+    /// The address for clients without an adapter, if they are accepted.
     pub plain: Option<String>,
-    /// Where other adapters are taken, if they are.
+    /// The address for other adapters, if they are accepted.
     pub adapters: Option<String>,
-    /// What other adapters are told of where that is.
+    /// The address announced to other adapters.
     pub adapters_at: Option<String>,
 }
 
-/// A service that this adapter's party calls.
+/// A service that the adapter's party calls.
 #[derive(Clone, Debug)]
 pub struct Consuming {
     /// The service in the contract.
     pub service: String,
-    /// The endpoint as the party knows it.
+    /// The endpoint that the party uses.
     pub endpoint: String,
-    /// Where the party is to connect instead; any port where it is not given.
+    /// The address the party must connect to instead, by default any free port.
     pub listen: Option<String>,
-    /// Where the adapter of that service takes other adapters.
+    /// The address at which the service's adapter accepts other adapters.
     pub peer: Option<String>,
-    /// Who vouches for it: `unknown` where nobody is named.
+    /// The labels that vouch for it, by default `unknown`.
     pub labels: Vec<String>,
 }
 
-/// What happens when a store cannot be used as it is.
+/// Handling of an unusable store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMismatch {
-    /// It is put aside under another name, and a new one is begun.
+    /// Renames it and starts a new one.
     Rotate,
-    /// It is left as it is, and entries are kept in memory alone.
+    /// Leaves it untouched and keeps entries only in memory.
     Refuse,
 }
 
-/// Where service entries are kept beyond the life of the process.
+/// The store, which keeps service entries beyond the life of the process.
 #[derive(Clone, Debug)]
 pub struct StoreSettings {
-    /// The file; `None`: in memory alone.
+    /// The file, or `None` to keep entries only in memory.
     pub path: Option<PathBuf>,
-    /// Bytes of entries in memory; `None`: 512 KiB beside a file, which has those that leave, and 16 MiB without one, where they are forgotten.
+    /// Bytes of entries in memory. Default: 512 KiB with a file, which receives evicted entries,
+    /// and 16 MiB without one, where evicted entries are forgotten.
     pub memory_bytes: Option<usize>,
-    /// Entries that were not used for so long are forgotten.
+    /// How long an unused entry is kept.
     pub expire_after: Option<Duration>,
-    /// What is new is written at least so often.
+    /// The longest time before new entries are written to the file.
     pub flush: Duration,
-    /// What to do with a file of another contract, name or version.
+    /// Handling of a file with another contract, name or version.
     pub on_mismatch: OnMismatch,
 }
 
-/// How reports look.
+/// The format of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Whip's own form.
     Text,
-    /// JSON, one object a line.
+    /// JSON, one object per line.
     Json,
 }
 
-/// What is told of clauses that are not kept.
+/// How broken clauses are reported.
 #[derive(Clone, Debug)]
 pub struct ReportSettings {
-    /// How it looks.
+    /// The format.
     pub format: Format,
-    /// Where it goes; `None`: to standard output.
+    /// The file, or `None` for standard output.
     pub file: Option<PathBuf>,
-    /// What was told is not told again for so long.
+    /// How long a report is not repeated.
     pub repeat_after: Duration,
-    /// Most reports a second.
+    /// The maximum number of reports per second.
     pub per_s: u32,
-    /// Whether values whose names say that they are secret are shown.
+    /// Whether values with secret-sounding names are shown.
     pub show_secrets: bool,
 }
 
-/// What happens to a message that cannot be checked.
+/// Handling of an uncheckable message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unchecked {
-    /// It is refused. Requires `enforce`.
+    /// Rejects it. Requires `enforce`.
     Refuse,
-    /// It passes.
+    /// Forwards it.
     Pass,
 }
 
-/// Which calls are looked at, and what follows.
+/// Selection of calls to check, and the consequences.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckSettings {
-    /// Who asks preconditions.
+    /// The side that checks preconditions.
     pub requires: Side,
-    /// Who asks postconditions.
+    /// The side that checks postconditions.
     pub ensures: Side,
-    /// Whether calls that break a contract are refused.
+    /// Whether calls that break a contract are rejected.
     pub enforce: bool,
-    /// What happens to a message that cannot be checked.
+    /// Handling of an uncheckable message.
     pub unchecked: Unchecked,
-    /// The share of calls that are looked at.
+    /// The fraction of calls to check.
     pub sample: f64,
-    /// Whether a call passes unchecked where the adapter itself fails.
+    /// Whether a call passes unchecked if the adapter itself fails.
     pub fail_open: bool,
-    /// Steps that one clause may take.
+    /// The maximum number of steps per clause.
     pub steps: u64,
 }
 
-/// What bounds memory and waiting.
+/// Bounds on memory and waiting.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Longest message that is looked at; a longer one streams through.
+    /// The longest message to check; longer ones stream through.
     pub body_bytes: usize,
-    /// Memory of all messages in flight, beyond 16 KiB of each.
+    /// Memory for all messages in flight, beyond 16 KiB of each.
     pub bodies_bytes: usize,
-    /// Longest head of an HTTP message.
+    /// The longest head of an HTTP message.
     pub head_bytes: usize,
-    /// Connections at once, of all listeners.
+    /// The maximum number of open connections over all listeners.
     pub connections: usize,
-    /// Listeners for endpoints that were learned.
+    /// The maximum number of listeners for learned endpoints.
     pub listeners: usize,
-    /// How long connecting may take, handshakes included.
+    /// The timeout for connecting, including handshakes.
     pub connect: Duration,
     /// How long a connection may be idle.
     pub idle: Duration,
-    /// How long the head of a request may take to come, and an answer after its request.
+    /// The timeout for the head of a request, and for a response after its request.
     pub request: Duration,
-    /// How long calls that are under way may take when the adapter ends.
+    /// How long calls in flight may take when the adapter ends.
     pub drain: Duration,
 }
 
 impl Limits {
-    /// How long an answer may take. Another adapter has the same limit for its service, and its word that the service
-    /// is late needs time to arrive.
+    /// The timeout for a response. Another adapter has the same timeout for its service, and its
+    /// report that the service is late needs time to arrive.
     pub(crate) fn answer(&self, from_adapter: bool) -> Duration {
         let grace = (self.request / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
         if from_adapter { self.request + grace } else { self.request }
     }
 }
 
-/// A certificate with its key, PEM files.
+/// A certificate and its key, in PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The chain.
+    /// The certificate chain.
     pub cert: PathBuf,
-    /// The key.
+    /// The private key.
     pub key: PathBuf,
 }
 
-/// What TLS needs.
+/// TLS settings.
 #[derive(Clone, Debug)]
 pub struct TlsSettings {
-    /// What local listeners show; `None`: they speak plainly.
+    /// The certificate of local listeners, or `None` for plain text.
     pub listen: Option<Identity>,
-    /// Roots to trust when services are dialled; `None`: those of the machine.
+    /// Trusted roots for connections to services, or `None` for the machine's.
     pub upstream_ca: Option<PathBuf>,
     /// Whether certificates of services are checked.
     pub upstream_verify: bool,
-    /// Between adapters: the own certificate, and the roots that others' must come from. `None`: plainly.
+    /// Between adapters: the own certificate and the trusted roots, or `None` for plain text.
     pub peers: Option<(Identity, PathBuf)>,
 }
 
-/// What an adapter is told.
+/// The configuration of an adapter.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The adapter's label.
     pub name: String,
-    /// The contract's file.
+    /// The contract file.
     pub contract: PathBuf,
-    /// How messages are read, by service.
+    /// How to read messages, by service.
     pub protocols: Vec<Protocol>,
-    /// Services that it stands before.
+    /// The services it offers.
     pub providing: Vec<Providing>,
-    /// Services that its party calls.
+    /// The services its party calls.
     pub consuming: Vec<Consuming>,
-    /// Where it answers `/resolve`, `/metrics`, `/state` and `/health`.
+    /// The address of `/resolve`, `/metrics`, `/state` and `/health`.
     pub admin: Option<String>,
-    /// Where it is a forward proxy.
+    /// The address of the forward proxy.
     pub proxy: Option<String>,
-    /// Where listeners for learned endpoints are bound.
+    /// The address that listeners for learned endpoints bind to.
     pub local: IpAddr,
-    /// Endpoints that may be dialled although no configuration names them.
+    /// Endpoints allowed without configuration.
     pub allow: Vec<Pattern>,
-    /// Service entries.
+    /// The store of service entries.
     pub store: StoreSettings,
     /// Reports.
     pub reports: ReportSettings,
@@ -247,28 +247,30 @@ pub struct Config {
     pub limits: Limits,
     /// TLS.
     pub tls: TlsSettings,
-    /// A file that gets one line for each call.
+    /// The call log, one line per call.
     pub calls: Option<PathBuf>,
-    /// Threads that serve connections.
+    /// The number of threads that serve connections.
     pub threads: usize,
 }
 
-/// A configuration as far as it could be read, so that what it names can be looked at whatever else is wrong.
+/// A configuration as far as it could be read, so that the files it names can be checked even if it
+/// has errors.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// What could be read. Services with mistakes are left out; any other value with a mistake is empty.
+    /// The valid part. Services with errors are left out; any other invalid value is empty.
     pub config: Config,
-    /// The file, as its reader was told its name.
+    /// The file's name in error messages.
     pub source: String,
-    /// All its mistakes, in the order of the lines.
+    /// All errors in the file, by line.
     pub mistakes: Vec<Diagnostic>,
-    /// Services whose `[protocols.NAME]` is there, but has mistakes.
+    /// Services whose `[protocols.NAME]` exists but has errors.
     pub(crate) doubtful: Vec<String>,
-    /// Whether a part of the file is no TOML.
+    /// Whether a part of the file is not TOML.
     pub(crate) is_partial: bool,
 }
 
-/// Reads a configuration as far as that goes. Paths in it are relative to `folder`; no file is opened.
+/// Reads as much of a configuration as possible. Paths in it are relative to `folder`. Opens no
+/// file.
 pub fn draft(source: &str, text: &str, folder: &Path) -> Draft {
     let report = Report::new("the configuration", text, &[]);
     let root = mend::document(text, &report);
@@ -278,10 +280,10 @@ pub fn draft(source: &str, text: &str, folder: &Path) -> Draft {
     Draft { config, source: source.to_owned(), mistakes, doubtful, is_partial }
 }
 
-/// Reads a configuration. Paths in it are relative to `folder`; no file is opened.
+/// Reads a configuration. Paths in it are relative to `folder`. Opens no file.
 ///
 /// # Errors
-/// All its mistakes.
+/// All errors in the text.
 pub fn read(text: &str, folder: &Path) -> Result<Config, Vec<Diagnostic>> {
     let Draft { config, mistakes, .. } = draft("", text, folder);
     if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
@@ -305,7 +307,7 @@ fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
         let hint = "add `[[consuming]]` for what the party calls, `[[providing]]` for what it offers".to_owned();
         section.report.missing(section.place, "the configuration has no `[[consuming]]` or `[[providing]]`", hint);
     }
-    // Each has defaults without its table, too.
+    // These tables have defaults even if they are missing.
     let within = |key| section.section(key).unwrap_or_else(|| section.empty(key));
     let config = Config {
         name: section.text("name").unwrap_or_default(),
@@ -328,7 +330,7 @@ fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
     (config, doubtful)
 }
 
-/// What `read` makes of a table; `None`: there are mistakes in it.
+/// Returns the result of `read`, or `None` if the table has errors.
 fn sound<T>(section: &Section<'_>, read: impl FnOnce(&Section<'_>) -> Option<T>) -> Option<T> {
     let before = section.report.count();
     read(section).filter(|_| section.report.count() == before)
@@ -354,7 +356,7 @@ fn flag(section: &Section<'_>, key: &str) -> bool {
     section.flag(key).unwrap_or_default()
 }
 
-/// `None`: what it cannot do without is not there, or mistaken.
+/// `None` if a required key is missing or invalid.
 fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Protocol> {
     section.check_keys();
     section.required("kind");
@@ -374,7 +376,7 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
         path(section, key, folder)
     });
     let (tls, own) = (flag(section, "tls"), section.text("service"));
-    // Of a file with syntax errors nobody says what is missing.
+    // In a file with syntax errors, missing keys are not reported.
     if needed.is_some() && schema.is_none() {
         return None;
     }
@@ -382,7 +384,6 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
     Some(Protocol { service: service.to_owned(), family, schema, schema_service, tls })
 }
 
-/// `None`: what it cannot do without is not there, or mistaken.
 fn providing(section: &Section<'_>) -> Option<Providing> {
     section.check_keys();
     section.required("service");
@@ -402,7 +403,6 @@ fn providing(section: &Section<'_>) -> Option<Providing> {
     Some(Providing { service, endpoint, forward, plain, adapters, adapters_at })
 }
 
-/// `None`: what it cannot do without is not there, or mistaken.
 fn consuming(section: &Section<'_>) -> Option<Consuming> {
     section.check_keys();
     section.required("service");
@@ -503,7 +503,7 @@ fn tls(section: &Section<'_>, folder: &Path) -> TlsSettings {
     }
 }
 
-/// Whether endpoints of this form fit messages of this family.
+/// Whether an endpoint of this scheme fits the protocol.
 pub(crate) fn fits(family: ProtocolKind, endpoint: &Endpoint) -> bool {
     family != ProtocolKind::Thrift || endpoint.scheme == Scheme::Tcp
 }

@@ -1,4 +1,5 @@
-//! Messages as contracts see them: which operation a request calls, with what arguments, and what came back.
+//! Decodes messages for contracts: the operation and arguments of a request, and the result of a
+//! reply.
 
 mod json;
 mod soap;
@@ -17,31 +18,31 @@ use crate::encoding::Content;
 use crate::endpoint::Scheme;
 use crate::schema::{self, File};
 
-/// An operation of the contract, as messages call it.
+/// An operation of the contract.
 #[derive(Debug)]
 pub(crate) struct Op {
     pub(crate) id: OperationId,
-    /// `Adder.add`, for metrics and lines of calls.
+    /// `Adder.add`, for metrics and the call log.
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<String>,
     pub(crate) reads_reply: bool,
     pub(crate) introduces_by_reply: bool,
 }
 
-/// How the messages of one service are read.
+/// How to read the messages of one service.
 #[derive(Debug)]
 pub(crate) struct Service {
-    /// The contract that it is of, which is kept as long as a call is held to it.
+    /// The contract of the service, kept while a call uses it.
     contract: Arc<Contract>,
     pub(crate) id: ServiceId,
     pub(crate) name: String,
     pub(crate) family: ProtocolKind,
-    /// The scheme of endpoints that are written without one.
+    /// The scheme of endpoints written without one.
     pub(crate) bare: Scheme,
     schema: Schema,
-    /// By the name that messages have: the method's, the operation's, `GET /path`.
+    /// By the name in messages: the method, the operation, or `GET /path`.
     ops: HashMap<String, Arc<Op>>,
-    /// Of REST, in the order in which they are tried.
+    /// REST only, in the order in which they are tried.
     routes: Vec<(String, codecs::rest::Template, Arc<Op>)>,
 }
 
@@ -52,14 +53,12 @@ enum Schema {
     Rest,
 }
 
-/// The services of a contract.
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) contract: Arc<Contract>,
     all: HashMap<ServiceId, Arc<Service>>,
 }
 
-/// A request on a tape.
 #[derive(Debug)]
 pub(crate) struct Request<'m> {
     pub(crate) tape: Tape<'m>,
@@ -72,26 +71,26 @@ impl Request<'_> {
     }
 }
 
-/// A reply on a tape.
 #[derive(Debug)]
 pub(crate) struct Reply<'m> {
     pub(crate) tape: Tape<'m>,
     pub(crate) value: TapeId,
     pub(crate) is_error: bool,
-    /// An HTTP status other than 2xx. Its body may be of another type, also one that a proxy made, so that clauses
-    /// without a verdict do not refuse it.
+    /// Whether the HTTP status is not 2xx. The body may have another type, for example if a proxy
+    /// wrote it, so undecided clauses do not reject it.
     pub(crate) may_be_undecided: bool,
 }
 
 impl Reply<'_> {
-    /// A reply of which nothing can be said.
+    /// A reply that clauses cannot evaluate.
     pub(crate) fn opaque() -> Self {
         let mut tape = Tape::new();
         let value = tape.opaque();
         Self { tape, value, is_error: false, may_be_undecided: false }
     }
 
-    /// A reply that is none of its operation, and what it is instead: `no Thrift message: ...`.
+    /// A reply that does not fit its operation. `what` describes it instead: `not a Thrift message:
+    /// ...`.
     pub(crate) fn malformed(what: String) -> Self {
         let mut tape = Tape::new();
         let value = tape.malformed(what);
@@ -104,14 +103,12 @@ impl Reply<'_> {
     }
 }
 
-/// What a request calls.
+/// The operation that a request calls.
 #[derive(Debug)]
 pub(crate) enum RequestKind<'m> {
-    /// An operation of the contract.
     Known(Arc<Op>, Request<'m>),
-    /// An operation of this name, which the contract does not list.
+    /// The name of an operation that the contract does not list.
     Unlisted(String),
-    /// It cannot be read.
     Unreadable,
 }
 
@@ -119,7 +116,7 @@ impl Services {
     /// Reads the schemas that the protocols name.
     ///
     /// # Errors
-    /// All mistakes: services that the contract has not, files that cannot be read.
+    /// All services missing from the contract, and all unreadable files.
     pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol]) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let mut all = HashMap::new();
@@ -133,14 +130,14 @@ impl Services {
     }
 }
 
-/// The services of the contract that holds now.
+/// The services of the current contract.
 #[derive(Debug)]
 pub(crate) struct Current(RwLock<Held>);
 
 #[derive(Debug)]
 struct Held {
     now: Services,
-    /// Of the contract before: a number may have been asked for just before it was replaced.
+    /// Services of the previous contract: a caller may have taken a number just before the reload.
     before: Option<Services>,
 }
 
@@ -157,19 +154,18 @@ impl Current {
         self.read().now.contract.clone()
     }
 
-    /// A service by its number.
     pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
         let held = self.read();
         let before = || held.before.as_ref().and_then(|before| before.all.get(&id));
         held.now.all.get(&id).or_else(before).cloned()
     }
 
-    /// Whether a service is of the contract that holds.
+    /// Whether a service belongs to the current contract.
     pub(crate) fn is_current(&self, service: &Service) -> bool {
         Arc::ptr_eq(&self.read().now.contract, &service.contract)
     }
 
-    /// From now on these are the services. Calls that are under way have those that they began with.
+    /// Replaces the services. Calls in flight keep those they began with.
     pub(crate) fn renew(&self, services: Services) {
         let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut held.now, services);
@@ -239,18 +235,18 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec
     Ok(Service { contract, id, name: name.clone(), family, bare, schema, ops, routes })
 }
 
-/// What of an HTTP request clauses may speak of.
+/// The parts of an HTTP request that clauses may refer to.
 #[derive(Debug)]
 pub(crate) struct HttpRequest<'m> {
     pub(crate) method: &'m str,
-    /// Behind the endpoint's own path.
+    /// The path after the endpoint's own path.
     pub(crate) path: &'m str,
     pub(crate) query: &'m str,
     pub(crate) headers: &'m hyper::HeaderMap,
     pub(crate) body: &'m Content<'m>,
 }
 
-/// What of an HTTP reply clauses may speak of.
+/// The parts of an HTTP reply that clauses may refer to.
 #[derive(Debug)]
 pub(crate) struct HttpReply<'m> {
     pub(crate) code: u16,
@@ -259,19 +255,17 @@ pub(crate) struct HttpReply<'m> {
 }
 
 impl Service {
-    /// What a Thrift message calls.
     pub(crate) fn thrift_request<'m>(&'m self, message: &::codecs::thrift::Message<'m>) -> RequestKind<'m> {
         let Schema::Thrift { schema, service } = &self.schema else { return RequestKind::Unlisted(String::new()) };
         thrift::request(schema, &schema.services[*service], &self.ops, message)
     }
 
-    /// What a Thrift message replies.
     pub(crate) fn thrift_reply<'m>(&'m self, op: &Op, message: &::codecs::thrift::Message<'m>) -> Reply<'m> {
         let Schema::Thrift { schema, service } = &self.schema else { return Reply::opaque() };
         thrift::reply(schema, &schema.services[*service], op, message)
     }
 
-    /// Which operation an HTTP request calls, as far as its head tells; `None`: its body must be read.
+    /// The operation that an HTTP request calls, or `None` if only the body shows it.
     pub(crate) fn by_head(&self, method: &str, path: &str) -> Option<Option<&Arc<Op>>> {
         match self.family {
             ProtocolKind::Rest => Some(self.route(method, path).map(|(op, _)| op)),
@@ -280,7 +274,7 @@ impl Service {
         }
     }
 
-    /// Whether a clause may speak of the body of a request.
+    /// Whether a clause may refer to the body of a request.
     pub(crate) fn reads_body(&self, op: &Op) -> bool {
         self.family != ProtocolKind::Rest || op.params.iter().any(|param| param == "body")
     }
@@ -291,8 +285,8 @@ impl Service {
         of_method.filter_map(|(_, template, op)| Some((op, template.matches(path)?))).next()
     }
 
-    /// What an HTTP request calls. `is_strict`: a request that different readers take for different operations is
-    /// unreadable.
+    /// The operation that an HTTP request calls. `is_strict`: a request that readers may take for
+    /// different operations is unreadable.
     pub(crate) fn http_request<'m>(&'m self, request: &HttpRequest<'m>, is_strict: bool) -> RequestKind<'m> {
         match (&self.schema, request.body) {
             (Schema::Thrift { .. }, Content::Plain(body)) => match thrift::whole(body) {
@@ -302,7 +296,7 @@ impl Service {
             (Schema::Soap(wsdl), Content::Plain(body)) => {
                 soap::request(wsdl, &self.ops, request.headers, body, is_strict)
             }
-            // Which operation it calls is in the body alone.
+            // Only the body names the operation.
             (Schema::Thrift { .. } | Schema::Soap(_), _) => RequestKind::Unreadable,
             (Schema::Rest, _) => match self.route(request.method, request.path) {
                 Some((op, path)) => RequestKind::Known(op.clone(), json::request(op, &path, request)),
@@ -311,9 +305,8 @@ impl Service {
         }
     }
 
-    /// What an HTTP reply says.
     pub(crate) fn http_reply<'m>(&'m self, op: &Op, reply: &HttpReply<'m>) -> Reply<'m> {
-        // A status that says that something went wrong comes from whoever is on the way, too, with a text of its own.
+        // Proxies may also send an error status, with a body of their own.
         let is_done = (200..300).contains(&reply.code);
         let unless_done = |what: String| if is_done { Reply::malformed(what) } else { Reply::opaque() };
         let read = match (&self.schema, reply.body) {
@@ -335,16 +328,16 @@ impl Service {
     }
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// They may be one, and go beyond what is read here.
+    /// They may be a message but exceed a limit of this reader.
     Over,
-    /// They are something else: `no Thrift message: ...`.
+    /// They are something else: `not a Thrift message: ...`.
     Malformed(String),
 }
 
-/// The last part of an operation's name: its own.
+/// The operation's name without its service.
 fn own_name(op: &Op) -> &str {
     op.name.split_once('.').map_or(&op.name, |parts| parts.1)
 }

@@ -11,7 +11,6 @@ use crate::store::tests::Failing;
 const CONTRACT: &str =
     "contract 1\nservice Any { GET \"/{item}\"(item) { index item  ensures fine: result.code == 200 } }\n";
 
-/// Answers each connection once.
 fn service() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -34,7 +33,7 @@ fn ask(address: SocketAddr) -> String {
 }
 
 #[test]
-fn what_fails_in_the_adapter_itself_costs_the_check_or_where_that_is_asked_for_the_call() {
+fn fail_open_decides_whether_calls_pass_after_internal_failure() {
     let port = service();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("any.contract"), CONTRACT).unwrap();
@@ -68,7 +67,6 @@ fn what_fails_in_the_adapter_itself_costs_the_check_or_where_that_is_asked_for_t
     }
 }
 
-/// A connection that is kept, and what it asked for.
 fn asking(address: SocketAddr) -> impl FnMut(&str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -85,10 +83,8 @@ fn asking(address: SocketAddr) -> impl FnMut(&str) -> String {
     }
 }
 
-/// A new contract holds for calls that come from then on, also on connections that are kept; a call that is under way is held to the one it
-/// began with; entries stay; and a contract with mistakes changes nothing.
 #[test]
-fn contracts_are_reloaded_under_calls() {
+fn reload_applies_to_new_calls_and_keeps_entries() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (came, arrived) = std::sync::mpsc::channel::<()>();
@@ -136,7 +132,7 @@ fn contracts_are_reloaded_under_calls() {
     assert_eq!((verdict("fine", "holds"), verdict("fine", "fails")), (1, 0));
     let slow = std::thread::spawn(move || asking(address)("/slow"));
     arrived.recv_timeout(Duration::from_secs(30)).unwrap();
-    // Another one, whose services have other numbers.
+    // A contract whose services have other numbers.
     contract(201, "service First { GET \"/x\"() { ensures result.code == 1 } }\n");
     running.reload(&config).unwrap();
     kept("/b");
@@ -160,7 +156,7 @@ fn contracts_are_reloaded_under_calls() {
         running.metrics().lines().find(|line| line.contains("panics_total")),
         Some("quintain_adapter_panics_total 0")
     );
-    // The file is of the contract that held last, so whoever starts with it finds the entries.
+    // The file belongs to the last contract, so a new start finds the entries.
     contract(201, "");
     running.reload(&config).unwrap();
     running.end();

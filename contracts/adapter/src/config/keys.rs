@@ -1,5 +1,5 @@
-//! Every key of a configuration, declared once. What reads a configuration asks here for types, ranges and defaults; hints and the reference in
-//! docs/ADAPTER.md are made of it.
+//! Every configuration key, declared once. Types, ranges, defaults, hints and the reference in
+//! docs/ADAPTER.md all come from here.
 
 use std::net::IpAddr;
 
@@ -45,7 +45,6 @@ const FORMAT: Kind = Word("format", || words(FORMATS));
 const SIDE: Kind = Word("side", || words(SIDES));
 const TIME: Kind = LongDuration(1_000_000, 365 * 86_400_000_000_000);
 
-/// A configuration.
 pub(super) static ADAPTER: Keys = Keys {
     name: "",
     text: "The adapter; paths are relative to this file",

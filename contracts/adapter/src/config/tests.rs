@@ -8,7 +8,7 @@ const CONTRACT: &str = "contract 1\nservice Any { GET \"/{item}\"(item) { ensure
 const WHOLE: &str = "name = 'a'\ncontract = 'any.contract'\n[protocols.Any]\nkind = 'rest'\n\
                      [[consuming]]\nservice = 'Any'\nendpoint = 'http://127.0.0.1:1'\n";
 
-/// What is said of a configuration beside these files.
+/// The errors and warnings for a configuration next to these files.
 fn said(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -23,9 +23,8 @@ fn said(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     wrong.into_iter().map(|text| text.replace(&folder, "")).collect()
 }
 
-/// The configuration, the contract, schemas and certificates: whatever is wrong with one hides nothing of the others.
 #[test]
-fn everything_that_is_wrong_is_told_in_one_go() {
+fn reports_all_errors_at_once() {
     let text = "name = 'unknown'\nadmin = 'nowhere'\ncontract = 'c.contract'\nlisten = 3\n\
                 [protocols.Adder]\nkind = 'thrift'\nidl = 'adder.thrift'\n\
                 [protocols.Pages]\nkind = 'tcp'\n\
@@ -43,9 +42,8 @@ fn everything_that_is_wrong_is_told_in_one_go() {
     insta::assert_snapshot!(said(text, &[("c.contract", contract), ("adder.thrift", idl)]).join("\n"));
 }
 
-/// What is no TOML is told once, and nothing that follows from it.
 #[test]
-fn a_mistake_of_the_language_has_no_consequences() {
+fn reports_only_the_syntax_error_itself() {
     let files = [("any.contract", CONTRACT)];
     assert_eq!(said(WHOLE, &files), [""; 0]);
     for (right, wrong) in [
@@ -65,12 +63,12 @@ fn a_mistake_of_the_language_has_no_consequences() {
     ] {
         let found = said(&WHOLE.replace(right, wrong), &files);
         assert!(found.len() == 1 && found[0].starts_with("a.toml:"), "{wrong}: {found:#?}");
-        // And it hides nothing else.
+        // Other errors are still reported.
         let more =
             WHOLE.replace(right, wrong) + "[store]\nflush = 'long'\n[tls.listen]\ncert = 'a.pem'\nkey = 'a.key'\n";
         let found = said(&more, &[("any.contract", &CONTRACT.replace("result.code", "reslt.code"))]);
         let told = |part: &str| found.iter().any(|text| text.contains(part));
-        // Which contract it is cannot be known where that is what is broken.
+        // If the `contract` key itself is broken, the contract file cannot be checked.
         let is_known = right != "contract = 'any.contract'";
         let count = 3 + usize::from(is_known);
         assert!(
@@ -80,9 +78,8 @@ fn a_mistake_of_the_language_has_no_consequences() {
     }
 }
 
-/// Whoever has a certificate between adapters speaks for the name in it, so that is the label.
 #[test]
-fn a_label_is_the_certificates() {
+fn label_must_match_the_certificate() {
     let key = rcgen::KeyPair::generate().unwrap();
     let of = |names: &[&str]| {
         let names = names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -97,7 +94,6 @@ fn a_label_is_the_certificates() {
     assert!(wrong.len() == 1 && wrong[0].contains("has no DNS name"), "{wrong:?}");
 }
 
-/// What the page says of keys is what is declared.
 #[test]
 fn the_reference_is_what_is_declared() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ADAPTER.md");
@@ -112,9 +108,9 @@ fn examples_and_defaults_may_stand_where_they_are_shown() {
     assert_eq!(::config::examples::mistakes(&ADAPTER), Vec::<String>::new());
 }
 
-/// Every key that is declared is read: a date is wrong for each, and its reader says so.
+/// Sets each key to a date, which is wrong for all, and expects an error about it.
 #[test]
-fn what_is_declared_is_what_is_read() {
+fn every_declared_key_is_read() {
     for keys in ::config::show::tables(&ADAPTER) {
         for wrong in keys.keys {
             let value = |key: &::config::Key| match key.name {
@@ -138,9 +134,8 @@ fn what_is_declared_is_what_is_read() {
     }
 }
 
-/// What is left out has the default that is declared, be its table there or not.
 #[test]
-fn defaults_do_not_need_their_tables() {
+fn defaults_apply_without_their_tables() {
     let tables = "[store]\n[reports]\n[checks]\n[limits]\n[tls]\n[tls.upstream]\n";
     let bare = read(WHOLE, Path::new("")).unwrap();
     assert_eq!(format!("{bare:?}"), format!("{:?}", read(&format!("{WHOLE}{tables}"), Path::new("")).unwrap()));

@@ -1,4 +1,4 @@
-//! REST: heads, queries and JSON bodies on a tape.
+//! Decodes REST: heads, queries and JSON bodies.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,11 +13,12 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use super::{HttpReply, HttpRequest, Op, Reply, Request, Unread};
 use crate::encoding::Content;
 
-/// Most parameters of a query.
+/// Maximum number of query parameters.
 const PARAMETERS_MAX: usize = 1024;
-/// Most values of a body.
+/// Maximum number of values in a body.
 const VALUES_MAX: usize = 1 << 20;
-/// Most values within one another: fewer than what serde_json stops at, whose stop looks like one of what is not valid JSON.
+/// Maximum nesting of values. Lower than serde_json's limit, whose error looks like one for invalid
+/// JSON.
 const DEPTH_MAX: usize = 120;
 
 pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &HttpRequest<'m>) -> Request<'m> {
@@ -25,7 +26,7 @@ pub(super) fn request<'m>(op: &Op, path: &[(&str, Cow<'m, str>)], request: &Http
     let args = op.params.iter().map(|param| match param.as_str() {
         "args" => match Parameters::parse(request.query, PARAMETERS_MAX) {
             Ok(parameters) => {
-                // Of a parameter that is there twice the first one counts.
+                // The first occurrence of a parameter counts.
                 let mut seen = HashSet::new();
                 let pairs = parameters.iter().filter(|(name, _)| seen.insert((*name).to_owned()));
                 let fields =
@@ -54,14 +55,13 @@ pub(super) fn reply<'m>(reply: &HttpReply<'m>) -> Reply<'m> {
     Reply { tape, value, is_error: false, may_be_undecided: false }
 }
 
-/// Fields by name.
 fn headers<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap) -> TapeId {
     let mut fields = headers.keys().map(|name| (name.as_str(), joined(tape, headers, name))).collect::<Vec<_>>();
     fields.sort_unstable_by_key(|(name, _)| *name);
     tape.map(fields)
 }
 
-/// All fields of one name, with a comma between them. Source: RFC 9110, section 5.3.
+/// All fields of one name, joined with commas. Source: RFC 9110, section 5.3.
 fn joined<'m>(tape: &mut Tape<'m>, headers: &'m HeaderMap, name: &HeaderName) -> TapeId {
     let mut all = Cow::Borrowed("");
     for value in headers.get_all(name) {
@@ -97,12 +97,13 @@ fn value<'m>(tape: &mut Tape<'m>, bytes: &'m [u8]) -> Result<TapeId, Unread> {
     })
 }
 
-/// What the grammar of JSON allows and 64 bits or UTF-8 do not hold: wide numbers and unpaired surrogates.
+/// Valid JSON that 64 bits or UTF-8 cannot represent: wide numbers and unpaired surrogates.
 #[derive(Debug, Default, PartialEq)]
 struct Beyond {
     /// Integers over 64 bits, by their position among the numbers of the text.
     wide_integers: Vec<usize>,
-    /// The text with `0` for each wide number and U+FFFD for each unpaired surrogate. `None`: it has neither.
+    /// The text with `0` for each wide number and U+FFFD for each unpaired surrogate, or `None` if
+    /// it has neither.
     patched: Option<Vec<u8>>,
 }
 
@@ -127,7 +128,7 @@ impl Beyond {
         found
     }
 
-    /// The end of the escape, or pair of escapes, at `at`.
+    /// Returns the end of the escape, or pair of escapes, at `at`.
     fn escape(&mut self, text: &[u8], at: usize) -> usize {
         let unit = |at: usize| {
             let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -143,7 +144,7 @@ impl Beyond {
     }
 
     fn number(&mut self, text: &[u8], range: std::ops::Range<usize>, position: usize) {
-        // Of fewer digits all fit.
+        // Shorter numbers always fit.
         if range.len() < 5 {
             return;
         }
@@ -155,7 +156,7 @@ impl Beyond {
             return;
         }
         let patched = &mut self.patched(text)[range];
-        // What is not a number stays what it is.
+        // Invalid numbers stay unchanged.
         if number.parse::<f64>().is_ok() {
             patched.fill(b' ');
             patched[0] = b'0';
@@ -166,26 +167,25 @@ impl Beyond {
         self.patched.get_or_insert_with(|| text.to_vec())
     }
 
-    /// Whether the text is JSON apart from what was found.
+    /// Whether the patched text is JSON.
     fn is_the_only_fault(&self) -> bool {
         let patched = self.patched.as_deref();
         patched.is_some_and(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok())
     }
 }
 
-/// How much more is read.
+/// The remaining budget of values and depth.
 struct Room<'w> {
     values: usize,
     depth: usize,
     is_over: bool,
-    /// Positions of numbers that clauses cannot hold.
+    /// Positions of numbers that clauses cannot represent.
     wide: &'w [usize],
-    /// Numbers read so far.
     numbers: usize,
 }
 
 impl Room<'_> {
-    /// Whether the number that was just read is a wide one.
+    /// Whether the number just read is a wide one.
     fn is_wide(&mut self) -> bool {
         let is_wide = self.wide.binary_search(&self.numbers).is_ok();
         self.numbers += 1;
@@ -243,7 +243,7 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
         self.room.numbers += 1;
         Ok(match i64::try_from(value) {
             Ok(value) => self.tape.int(value),
-            // Wider than what clauses reckon with, and a float would be another number.
+            // Wider than a clause's integers; a float would change the value.
             Err(_) => self.tape.opaque(),
         })
     }
@@ -272,7 +272,8 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
         let mut all = Vec::<(Cow<'m, str>, TapeId)>::new();
         let mut seen = HashSet::new();
         while let Some(Key(key)) = fields.next_key()? {
-            // Which of two counts differs from reader to reader (RFC 8259, section 4), so neither is believed.
+            // Readers differ in which duplicate they use (RFC 8259, section 4), so neither is
+            // trusted.
             if !seen.insert(key.clone()) {
                 return Err(A::Error::custom(format_args!("duplicate name `{}`", key.escape_debug())));
             }
@@ -283,7 +284,7 @@ impl<'m> Visitor<'m> for Put<'_, '_, 'm> {
     }
 }
 
-/// A name, borrowed where it has no escapes.
+/// A name, borrowed if it has no escapes.
 #[derive(serde::Deserialize)]
 struct Key<'m>(#[serde(borrow)] Cow<'m, str>);
 
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_numbers_and_escapes_that_values_cannot_hold() {
+    fn finds_numbers_and_escapes_beyond_64_bits_and_utf8() {
         for plain in [
             "9223372036854775807",
             "-9223372036854775808",
@@ -314,7 +315,7 @@ mod tests {
         assert_eq!(beyond(r#""\ud83d\ude00 \u00e9""#), (vec![], None, false));
         assert_eq!(beyond(r#"["\ud800", "\udc00x", "\\ud800"]"#).1, Some(r#"["\ufffd", "\ufffdx", "\\ud800"]"#.into()));
         assert!(beyond(r#"{"\ud800\ud800": 1}"#).2);
-        // Beside them there is another fault.
+        // With an additional error.
         assert!(!beyond(r#"["\ud800", ]"#).2 && !beyond("[1e999, 1e9e9]").2 && !beyond("1-23456789012345678901234").2);
     }
 
@@ -325,7 +326,7 @@ mod tests {
         ) {
             let found = Beyond::find(text.as_bytes());
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
-            // IgnoredAny accepts what is beyond 64 bits, and validates nothing but the grammar.
+            // IgnoredAny accepts numbers beyond 64 bits and validates only the grammar.
             if let Some(patched) = &found.patched {
                 proptest::prop_assert_eq!(patched.len(), text.len());
                 proptest::prop_assert_eq!(found.is_the_only_fault(), is_json, "{}", text);

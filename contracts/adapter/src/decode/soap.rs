@@ -1,4 +1,4 @@
-//! SOAP envelopes on a tape.
+//! Decodes SOAP envelopes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) fn request<'m>(
         Ok(envelope) => envelope,
         Err(Unread::Over) => return RequestKind::Unreadable,
         Err(Unread::Malformed(what)) => {
-            // Which operation is meant the head may say.
+            // The head may name the operation.
             let named =
                 action.and_then(|action| wsdl.operation_by_action(action)).and_then(|named| ops.get(&named.name));
             let Some(op) = named else { return RequestKind::Unreadable };
@@ -33,7 +33,7 @@ pub(super) fn request<'m>(
     };
     let by_action = action.and_then(|action| wsdl.operation_by_action(action));
     let Ok(request) = envelope.request(wsdl, action) else {
-        // A server that goes by the header would do what the contract lists.
+        // A server that follows the header would run a listed operation.
         let is_listed = by_action.is_some_and(|named| ops.contains_key(&named.name));
         let (_, element) = envelope.content();
         let unlisted = || RequestKind::Unlisted(element.to_owned());
@@ -54,7 +54,6 @@ pub(super) fn request<'m>(
     RequestKind::Known(op.clone(), Request { tape, args })
 }
 
-/// The `charset` of `Content-Type`.
 fn charset(headers: &HeaderMap) -> Option<&str> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let parameters = kind.split(';').skip(1).filter_map(|parameter| parameter.trim().split_once('='));
@@ -62,15 +61,14 @@ fn charset(headers: &HeaderMap) -> Option<&str> {
     charsets.next().map(|(_, value)| value.trim_matches('"'))
 }
 
-/// Whether bytes in an encoding read the same as UTF-8.
 fn reads_as_utf8(encoding: &str, body: &[u8]) -> bool {
     let encoding = encoding.to_ascii_lowercase();
     let has_ascii = ["iso-8859-", "windows-125", "latin1"].iter().any(|prefix| encoding.starts_with(prefix));
     matches!(encoding.as_str(), "utf-8" | "utf8" | "us-ascii" | "ascii") || has_ascii && body.is_ascii()
 }
 
-/// Whether a document is in an encoding that is not read. Sources: RFC 7303, section 3; XML 1.0, section 4.3.3 and
-/// appendix F.
+/// Whether a document has an unsupported encoding. Sources: RFC 7303, section 3; XML 1.0, section
+/// 4.3.3 and appendix F.
 fn is_other_encoding(charset: Option<&str>, body: &[u8]) -> bool {
     let head = &body[..body.len().min(4)];
     if head.starts_with(b"\xfe\xff") || head.starts_with(b"\xff\xfe") || head.contains(&0) {
@@ -92,16 +90,16 @@ fn envelope<'m>(headers: &HeaderMap, body: &'m [u8]) -> Result<Envelope<'m>, Unr
     }
     Envelope::parse(body, &Limits::DEFAULT).map_err(|error| match &error {
         SoapError::Xml(error) if error.is_limit => Unread::Over,
-        // It may be all that it has to be, in a version that is not read here.
+        // It may be valid in a version that this reader does not support.
         SoapError::Version12 => Unread::Over,
         _ => Unread::Malformed(format!("not an envelope of its operation: {error}")),
     })
 }
 
-/// What a reply says.
+/// Decodes a reply.
 ///
 /// # Errors
-/// It is none of this operation, and why.
+/// Why it is not a reply of this operation.
 pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> Result<Reply<'static>, Unread> {
     let Some(operation) = wsdl.operation(own_name(op)) else { return Ok(Reply::opaque()) };
     if operation.output.is_none() && body.is_empty() {
@@ -137,13 +135,12 @@ pub(super) fn reply(wsdl: &Wsdl, op: &Op, headers: &HeaderMap, body: &[u8]) -> R
     })
 }
 
-/// Puts the value of a field of `of` on the tape.
 fn put_field(tape: &mut Tape<'_>, wsdl: &Wsdl, of: View<'_>, field: &Field, value: View<'_>) -> TapeId {
-    // Which of them counts differs from reader to reader, so neither is believed.
+    // Readers differ in which duplicate they use, so neither is trusted.
     if of.is_repeated(field) { tape.malformed("a duplicate element") } else { put(tape, wsdl, value) }
 }
 
-/// The reader bounds the depth of envelopes, so the recursion is bounded.
+/// Recursion is bounded because the reader bounds the depth of envelopes.
 fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     if view.is_nil() {
         return tape.missing();
@@ -177,7 +174,7 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     };
     put.unwrap_or_else(|| match builtin {
         Builtin::Integer { min, max } if is_beyond(view.text().unwrap_or_default(), min, max) => tape.opaque(),
-        // The text itself may be one that is not to be shown.
+        // The text itself may be secret.
         Builtin::Integer { .. } => tape.malformed("not an integer of its type"),
         Builtin::Boolean => tape.malformed("not a boolean"),
         Builtin::Float => tape.malformed("not a number"),
@@ -187,7 +184,7 @@ fn put(tape: &mut Tape<'_>, wsdl: &Wsdl, view: View<'_>) -> TapeId {
     })
 }
 
-/// Whether a text is a whole number that its type may have and that is wider than what clauses reckon with.
+/// Whether a text is an integer that its type allows but that exceeds the integers of clauses.
 fn is_beyond(text: &str, min: i64, max: i64) -> bool {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     let (is_below, digits) = match text.strip_prefix('-') {

@@ -1,4 +1,4 @@
-//! Thrift messages on a tape.
+//! Decodes Thrift messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use contract::{Tape, TapeId};
 
 use super::{Op, Reply, Request, RequestKind, Unread, own_name};
 
-/// What a field is whose type on the wire is not that of the IDL. The libraries of Apache Thrift pass it over.
+/// Describes a field whose wire type differs from the IDL. The Apache Thrift libraries skip such
+/// fields.
 const OTHER: &str = "of a different type on the wire than in the IDL";
 
-/// The one unframed message that a body is.
+/// Decodes a body that must be exactly one unframed message.
 pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
     use codecs::thrift::Detected;
     let protocol = match detect(body, &Limits::DEFAULT) {
@@ -24,7 +25,7 @@ pub(super) fn whole(body: &[u8]) -> Result<Message<'_>, Unread> {
     decode(protocol, body)
 }
 
-/// A message without its frame's length.
+/// Decodes a message without its frame's length.
 pub(crate) fn decode(protocol: Protocol, bytes: &[u8]) -> Result<Message<'_>, Unread> {
     Message::decode(protocol, bytes, &Limits::DEFAULT).map_err(|error| match error.fault.is_limit() {
         true => Unread::Over,
@@ -86,7 +87,7 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
     Reply { tape, value, is_error, may_be_undecided: false }
 }
 
-/// Messages are checked for depth and count before they come here, so the recursion is bounded.
+/// Recursion is bounded because depth and count are checked before.
 fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
     match view.wire_type() {
         WireType::Bool => match view.as_bool() {
@@ -103,7 +104,7 @@ fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
         },
         WireType::Bytes | WireType::Uuid => match (view.as_str(), view.as_bytes()) {
             (Some(text), _) if view.wire_type() == WireType::Bytes => tape.text(text),
-            // A text that is not UTF-8 is no text that a clause could speak of.
+            // A string that is not UTF-8 has no text that a clause could refer to.
             (None, _) if matches!(view.schema_type(), Some(codecs::thrift::Type::String)) => {
                 tape.malformed("not UTF-8")
             }
@@ -125,7 +126,7 @@ fn put<'m>(tape: &mut Tape<'m>, view: View<'m>) -> TapeId {
                     Some(value) => put(tape, value),
                     None => tape.malformed(OTHER),
                 };
-                // Of a field that is there twice the last one counts.
+                // The last occurrence of a field counts.
                 fields.retain(|(name, _): &(&str, TapeId)| *name != field.name);
                 fields.push((field.name.as_str(), id));
             }
