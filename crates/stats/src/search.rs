@@ -1,145 +1,150 @@
-//! Up to which offered rate does a subject keep an objective? A search that copes with noise and answers with a range.
+//! Finds the highest offered rate at which a server keeps an objective, as a range that allows for
+//! noise.
 //!
-//! [`next`] is a function of the trials so far: there is no state to keep, so a search that was interrupted goes on where
-//! it was. What an objective is, it does not know: a trial comes as its [`Outcome::Judged`] *excess*, the natural logarithm of value
-//! over bound (below 0 the objective is kept; of several conditions, the worst).
+//! [`next`] is a pure function of the trials so far, so an interrupted search resumes from its
+//! trials. It does not know the objective: each trial has an [`Outcome::Judged`] *excess*, the
+//! natural logarithm of value over bound. Below 0 the objective is kept; with several conditions,
+//! the worst counts.
 //!
 //! # Method
 //!
-//! What is sought is the rate at which half of all fresh starts of the subject would keep the objective: below it most do, above it
-//! most do not. RFC 9971 (MLRsearch) asks the same, with its goal exceed ratio of one half.
+//! The search looks for the rate at which half of all fresh starts of the server would keep the
+//! objective. RFC 9971 (MLRsearch) has the same goal, with its goal exceed ratio of one half.
 //!
-//! 1. **Start** at the lowest rate asked, or at half of what a short closed loop reaches (the pilot).
-//! 2. **Bracket**: the rate is doubled while it holds (halved while it fails).
-//! 3. **Bisect**, by the geometric mean, until the ends of the range lie within the resolution.
-//! 4. **Confirm**: the upper end until [`FIRM`] trials or more say that it fails, then the lower end by fresh trials, each of
-//!    which must hold. An end that does not bear it gives way to the next rate, and the search goes on.
+//! 1. **Start** at the lowest allowed rate, or at half the rate of a short closed loop (the pilot).
+//! 2. **Bracket**: double the rate while it holds, or halve it while it fails.
+//! 3. **Bisect** by the geometric mean until the range is within the resolution.
+//! 4. **Confirm** the upper end with at least [`FIRM`] trials, then the lower end with fresh
+//!    trials, each of which must hold. If an end is not confirmed, the search continues at the next
+//!    rate.
 //!
-//! One trial judges a rate where its own interval excludes the bound: few trials far away, more near the bound (Shivam et al.
-//! 2008, Cutting Corners). Elsewhere, and wherever an end of the answer is at stake, the rate is tried again until Student's t
-//! interval over [`FIRM`] trials or more excludes the bound and most trials agree, at most [`MOST_TRIALS`] times. Excesses are limited to
-//! ±[`LIMIT`] before, because latencies above the capacity are endless: how far beyond says nothing more. A rate that is still
-//! undecided then stays so, and lies inside the answer: the lower end is below it, even where a rate above it holds.
+//! One trial decides a rate if its own interval excludes the bound: few trials far from the bound,
+//! more near it (Shivam et al. 2008, Cutting Corners). Otherwise, and at both ends of the range,
+//! the rate is repeated, up to [`MOST_TRIALS`] times. It is decided when most trials agree and
+//! Student's t interval over at least [`FIRM`] trials excludes the bound. Excesses are first
+//! clamped to ±[`LIMIT`], because latency above the capacity grows without bound. A rate that stays
+//! undecided lies inside the range: the lower end is below it, even if a higher rate holds.
 //!
-//! Contradictions are read against the subject, as RFC 9971 does: nothing above the smallest failing rate counts.
+//! Contradictions count against the server, as in RFC 9971: rates above the lowest failing rate are
+//! ignored.
 //!
-//! A trial that the generator spoiled says nothing of the subject. A rate at which most trials are spoiled ends the
-//! search upwards; the upper end is then not found, which is not the subject's answer.
+//! A trial that the generator spoiled says nothing about the server. A rate at which most trials
+//! are spoiled ends the search upwards; the upper end is then missing.
 //!
-//! `docs/METHOD.md` has the share of simulated searches whose range holds the truth, and what becomes of it where each rate has
-//! one trial alone.
+//! `docs/METHOD.md` has the share of simulated searches whose range contains the true rate, also
+//! with only one trial per rate.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::interval::{self, Estimate};
 
-/// Fewer trials make no firm judgement of a rate.
+/// Minimum trials for a firm verdict on a rate.
 pub const FIRM: usize = 3;
-/// More trials are not spent on one rate that cannot be decided.
+/// Maximum trials of a rate that stays undecided.
 pub const MOST_TRIALS: usize = 5;
-/// Excesses beyond this count as this: four times the bound, or a quarter of it.
+/// Maximum absolute excess: four times the bound, or a quarter of it.
 pub const LIMIT: f64 = 1.386_294_361_119_890_6;
-/// Level of the intervals over the trials of one rate.
+/// Confidence level of the intervals over the trials of one rate.
 pub const LEVEL: f64 = 0.95;
-/// Half-width of a trial that has no interval of its own: a factor of two.
+/// Half-width of the excess of a trial without an interval: a factor of two.
 const BLIND: f64 = std::f64::consts::LN_2;
-/// Half-width over standard deviation, of a normal interval of 95 %.
+/// Half-width of a normal 95 % interval in standard deviations.
 const NORMAL: f64 = 1.959_963_984_540_054;
-/// Trials of one rate that the generator may spoil before the rate is called too high for it.
+/// Spoiled trials after which a rate counts as too high for the generator.
 const SPOILED: usize = 2;
-/// Trials in a row that could not be carried out before the search is given up.
+/// Consecutive failed trials after which the search is abandoned.
 const BROKEN: usize = 3;
-/// Where to begin when the pilot says nothing, per second.
+/// First rate without a usable pilot, per second.
 const START_PER_S: f64 = 1_000.0;
-/// The lowest rate tried where none is asked, per second.
+/// Lowest rate if the rules name none, per second.
 const LOWEST_PER_S: f64 = 1.0;
 
-/// What is searched for, and how far.
+/// The bounds of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
-    /// The lowest rate tried, where the search begins, per second; `None`: it begins with a pilot.
+    /// Lowest rate and start of the search, per second; `None` starts with a pilot.
     pub from_per_s: Option<f64>,
-    /// The highest rate tried, per second; `None`: without limit.
+    /// Highest rate, per second; `None` is unlimited.
     pub to_per_s: Option<f64>,
-    /// The ends of the answer may lie so far apart: upper over lower end, less one.
+    /// Target width of the range: upper over lower end, minus one.
     pub resolution: f64,
     /// Fresh trials that must hold at the lower end.
     pub confirm: u32,
-    /// At most so many trials.
+    /// Maximum number of trials.
     pub trials_max: u32,
 }
 
-/// What a trial is for.
+/// Why a trial runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A rate beyond all that were tried.
+    /// Extends the range upwards or downwards.
     Bracket,
-    /// A rate between one that holds and one that fails.
+    /// Narrows the range.
     Bisect,
-    /// A rate again that could not be judged.
+    /// Repeats an undecided rate.
     Repeat,
-    /// The lower end of the range again.
+    /// Confirms the lower end.
     Confirm,
 }
 
 /// One trial of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trial {
-    /// The closed loop before the search: the rate that it reached, per second; `None` where it failed.
+    /// The closed loop before the search with its rate per second; `None` if it failed.
     Pilot(Option<f64>),
-    /// A step.
+    /// A trial at one rate.
     Step {
         /// Offered rate, per second.
         rate_per_s: f64,
-        /// What for.
+        /// Why it ran.
         purpose: Purpose,
-        /// What came of it.
+        /// Its result.
         outcome: Outcome,
     },
 }
 
-/// What came of a trial at one rate.
+/// The result of a trial at one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
-    /// A statement about the subject.
+    /// A measurement of the server.
     Judged {
         /// Natural logarithm of value over bound; at 0 and above the objective is broken.
         excess: f64,
-        /// Its interval from inside the trial; `None` where there is none.
+        /// Its confidence interval from within the trial.
         interval: Option<(f64, f64)>,
     },
-    /// The subject broke down under this rate: as far beyond the bound as can be.
+    /// The server broke down at this rate; counts as the largest excess.
     Broke,
-    /// The generator was the limit: nothing is known of the subject.
+    /// The generator was the limit, so the server's limit is unknown.
     Generator,
-    /// Too few answers for the metric: the rate is too low, or the trial too short.
+    /// Too few responses for the metric: the rate is too low, or the trial too short.
     TooFew,
-    /// The trial could not be carried out, by no fault of the load.
+    /// The trial failed for a reason other than the load.
     Failed,
 }
 
-/// What the trials of one rate say.
+/// The verdict on one offered rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "SearchVerdict")]
 pub enum Verdict {
     /// The objective is kept.
     Holds,
-    /// It is not.
+    /// The objective is broken.
     Fails,
-    /// Neither is sure.
+    /// Neither is certain.
     Undecided,
     /// The generator is the limit.
     Generator,
-    /// Too few answers to tell.
+    /// Too few responses to decide.
     TooFew,
     /// No trial was carried out.
     Unknown,
 }
 
 impl Verdict {
-    /// A word or three.
+    /// The words for reports.
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -152,25 +157,25 @@ impl Verdict {
     }
 }
 
-/// One rate with its trials.
+/// One offered rate with its trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "SearchRate")]
 pub struct Rate {
     /// Offered rate, per second.
     pub rate_per_s: f64,
-    /// What its trials say together.
+    /// The verdict of its trials together.
     pub verdict: Verdict,
-    /// Trials that say something of the subject.
+    /// Trials that measured the server.
     pub trials: usize,
-    /// How many of them kept the objective.
+    /// Trials that kept the objective.
     pub kept: usize,
-    /// Mean of the natural logarithm of value over bound (of the condition that is worst), limited, with the interval that the
-    /// verdict rests on; below 0 the objective is kept.
+    /// Mean of the natural logarithm of value over bound, clamped, with the interval behind the
+    /// verdict; below 0 the objective is kept. The worst condition counts.
     pub excess: Option<Estimate>,
     /// Whether the verdict rests on [`FIRM`] trials or more, and for one that holds, on as many confirmations as are asked.
     #[serde(skip)]
     pub confirmed: bool,
-    /// A confirmation did not keep the objective.
+    /// Whether a confirmation broke the objective.
     #[serde(skip)]
     shaken: bool,
     #[serde(skip)]
@@ -179,40 +184,40 @@ pub struct Rate {
     too_few: usize,
 }
 
-/// What to do next.
+/// The next action of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// A closed loop as fast as it goes, to know where to begin.
+    /// A closed loop at full speed, to choose the first rate.
     Pilot,
     /// A trial.
     Trial {
-        /// At this rate, per second.
+        /// Offered rate, per second.
         rate_per_s: f64,
-        /// What for.
+        /// Why it runs.
         purpose: Purpose,
     },
-    /// Nothing: the search has ended.
+    /// The search has ended.
     Done(Found),
 }
 
-/// The answer of a search.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The largest rate that holds, below all that fail and all that could not be decided.
+    /// The highest rate that holds, below every failing or undecided rate.
     pub low: Option<End>,
-    /// The smallest rate that fails.
+    /// The lowest rate that fails.
     pub high: Option<End>,
     /// Why there is no lower end.
     pub no_low: Option<Missing>,
     /// Why there is no upper end.
     pub no_high: Option<Missing>,
-    /// Why it ended.
+    /// Why the search ended.
     pub ended: Ended,
-    /// Rates between the ends that could not be decided, ascending, per second.
+    /// Undecided rates between the ends, ascending, per second.
     pub undecided_per_s: Vec<f64>,
-    /// Rates above the upper end that held all the same, ascending, per second.
+    /// Rates above the upper end that held nevertheless, ascending, per second.
     pub contradictions_per_s: Vec<f64>,
-    /// Trials in all, the pilot among them.
+    /// Number of trials, including the pilot.
     pub trials: usize,
 }
 
@@ -222,62 +227,64 @@ pub struct Found {
 pub struct End {
     /// Offered rate, per second.
     pub rate_per_s: f64,
-    /// Trials that it rests on.
+    /// Trials at this rate.
     pub trials: usize,
     /// Whether it was confirmed; an unconfirmed end is a lead, not a finding.
     pub confirmed: bool,
 }
 
-/// Why an end was not found.
+/// Why an end is missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Missing {
-    /// The generator was the limit from this rate on, per second.
+    /// The generator is the limit from this rate on, per second.
     Generator(f64),
-    /// The highest, or lowest, rate that may be tried was reached, per second.
+    /// The search reached this highest or lowest allowed rate, per second.
     Asked(f64),
-    /// At this rate and below there are too few answers to tell, per second.
+    /// At this rate and below there are too few responses, per second.
     TooFew(f64),
-    /// What was tried could not be decided.
+    /// The rates stayed undecided.
     Undecided,
-    /// The search ended before.
+    /// The search ended early.
     Ended,
 }
 
 /// Why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The range is as narrow as asked, and confirmed; or one end cannot be found.
+    /// The range is confirmed and within the resolution, or one end cannot be found.
     Found,
-    /// As narrow as the noise allows: what lies between the ends could not be decided.
+    /// Noise keeps the rates between the ends undecided.
     Noise,
-    /// As many trials as may be.
+    /// The maximum number of trials.
     Trials,
-    /// No time was left.
+    /// The time limit.
     Time,
-    /// Trials could not be carried out.
+    /// Trials failed repeatedly.
     Broken,
 }
 
-/// What an answer is owed to.
+/// Why a search ended with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "SearchBound")]
 pub enum Bound {
-    /// Nothing stood in the way: there is a lower end, and an upper one or none because the highest rate asked holds.
+    /// The search succeeded: a lower end exists; the upper one may be missing if the highest rate
+    /// holds.
     Found,
-    /// The subject: it keeps the objective at no rate that may be tried, or breaks down.
+    /// The server: it keeps the objective at no allowed rate, or breaks down.
     Subject,
-    /// The measuring: the generator was the limit, there were too few answers, too much noise or too few trials.
+    /// The measurement: the generator was the limit, or there were too few responses, too much
+    /// noise or too few trials.
     Measuring,
 }
 
 impl Found {
-    /// What this answer is owed to.
+    /// Whether the result is due to the server or to the measurement.
     pub fn bound(&self) -> Bound {
         match (self.low, self.high, self.no_low, self.no_high) {
             (Some(_), Some(_), ..) | (Some(_), None, _, Some(Missing::Asked(_))) => Bound::Found,
             (None, Some(_), Some(Missing::Asked(_)), _) => Bound::Subject,
-            // Breakdowns fail a rate; what could not be carried out at all says nothing.
+            // A server that breaks down fails a rate; a failed trial says nothing.
             (None, Some(_), ..) if self.ended == Ended::Broken => Bound::Subject,
             _ => Bound::Measuring,
         }
@@ -299,14 +306,14 @@ impl Rules {
     }
 }
 
-/// What to do after these trials. The same trials give the same answer; `time_is_over` ends the search.
+/// Decides the next action from the trials so far; `time_is_over` ends the search.
 ///
-/// The order of the trials does not matter, but for those at its end that could not be carried out.
+/// The order of the trials is irrelevant, except for failed ones at the end.
 pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     let board = Board::new(rules, trials);
     let budget = |ended| Next::Done(board.found(ended));
     let broken = trials.iter().rev().take_while(|trial| is_broken(trial)).count();
-    // Where nothing ever went well, it is hardly the load that breaks the subject down.
+    // If no trial ever succeeded, the load is hardly the reason for the breakdowns.
     let broke = |trial: &Trial| matches!(trial, Trial::Step { outcome: Outcome::Broke, .. });
     let never_well = trials.iter().all(|trial| is_broken(trial) || broke(trial));
     if broken >= BROKEN || (never_well && trials.len() >= BROKEN) {
@@ -321,7 +328,7 @@ pub fn next(rules: &Rules, trials: &[Trial], time_is_over: bool) -> Next {
     }
 }
 
-/// The rates tried, ascending, and what is known of each.
+/// The rates tried, ascending, each with its verdict.
 pub fn rates(rules: &Rules, trials: &[Trial]) -> Vec<Rate> {
     Board::new(rules, trials).rates
 }
@@ -330,17 +337,16 @@ fn is_broken(trial: &Trial) -> bool {
     matches!(trial, Trial::Pilot(None) | Trial::Step { outcome: Outcome::Failed, .. })
 }
 
-/// Four digits: what a person can read, and closer than any resolution.
+/// Rounds to four digits: readable, and finer than any resolution.
 fn even(rate: f64) -> f64 {
     if !(rate.is_finite() && rate > 0.0) {
         return rate;
     }
     let unit = 10f64.powf(rate.log10().floor() - 3.0);
-    // A power of ten below one is not exact; its inverse is.
+    // Powers of ten below one are inexact; their inverses are exact.
     if unit < 1.0 { (rate * (1.0 / unit).round()).round() / (1.0 / unit).round() } else { (rate / unit).round() * unit }
 }
 
-/// All that is known, in order of the rates.
 struct Board<'a> {
     rules: &'a Rules,
     rates: Vec<Rate>,
@@ -371,26 +377,24 @@ impl<'a> Board<'a> {
         self.rates.iter().filter(move |rate| rate.verdict == verdict)
     }
 
-    /// The smallest rate that fails.
     fn high(&self) -> Option<&Rate> {
         self.with(Verdict::Fails).next()
     }
 
-    /// The smallest rate that was too much for the generator, above all that hold and below all that fail. What is too much once,
-    /// and not at a higher rate, was a hiccup.
+    /// The lowest rate that was too high for the generator, above all that hold and below all that
+    /// fail. If a higher rate holds, the failure was a hiccup.
     fn wall(&self) -> Option<&Rate> {
         let high = self.high().map_or(f64::INFINITY, |high| high.rate_per_s);
         let holds = self.with(Verdict::Holds).rfind(|rate| rate.rate_per_s < high).map_or(0.0, |rate| rate.rate_per_s);
         self.with(Verdict::Generator).find(|rate| holds < rate.rate_per_s && rate.rate_per_s < high)
     }
 
-    /// What cannot be passed: a failing rate, or one too high for the generator.
+    /// The upper limit of the range: a failing rate, or one too high for the generator.
     fn ceiling(&self) -> Option<f64> {
         self.wall().or(self.high()).map(|rate| rate.rate_per_s)
     }
 
-    /// The largest rate that holds below all that cannot be passed and all that could not be decided: what is not known lies inside
-    /// the answer, also where a rate above it holds.
+    /// The highest rate that holds, below the ceiling and below every undecided rate.
     fn low(&self) -> Option<&Rate> {
         let ceiling = self.ceiling().unwrap_or(f64::INFINITY);
         let undecided = self.with(Verdict::Undecided).next().map_or(f64::INFINITY, |rate| rate.rate_per_s);
@@ -402,7 +406,7 @@ impl<'a> Board<'a> {
         if self.rules.from_per_s.is_none() && trials.is_empty() {
             return Next::Pilot;
         }
-        // What could not be carried out is tried again as it was.
+        // A failed trial is repeated as it was.
         if let Some(Trial::Step { rate_per_s, purpose, outcome: Outcome::Failed }) = trials.last() {
             return trial(*rate_per_s, *purpose);
         }
@@ -416,7 +420,7 @@ impl<'a> Board<'a> {
         if let Some(open) = self.rates.iter().filter(inside).find(|rate| rate.is_open()) {
             return trial(open.rate_per_s, Purpose::Repeat);
         }
-        // A single failure below a rate that holds is doubted before anything is built on it.
+        // A single failure below a rate that holds is repeated before the search relies on it.
         if let Some(high) = self.high().filter(|high| !high.confirmed)
             && self.with(Verdict::Holds).any(|rate| rate.rate_per_s > high.rate_per_s)
         {
@@ -443,7 +447,7 @@ impl<'a> Board<'a> {
         Next::Done(self.found(ended))
     }
 
-    /// The next rate beyond all, where there is nothing on that side yet.
+    /// The next rate to extend the range, if an end is still missing.
     fn bracket(&self) -> Option<f64> {
         let known = |rate: &&Rate| rate.verdict != Verdict::Unknown;
         if self.ceiling().is_none() {
@@ -460,11 +464,11 @@ impl<'a> Board<'a> {
         None
     }
 
-    /// A rate inside of the widest gap that is wider than the resolution: between the ends, or between an end and what could not be
-    /// decided.
+    /// The middle of the widest gap that exceeds the resolution: between the ends, or between an
+    /// end and the undecided rates.
     fn gap(&self) -> Option<f64> {
         let ceiling = self.ceiling()?;
-        // Below what has too few answers nothing can be judged, so that is the end of where to look.
+        // Rates at or below one with too few responses cannot be judged.
         let floor = match self.low() {
             Some(low) => low.rate_per_s,
             None => self.with(Verdict::TooFew).rfind(|rate| rate.rate_per_s < ceiling)?.rate_per_s,
@@ -475,7 +479,7 @@ impl<'a> Board<'a> {
         marks.extend(undecided.first().copied());
         marks.extend(undecided.last().copied());
         marks.push(ceiling);
-        // What lies between undecided rates would be undecided too.
+        // Rates between undecided ones would also be undecided.
         let gaps = if undecided.is_empty() {
             vec![(floor, ceiling)]
         } else {
@@ -530,7 +534,6 @@ impl<'a> Board<'a> {
 }
 
 impl Rate {
-    /// Whether another trial may decide it.
     fn is_open(&self) -> bool {
         match self.verdict {
             Verdict::Undecided => !self.shaken && self.trials < MOST_TRIALS,
@@ -540,7 +543,6 @@ impl Rate {
     }
 }
 
-/// What the trials of one rate say.
 fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
     let (mut excesses, mut insides, mut spreads) = (Vec::new(), Vec::new(), Vec::new());
     let (mut spoiled, mut too_few, mut kept, mut confirmations, mut shaken) = (0, 0, 0, 0, false);
@@ -575,10 +577,10 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
         (0, _) | (_, None) if spoiled >= SPOILED => Verdict::Generator,
         (0, _) | (_, None) if too_few > 0 => Verdict::TooFew,
         (0, _) | (_, None) => Verdict::Unknown,
-        // Spoiled more often than not: what is left are the lucky ones.
+        // If most trials were spoiled, the others were only lucky.
         _ if spoiled > trials => Verdict::Generator,
         _ if too_few > trials => Verdict::TooFew,
-        // Too few for an interval over trials: each for itself, and all must agree.
+        // Too few trials for an interval over them: each counts by itself, and all must agree.
         (..FIRM, _) if insides.iter().all(|(_, high)| *high < 0.0) => Verdict::Holds,
         (..FIRM, _) if insides.iter().all(|(low, _)| *low > 0.0) => Verdict::Fails,
         (..FIRM, _) => Verdict::Undecided,
@@ -595,8 +597,9 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
     Rate { rate_per_s, verdict, trials, kept, excess: estimate, confirmed, shaken, spoiled, too_few }
 }
 
-/// Mean excess with its interval: of one trial that from inside of it, else Student's t over the trials. Their deviation is taken for
-/// no smaller than what each has inside, because few trials may be alike by chance.
+/// Mean excess with its interval: the trial's own interval for a single trial, otherwise Student's
+/// t over the trials. Few trials may agree by chance, so their deviation is at least the average
+/// one within a trial.
 fn estimate(excesses: &[f64], insides: &[(f64, f64)], spreads: &[f64]) -> Option<Estimate> {
     let point = interval::average(excesses)?;
     let (n, limited) = (excesses.len(), |value: f64| value.clamp(-LIMIT, LIMIT));
@@ -624,17 +627,17 @@ mod tests {
     const RULES: Rules =
         Rules { from_per_s: Some(1_000.0), to_per_s: Some(1e6), resolution: 0.05, confirm: 3, trials_max: 60 };
 
-    /// A subject whose excess at a rate is known, with an interval of ±0.05 inside of each trial.
+    /// A trial with this excess and an interval of ±0.05.
     fn sure(excess: f64) -> Outcome {
         Outcome::Judged { excess, interval: Some((excess - 0.05, excess + 0.05)) }
     }
 
-    /// Keeps its objective up to `knee`, sharply.
+    /// A server that keeps its objective up to exactly `knee`.
     fn sharp(knee: f64) -> impl FnMut(f64, usize) -> Outcome {
         move |rate, _| sure(if rate <= knee { -1.0 } else { 1.0 })
     }
 
-    /// A whole search: what was done, and the answer. `subject` gets the rate and the place of the trial.
+    /// Runs a whole search. `subject` gets the rate and the index of the trial.
     fn search(
         rules: &Rules,
         pilot: Option<f64>,
@@ -654,7 +657,6 @@ mod tests {
         }
     }
 
-    /// The steps as a person would note them: `bracket 1000`.
     fn steps(trials: &[Trial]) -> String {
         let word = |trial: &Trial| match trial {
             Trial::Pilot(_) => "pilot".to_owned(),
@@ -668,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sharp_knee_is_bracketed_bisected_and_confirmed() {
+    fn brackets_bisects_and_confirms_a_sharp_knee() {
         let (trials, found) = search(&RULES, None, sharp(5_000.0));
         assert_eq!(
             steps(&trials),
@@ -682,23 +684,23 @@ mod tests {
     }
 
     #[test]
-    fn a_pilot_says_where_to_begin() {
+    fn starts_at_half_the_rate_of_the_pilot() {
         let rules = Rules { from_per_s: None, to_per_s: None, ..RULES };
         let (trials, found) = search(&rules, Some(42_000.0), sharp(39_000.0));
         assert!(steps(&trials).starts_with("pilot, bracket 21000, bracket 42000, bisect 29700,"), "{}", steps(&trials));
         assert!(found.low.unwrap().rate_per_s <= 39_000.0 && found.high.unwrap().rate_per_s > 39_000.0);
-        // One that failed, or says nonsense, leaves the usual start.
+        // A failed or nonsensical pilot leaves the default start.
         for nonsense in [None, Some(0.0), Some(f64::NAN), Some(f64::INFINITY)] {
             assert!(
                 steps(&search(&rules, nonsense, sharp(2_500.0)).0).starts_with("pilot, bracket 1000, bracket 2000,")
             );
         }
-        // One far above is no harm.
+        // A pilot far above the limit does no harm.
         assert_eq!(ends(&search(&rules, Some(64_000.0), sharp(900.0)).1), (Some(878.1), Some(917.0)));
     }
 
     #[test]
-    fn ends_that_cannot_be_found() {
+    fn names_why_an_end_is_missing() {
         let check = |rules: &Rules, subject: &mut dyn FnMut(f64, usize) -> Outcome, low, high, missing| {
             let (trials, found) = search(rules, None, subject);
             assert_eq!((ends(&found), (found.no_low, found.no_high)), ((low, high), missing), "{}", steps(&trials));
@@ -707,27 +709,26 @@ mod tests {
         let fast = Rules { to_per_s: Some(5_000.0), ..RULES };
         check(&fast, &mut sharp(1e9), Some(5_000.0), None, (None, Some(Missing::Asked(5_000.0))));
         check(&RULES, &mut sharp(10.0), None, Some(1_000.0), (Some(Missing::Asked(1_000.0)), None));
-        // The generator cannot do more than 6,000: what the subject could is not known.
+        // The generator cannot exceed 6,000 per second, so the server's limit is unknown.
         let mut weak = |rate: f64, _| if rate > 6_000.0 { Outcome::Generator } else { sure(-1.0) };
         check(&RULES, &mut weak, Some(5907.0), None, (None, Some(Missing::Generator(6_169.0))));
         let mut useless = |_: f64, _: usize| Outcome::Generator;
         check(&RULES, &mut useless, None, None, (Some(Missing::Generator(1_000.0)), Some(Missing::Generator(1_000.0))));
-        // Below 3,000 there are too few responses, and above 3,100 it fails.
+        // Below 3,000 per second there are too few responses; above 3,050 the server fails.
         let mut few = |rate: f64, _| if rate < 3_000.0 { Outcome::TooFew } else { sharp(3_050.0)(rate, 0) };
         check(&RULES, &mut few, None, Some(3_084.0), (Some(Missing::TooFew(2_953.0)), None));
-        // A subject that breaks down has failed.
         let mut fragile = |rate: f64, _| if rate > 3_000.0 { Outcome::Broke } else { sure(-1.0) };
         check(&RULES, &mut fragile, Some(2_953.0), Some(3_084.0), (None, None));
     }
 
     #[test]
-    fn one_trial_that_the_generator_spoils_is_a_hiccup() {
+    fn repeats_a_rate_after_one_spoiled_trial() {
         let mut knee = sharp(5_000.0);
         let subject = |rate: f64, place: usize| if place == 2 { Outcome::Generator } else { knee(rate, place) };
         let (trials, found) = search(&RULES, None, subject);
         assert!(steps(&trials).starts_with("bracket 1000, bracket 2000, bracket 4000, repeat 4000, bracket 8000"));
         assert_eq!(ends(&found), (Some(4968.0), Some(5188.0)));
-        // Two are too many for that rate, but a higher one that holds shows that it was not the generator's end.
+        // Two spoiled trials end the search upwards.
         let mut knee = sharp(5_000.0);
         let mut bad = 0;
         let subject = |rate: f64, place: usize| {
@@ -739,8 +740,8 @@ mod tests {
     }
 
     #[test]
-    fn near_the_bound_a_rate_is_tried_again() {
-        // 5,657 is within the noise, the rest is clear.
+    fn repeats_a_rate_near_the_bound() {
+        // Only 5,657 is within the noise.
         let subject = |rate: f64, _: usize| {
             let excess = if rate < 5_500.0 {
                 -1.0
@@ -763,8 +764,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_end_that_does_not_bear_confirmation_gives_way() {
-        // 4,968 holds at first and then never again.
+    fn replaces_a_lower_end_that_fails_confirmation() {
+        // 4,968 holds once and never again.
         let mut tries = 0;
         let subject = |rate: f64, _: usize| {
             tries += usize::from(rate == 4968.0);
@@ -778,8 +779,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_above_a_failing_rate_counts() {
-        // It fails between 2,500 and 3,500 and holds again up to 9,000, as with a timer of its own.
+    fn ignores_rates_above_a_failing_rate() {
+        // The server fails between 2,500 and 3,500 and holds again up to 9,000, as if one of its
+        // timers interfered.
         let subject =
             |rate: f64, _: usize| sure(if (2_500.0..3_500.0).contains(&rate) || rate > 9_000.0 { 0.5 } else { -0.5 });
         let rules = Rules { from_per_s: Some(3_000.0), ..RULES };
@@ -788,7 +790,7 @@ mod tests {
         for rate_per_s in [1_000.0, 2_000.0, 4_000.0, 8_000.0, 16_000.0, 2_828.0] {
             trials.push(Trial::Step { rate_per_s, purpose: Purpose::Bracket, outcome: subject(rate_per_s, 0) });
         }
-        // The single failure below what holds is doubted first, then believed.
+        // The single failure below rates that hold is repeated before it counts.
         for _ in 0..2 {
             assert_eq!(next(&RULES, &trials, false), Next::Trial { rate_per_s: 2_828.0, purpose: Purpose::Repeat });
             trials.push(Trial::Step { rate_per_s: 2_828.0, purpose: Purpose::Repeat, outcome: sure(0.5) });
@@ -802,8 +804,8 @@ mod tests {
     }
 
     #[test]
-    fn an_undecided_rate_below_one_that_holds_lies_inside_the_range() {
-        // 2,000 is within the noise, what lies around it is clear, and it fails above 5,000.
+    fn keeps_an_undecided_rate_inside_the_range() {
+        // Only rates near 2,000 are within the noise; the server fails above 5,000.
         let subject = |rate: f64, place: usize| {
             let doubtful = (1_900.0..2_100.0).contains(&rate);
             if doubtful { sure([0.02, -0.02][place % 2]) } else { sharp(5_000.0)(rate, 0) }
@@ -813,7 +815,7 @@ mod tests {
         assert!(low.unwrap() < 1_900.0 && low.unwrap() * 1.16 > 1_900.0, "{found:?}");
         assert_eq!((high, found.ended), (Some(5188.0), Ended::Noise), "{}", steps(&trials));
         assert!(found.undecided_per_s.contains(&2_000.0), "{found:?}");
-        // The trials of a search that went on above it give the same answer.
+        // A search that continued above the undecided rate gives the same result.
         let mut above = Vec::new();
         for rate_per_s in [1_000.0, 4_000.0, 8_000.0].into_iter().chain([2_000.0; MOST_TRIALS]) {
             let outcome = subject(rate_per_s, above.len());
@@ -824,7 +826,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_owed_to_subject_or_measuring() {
+    fn attributes_the_result_to_server_or_measurement() {
         let bound = |subject: &mut dyn FnMut(f64, usize) -> Outcome| search(&RULES, None, subject).1.bound();
         assert_eq!(bound(&mut sharp(5_000.0)), Bound::Found);
         assert_eq!(bound(&mut sharp(1e9)), Bound::Found, "up to the highest rate asked");
@@ -847,7 +849,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_and_breakdowns_end_it() {
+    fn ends_on_budgets_and_breakdowns() {
         let few = Rules { trials_max: 5, ..RULES };
         let (_, found) = search(&few, None, sharp(5_000.0));
         assert_eq!((found.ended, ends(&found)), (Ended::Trials, (Some(4_000.0), Some(5_657.0))));
@@ -862,14 +864,14 @@ mod tests {
         assert_eq!((found.ended, ends(&found)), (Ended::Broken, (Some(1_000.0), None)));
         let (trials, found) = search(&RULES, None, |_, _| Outcome::Broke);
         assert_eq!((steps(&trials).as_str(), found.ended), ("bracket 1000, repeat 1000, repeat 1000", Ended::Broken));
-        // One that was tried again and went well is forgotten.
+        // A failed trial counts no more after a successful repetition.
         let (_, found) =
             search(&RULES, None, |rate, place| if place == 1 { Outcome::Failed } else { sharp(5_000.0)(rate, 0) });
         assert_eq!(ends(&found), (Some(4968.0), Some(5188.0)));
     }
 
     #[test]
-    fn the_order_of_the_trials_does_not_matter() {
+    fn order_of_trials_is_irrelevant() {
         let (mut trials, found) =
             search(&RULES, None, |rate, place| sure((rate / 5_000.0).ln() * 2.0 + [0.1, -0.1][place % 2]));
         for _ in 0..trials.len() {
@@ -879,7 +881,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_by_chance_is_not_sure() {
+    fn agreement_by_chance_stays_undecided() {
         let judged = |excesses: &[f64], width: f64| {
             let step = |excess: &f64| {
                 let outcome = Outcome::Judged { excess: *excess, interval: Some((excess - width, excess + width)) };
@@ -898,13 +900,13 @@ mod tests {
             (estimate.low + 0.048_413_771_175_033).abs() < 1e-9 && (estimate.point - 0.2).abs() < 1e-12,
             "{estimate:?}"
         );
-        // Far beyond is no farther than the limit, so that one trial cannot drown the others.
+        // Excesses are clamped so that one trial cannot outweigh the others.
         assert_eq!(judged(&[9.0, -0.1, -0.1, -0.1], 0.0).verdict, Verdict::Undecided);
         assert!(judged(&[9.0, 9.0, 9.0], 0.0).excess.unwrap().point <= LIMIT);
     }
 
     #[test]
-    fn rates_are_read_easily() {
+    fn rounds_rates_to_four_digits() {
         for (rate, even_rate) in
             [(41_234.56, 41_230.0), (1_000.0, 1_000.0), (0.123_45, 0.1235), (999_950.0, 1e6), (7.0, 7.0)]
         {
@@ -914,7 +916,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a subject does, a search ends within its trials, tries no rate out of range, and its ends are in order.
+        /// Ends within the maximum number of trials, tries only allowed rates, and orders the ends.
         #[test]
         fn every_search_ends(
             outcomes in prop::collection::vec((0..12u8, -3.0..3.0f64, 0.0..1.0f64), 1..80),
@@ -939,7 +941,7 @@ mod tests {
             if let (Some(low), Some(high)) = (found.low, found.high) {
                 prop_assert!(low.rate_per_s < high.rate_per_s);
             }
-            // What could not be decided is in the range, or above its upper end.
+            // Undecided rates are inside the range or above its upper end.
             let high = match (found.high, found.no_high) {
                 (Some(high), _) => high.rate_per_s,
                 (None, Some(Missing::Generator(wall))) => wall,
