@@ -1,75 +1,83 @@
-//! What may be said of several contenders that ran in the same blocks: who leads, who is slower than whom, who may be the best.
+//! Claims about several contenders that ran in the same blocks: the leader, which is slower, which
+//! may be the best.
 //!
-//! A *place* is what its contenders share (clients, size, cores ...). All that is claimed about all places of one metric together is false in
-//! at most `error` of reports, for the leaders and for "slower than" each.
+//! A *place* is the levels that its contenders share (clients, size, cores ...). Over all places of
+//! one metric, at most `error` of reports contain a false leader, and as many a false "slower
+//! than".
 
 use crate::adjust::holm;
 use crate::interval::Estimate;
 use crate::pairs::Pairs;
 
-/// Below this many common blocks nothing is claimed.
+/// Minimum number of common blocks for a claim.
 pub const BLOCKS_MIN: usize = 12;
 
-/// The values of the contenders of one place: `values[contender][block]`, `None` where a block has no trial of it that counts.
+/// Values of the contenders at one place: `values[contender][block]`, `None` without a valid trial.
 pub type Place = Vec<Vec<Option<f64>>>;
 
-/// A pair with its one-sided p-values: that b is larger, that it is smaller.
+/// A pair with its one-sided p-values: b is larger, b is smaller.
 type Tested = (Pair, (f64, f64));
 
-/// What is asked of the contenders.
+/// How contenders are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Whether more is better, as for throughput, or less, as for latency.
+    /// Whether more is better, as for throughput.
     pub higher_is_better: bool,
-    /// Chance of a false claim of each kind in a report, 0.05 for example.
+    /// Chance of a false claim of each kind in a report, for example 0.05.
     pub error: f64,
 }
 
-/// What was shown at one place.
+/// The claims about one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claims {
-    /// The contender that is best by its typical ratios to the others; `None`: no pair has a common block.
+    /// The contender with the best typical ratios; `None` if no pair has a common block.
     pub best: Option<usize>,
-    /// Whether the best was shown to be better than each other one, adjusted for all places (Holm 1979).
+    /// Whether the best is shown to be better than every other, adjusted for all places (Holm
+    /// 1979).
     pub leads: bool,
-    /// The p-value of that, adjusted; 1 where it could not be tested.
+    /// Adjusted p-value of `leads`; 1 if it could not be tested.
     pub p_lead: f64,
-    /// Contenders that were not shown to be beaten by another one; the true best is among them in more than 95 % of reports (Hsu 1984).
+    /// Contenders not shown to be worse than another; they include the true best in more than 95 %
+    /// of reports (Hsu 1984).
     pub may_be_best: Vec<usize>,
-    /// Every pair of contenders that has common blocks.
+    /// All pairs of contenders with common blocks.
     pub pairs: Vec<Pair>,
 }
 
 /// Two contenders, `a < b`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// The first.
+    /// Index of the first contender.
     pub a: usize,
-    /// The second.
+    /// Index of the second contender.
     pub b: usize,
-    /// Blocks in which both have a value.
+    /// Number of blocks in which both have a value.
     pub blocks: usize,
-    /// The typical ratio b/a with its interval of level `1 - error`; `None`: too few blocks for one.
+    /// Typical ratio b/a with its interval of level `1 - error`; `None` if there are too few
+    /// blocks.
     pub typical: Option<Estimate>,
-    /// The ratio of geometric means b/a with its t interval.
+    /// Ratio of geometric means b/a with its t interval.
     pub mean: Option<Estimate>,
     /// Two-sided p-value of the signed rank test.
     pub p: f64,
-    /// The same, adjusted for all pairs of all places (Holm 1979).
+    /// `p`, adjusted for all pairs of all places (Holm 1979).
     pub p_adjusted: f64,
-    /// The half-width of the typical ratio's interval; 1.5 times it is what could have been shown (power 75 to 84 %).
+    /// Half-width of the typical ratio's interval; 1.5 times this is detectable with power 75 to 84
+    /// %.
     pub half_width: Option<f64>,
 }
 
 impl Pair {
-    /// What this pair shows of b against a: `Some(true)` b is larger, `Some(false)` smaller, at this error; `None`: nothing.
+    /// Whether b is shown to be larger (`Some(true)`) or smaller (`Some(false)`) than a at this
+    /// error.
     pub fn larger(&self, error: f64) -> Option<bool> {
         let typical = self.typical?;
         (self.blocks >= BLOCKS_MIN && self.p_adjusted <= error).then_some(typical.point > 1.0)
     }
 
-    /// Whether the typical start and the mean tell different stories: one interval excludes 1, the other does not, and that is no matter of a
-    /// border, as the mean lies outside the typical ratio's interval.
+    /// Whether typical start and mean contradict each other: one interval excludes 1, the other
+    /// does not, and the mean is outside the typical ratio's interval, so this is not a borderline
+    /// case.
     pub fn disagrees(&self) -> bool {
         let excludes = |ratio: &Estimate| ratio.low > 1.0 || ratio.high < 1.0;
         let (Some(typical), Some(mean)) = (&self.typical, &self.mean) else { return false };
@@ -78,23 +86,24 @@ impl Pair {
     }
 }
 
-/// Looks at all places of one metric together.
+/// Claims about all places of one metric.
 ///
-/// Leader: the largest of the p-values against each other contender, no adjustment inside of a place (Gutmann & Maymin 1987; Stefansson,
-/// Kim & Hsu 1988), Holm over places. "Slower": Holm over all pairs of all places, since the leader was chosen by the data. May be the best:
-/// no other better at one-sided `error / (K - 1)`.
+/// Leader: the largest p-value against the other contenders, unadjusted within a place (Gutmann &
+/// Maymin 1987; Stefansson, Kim & Hsu 1988), Holm over places. "Slower": Holm over all pairs of all
+/// places, since the data chose the leader. May be the best: no other contender is better at
+/// one-sided `error / (K - 1)`.
 pub fn claims(places: &[Place], rule: &Rule) -> Vec<Claims> {
     between_bounds(&places.iter().map(Between::from).collect::<Vec<_>>(), &[], rule).0
 }
 
-/// Values of which some are only the least that they can be: a place of the least values and one of the greatest, infinite where nothing bounds them.
+/// Bounds of values, for trials whose value is only known to be at least something.
 ///
-/// A claim holds for all values in between: each is tested with those that speak most against it.
+/// Each claim is tested with the least favorable values, so it holds for all values in between.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Between {
     /// The least values.
     pub least: Place,
-    /// The greatest, in the same blocks.
+    /// The greatest values, in the same blocks; infinite if unbounded.
     pub most: Place,
 }
 
@@ -104,8 +113,9 @@ impl From<&Place> for Between {
     }
 }
 
-/// The same of values that are bounds in part, beside changes that the same report tells of: each a place of two, from the first to the second,
-/// without a leader. They share the adjustment of "slower", so that a report with many of both says no more that is false.
+/// [`claims`] for bounded values, together with the changes in the same report. A change is a place
+/// of two contenders, from first to second, without a leader. Changes share the adjustment of
+/// "slower", so a report with many of both is not false more often.
 pub fn between_bounds(places: &[Between], changes: &[Between], rule: &Rule) -> (Vec<Claims>, Vec<Option<Pair>>) {
     let mut found = places.iter().map(|place| place_pairs(place, rule)).collect::<Vec<_>>();
     let mut changed = changes.iter().map(|place| place_pairs(place, rule).1).collect::<Vec<_>>();
@@ -115,7 +125,7 @@ pub fn between_bounds(places: &[Between], changes: &[Between], rule: &Rule) -> (
         pair.p_adjusted = adjusted.next().unwrap_or(1.0);
     }
     let leads = found.iter().map(|(best, pairs)| p_lead(*best, pairs, rule)).collect::<Vec<_>>();
-    // A place with nothing to compare takes no part.
+    // Places without a pair are not tested.
     let tested = leads.iter().filter_map(|(_, p)| *p).collect::<Vec<_>>();
     let mut adjusted = holm(&tested).into_iter();
     let mut out = Vec::new();
@@ -124,15 +134,17 @@ pub fn between_bounds(places: &[Between], changes: &[Between], rule: &Rule) -> (
         let leads = leader && p_lead <= rule.error;
         let mut may_be_best = may_be_best(place.least.len(), &pairs, rule);
         let pairs = pairs.into_iter().map(|(pair, _)| pair).collect::<Vec<_>>();
-        // What one test says no other takes back: beside a leader there is no other best, and nothing slower than another is.
+        // The two tests must not contradict each other: a leader is the only possible best, and a
+        // contender shown to be slower cannot be the best.
         may_be_best.retain(|&index| if leads { best == Some(index) } else { !is_beaten(index, &pairs, rule) });
         out.push(Claims { best, leads, p_lead, may_be_best, pairs });
     }
     (out, changed.into_iter().map(|pairs| pairs.into_iter().next().map(|(pair, _)| pair)).collect())
 }
 
-/// The widest half-width of the typical ratio of a contender to the best of its place, over all places: what a study that compares is stopped
-/// by. `None` where nothing is compared, or a pair has too few blocks for a claim yet.
+/// Widest half-width of the typical ratio of a contender to the best of its place, over all places;
+/// the stopping rule of comparing studies. `None` without comparisons, or if a pair has too few
+/// blocks.
 pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     let of_best = claims.iter().filter_map(|claims| Some((claims.best?, &claims.pairs)));
     let widths = of_best.flat_map(|(best, pairs)| {
@@ -142,10 +154,11 @@ pub fn comparison_width(claims: &[Claims]) -> Option<f64> {
     widths.reduce(|widest, width| Some(widest?.max(width?)))?
 }
 
-/// A logarithm of a ratio that nothing bounds: beyond any that was measured, and still a number to rank.
+/// Finite logarithm of an unbounded ratio: beyond any measured one, so that it can be ranked.
 const FAR: f64 = 1e3;
 
-/// The pairs of the blocks that both contenders have: as they are where all is known, and with the least and the greatest ratios b/a.
+/// The pairs of common blocks: with the least values of both, and with the least and greatest
+/// ratios b/a.
 pub(crate) fn bounds(place: &Between, a: usize, b: usize) -> Option<[Pairs; 3]> {
     let ratios = |of_a: &Place, of_b: &Place| {
         let both = of_a[a].iter().zip(&of_b[b]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
@@ -157,18 +170,19 @@ pub(crate) fn bounds(place: &Between, a: usize, b: usize) -> Option<[Pairs; 3]> 
     Some([ratios(least, least)?, ratios(most, least)?, ratios(least, most)?])
 }
 
-/// All pairs of a place with their one-sided p-values `(b is larger, b is smaller)`, and the contender with the best typical ratios.
+/// All pairs of a place with their one-sided p-values, and the contender with the best typical
+/// ratios.
 fn place_pairs(place: &Between, rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     let mut pairs = Vec::new();
     let contenders = place.least.len();
-    // The sum of the logarithms of its typical ratios to the others, and how many.
+    // Sum of the logarithms of the contender's typical ratios, and their number.
     let mut standing = vec![(0.0, 0u32); contenders];
     for a in 0..contenders {
         for b in a + 1..contenders {
             let Some([both, least, most]) = bounds(place, a, b) else { continue };
             let (p_larger, p_smaller) = (least.test(0.0).p_larger, most.test(0.0).p_smaller);
             let level = 1.0 - rule.error;
-            // One end from each: whatever the unknown values are, the interval of the true ones lies inside.
+            // One end from each, so the interval covers all possible values.
             let typical = least.typical(level).zip(most.typical(level)).zip(both.typical(level));
             let typical = typical.map(|((least, most), both)| Estimate { low: least.low, high: most.high, ..both });
             let log = both.typical_point().ln();
@@ -194,7 +208,8 @@ fn place_pairs(place: &Between, rule: &Rule) -> (Option<usize>, Vec<Tested>) {
     (compared.min_by(|&a, &b| mean(a).total_cmp(&mean(b))), pairs)
 }
 
-/// Whether the best is better than each other one by its point, with the largest p-value; `None`: there is nobody to compare with.
+/// Whether the best is ahead of every other contender, with the largest p-value; `None` if there is
+/// no other.
 fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f64>) {
     let Some(best) = best else { return (false, None) };
     let of_best = || pairs.iter().map(|(pair, _)| pair).filter(|pair| pair.a == best || pair.b == best);
@@ -207,7 +222,7 @@ fn p_lead(best: Option<usize>, pairs: &[Tested], rule: &Rule) -> (bool, Option<f
     (of_best().all(wins), Some(p))
 }
 
-/// Whether another one was shown to be better, adjusted for all pairs.
+/// Whether another contender is shown to be better, adjusted for all pairs.
 fn is_beaten(index: usize, pairs: &[Pair], rule: &Rule) -> bool {
     pairs.iter().any(|pair| {
         let loser = |larger| if larger == rule.higher_is_better { pair.a } else { pair.b };
@@ -233,7 +248,7 @@ mod tests {
 
     const LOWER: Rule = Rule { higher_is_better: false, error: 0.05 };
 
-    /// Contenders with these factors, whose trials share what a block does and differ by `spread`.
+    /// Contenders with these factors; trials share a block effect and differ by `spread`.
     fn place(rng: &mut Rng, factors: &[f64], blocks: usize, spread: f64) -> Place {
         let common = (0..blocks).map(|_| 0.2 * rng.normal()).collect::<Vec<_>>();
         let mut value = |factor: f64, block: f64| Some(factor * (block + spread * rng.normal()).exp());
@@ -251,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clear_is_said() {
+    fn claims_clear_differences() {
         let place = place(&mut Rng::new(1), &[1.1, 1.0, 1.3], 15, 0.02);
         assert_eq!(words(&claims(std::slice::from_ref(&place), &LOWER)[0]), "1 leads, may be best [1], 0>1 2>0 2>1");
         let higher = Rule { higher_is_better: true, ..LOWER };
@@ -259,13 +274,12 @@ mod tests {
     }
 
     #[test]
-    fn two_that_are_alike_do_not_lead_and_may_both_be_best() {
+    fn similar_contenders_share_the_best_place() {
         let place = place(&mut Rng::new(2), &[1.0, 1.0, 1.3], 15, 0.02);
         let found = claims(&[place], &LOWER);
         assert!(!found[0].leads && found[0].may_be_best == [0, 1], "{}", words(&found[0]));
     }
 
-    /// Whatever the values: nothing that is said takes back something else that is said.
     #[test]
     fn claims_do_not_contradict_each_other() {
         let mut rng = Rng::new(7);
@@ -286,9 +300,8 @@ mod tests {
         }
     }
 
-    /// A few values that may be anything above what they are at least change little; many leave nothing to say.
     #[test]
-    fn bounds_are_taken_at_their_worst() {
+    fn tests_bounds_with_least_favorable_values() {
         let mut rng = Rng::new(4);
         let known = place(&mut rng, &[1.0, 1.1], 20, 0.02);
         let bounded = |contender: usize, trials: usize| {
@@ -298,12 +311,13 @@ mod tests {
         };
         let all = claims(std::slice::from_ref(&known), &LOWER).remove(0);
         assert!(all.leads && all.best == Some(0) && all.pairs[0].mean.is_some());
-        // The slower one may be slower still: that takes nothing from the claim but the upper end of its interval.
+        // A larger value of the slower contender only raises the upper end of the interval.
         let slower = bounded(1, 2);
         let (before, after) = (all.pairs[0].typical.unwrap(), slower.pairs[0].typical.unwrap());
         assert!(slower.leads && after.low == before.low && after.high > before.high && after.point == before.point);
         assert_eq!(slower.pairs[0].mean, None);
-        // The faster one may be slower than it seems, in one trial, in most.
+        // A larger value of the faster contender weakens the claim: one trial a little, 15
+        // completely.
         assert!(bounded(0, 1).leads && bounded(0, 1).p_lead > all.p_lead);
         assert!(!bounded(0, 15).leads && bounded(0, 15).may_be_best.contains(&0));
         assert!(!bounded(1, 20).leads || bounded(1, 20).best == Some(0));
@@ -325,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_blocks_claim_nothing() {
+    fn claims_nothing_from_too_few_blocks() {
         let place = place(&mut Rng::new(3), &[1.0, 2.0], BLOCKS_MIN - 1, 0.01);
         let found = claims(&[place], &LOWER);
         assert_eq!(words(&found[0]), "0 is first, may be best [0, 1],");
@@ -333,7 +347,7 @@ mod tests {
 
     #[test]
     fn only_common_blocks_count() {
-        // The second ran alone in blocks in which the machine was slow.
+        // The second contender also ran in slow blocks without the first.
         let (mut first, mut second) = (vec![Some(1.0); 12], vec![Some(1.0); 12]);
         first.extend([None; 18]);
         second.extend([Some(2.0); 18]);
@@ -342,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_to_compare_with() {
+    fn claims_nothing_about_a_single_contender() {
         let found = claims(&[vec![vec![Some(1.0); 20]], vec![]], &LOWER);
         assert_eq!((found[0].best, found[0].leads, found[0].may_be_best.as_slice()), (None, false, [0].as_slice()));
         assert_eq!(found[1].may_be_best, [0; 0]);
@@ -357,7 +371,7 @@ mod tests {
         assert!(found[0].pairs[0].disagrees(), "{:?}", found[0].pairs[0]);
     }
 
-    /// The small version of the promise; `experiments coverage` has the table.
+    /// A small version of the table from `experiments coverage`.
     #[test]
     fn false_claims_are_rare() {
         let (mut rng, reports) = (Rng::new(5), 400);

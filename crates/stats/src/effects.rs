@@ -1,12 +1,13 @@
-//! How much does each factor matter, and does the effect of one depend on another?
+//! Effects of factors and their interactions, from a factorial experiment with replications.
 //!
-//! A factorial experiment with replications: `y = mean of the design point + block + error`. A replication is a trial with a fresh
-//! subject, a block is a round of the plan in which every point had one; what a round does to all alike is not taken for error. Main effects,
-//! interactions and changes are contrasts of the means of the points, estimated by least squares; with equal numbers of trials they are the
-//! textbook's (Jain 1991, The Art of Computer Systems Performance Analysis, chapters 17, 18 and 22).
+//! The model is `y = mean of the design point + block + error`. A replication is a trial with a
+//! fresh server. A block is a round of the plan with one trial per point; its effect on all points
+//! alike is not counted as error. Main effects, interactions and changes are contrasts of the point
+//! means, estimated by least squares. With equal numbers of trials they match Jain 1991, The Art of
+//! Computer Systems Performance Analysis, chapters 17, 18 and 22.
 //!
-//! Where trials are lost, points that have more of them do not pull an effect their way: every level counts alike (type III sums of squares;
-//! Searle 1987, Linear Models for Unbalanced Data, chapter 4).
+//! If trials are lost, every level still counts alike (type III sums of squares; Searle 1987,
+//! Linear Models for Unbalanced Data, chapter 4).
 //!
 //! ```
 //! use stats::effects::{Scale, Source, Trial, factorial};
@@ -27,52 +28,53 @@ use std::collections::BTreeMap;
 use crate::interval::{self, Estimate};
 use crate::special;
 
-/// More design points than this are refused: the arithmetic grows with the third power, and no reader with it.
+/// Maximum number of design points: the arithmetic grows with the third power.
 pub const POINTS_MAX: usize = 256;
 
-/// The power of "could detect".
+/// Statistical power of [`Contrast::detectable`] in reports.
 pub const POWER: f64 = 0.8;
 
 /// One trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Which level of each factor, from 0.
+    /// Level index of each factor, from 0.
     pub levels: Vec<usize>,
-    /// The round it belongs to; one number for all where there were no rounds.
+    /// Round of the trial; the same for all trials if there were no rounds.
     pub block: u32,
-    /// What was measured, in the metric's own unit.
+    /// Measured value, in the unit of the metric.
     pub value: f64,
 }
 
-/// In which terms factors act.
+/// The scale on which effects add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Effects add; changes are in the metric's own unit.
     Linear,
-    /// Effects multiply: the analysis is of natural logarithms, and `exp` of a change is a ratio (of geometric means).
+    /// Effects multiply: values are analyzed as natural logarithms, and `exp` of a change is a
+    /// ratio of geometric means.
     Log,
 }
 
-/// Why there is no analysis.
+/// Why an analysis was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Design points without any trial.
+    /// Design points without trials.
     Missing {
-        /// How many.
+        /// Points without trials.
         points: usize,
-        /// Of how many.
+        /// All points.
         of: usize,
     },
-    /// Too few trials to know the error from the effects.
+    /// Too few trials to separate the error from the effects.
     NoReplication,
     /// More than [`POINTS_MAX`].
     TooLarge {
         /// Design points.
         points: usize,
     },
-    /// A value is not a finite number, or not positive where logarithms were asked for.
+    /// A value is not finite, or not positive with [`Scale::Log`].
     Value,
-    /// All trials have one value.
+    /// All trials have the same value.
     Constant,
 }
 
@@ -93,40 +95,40 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// What a share of the variation belongs to.
+/// A source of variation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A factor, by its index.
     Main(usize),
-    /// What one factor does differently at the levels of another.
+    /// The interaction of two factors.
     Interaction(usize, usize),
-    /// Interactions of three factors and more, all together.
+    /// All interactions of three or more factors.
     Higher,
-    /// Rounds of the plan: what the machine did to all points alike.
+    /// Rounds of the plan, which affect all points alike.
     Blocks,
-    /// What differs between trials of one point.
+    /// Differences between trials of one point.
     Error,
 }
 
-/// A line of the analysis of variance.
+/// A row of the analysis of variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Term {
-    /// Whose it is.
+    /// The source of the variation.
     pub source: Source,
     /// Sum of squares, type III; of logarithms with [`Scale::Log`].
     pub squares: f64,
     /// Degrees of freedom.
     pub df: usize,
-    /// Share of the variation: `squares` over the sum of all terms, a fraction. Even what has no effect gets `df / total df` of the error's by
-    /// chance: see `p_value`.
+    /// Share of the variation: `squares` over the sum of all terms, a fraction. A factor without
+    /// effect still gets `df / total df` of the error's share by chance; see `p_value`.
     pub share: f64,
-    /// Mean square over that of the error; `None` for the error itself.
+    /// Mean square over the mean square of the error; `None` for the error.
     pub f: Option<f64>,
-    /// Chance of so large an `f` where there is no effect; `None` for the error itself.
+    /// Chance of at least this `f` without an effect; `None` for the error.
     pub p_value: Option<f64>,
 }
 
-/// A difference between means of design points, with what is needed for its interval.
+/// A difference between means of design points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contrast {
     /// The difference; a logarithm of a ratio with [`Scale::Log`].
@@ -135,7 +137,7 @@ pub struct Contrast {
     pub standard_error: f64,
     /// Degrees of freedom of that error.
     pub df: f64,
-    /// Trials of the analysis.
+    /// Number of trials in the analysis.
     pub n: u64,
 }
 
@@ -149,7 +151,7 @@ impl Contrast {
         Estimate { point: self.point, low: self.point - half_width, high: self.point + half_width, level, n: self.n }
     }
 
-    /// `exp` of [`Contrast::interval`]: with [`Scale::Log`] a ratio.
+    /// `exp` of [`Contrast::interval`]: a ratio, with [`Scale::Log`].
     ///
     /// # Panics
     /// When `level` is not strictly between 0 and 1.
@@ -158,7 +160,7 @@ impl Contrast {
         Estimate { point: log.point.exp(), low: log.low.exp(), high: log.high.exp(), ..log }
     }
 
-    /// Chance of a difference at least so large, either way, where there is none.
+    /// Two-sided p-value of the difference.
     pub fn p_value(&self) -> f64 {
         match self.standard_error > 0.0 {
             true => (2.0 * interval::t_cdf(-self.point.abs() / self.standard_error, self.df)).min(1.0),
@@ -167,7 +169,7 @@ impl Contrast {
         }
     }
 
-    /// The smallest difference that so many trials of such a spread would show with chance `power` at this level.
+    /// Smallest difference that these trials would detect at this level with chance `power`.
     ///
     /// # Panics
     /// When `level` is not strictly between 0 and 1, or `power` is not a fraction.
@@ -176,13 +178,13 @@ impl Contrast {
     }
 }
 
-/// A factorial experiment, analysed.
+/// An analyzed factorial experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factorial {
     levels: Vec<usize>,
-    /// Means of the points, the last factor changing fastest, without what blocks did.
+    /// Means of the points without block effects, the last factor changing fastest.
     means: Vec<f64>,
-    /// Covariance of `means` up to a constant that no contrast sees, over the variance of the error.
+    /// Covariance of `means` over the error variance, up to a constant that cancels in contrasts.
     covariance: Matrix,
     terms: Vec<Term>,
     variance: f64,
@@ -193,13 +195,13 @@ pub struct Factorial {
     spreads: Vec<(f64, usize)>,
 }
 
-/// Analyses the trials of a full factorial: `levels` has the number of levels of each factor.
+/// Analyzes the trials of a full factorial; `levels` has the number of levels of each factor.
 ///
 /// # Errors
-/// [`Refusal`], the reason in words.
+/// A [`Refusal`] that names the reason.
 ///
 /// # Panics
-/// When a trial names a factor or a level that there is not.
+/// When a trial names an unknown factor or level.
 pub fn factorial(levels: &[usize], trials: &[Trial], scale: Scale) -> Result<Factorial, Refusal> {
     let points = levels.iter().try_fold(1usize, |product, &count| product.checked_mul(count)).unwrap_or(usize::MAX);
     if points > POINTS_MAX {
@@ -238,7 +240,7 @@ fn analyse(levels: &[usize], points: usize, mut data: Vec<Datum>) -> Result<Fact
     if missing > 0 {
         return Err(Refusal::Missing { points: missing, of: points });
     }
-    // Around zero, so that large values keep their digits.
+    // Center the values so that large ones keep their digits.
     let middle = data.iter().map(|datum| datum.value / data.len() as f64).sum::<f64>();
     data.iter_mut().for_each(|datum| datum.value -= middle);
     let total = data.iter().map(|datum| datum.value * datum.value).sum::<f64>();
@@ -249,7 +251,7 @@ fn analyse(levels: &[usize], points: usize, mut data: Vec<Datum>) -> Result<Fact
 
     let plain = fit(&data, points, false);
     let blocks = data.iter().map(|datum| datum.block).collect::<std::collections::BTreeSet<_>>().len();
-    // Blocks that have no point in common with the others leave open which of both made the difference.
+    // Blocks that share no point with the others cannot be separated from the points.
     let blocked = (blocks > 1 && connected(&data, points)).then(|| fit(&data, points, true));
     let blocked = blocked.filter(|fit| data.len() > points + fit.blocks - 1);
     let fitted = blocked.as_ref().unwrap_or(&plain);
@@ -257,7 +259,7 @@ fn analyse(levels: &[usize], points: usize, mut data: Vec<Datum>) -> Result<Fact
     if df == 0 {
         return Err(Refusal::NoReplication);
     }
-    // What is left of rounding is no variation.
+    // Treat rounding residue as zero.
     let tiny = total * 1e-24;
     let residual = if fitted.residual > tiny { fitted.residual } else { 0.0 };
     let variance = residual / df as f64;
@@ -306,7 +308,7 @@ fn analyse(levels: &[usize], points: usize, mut data: Vec<Datum>) -> Result<Fact
     })
 }
 
-/// Least squares for points and, where `blocked`, blocks: the normal equations with the blocks eliminated.
+/// Least squares for points and, if `blocked`, blocks: normal equations with the blocks eliminated.
 struct Fitted {
     means: Vec<f64>,
     covariance: Matrix,
@@ -335,7 +337,7 @@ fn fit(data: &[Datum], points: usize, blocked: bool) -> Fitted {
             }
         }
     }
-    // The sum of all means is not determined, and no contrast asks for it: this sets it to zero.
+    // The sum of all means is undetermined and cancels in contrasts; this sets it to zero.
     let weight = data.len() as f64 / (points * points) as f64;
     normal.cells.iter_mut().for_each(|cell| *cell += weight);
     let covariance = normal.inverse().expect("points and blocks are connected");
@@ -350,7 +352,7 @@ fn fit(data: &[Datum], points: usize, blocked: bool) -> Fitted {
     Fitted { means, covariance, residual, blocks: members.len() }
 }
 
-/// Whether every point can be reached from every other over blocks that they share.
+/// Whether shared blocks connect all points.
 fn connected(data: &[Datum], points: usize) -> bool {
     let mut reached = vec![false; points];
     let mut blocks = std::collections::BTreeSet::new();
@@ -365,7 +367,6 @@ fn connected(data: &[Datum], points: usize) -> bool {
     }
 }
 
-/// Main effects, two-way interactions, the rest.
 fn sources(levels: &[usize]) -> Vec<Source> {
     let varied = (0..levels.len()).filter(|&factor| levels[factor] > 1).collect::<Vec<_>>();
     let mut sources = varied.iter().map(|&factor| Source::Main(factor)).collect::<Vec<_>>();
@@ -378,7 +379,7 @@ fn sources(levels: &[usize]) -> Vec<Source> {
     sources
 }
 
-/// Contrasts of the means of points that are all zero where the source has no effect.
+/// Contrasts of the point means that are all zero if the source has no effect.
 fn hypothesis(levels: &[usize], source: Source) -> Vec<Vec<f64>> {
     let factors = levels.len();
     let of = |set: &dyn Fn(usize) -> bool| {
@@ -404,7 +405,7 @@ fn hypothesis(levels: &[usize], source: Source) -> Vec<Vec<f64>> {
     }
 }
 
-/// Orthonormal contrasts between so many levels, one fewer than these.
+/// Orthonormal contrasts between `count` levels, one fewer than levels.
 fn helmert(count: usize) -> Vec<Vec<f64>> {
     let row = |k: usize| {
         let norm = ((k * (k + 1)) as f64).sqrt();
@@ -443,13 +444,12 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// P(X > f) for X Fisher's F with so many degrees of freedom.
+/// P(X > f) for Fisher's F with `above` and `below` degrees of freedom.
 fn f_upper(f: f64, above: f64, below: f64) -> f64 {
     let scaled = above * f / below;
     special::incomplete_beta(0.5 * below, 0.5 * above, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
 }
 
-/// A symmetric matrix, all of it.
 #[derive(Clone, Debug, PartialEq)]
 struct Matrix {
     size: usize,
@@ -469,7 +469,8 @@ impl Matrix {
         &mut self.cells[row * self.size + column]
     }
 
-    /// By Gauss and Jordan; pivots stay on the diagonal, because the matrix is positive definite. `None` where it is not.
+    /// Gauss-Jordan elimination. Pivots stay on the diagonal because the matrix is positive
+    /// definite; `None` if it is not.
     fn inverse(mut self) -> Option<Matrix> {
         let size = self.size;
         let scale = (0..size).map(|i| self.get(i, i)).fold(0.0, f64::max);
@@ -495,18 +496,20 @@ impl Matrix {
 }
 
 impl Factorial {
-    /// The analysis of variance: main effects in the order of the factors, two-way interactions, [`Source::Higher`] where there are three
-    /// factors or more, [`Source::Blocks`] where there are several, [`Source::Error`]. The shares sum to 1.
+    /// The analysis of variance: main effects in factor order, two-way interactions,
+    /// [`Source::Higher`] for three or more factors, [`Source::Blocks`] for several blocks,
+    /// [`Source::Error`]. The shares sum to 1.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// The line of a source; `None`: there is none.
+    /// The row of a source, if present.
     pub fn term(&self, source: Source) -> Option<&Term> {
         self.terms.iter().find(|term| term.source == source)
     }
 
-    /// Standard deviation between trials of one point, pooled over all points; of logarithms with [`Scale::Log`].
+    /// Standard deviation between trials of one point, pooled over all points; of logarithms with
+    /// [`Scale::Log`].
     pub fn error(&self) -> f64 {
         self.variance.sqrt()
     }
@@ -516,26 +519,27 @@ impl Factorial {
         self.df
     }
 
-    /// Trials.
+    /// Number of trials.
     pub fn trials(&self) -> usize {
         self.trials
     }
 
-    /// Blocks that were told apart from the error; 1 where there are none, or where too few trials are left to do so.
+    /// Number of blocks separated from the error; 1 if there are none or too few trials to separate
+    /// them.
     pub fn blocks(&self) -> usize {
         self.blocks
     }
 
-    /// Whether all points have the same number of trials: then the sums of squares are those of the textbook, and sum to the total
-    /// where every block has every point.
+    /// Whether all points have the same number of trials. Sums of squares then match the textbook,
+    /// and add up to the total if every block has every point.
     pub fn is_equal(&self) -> bool {
         self.equal
     }
 
-    /// Mean of a point, of logarithms with [`Scale::Log`], with what blocks did taken out.
+    /// Mean of a point without block effects; of logarithms with [`Scale::Log`].
     ///
     /// # Panics
-    /// When there is no such point.
+    /// When the point does not exist.
     pub fn mean(&self, levels: &[usize]) -> f64 {
         let point = levels.iter().zip(&self.levels).fold(0, |point, (&level, &count)| {
             assert!(level < count, "level {level} of {count}");
@@ -544,15 +548,16 @@ impl Factorial {
         self.means[point]
     }
 
-    /// Standard deviation of the trials of each point with their number, the last factor changing fastest: an error that is pooled presumes
-    /// that they are alike.
+    /// Standard deviation and number of trials of each point, the last factor changing fastest. The
+    /// pooled error assumes that they are alike.
     pub fn spreads(&self) -> &[(f64, usize)] {
         &self.spreads
     }
 
-    /// Largest over smallest variance between points, with the chance of as large a ratio where all points scatter alike (normal values, the
-    /// smaller number of trials taken for all; Hartley 1950 by Bonferroni's bound, so that the chance is at most this). `None` where a point has fewer
-    /// than two trials or does not scatter at all.
+    /// Largest over smallest variance between points, and an upper bound of its p-value if all
+    /// points scatter alike. Assumes normal values and the smallest number of trials for all
+    /// (Hartley 1950, by Bonferroni's bound). `None` if a point has fewer than two trials or does
+    /// not scatter.
     pub fn uneven(&self) -> Option<(f64, f64)> {
         let fewest = self.spreads.iter().map(|spread| spread.1).min()?;
         let variances = self.spreads.iter().map(|spread| spread.0 * spread.0);
@@ -565,10 +570,10 @@ impl Factorial {
         Some((high / low, (pairs * f_upper(high / low, df, df)).min(1.0)))
     }
 
-    /// Any difference between means: a weight for each point, the last factor changing fastest.
+    /// A difference between means with one weight per point, the last factor changing fastest.
     ///
     /// # Panics
-    /// When the weights are not as many as the points, or do not sum to zero.
+    /// When the weights do not match the points in number or do not sum to zero.
     fn contrast(&self, weights: &[f64]) -> Contrast {
         assert_eq!(weights.len(), self.means.len(), "a weight for each point");
         let size = weights.iter().map(|weight| weight.abs()).sum::<f64>();
@@ -586,7 +591,8 @@ impl Factorial {
         }
     }
 
-    /// A weight for each point: the product of what each factor's level has, or, with `None`, of one over its number of levels.
+    /// One weight per point: the product over the factors of `of(factor, level)`, or of one over
+    /// the number of levels if that is `None`.
     fn weights(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
         let weight = |mut point: usize| {
             let mut product = 1.0;
@@ -599,19 +605,20 @@ impl Factorial {
         (0..self.means.len()).map(weight).collect()
     }
 
-    /// Main effect of a level: its mean over all levels of the other factors, less the mean of all points.
+    /// Main effect of a level: its mean over all levels of the other factors, minus the mean of all
+    /// points.
     ///
     /// # Panics
-    /// When there is no such level.
+    /// When the level does not exist.
     pub fn main(&self, factor: usize, level: usize) -> Contrast {
         let count = self.count(factor, level);
         self.contrast(&self.weights(|other, at| (other == factor).then(|| deviation(at, level, count))))
     }
 
-    /// Interaction of two levels: what their mean is beyond the mean of all points and both main effects.
+    /// Interaction of two levels: their mean, minus the mean of all points and both main effects.
     ///
     /// # Panics
-    /// When the factors are one, or there is no such level.
+    /// When both factors are the same, or a level does not exist.
     pub fn interaction(&self, (a, of_a): (usize, usize), (b, of_b): (usize, usize)) -> Contrast {
         assert_ne!(a, b, "a factor does not interact with itself");
         let (count_a, count_b) = (self.count(a, of_a), self.count(b, of_b));
@@ -622,19 +629,19 @@ impl Factorial {
         }))
     }
 
-    /// What going from one level of a factor to another does, over all levels of the others alike.
+    /// Change between two levels of a factor, averaged over all levels of the others.
     ///
     /// # Panics
-    /// When there is no such level.
+    /// When a level does not exist.
     pub fn change(&self, factor: usize, from: usize, to: usize) -> Contrast {
         self.count(factor, from.max(to));
         self.contrast(&self.weights(|other, at| (other == factor).then(|| step(at, from, to))))
     }
 
-    /// The same at one level of another factor.
+    /// Change between two levels of a factor at one level of another.
     ///
     /// # Panics
-    /// When the factors are one, or there is no such level.
+    /// When both factors are the same, or a level does not exist.
     pub fn change_at(&self, factor: usize, from: usize, to: usize, (other, level): (usize, usize)) -> Contrast {
         assert_ne!(factor, other, "a factor has one level");
         self.count(factor, from.max(to));
@@ -646,7 +653,6 @@ impl Factorial {
         }))
     }
 
-    /// Levels of a factor.
     fn count(&self, factor: usize, level: usize) -> usize {
         let count = self.levels[factor];
         assert!(level < count, "level {level} of {count}");
@@ -694,7 +700,7 @@ mod tests {
     // y <- c(15,18,12, 45,48,51, 25,28,19, 75,75,81); memory <- gl(2,3,12); cache <- gl(2,6)
     // summary(aov(y ~ memory*cache)); options(contrasts=c("contr.sum","contr.poly")); confint(lm(y ~ memory*cache), level=.9)
     #[test]
-    fn the_book_s_workstation() {
+    fn matches_workstation_example_of_jain() {
         let found = factorial(&[2, 2], &workstation(), Scale::Linear).unwrap();
         let [memory, cache, both, error] = found.terms() else { panic!("{:?}", found.terms()) };
         assert_eq!((memory.source, cache.source), (Source::Main(0), Source::Main(1)));
@@ -723,7 +729,7 @@ mod tests {
 
     // Jain 1991, section 17.1: 15, 45, 25, 75 without repetition is 40 + 20 memory + 10 cache + 5 both; 76 %, 19 %, 5 %.
     #[test]
-    fn the_book_s_first_example_has_effects_and_no_error() {
+    fn matches_unreplicated_example_of_jain() {
         let once = [(&[0, 0][..], &[15.0][..]), (&[1, 0], &[45.0]), (&[0, 1], &[25.0]), (&[1, 1], &[75.0])];
         assert_eq!(factorial(&[2, 2], &trials(&once), Scale::Linear), Err(Refusal::NoReplication));
         let twice = [trials(&once), trials(&once)].concat();
@@ -738,7 +744,7 @@ mod tests {
         assert_eq!(shares, ["76", "19", "5", "0"]);
     }
 
-    /// Three levels by two, trials lost, in three blocks that differ.
+    /// Three levels by two in three different blocks, with lost trials.
     fn lost() -> Vec<Trial> {
         let a = [1, 1, 1, 2, 2, 3, 3, 3, 1, 1, 2, 2, 2, 3, 3, 3];
         let block = [1, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 3, 1, 2, 3];
@@ -843,15 +849,15 @@ mod tests {
         close(found.change(0, 1, 0).point, -43.0);
         close(found.change_at(0, 0, 1, (1, 0)).point, 33.0);
         close(found.change_at(0, 0, 1, (1, 1)).point, 53.0);
-        // Of 12 trials two groups of 6 differ: sqrt(12.75 * (1/6 + 1/6)).
+        // Two groups of 6 trials differ: sqrt(12.75 * (1/6 + 1/6)).
         close(found.change(0, 0, 1).standard_error, (12.75f64 / 3.0).sqrt());
         close(found.change_at(0, 0, 1, (1, 1)).standard_error, (12.75f64 * 2.0 / 3.0).sqrt());
-        // (t(.975, 8) + t(.8, 8)) * se, of scipy 1.17: 2.306004135204166 and 0.8888895176660304
+        // (t(.975, 8) + t(.8, 8)) * se; scipy 1.17 gives 2.306004135204166 and 0.8888895176660304.
         close(found.change(0, 0, 1).detectable(0.95, 0.8), (2.306004135204166 + 0.8888895176660304) * 4.25f64.sqrt());
     }
 
     #[test]
-    fn what_cannot_be_analysed_is_said() {
+    fn refuses_data_that_cannot_be_analyzed() {
         let said =
             |levels: &[usize], trials: &[Trial], scale| factorial(levels, trials, scale).unwrap_err().to_string();
         let some = workstation();
@@ -884,7 +890,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_share_no_point_are_not_told_apart() {
+    fn does_not_separate_blocks_without_common_points() {
         let mut trials = workstation();
         trials.iter_mut().for_each(|trial| trial.block = trial.levels[0] as u32);
         let found = factorial(&[2, 2], &trials, Scale::Linear).unwrap();
@@ -893,7 +899,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_scatter_unlike_are_noticed() {
+    fn detects_uneven_scatter_between_points() {
         let mut rng = Rng::new(5);
         let mut uneven = |spread: f64| {
             let value = |point: usize, rng: &mut Rng| rng.normal() * if point == 3 { spread } else { 1.0 };
@@ -913,11 +919,11 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "sum to zero")]
-    fn a_mean_is_no_contrast() {
+    fn rejects_weights_that_do_not_sum_to_zero() {
         factorial(&[2, 2], &workstation(), Scale::Linear).unwrap().contrast(&[1.0, 0.0, 0.0, 0.0]);
     }
 
-    /// A design of up to four factors, with trials lost by chance where asked.
+    /// Designs of up to four factors, some with randomly lost trials.
     fn designs() -> impl Strategy<Value = (Vec<usize>, Vec<Trial>)> {
         let sizes = prop::collection::vec(1usize..4, 1..5);
         (sizes, 2u32..4, any::<u64>(), any::<bool>()).prop_map(|(levels, blocks, seed, lossy)| {
@@ -954,8 +960,9 @@ mod tests {
             prop_assert!(found.terms().iter().all(|term| term.share >= 0.0));
             let df = found.terms().iter().map(|term| term.df).sum::<usize>();
             prop_assert_eq!(df, trials.len() - 1);
-            // Where every block has every point, or blocks are not told apart, points and blocks are orthogonal, and the sums of the
-            // textbook add up. Equal numbers alone are not enough: three points of which each lacks one of three blocks.
+            // The textbook's sums add up if every block has every point or blocks are not
+            // separated. Equal numbers are not enough: three points may each lack one of three
+            // blocks.
             let points = levels.iter().product::<usize>();
             if found.is_equal() && (found.blocks() == 1 || found.blocks() * points == trials.len()) {
                 let values = trials.iter().map(|trial| trial.value).collect::<Vec<_>>();
@@ -966,7 +973,7 @@ mod tests {
         }
 
         #[test]
-        fn another_unit_and_another_zero_change_nothing((levels, trials) in designs(), factor in 0.001f64..1000.0, shift in -1e3f64..1e3) {
+        fn unit_and_offset_do_not_matter((levels, trials) in designs(), factor in 0.001f64..1000.0, shift in -1e3f64..1e3) {
             let moved = trials.iter().map(|trial| Trial { value: trial.value * factor + shift, ..trial.clone() });
             match (factorial(&levels, &trials, Scale::Linear), factorial(&levels, &moved.collect::<Vec<_>>(), Scale::Linear)) {
                 (Ok(before), Ok(after)) => {
@@ -979,7 +986,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_block_does_to_all_is_no_effect((levels, trials) in designs(), slow in -40.0f64..40.0) {
+        fn block_effects_do_not_change_factor_effects((levels, trials) in designs(), slow in -40.0f64..40.0) {
             let Ok(before) = factorial(&levels, &trials, Scale::Linear) else { return Ok(()) };
             if before.blocks() == 1 {
                 return Ok(());

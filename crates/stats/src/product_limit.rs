@@ -1,50 +1,51 @@
-//! What is known of a quantity of which some values are only known to be at least something.
+//! Distributions in which some values are only known to be at least something.
 
 use crate::Histogram;
 
-/// A number, or the least that it can be.
+/// A number, or a lower bound of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// In the unit of the sample.
+    /// Value in the unit of the sample.
     pub value: f64,
-    /// It may be more: the sample cannot say how much.
+    /// Whether the true value may be larger by an unknown amount.
     pub at_least: bool,
 }
 
-/// A mean is read as "at least" where it would grow by more than this share if what is beyond the last value took as long again.
+/// A mean is "at least" if doubling the part beyond the last value would change it by more than
+/// this share.
 const MEAN_SHARE: f64 = 0.005;
 
-/// The product-limit estimate of a distribution from values that were seen to their end and values that were cut off, as requests
-/// are that have no answer when measuring ends. Source: Kaplan & Meier 1958, *Nonparametric Estimation from Incomplete Observations*.
+/// Product-limit estimate of a distribution from complete and censored values, such as requests
+/// without a response when measuring ended. Source: Kaplan & Meier 1958, *Nonparametric Estimation
+/// from Incomplete Observations*.
 ///
-/// What was cut off at `t` counts as longer than anything seen at `t`. With nothing cut off it is the distribution of what was seen,
-/// and its quantiles and mean are those of [`Histogram`], to the last bit.
+/// A value censored at `t` counts as longer than every complete value of `t`. Without censored
+/// values, quantiles and mean equal those of [`Histogram`] to the last bit.
 #[derive(Clone, Debug)]
 pub struct ProductLimit<'a> {
     seen: &'a Histogram,
-    /// Empty where nothing was cut off.
+    /// Empty without censored values.
     steps: Vec<Step>,
-    /// Of all, the share that is beyond what can be told.
+    /// Share of values beyond the last known one.
     beyond: f64,
-    /// Values, seen and cut off.
+    /// Number of values, complete and censored.
     len: u64,
-    /// The longest that was cut off.
+    /// Longest censored value.
     cut_max: Option<u64>,
 }
 
-/// Where the distribution has mass.
+/// A value with probability mass.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// As [`Histogram::quantile`] reads the bucket.
+    /// The bucket's value as in [`Histogram::quantile`].
     value: f64,
-    /// Its own mass.
     mass: f64,
-    /// The mass above it.
+    /// Total mass of larger values.
     above: f64,
 }
 
 impl<'a> ProductLimit<'a> {
-    /// The estimate from what was seen to its end and from how long the rest had lasted when it was cut off.
+    /// Estimates from complete values and from the durations at which the others were censored.
     pub fn new(seen: &'a Histogram, cut: &Histogram) -> Self {
         let len = seen.len().saturating_add(cut.len());
         let mut found = Self { seen, steps: Vec::new(), beyond: 0.0, len, cut_max: cut.max() };
@@ -53,7 +54,8 @@ impl<'a> ProductLimit<'a> {
         }
         let mut cuts = cut.iter_buckets().peekable();
         let mut at_risk = len;
-        // The share of each of those; it changes only where some are cut off, so that ranks stay exact.
+        // Probability mass per value at risk; it only changes at censored values, so that ranks
+        // stay exact.
         let mut weight = 1.0 / len as f64;
         let mut above = 1.0;
         for (low, high, count) in seen.iter_buckets() {
@@ -62,7 +64,7 @@ impl<'a> ProductLimit<'a> {
                 gone = gone.saturating_add(more);
             }
             if gone > 0 {
-                // What was cut off leaves its share to those that lasted longer (Efron 1967).
+                // Censored values pass their mass on to longer ones (Efron 1967).
                 at_risk = at_risk.saturating_sub(gone).max(count);
                 weight = above / at_risk as f64;
             }
@@ -74,23 +76,24 @@ impl<'a> ProductLimit<'a> {
         found
     }
 
-    /// Values, those that were cut off among them.
+    /// Number of values, including censored ones.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is no value at all.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The share of all that lasts longer than what can be told, a fraction.
+    /// Fraction of values beyond the last known one.
     pub fn beyond(&self) -> f64 {
         self.beyond
     }
 
-    /// Quantile `q`: the smallest value seen that at least the share `q` does not exceed. Where the share beyond the last value seen is
-    /// larger than `1 - q`, all that is known is that the quantile is at least the longest that was cut off.
+    /// Quantile `q`: the smallest complete value that at least the share `q` does not exceed. If
+    /// more than `1 - q` is beyond the last complete value, the longest censored value is a lower
+    /// bound.
     ///
     /// `None` for an empty sample.
     ///
@@ -101,16 +104,16 @@ impl<'a> ProductLimit<'a> {
         let Some(cut_max) = self.cut_max else {
             return self.seen.quantile(q).map(|value| Bound { value, at_least: false });
         };
-        // Ranks in a sample of this size, with the allowance of `Histogram::quantile` and for the sums of this one.
+        // Allowance for rounding, in ranks, as in `Histogram::quantile`.
         let allowance = 1e-6 / self.len as f64;
         let found = self.steps.iter().find(|step| step.above <= 1.0 - q + allowance);
         let beyond = || Bound { value: cut_max.max(self.seen.max().unwrap_or(0)) as f64, at_least: true };
         Some(found.map_or_else(beyond, |step| Bound { value: step.value, at_least: false }))
     }
 
-    /// The mean. Where a share lasts longer than can be told, it is counted as long as the longest of all (the restricted mean, Irwin
-    /// 1949), and the mean is "at least" that where as long again would change it by more than 0.5 % and by more than a standard error of the
-    /// mean of what was seen.
+    /// Mean. The share beyond the last known value counts as the longest of all (restricted mean,
+    /// Irwin 1949). The mean is "at least" if doubling that part would change it by more than 0.5 %
+    /// and by more than a standard error of the complete values' mean.
     ///
     /// `None` for an empty sample.
     pub fn mean(&self) -> Option<Bound> {
@@ -119,19 +122,19 @@ impl<'a> ProductLimit<'a> {
         };
         let longest = cut_max.max(self.seen.max().unwrap_or(0)) as f64;
         let told = self.steps.iter().map(|step| step.mass * step.value).sum::<f64>();
-        // Buckets blur; the exact sum of what was seen takes that out again.
+        // The exact sum of complete values corrects the rounding of buckets.
         let blurred = self.seen.iter_buckets().zip(&self.steps).map(|((.., count), step)| count as f64 * step.value);
         let blurred = blurred.sum::<f64>();
         let exact = self.seen.mean().unwrap_or(0.0) * self.seen.len() as f64;
         let told = if blurred > 0.0 { told * (exact / blurred) } else { told };
         let rest = self.beyond * longest;
         let value = told + rest;
-        // What is within the noise of the sample itself needs no telling.
+        // A rest within the sample's own noise is not reported.
         let error = self.seen.stddev().unwrap_or(0.0) / (self.seen.len() as f64).sqrt().max(1.0);
         Some(Bound { value, at_least: rest > MEAN_SHARE * value && rest > error })
     }
 
-    /// The longest of all, at least where it was cut off.
+    /// Longest value; "at least" if it is censored.
     pub fn max(&self) -> Option<Bound> {
         let seen = self.seen.max();
         match self.cut_max {
@@ -166,7 +169,7 @@ mod tests {
     //   k = KaplanMeierFitter().fit(T, E); k.survival_function_; k.percentile(0.8), k.percentile(0.5), k.percentile(0.4)
     //   lifelines.utils.restricted_mean_survival_time(k, t=35)
     #[test]
-    fn the_textbook_s_patients_match_lifelines() {
+    fn matches_lifelines_on_freireich_data() {
         let (seen, cut) = (of(&[6, 6, 6, 7, 10, 13, 16, 22, 23]), of(&[6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]));
         let found = ProductLimit::new(&seen, &cut);
         let expected = [
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_off_before_anything_was_seen_says_nothing() {
+    fn ignores_values_censored_before_the_first_complete_one() {
         let seen = of(&[100, 200, 300, 400]);
         let found = ProductLimit::new(&seen, &of(&[1, 2, 50]));
         for (q, value) in [(0.25, 100.0), (0.5, 200.0), (0.75, 300.0), (1.0, 400.0)] {
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_seen_is_at_least_the_longest_wait() {
+    fn without_complete_values_the_longest_wait_is_a_bound() {
         let seen = Histogram::new();
         let found = ProductLimit::new(&seen, &of(&[5, 70]));
         assert_eq!((found.quantile(0.01), found.mean(), found.max()), (at_least(70.0), at_least(70.0), at_least(70.0)));
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_is_at_least_only_where_the_rest_could_matter() {
+    fn mean_is_a_bound_only_if_the_rest_matters() {
         let seen = of(&vec![1_000_000; 100_000]);
         let one = |wait: u64| ProductLimit::new(&seen, &of(&[wait])).mean().unwrap();
         assert!(!one(2_000_000).at_least, "2 ms of 100,000 times 1 ms");
@@ -221,7 +224,8 @@ mod tests {
         assert!(one(4_000_000_000).at_least, "4 s: 40 us of 1 ms, and as much again for each 4 s more");
     }
 
-    // Exponential lives of mean 1 ms, cut off at times that do not depend on them: the estimate is the law's own.
+    // Exponential durations of mean 1 ms, censored independently: the estimate matches the true
+    // distribution.
     #[test]
     fn independent_cuts_do_not_bias() {
         let mut rng = crate::Rng::new(7);
@@ -242,7 +246,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn with_nothing_cut_off_it_is_the_histogram(values in prop::collection::vec(0..10_000_000_000u64, 0..200), q in 0.0..=1.0f64) {
+        fn equals_the_histogram_without_censored_values(values in prop::collection::vec(0..10_000_000_000u64, 0..200), q in 0.0..=1.0f64) {
             let seen = of(&values);
             let found = ProductLimit::new(&seen, &Histogram::new());
             prop_assert_eq!(found.quantile(q).map(|bound| bound.value), seen.quantile(q));
@@ -250,7 +254,7 @@ mod tests {
             prop_assert!(found.quantile(q).is_none_or(|bound| !bound.at_least));
         }
 
-        // Cut off at nothing: it must not matter, but goes through the steps.
+        // Values censored at zero change nothing but take the path through the steps.
         #[test]
         fn cuts_at_zero_change_no_quantile(values in prop::collection::vec(1..10_000_000_000u64, 1..200), q in 0.0..=1.0f64, n in 1..50usize) {
             let seen = of(&values);
@@ -262,7 +266,7 @@ mod tests {
         }
 
         #[test]
-        fn quantiles_ascend_and_lie_above_those_of_all_as_they_are(
+        fn quantiles_ascend_and_are_at_least_uncorrected_ones(
             seen in prop::collection::vec(0..1_000_000u64, 0..60), cut in prop::collection::vec(0..1_000_000u64, 1..60),
         ) {
             let (seen, cut) = (of(&seen), of(&cut));
@@ -274,7 +278,7 @@ mod tests {
                 let q = f64::from(step) / 100.0;
                 let value = found.quantile(q).unwrap().value;
                 prop_assert!(value >= before, "{} after {} at {}", value, before, q);
-                // Within a bucket: each is kept within the extremes of its own histogram.
+                // Within a bucket, because each histogram clamps to its own extremes.
                 let least = all.quantile(q).unwrap() * (1.0 - 1.0 / 1024.0);
                 prop_assert!(value >= least, "what was cut off lasts at least as long as it did");
                 before = value;

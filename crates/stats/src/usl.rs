@@ -1,4 +1,4 @@
-//! How does throughput scale? The Universal Scalability Law, fitted.
+//! Fits the Universal Scalability Law to throughput over cores, threads or clients.
 
 use crate::interval::{self, Estimate};
 use crate::random::Rng;
@@ -6,41 +6,40 @@ use crate::random::Rng;
 /// Throughput at one number of cores, threads or clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// The number, at least 1.
+    /// Number of cores, threads or clients, at least 1.
     pub n: f64,
-    /// Throughput of each trial, positive, in one unit for all points.
+    /// Throughput of each trial, positive, in the same unit for all points.
     pub throughputs: Vec<f64>,
 }
 
 /// `X(N) = λN / (1 + σ(N-1) + κN(N-1))`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Law {
-    /// λ: throughput of one, in the unit of the points.
+    /// λ: throughput at N = 1, in the unit of the points.
     pub lambda: f64,
-    /// σ: contention, the share that is done by one at a time; 0 to 1.
+    /// σ: contention, the serial share of the work, 0 to 1.
     pub sigma: f64,
-    /// κ: coherency, what each pair costs; not negative.
+    /// κ: coherency, the cost of each pair; not negative.
     pub kappa: f64,
 }
 
 /// A fitted law with its intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The law of least squares.
+    /// The least-squares law.
     pub law: Law,
-    /// R² of the mean throughputs, weighted as the fit is.
+    /// R² of the mean throughputs, with the weights of the fit.
     pub r_squared: f64,
-    /// Largest N that was measured.
+    /// Largest measured N.
     pub n_max: f64,
-    /// Where the law is farthest off, where that is more than chance and more than a reader would forgive.
+    /// The point farthest from the law, if the deviation is both significant and large.
     pub miss: Option<Miss>,
-    /// Intervals; `None` when no point has two trials to resample.
+    /// Intervals; `None` if no point has two trials to resample.
     pub intervals: Option<Intervals>,
-    /// What each resampling was fitted by; empty without intervals.
+    /// Law of each resampling; empty without intervals.
     resampled: Resampled,
 }
 
-/// Laws by the hundred, which nobody wants to see printed.
 #[derive(Clone, Default, PartialEq)]
 struct Resampled(Vec<Law>);
 
@@ -55,32 +54,32 @@ impl std::fmt::Debug for Resampled {
 pub struct Miss {
     /// Its N.
     pub n: f64,
-    /// Mean throughput measured there over what the law has, less one: negative where the law is above it.
+    /// Measured mean throughput over that of the law, minus one; negative if the law is higher.
     pub relative: f64,
 }
 
 /// Percentile bootstrap intervals, resampling the trials of each point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Intervals {
-    /// Of λ.
+    /// Interval of λ.
     pub lambda: Estimate,
-    /// Of σ.
+    /// Interval of σ.
     pub sigma: Estimate,
-    /// Of κ.
+    /// Interval of κ.
     pub kappa: Estimate,
-    /// Of the N of highest throughput; infinite where κ is 0.
+    /// Interval of the N with the highest throughput; infinite if κ is 0.
     pub peak: Estimate,
 }
 
-/// Why nothing was fitted.
+/// Why no law was fitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NotFitted {
-    /// Three parameters need more points than three.
+    /// Three parameters need more than three points.
     TooFewPoints {
-        /// Distinct N there are.
+        /// Number of distinct N.
         distinct: usize,
     },
-    /// An N below 1, or a throughput that is not positive and finite.
+    /// An N is below 1, or a throughput is not positive and finite.
     NotPositive,
 }
 
@@ -95,16 +94,17 @@ impl std::fmt::Display for NotFitted {
 
 impl std::error::Error for NotFitted {}
 
-/// Distinct N needed.
+/// Minimum number of distinct N.
 const FEWEST: usize = 4;
-/// Off by more than this the law misses a point.
+/// Minimum relative deviation of a missed point.
 const MISS: f64 = 0.1;
-/// And by so many standard errors of its mean.
+/// Minimum deviation of a missed point, in standard errors of its mean.
 const MISS_ERRORS: f64 = 3.0;
-/// A variance from few trials is little known. It is taken together with that of all points, which counts as so many further
-/// trials of its own (the moderated variance of Smyth 2004, its prior not estimated: points are too few).
+/// Weight of the pooled variance in each point's own, in trials, because few trials give a poor
+/// variance. This is the moderated variance of Smyth 2004; points are too few to estimate its
+/// prior.
 const PRIOR_TRIALS: f64 = 4.0;
-/// Bootstrap samples.
+/// Bootstrap samples per fit.
 const RESAMPLES: usize = 500;
 
 impl Law {
@@ -113,30 +113,31 @@ impl Law {
         self.lambda * n / (1.0 + self.sigma * (n - 1.0) + self.kappa * n * (n - 1.0))
     }
 
-    /// Throughput at N over N times that of one: 1 where every one of them does its full share.
+    /// Throughput at N over N times the throughput at 1: 1 for perfect scaling.
     pub fn efficiency(&self, n: f64) -> f64 {
         1.0 / (1.0 + self.sigma * (n - 1.0) + self.kappa * n * (n - 1.0))
     }
 
-    /// N of the highest throughput, `√((1-σ)/κ)` and at least 1; infinite where κ is 0.
+    /// N with the highest throughput, `√((1-σ)/κ)` and at least 1; infinite if κ is 0.
     pub fn peak(&self) -> f64 {
         if self.kappa > 0.0 { ((1.0 - self.sigma) / self.kappa).sqrt().max(1.0) } else { f64::INFINITY }
     }
 }
 
 impl Fit {
-    /// Throughput at N with its interval, that of the law: where the mean of many trials would lie if the law held. Single trials scatter
-    /// beyond it. `None` without intervals.
+    /// Throughput of the law at N with its interval, for the mean of many trials. Single trials
+    /// scatter more widely. `None` without intervals.
     pub fn band(&self, n: f64) -> Option<Estimate> {
         let Intervals { lambda: Estimate { level, n: trials, .. }, .. } = self.intervals?;
         let mut values = self.resampled.0.iter().map(|law| law.throughput(n)).collect::<Vec<_>>();
         let (low, high) = central(&mut values, level);
         let point = self.law.throughput(n);
-        // The law of all trials may lie outside of what most resamplings have, where a bound cuts them off.
+        // With a parameter at its bound, the fitted law may be outside the range of most
+        // resamplings.
         Some(Estimate { point, low: low.min(point), high: high.max(point), level, n: trials })
     }
 
-    /// Whether the resampled laws bear out, among so many fits, what the interval of one alone does.
+    /// Whether the resampled laws support a statement, adjusted for `among` fits.
     fn holds(&self, holds: impl Fn(&Law) -> bool, among: usize) -> bool {
         let Some(level) = self.intervals.map(|found| found.peak.level) else { return false };
         let against = self.resampled.0.iter().filter(|law| !holds(law)).count();
@@ -144,10 +145,12 @@ impl Fit {
         among <= 1 || p * among as f64 <= 1.0 - level
     }
 
-    /// What the fit says in words, where `resource` names N in the plural: `cores`. `among` is of how many fits a report says as much: what
-    /// is said without "not sure" is adjusted for them (Bonferroni), which 500 resamplings allow for up to 12.
+    /// Describes the fit in words; `resource` names N in the plural, for example `cores`. A
+    /// statement without "not sure" is adjusted for `among` fits in one report (Bonferroni), up to
+    /// 12 with 500 resamplings.
     ///
-    /// Nothing is foretold: a peak beyond what was measured is called that, and one that κ's interval leaves open is not seen.
+    /// A peak beyond the largest measured N is reported as such. If κ's interval leaves a peak
+    /// open, none is reported.
     pub fn sentence(&self, resource: &str, among: usize) -> String {
         let Law { sigma, kappa, .. } = self.law;
         let n_max = self.n_max;
@@ -205,7 +208,7 @@ impl Fit {
     }
 }
 
-/// Two digits, or all before the point.
+/// Two significant digits, or all digits before the point.
 fn short(value: f64) -> String {
     match value.abs() {
         _ if value.is_infinite() => "∞".to_owned(),
@@ -218,14 +221,15 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Fits the law by least squares with bounds (Levenberg 1944, Marquardt 1963), and bootstraps its intervals.
+/// Fits the law by bounded least squares (Levenberg 1944, Marquardt 1963) and bootstraps its
+/// intervals.
 ///
-/// Each point counts by one over the variance of its mean. That variance is known from few trials, so it is moderated: relative to the
-/// throughput, which is what scatters alike at few and at many, it is taken together with that of all points. Source of the law: Gunther
-/// 2007, Guerrilla Capacity Planning. Points of one N are put together. The same seed gives the same intervals.
+/// Each point is weighted by one over the variance of its mean. The relative variance is similar at
+/// all N, so it is moderated by the variance of all points. Source of the law: Gunther 2007,
+/// Guerrilla Capacity Planning. Points with equal N are merged. Equal seeds give equal intervals.
 ///
 /// # Errors
-/// [`NotFitted`].
+/// A [`NotFitted`] that names the reason.
 ///
 /// # Panics
 /// When `level` is not strictly between 0 and 1.
@@ -248,7 +252,7 @@ pub fn fit(points: &[Point], level: f64, seed: u64) -> Result<Fit, NotFitted> {
     })
 }
 
-/// Points by ascending N, each N once.
+/// Merges points of equal N, ascending by N.
 fn gather(points: &[Point]) -> Result<Vec<Point>, NotFitted> {
     let mut points = points.iter().filter(|point| !point.throughputs.is_empty()).cloned().collect::<Vec<_>>();
     let fine = |point: &Point| {
@@ -268,18 +272,16 @@ fn gather(points: &[Point]) -> Result<Vec<Point>, NotFitted> {
     Ok(points)
 }
 
-/// One point as the fit sees it.
 #[derive(Clone, Copy, Debug)]
 struct Datum {
     n: f64,
     mean: f64,
-    /// One over the variance of the mean; where nothing is known of variances, one over its square.
+    /// One over the variance of the mean; one over the squared mean if no variance is known.
     weight: f64,
-    /// Standard error of the mean; `None` where nothing is known of variances.
+    /// Standard error of the mean; `None` if no variance is known.
     error: Option<f64>,
 }
 
-/// Points with their weights.
 fn data(points: &[Point]) -> Vec<Datum> {
     let relative = |point: &Point| {
         let mean = interval::average(&point.throughputs).expect("gathered points have trials");
@@ -299,7 +301,7 @@ fn data(points: &[Point]) -> Vec<Datum> {
     points.iter().zip(&parts).map(datum).collect()
 }
 
-/// The point that the law is farthest from, if it is far.
+/// The most distant point that counts as missed.
 fn miss(law: &Law, data: &[Datum]) -> Option<Miss> {
     let far = data.iter().filter_map(|datum| {
         let found = law.throughput(datum.n);
@@ -322,13 +324,13 @@ fn r_squared(law: &Law, data: &[Datum]) -> f64 {
     if total > 0.0 { 1.0 - squares(law, data) / total } else { 0.0 }
 }
 
-/// The surface has valleys where a bound holds a parameter; the best end of several starts is taken.
+/// Descends from several starts, because bounds create local minima, and keeps the best.
 fn best_of_starts(data: &[Datum]) -> Law {
     let n_max = data.iter().map(|datum| datum.n).fold(1.0, f64::max);
     let mut best: Option<(f64, Law)> = None;
     for sigma in [0.0, 0.02, 0.2, 0.8] {
         for scaled in [0.0, 0.1, 1.0] {
-            // λ is linear once the others are chosen.
+            // λ is linear once σ and κ are fixed.
             let shape = Law { lambda: 1.0, sigma, kappa: scaled / (n_max * n_max) };
             let (mut above, mut below) = (0.0, 0.0);
             for datum in data {
@@ -346,7 +348,7 @@ fn best_of_starts(data: &[Datum]) -> Law {
     best.expect("there are twelve starts").1
 }
 
-/// Levenberg-Marquardt; a parameter at its bound stays there while the slope pushes it outwards.
+/// Levenberg-Marquardt; a parameter stays at its bound while the slope pushes it outwards.
 fn descend(start: Law, data: &[Datum]) -> Law {
     let mut law = start;
     let mut error = squares(&law, data);
@@ -402,7 +404,7 @@ fn descend(start: Law, data: &[Datum]) -> Law {
     law
 }
 
-/// Solves three equations by elimination with pivots; a singular system gives no step.
+/// Solves three equations by elimination with pivots; a singular system gives a zero step.
 fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     for column in 0..3 {
         let pivot = (column..3).max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()));
@@ -426,7 +428,7 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     right
 }
 
-/// The laws that fit trials drawn anew, weights estimated anew with them; none where no point has two trials.
+/// The law of each bootstrap sample, with new weights; empty if no point has two trials.
 fn resample_all(points: &[Point], law: &Law, level: f64, seed: u64) -> Vec<Law> {
     if points.iter().all(|point| point.throughputs.len() < 2) {
         return Vec::new();
@@ -456,7 +458,8 @@ fn intervals(points: &[Point], law: &Law, resampled: &[Law], level: f64) -> Opti
     })
 }
 
-/// Ends of the central share `level` of the values. Observed values and never one between two: peaks may be infinite.
+/// Ends of the central share `level`. Uses observed values without interpolation, because peaks may
+/// be infinite.
 fn central(values: &mut [f64], level: f64) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let side = (1.0 - level) / 2.0;
@@ -464,9 +467,11 @@ fn central(values: &mut [f64], level: f64) -> (f64, f64) {
     (at(side), at(1.0 - side))
 }
 
-/// As many trials of a point as it has, drawn with replacement. Samples drawn from so few vary too little: deviations are scaled by
-/// √(n/(n-1)) (Davison & Hinkley 1997, section 2.4), and by what Student's t is wider than the normal law with the freedom that the
-/// moderated variance has. Without the second, simulated intervals of 95 % from 5 trials hold 90 to 93 %.
+/// Draws as many trials of a point as it has, with replacement. Samples from few trials vary too
+/// little, so deviations are scaled by √(n/(n-1)) (Davison & Hinkley 1997, section 2.4). They are
+/// also scaled by how much wider Student's t with the moderated variance's degrees of freedom is
+/// than the normal distribution. Without the second factor, simulated 95 % intervals from 5 trials
+/// cover 90 to 93 %.
 fn resample(point: &Point, level: f64, rng: &mut Rng) -> Point {
     let n = point.throughputs.len();
     let mean = interval::average(&point.throughputs).expect("gathered points have trials");
@@ -476,7 +481,7 @@ fn resample(point: &Point, level: f64, rng: &mut Rng) -> Point {
     let freedom = n as f64 - 1.0;
     let wider = interval::t_two_sided(level, freedom + PRIOR_TRIALS) / interval::normal_quantile((1.0 + level) / 2.0);
     let scale = (n as f64 / freedom).sqrt() * wider;
-    // Nothing is drawn below zero, where the law has no place.
+    // Keeps throughputs positive, as the law requires.
     let mut draw = || {
         let drawn = point.throughputs[rng.below(n as u64) as usize];
         (mean + (drawn - mean) * scale).max(mean * 1e-3)
@@ -536,7 +541,7 @@ mod tests {
         assert_eq!(found.law.peak(), f64::INFINITY);
     }
 
-    /// The law of plain least squares, as R's packages fit it.
+    /// Plain least squares, as in R's packages.
     fn unweighted(rows: &[(f64, f64)]) -> Law {
         let data = rows.iter().map(|&(n, mean)| Datum { n, mean, weight: 1.0, error: None }).collect::<Vec<_>>();
         best_of_starts(&data)
@@ -548,12 +553,12 @@ mod tests {
         }
     }
 
-    /// SPEC SDM91 on a Sun SPARCcenter 2000: scripts at once and scripts an hour (Gunther 2007, chapter 4.5; data set `specsdm91` of R's
-    /// package usl 3.0.3).
+    /// SPEC SDM91 on a Sun SPARCcenter 2000: concurrent scripts and scripts per hour (Gunther 2007,
+    /// chapter 4.5; data set `specsdm91` of R's package usl 3.0.3).
     const SPECSDM91: [(f64, f64); 7] =
         [(1.0, 64.9), (18.0, 995.9), (36.0, 1652.4), (72.0, 1853.2), (108.0, 1828.9), (144.0, 1775.0), (216.0, 1702.2)];
 
-    /// A ray tracer on NUMA processors (Gunther 2007, table 5.1; data set `raytracer` of the same).
+    /// A ray tracer on NUMA CPUs (Gunther 2007, table 5.1; data set `raytracer` of usl 3.0.3).
     const RAYTRACER: [(f64, f64); 11] = [
         (1.0, 20.0),
         (4.0, 78.0),
@@ -579,18 +584,19 @@ mod tests {
         close(unweighted(&RAYTRACER[..6]), [20.85604501, 0.02444403819, 0.001626809372], 1e-6);
     }
 
-    // What the tests of R's package usl 3.0.3 expect, to the digits that it prints: summary.Rout.save (alpha 2.773e-02,
-    // beta 1.044e-04, gamma 9.000e+01, peak 1884 at 96.52), peak-scalability.R (96.51956), predict.Rout.save, efficiency.Rout.save;
-    // coef.Rout.save has 0.02, 0.02, 1 for its own example.
+    // Expected values of the tests in R's package usl 3.0.3, to the printed digits:
+    // summary.Rout.save (alpha 2.773e-02, beta 1.044e-04, gamma 9.000e+01, peak 1884 at 96.52),
+    // peak-scalability.R (96.51956), predict.Rout.save, efficiency.Rout.save; coef.Rout.save has
+    // 0.02, 0.02, 1 for its own example.
     #[test]
-    fn matches_what_the_package_of_r_publishes() {
+    fn matches_published_results_of_usl_package() {
         let law = unweighted(&SPECSDM91);
         close(law, [90.0, 2.773e-2, 1.044e-4], 5e-4);
         assert!((law.peak() - 96.51956).abs() < 1e-4, "{law:?}");
         assert!((law.throughput(law.peak()) - 1884.0).abs() < 0.5, "{law:?}");
         let predicted = SPECSDM91.map(|(n, _)| law.throughput(n).round());
         assert_eq!(predicted, [90.0, 1078.0, 1541.0, 1850.0, 1879.0, 1822.0, 1646.0]);
-        // The package divides what was measured, and not the law, by N times gamma.
+        // The package divides the measured throughput by N times gamma, not the law's.
         let efficiency = SPECSDM91.map(|(n, x)| (x / (n * law.lambda) * 1e3).round() / 1e3);
         assert_eq!(efficiency, [0.721, 0.615, 0.510, 0.286, 0.188, 0.137, 0.088]);
         for (n, _) in SPECSDM91 {
@@ -640,7 +646,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_scatters_counts_for_less() {
+    fn gives_noisy_points_less_weight() {
         let law = Law { lambda: 100.0, sigma: 0.1, kappa: 0.0 };
         let around = |n: f64, spread: f64, off: f64| {
             let steps = [-1.4, -1.0, -0.6, -0.2, 0.2, 0.6, 1.0, 1.4];
@@ -656,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn the_band_holds_the_law_and_is_wider_where_less_is_known() {
+    fn band_contains_the_law_and_widens_with_uncertainty() {
         let law = Law { lambda: 10.0, sigma: 0.1, kappa: 0.01 };
         let of = |n: f64| Point { n, throughputs: [0.97, 1.0, 1.03].map(|f| f * law.throughput(n)).to_vec() };
         let found = fit(&[1.0, 2.0, 4.0, 8.0].map(of), 0.95, 5).unwrap();
@@ -752,14 +758,14 @@ mod tests {
         .unwrap();
         let is_sure = |found: &Fit, among| !found.sentence("cores", among).contains("(uncertain)");
         assert_eq!([1, 12, 13].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
-        // Three of 500 without a peak: 2·4/501 is 0.016.
+        // Three of 500 laws without a peak: 2·4/501 is 0.016.
         found.resampled.0[..3].fill(line);
         assert_eq!([1, 3, 4].map(|among| is_sure(&found, among)), [true, true, false], "{found:?}");
     }
 
     #[test]
-    fn a_law_that_does_not_describe_a_point_says_so() {
-        // A plateau at once, as where a server has one processor and ever more threads.
+    fn reports_the_point_that_the_law_misses() {
+        // An immediate plateau, as with a server on one CPU and more and more threads.
         let plateau = [1.0, 2.0, 3.0, 4.0, 6.0].map(|n| Point {
             n,
             throughputs: [0.99, 1.0, 1.01].map(|f| f * if n < 2.0 { 50.0 } else { 100.0 }).to_vec(),
@@ -768,7 +774,7 @@ mod tests {
         assert!(miss.relative.abs() > 0.1, "{miss:?}");
         let law = Law { lambda: 10.0, sigma: 0.1, kappa: 0.01 };
         assert_eq!(fit(&exact(law, &[1.0, 2.0, 4.0, 8.0]), 0.95, 1).unwrap().miss, None);
-        // As far off, but by chance: these trials scatter by more.
+        // As far off, but by chance, because these trials scatter more.
         let mut rng = Rng::new(3);
         let wild = [1.0, 2.0, 4.0, 8.0, 16.0].map(|n| Point {
             n,
@@ -778,7 +784,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_or_impossible_points() {
+    fn rejects_too_few_or_invalid_points() {
         let three = exact(Law { lambda: 1.0, sigma: 0.0, kappa: 0.0 }, &[1.0, 2.0, 3.0, 3.0]);
         assert_eq!(fit(&three, 0.95, 1).unwrap_err().to_string(), "not enough points to fit: 3 of 4");
         assert_eq!(fit(&[], 0.95, 1), Err(NotFitted::TooFewPoints { distinct: 0 }));
