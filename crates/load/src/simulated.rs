@@ -1,4 +1,4 @@
-//! The whole engine on a simulated network: worker, coordinator and merge, to the nanosecond.
+//! The whole engine on a simulated network: worker, coordinator and merge, exact to the nanosecond.
 
 mod cache;
 mod censored;
@@ -27,7 +27,7 @@ use crate::worker::{self, Task};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
-/// There and back in a perfect network.
+/// Round trip of the perfect network, ns.
 const ROUND_TRIP: u64 = 10_000;
 
 fn outcome(
@@ -103,7 +103,7 @@ fn errors(measurement: &Measurement) -> Vec<(&str, u64)> {
 }
 
 #[test]
-fn closed_loop_is_exact() {
+fn closed_loop_timing_is_exact() {
     let measurement = measure(&spec(), |_| peers::ping_pong(|_| MS).into());
     let trip = MS + ROUND_TRIP;
     near(measurement.requests as f64, (4 * S / trip) as f64, 0.002);
@@ -133,8 +133,8 @@ fn little_s_law_holds() {
 }
 
 #[test]
-fn a_delay_of_a_known_share_stands_at_its_quantile() {
-    // Every tenth answer takes 5 ms longer.
+fn delayed_share_appears_at_its_quantile() {
+    // Every tenth response takes 5 ms longer.
     let spec = LoadSpec { clients: 10, stop: Stop::Duration { duration_ns: 5 * S }, ..spec() };
     let serve = |_| peers::ping_pong(|request| if request.number % 10 == 9 { 6 * MS } else { MS }).into();
     let measurement = measure(&spec, serve);
@@ -143,14 +143,15 @@ fn a_delay_of_a_known_share_stands_at_its_quantile() {
     }
 }
 
-/// A server that stands still for 200 ms every 2 s. A tenth of all intended sends falls into a pause and waits, evenly
-/// spread, for 0 to 200 ms: the quantile 1 - p of all is the quantile 1 - 10 p of those.
+/// A server that pauses for 200 ms every 2 s. A tenth of all intended sends falls into a pause and
+/// waits 0 to 200 ms, evenly distributed. So the quantile 1 - p of all requests is the quantile 1 -
+/// 10 p of the waiting ones.
 #[test]
-fn pauses_have_their_analytic_size_in_the_open_loop() {
+fn open_loop_measures_server_pauses_exactly() {
     for (clients, arrivals) in [
         (400, Arrivals::Poisson { rate_per_s: 1000.0 }),
         (400, Arrivals::Constant { rate_per_s: 1000.0 }),
-        // With few connections the wait is for a connection, and is as long.
+        // With few connections, requests wait equally long for a connection.
         (8, Arrivals::Constant { rate_per_s: 1000.0 }),
     ] {
         let spec = LoadSpec {
@@ -178,15 +179,15 @@ fn pauses_have_their_analytic_size_in_the_open_loop() {
 }
 
 #[test]
-fn a_closed_loop_hides_pauses() {
+fn closed_loop_hides_server_pauses() {
     let spec = LoadSpec { stop: Stop::Duration { duration_ns: 20 * S }, ..spec() };
     let measurement = measure(&spec, |_| peers::ping_pong(peers::pauses(2 * S, 200 * MS, MS)).into());
     near(latency(&measurement, 0.99), (MS + ROUND_TRIP) as f64, 0.002);
 }
 
 #[test]
-fn an_offered_rate_that_cannot_be_met_shows_in_response_time_and_unsent() {
-    // One client, 1 ms a request: 990 a second at most, 2,000 are offered.
+fn excessive_offered_rate_shows_in_response_time_and_unsent() {
+    // One client at 1 ms per request can send 990 per second, while 2,000 are offered.
     let spec = LoadSpec {
         clients: 1,
         arrivals: Arrivals::Constant { rate_per_s: 2000.0 },
@@ -202,7 +203,7 @@ fn an_offered_rate_that_cannot_be_met_shows_in_response_time_and_unsent() {
 }
 
 #[test]
-fn think_time_is_kept() {
+fn closed_loop_keeps_think_time() {
     let spec = LoadSpec { arrivals: Arrivals::Closed { think_ns: 9 * MS }, ..spec() };
     let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
     near(measurement.requests as f64, 4.0 * 1e9 / (10.0 * MS as f64 + ROUND_TRIP as f64), 0.02);
@@ -210,7 +211,7 @@ fn think_time_is_kept() {
 }
 
 #[test]
-fn wrong_answers_are_counted_and_never_sampled() {
+fn invalid_responses_are_counted_but_not_sampled() {
     let measurement = measure(&spec(), |_| peers::wrong_every(10).into());
     let wrong = measurement.errors["wrong-answer"];
     near(measurement.requests as f64, 9.0 * wrong as f64, 0.01);
@@ -220,23 +221,23 @@ fn wrong_answers_are_counted_and_never_sampled() {
     let never_right = measure(&spec(), |_| peers::wrong_every(1).into());
     assert_eq!((never_right.requests, never_right.service.count), (0, 0));
     assert!(never_right.errors["wrong-answer"] > 0);
-    // A client that is always disappointed asks ten times a second, not in a frenzy.
+    // A client with only invalid responses backs off to ten requests per second.
     assert!(never_right.errors["wrong-answer"] <= 4 * 11, "{:?}", never_right.errors);
 }
 
 #[test]
-fn ends_of_connections_are_counted_by_kind_and_mended() {
+fn lost_connections_are_counted_by_kind_and_reopened() {
     let reset = measure(&spec(), |_| peers::reset_after(100).into());
     assert_eq!(errors(&reset).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["reset"]);
     near(reset.requests as f64, 100.0 * reset.errors["reset"] as f64, 0.05);
     let closed = measure(&spec(), |_| peers::end_after(100).into());
-    // It had answered before: it may have closed while the request was on its way.
+    // The server had responded before, so it may have closed while the request was on its way.
     assert_eq!(errors(&closed).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["closed-between"]);
     assert!(closed.reconnects > 0 && closed.requests > 1000);
 }
 
 #[test]
-fn an_end_before_the_first_answer_is_closed_and_within_one_is_truncated() {
+fn end_before_response_is_closed_within_is_truncated() {
     for (bytes, kind) in [(0, "closed"), (3, "truncated")] {
         let measurement = measure(&spec(), move |_| {
             let serve = move |request: peers::Request, to: &mut net::sim::Actions| {
@@ -250,7 +251,7 @@ fn an_end_before_the_first_answer_is_closed_and_within_one_is_truncated() {
 }
 
 #[test]
-fn a_silent_server_costs_each_client_one_timeout() {
+fn silent_server_causes_one_timeout_per_client() {
     let spec = LoadSpec { timeout_ns: 300 * MS, warmup: Warmup::DurationNs(0), ..spec() };
     let measurement = measure(&spec, |_| peers::silent().into());
     assert_eq!(errors(&measurement), [("timeout", 4)]);
@@ -258,7 +259,7 @@ fn a_silent_server_costs_each_client_one_timeout() {
 }
 
 #[test]
-fn a_late_answer_keeps_its_latency() {
+fn late_response_keeps_its_latency() {
     let spec = LoadSpec { timeout_ns: 50 * MS, warmup: Warmup::DurationNs(0), ..spec() };
     let serve = |_| peers::ping_pong(|request| if request.number == 3 { 200 * MS } else { MS }).into();
     let measurement = measure(&spec, serve);
@@ -268,7 +269,7 @@ fn a_late_answer_keeps_its_latency() {
 }
 
 #[test]
-fn answers_in_pieces_are_whole() {
+fn reassembles_responses_from_pieces() {
     let measurement = measure(&spec(), |_| peers::drip(1000).into());
     assert_eq!(errors(&measurement), []);
     assert!(measurement.requests > 10_000);
@@ -279,14 +280,14 @@ fn answers_in_pieces_are_whole() {
 }
 
 #[test]
-fn a_flood_is_an_error_and_is_not_kept() {
+fn endless_response_is_an_error_and_not_buffered() {
     let measurement = measure(&spec(), |_| peers::endless(4096, 1000).into());
     assert_eq!(measurement.requests, 0);
     assert!(measurement.errors["wrong-answer"] > 0);
 }
 
 #[test]
-fn a_network_that_breaks_is_borne() {
+fn load_survives_connection_resets() {
     let network = Network { reset_share: 0.01, ..Network::PERFECT };
     let measurement = outcome(&spec(), network, |_| peers::ping_pong(|_| 10_000).into()).unwrap();
     assert!(measurement.errors["reset"] > 0 && measurement.reconnects > 0);
@@ -294,7 +295,7 @@ fn a_network_that_breaks_is_borne() {
 }
 
 #[test]
-fn nobody_there_is_said_at_once() {
+fn refused_connects_end_load_immediately() {
     let refused = outcome(&spec(), Network::PERFECT, |_| Answer::Refuse).unwrap_err();
     assert_eq!(refused, Outcome::Unreachable(Some((Fault::Refused, "connection refused".to_owned()))));
 }
@@ -310,9 +311,10 @@ fn a_number_of_requests_is_met_exactly() {
     }
 }
 
-/// What a server has seen is the warm-up and the number that was asked for, whatever the loop, and each has one end.
+/// The server receives exactly the warm-up plus the requested number, in every loop, and each
+/// request ends once.
 #[test]
-fn a_number_of_requests_is_what_the_server_sees() {
+fn server_receives_exactly_the_request_limit() {
     let open = Arrivals::Poisson { rate_per_s: 3_000.0 };
     for (arrivals, pipeline, wrong_every) in [
         (Arrivals::Closed { think_ns: 0 }, 1, u64::MAX),
@@ -339,7 +341,7 @@ fn a_number_of_requests_is_what_the_server_sees() {
         let sum = |errors: &std::collections::BTreeMap<String, u64>| errors.values().sum::<u64>();
         let (warm, all) = (measurement.warmup_requests + sum(&measurement.warmup_errors), &measurement);
         assert_eq!((all.requests + sum(&all.errors), all.unfinished, all.unsent), (1_000, 0, 0), "{arrivals:?}");
-        // Of what is asked again its first asking was seen too, in the warm-up as well.
+        // Resent requests also reached the server the first time, including in the warm-up.
         let seen = seen.get() - all.asked_again;
         if pipeline == 1 || wrong_every == u64::MAX {
             assert_eq!((seen, all.asked_again), (warm + 1_000, 0), "{arrivals:?} {pipeline} {wrong_every}");
@@ -351,7 +353,7 @@ fn a_number_of_requests_is_what_the_server_sees() {
 }
 
 #[test]
-fn a_number_that_is_not_met_in_time_says_so() {
+fn unmet_request_limit_is_reported() {
     let spec = LoadSpec { stop: Stop::Requests { requests: 1_000_000, max_ns: S }, ..spec() };
     let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
     assert_eq!(measurement.stop_reason, "requests: not met within 1 s");
@@ -359,7 +361,7 @@ fn a_number_that_is_not_met_in_time_says_so() {
 }
 
 #[test]
-fn a_warm_up_may_be_a_number_of_requests() {
+fn warm_up_can_be_a_number_of_requests() {
     let spec = LoadSpec { warmup: Warmup::Requests(1000), ..spec() };
     let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
     assert!((1000..1100).contains(&measurement.warmup_requests), "{}", measurement.warmup_requests);
@@ -367,7 +369,7 @@ fn a_warm_up_may_be_a_number_of_requests() {
 }
 
 #[test]
-fn the_interval_rule_stops_when_it_is_narrow_and_not_before() {
+fn interval_rule_stops_once_interval_is_narrow() {
     let law = stats::Distribution::Exponential { mean: 2e6 };
     let serve = move |number| {
         let mut rng = stats::Rng::new(number);
@@ -385,7 +387,7 @@ fn the_interval_rule_stops_when_it_is_narrow_and_not_before() {
 }
 
 #[test]
-fn volley_s_rule_counts_its_priming_round() {
+fn volleys_rule_counts_its_priming_round() {
     let stop = Stop::Volley { round_requests: 4000, half_width_ns: 5000, max_ns: 180 * S };
     let measurement = measure(&LoadSpec { stop, ..spec() }, |_| peers::ping_pong(|_| 100_000).into());
     let volley = measurement.volley.unwrap();
@@ -394,7 +396,8 @@ fn volley_s_rule_counts_its_priming_round() {
     assert_eq!(volley.stddev_us, 0.0);
     near(measurement.duration_ns as f64, 1000.0 * 110_000.0, 0.02);
 
-    // A spread of 100 us needs (1.96 * 100 / 1)^2 = 38,416 samples for 1 us: more rounds.
+    // A standard deviation of 100 us needs (1.96 * 100 / 1)^2 = 38,416 samples for 1 us, so more
+    // rounds.
     let law = stats::Distribution::Exponential { mean: 1e5 };
     let stop = Stop::Volley { round_requests: 4000, half_width_ns: 1000, max_ns: 180 * S };
     let measurement = measure(&LoadSpec { stop, ..spec() }, move |number| {
@@ -410,7 +413,7 @@ fn volley_s_rule_counts_its_priming_round() {
 }
 
 #[test]
-fn a_thousand_clients_are_opened_a_few_at_a_time() {
+fn thousand_clients_connect_in_small_batches() {
     let spec = LoadSpec { clients: 1000, ..spec() };
     let measurement = measure(&spec, |_| peers::ping_pong(|_| 10 * MS).into());
     assert_eq!((measurement.connect.count, errors(&measurement)), (1000, vec![]));
@@ -418,7 +421,7 @@ fn a_thousand_clients_are_opened_a_few_at_a_time() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_measurement() {
+fn same_seed_gives_same_measurement() {
     let spec = LoadSpec { arrivals: Arrivals::Poisson { rate_per_s: 5000.0 }, clients: 16, ..spec() };
     let network = Network { delay_ns: 10_000..=200_000, reset_share: 0.001, ..Network::PERFECT };
     let run = |spec: &LoadSpec| outcome(spec, network.clone(), |_| peers::ping_pong(|_| 50_000).into()).unwrap();

@@ -1,32 +1,34 @@
-//! Judges whether the hit ratio of a filling cache is steady.
+//! Decides whether the hit ratio of a filling cache is steady.
 
 use net::Nanos;
 use stats::mann_kendall;
 
-/// Windows without which nothing is said.
+/// Minimum number of windows for a decision.
 pub(crate) const FEWEST: usize = 20;
-/// The second half is looked at in so many batches: neighbouring windows resemble each other, batches less.
+/// Number of batches in the second half. Neighboring windows are correlated, batches less so.
 const BATCHES: usize = 10;
-/// A trend less clear than this is none.
+/// Trends with a larger p-value are ignored.
 const P_VALUE: f64 = 0.05;
-/// A movement over the whole second half that is smaller does not matter, however clear: a tenth of a point.
+/// Total change over the second half that is negligible even if significant: a tenth of a
+/// percentage point.
 const MOVE: f64 = 0.001;
 
-/// The judgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Steadiness {
     pub(crate) steady: bool,
-    /// Movement of the hit ratio over the second half by Sen's slope; `None`: there is nothing to tell it from.
+    /// Change of the hit ratio over the second half by Sen's slope, or `None` without enough data.
     moved: Option<f64>,
     windows: usize,
 }
 
-/// So many windows are needed for the next look: each sees a quarter more, so that few looks find rest by chance.
+/// Number of windows at the next check, a quarter more than now. With few checks, steady state is
+/// rarely found by chance.
 pub(crate) fn next_look(seen: usize) -> usize {
     (seen + seen / 4).max(FEWEST)
 }
 
-/// Looks at GETs that hit and GETs of each window, by Mann and Kendall's test over the second half.
+/// Applies the Mann-Kendall test to the second half of the windows, given as GET hits and GETs per
+/// window.
 pub(crate) fn judge_steadiness(windows: &[(u64, u64)]) -> Steadiness {
     let half = &windows[windows.len() / 2..];
     let unknown = Steadiness { steady: false, moved: None, windows: windows.len() };
@@ -37,7 +39,7 @@ pub(crate) fn judge_steadiness(windows: &[(u64, u64)]) -> Steadiness {
     let sums = sums.map(|batch| batch.iter().fold((0, 0), |sum, window| (sum.0 + window.0, sum.1 + window.1)));
     let ratios = sums.filter(|sum| sum.1 > 0).map(|(hits, gets)| hits as f64 / gets as f64).collect::<Vec<_>>();
     if ratios.is_empty() {
-        // Nothing is read: there is no hit ratio to wait for.
+        // Without GETs there is no hit ratio to wait for.
         return Steadiness { steady: true, ..unknown };
     }
     let Some(trend) = mann_kendall::mann_kendall(&ratios) else { return unknown };
@@ -46,7 +48,7 @@ pub(crate) fn judge_steadiness(windows: &[(u64, u64)]) -> Steadiness {
 }
 
 impl Steadiness {
-    /// The judgement as a sentence.
+    /// Describes the decision in a sentence.
     pub(crate) fn sentence(&self, elapsed: Nanos, window_ns: Nanos) -> String {
         let seconds = elapsed as f64 / 1e9;
         let half_s = (self.windows - self.windows / 2) as f64 * window_ns as f64 / 1e9;
@@ -68,7 +70,8 @@ mod tests {
     use super::*;
     use stats::Rng;
 
-    /// Of a hundred series of windows of 1,000 GETs whose hit ratio is `ratio` of the window, how many are steady.
+    /// Of 100 random series of windows of 1,000 GETs with hit ratio `ratio(index)`, how many are
+    /// steady.
     fn steady(count: usize, ratio: impl Fn(usize) -> f64) -> usize {
         (0..100).filter(|&seed| judge_steadiness(&windows(seed, count, &ratio)).steady).count()
     }
@@ -79,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_fills_is_not_steady_and_a_full_one_is() {
+    fn filling_cache_is_not_steady_but_full_one_is() {
         assert_eq!(steady(40, |index| 0.3 + 0.01 * index as f64), 0);
         assert_eq!(steady(100, |index| 0.9 - 0.5 * (-(index as f64) / 40.0).exp()), 0);
         let rested = steady(100, |index| 0.9 - 0.5 * (-(index as f64) / 4.0).exp());
@@ -88,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_trend_too_small_to_matter_is_rest() {
+    fn negligible_trend_is_steady() {
         let rising = (0..100).map(|index| (900_000 + 10 * index, 1_000_000)).collect::<Vec<_>>();
         assert!(judge_steadiness(&rising).steady);
         assert!(judge_steadiness(&[(0, 0); 30]).steady);
     }
 
     #[test]
-    fn rest_is_seldom_missed() {
+    fn steady_state_is_rarely_missed() {
         let mut rng = Rng::new(7);
         let missed = (0..500)
             .filter(|_| {
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_further_and_further_apart() {
+    fn intervals_between_checks_grow() {
         assert_eq!((next_look(0), next_look(20), next_look(100)), (20, 25, 125));
     }
 }

@@ -1,4 +1,5 @@
-//! Runs the worker threads of a load under a coordinator: the events it reports and the errors it ends with.
+//! Runs the worker threads of a load under a coordinator, reports events, and defines the errors of
+//! a load.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,72 +14,72 @@ use crate::phase_tracker::Usage;
 use crate::recorder::Fault;
 use crate::trace::ReplayError;
 
-/// The coordinator looks so often.
+/// Interval between steps of the coordinator.
 const STEP: Duration = Duration::from_millis(5);
-/// And tells of progress so often, ns.
+/// Interval between progress events, ns.
 const PROGRESS_NS: Nanos = 200_000_000;
 
-/// What is told of a load while it runs, from the caller's thread.
+/// Events of a running load, sent on the caller's thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// How it stands, a few times a second.
+    /// The state of the load, a few times per second.
     Progress(Progress),
-    /// The connections are open and the gate is closed: once.
+    /// All connections are open and the gate is closed. Sent once.
     Connected(Connected),
-    /// When measuring will begin: once, before it does.
+    /// When measuring will start. Sent once, in advance.
     Announced(Announced),
-    /// Measuring has ended. Nothing is sent any more, and all connections stay open until the call returns, up to
-    /// [`study::seam::HOLD_MAX`] or a little more.
+    /// Measuring has ended and nothing more is sent. All connections stay open until the call
+    /// returns, at most about [`study::seam::HOLD_MAX`].
     Measured(Span),
 }
 
-/// Why there is no measurement.
+/// Why a load has no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The specification has mistakes, all of them here.
+    /// The specification is invalid; contains all problems.
     #[error("invalid load: {}", .0.join("; "))]
     Spec(Vec<String>),
     /// The address could not be resolved.
     #[error("cannot resolve `{address}`: {source}")]
     Resolve {
-        /// As it was given.
+        /// The address as given.
         address: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// What TLS needs is not there.
+    /// The TLS configuration cannot be set up.
     #[error("{0}")]
     Tls(crate::tls::TlsError),
     /// The trace cannot be replayed.
     #[error("{0}")]
     Trace(ReplayError),
-    /// The trace came to its end before anything was measured.
+    /// The trace ended before anything was measured.
     #[error("the trace `{0}` ended during the warm-up")]
     TraceEnded(String),
-    /// Not one connection stood within the time for it.
+    /// No connection was established in time.
     #[error("cannot open any of {clients} connections to {address}: {reason}")]
     Unreachable {
-        /// Where, as it was given or resolved.
+        /// The address, as given or resolved.
         address: String,
-        /// How many were tried.
+        /// Number of connections attempted.
         clients: u32,
-        /// Why, in a few words.
+        /// A short reason.
         reason: String,
-        /// Whether somebody answered, and it is TLS or a certificate that failed.
+        /// Whether the server responded, but TLS or its certificate failed.
         is_tls: bool,
     },
-    /// The door to the kernel is closed.
+    /// A system call failed.
     #[error("{what}: {source}")]
     Kernel {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// Why it failed.
+        /// The system's error.
         source: io::Error,
     },
-    /// A worker ended by a defect of ours.
+    /// A worker panicked, which is a bug.
     #[error("worker {0} panicked")]
     Panicked(u32),
-    /// The gate stayed closed.
+    /// The gate was never opened.
     #[error("connected, but was not told to start within 60 s")]
     NotStarted,
     /// `abort` was set before anything was measured.
@@ -87,14 +88,14 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Not one of `clients` connections stood; `refusal` is the last that was told of one.
+    /// Builds the error for a load without any connection. `refusal` is the most recent failure.
     pub(crate) fn unreachable(address: String, clients: u32, refusal: Option<(Fault, String)>) -> LoadError {
         let (fault, reason) = refusal.unwrap_or_else(|| (Fault::ConnectTimeout, "timed out".to_owned()));
         LoadError::Unreachable { address, clients, reason, is_tls: fault == Fault::Tls }
     }
 }
 
-/// Sets `failed` when a worker returns an error or panics.
+/// Sets the flag when dropped; a worker that returns an error or panics drops it.
 struct FailureFlag<'a>(&'a AtomicBool);
 
 impl Drop for FailureFlag<'_> {
@@ -103,8 +104,9 @@ impl Drop for FailureFlag<'_> {
     }
 }
 
-/// Runs each of `jobs` on a thread of its own, named `name` and its number, steps the coordinator to the end, then lets the workers close
-/// their connections. The load ends early when `abort` or `failed` is set; a worker that fails sets `failed`.
+/// Runs each job on a thread named `name` plus its number and steps the coordinator to the end.
+/// Then it lets the workers close their connections. The load ends early if `abort` or `failed` is
+/// set; a failing worker sets `failed`.
 pub(crate) fn run_workers<T: Send>(
     mut coordinator: Coordinator<'_>,
     control: &Control,
@@ -139,7 +141,8 @@ pub(crate) fn run_workers<T: Send>(
     })
 }
 
-/// Steps the coordinator to the end and tells of it; then lets the workers close their connections.
+/// Steps the coordinator to the end and reports events. Then it lets the workers close their
+/// connections.
 fn watch(
     coordinator: &mut Coordinator<'_>,
     control: &Control,
@@ -206,7 +209,7 @@ pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {
     LoadError::Kernel { what: what.to_owned(), source }
 }
 
-/// What this thread has used so far.
+/// Resource usage of this thread so far.
 pub(crate) fn usage() -> Usage {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let run_queue_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());

@@ -1,9 +1,9 @@
-//! TLS of one connection, as bytes to bytes: what came from the wire goes in, what is to be sent comes out. The
-//! handshake and the records are rustls', with the cryptography of ring; TLS 1.3 and 1.2.
+//! TLS of one connection as a transformation of bytes: received bytes go in, bytes to send come
+//! out. rustls implements TLS 1.3 and 1.2, with cryptography from ring.
 //!
-//! Roots are those of this machine ([`rustls_native_certs`]), so that what curl trusts here is trusted here: a company's
-//! own root installed on the machine counts, which a list compiled into the binary would not know. `SSL_CERT_FILE` and
-//! `SSL_CERT_DIR` are heeded as OpenSSL does.
+//! Root certificates come from this machine ([`rustls_native_certs`]), so that quintain trusts
+//! whatever curl trusts here. A list compiled into the binary would not include a company's own
+//! root. `SSL_CERT_FILE` and `SSL_CERT_DIR` have the same effect as in OpenSSL.
 
 mod certificate;
 #[cfg(test)]
@@ -23,80 +23,80 @@ use study::spec::Tls;
 use self::certificate::{BadCertificate, CertificateVerifier, TrustedRoots};
 use self::tickets::Tickets;
 
-/// The one protocol that is spoken within. Source: RFC 7301 section 6.
+/// The only supported application protocol. Source: RFC 7301 section 6.
 const ALPN: &[u8] = b"http/1.1";
-/// A handshake that takes more bytes than this from the server is given up. Chains of real servers take 2 to 10 KiB.
+/// Maximum number of handshake bytes from the server. Chains of real servers take 2 to 10 KiB.
 const HANDSHAKE_BYTES_MAX: usize = 256 << 10;
 
-/// Why a connection is not, or no longer, encrypted.
+/// Why TLS could not be established or has failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// `Tls::ca_file` cannot be read.
+    /// The file in `Tls::ca_file` cannot be read.
     #[error("cannot read the root certificates in `{path}`: {reason}")]
     CaFile {
         /// The file.
         path: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// No root certificate is installed here.
+    /// No root certificates are installed on this machine.
     #[error(
         "this machine has no root certificates{reason}: set `ca_file` (`--cacert`) to a PEM file, or install `ca-certificates`"
     )]
     NoRoots {
-        /// What was wrong with those that were found, after a colon; empty where there are none.
+        /// The problem with the certificates found, after a colon, or empty if there are none.
         reason: String,
     },
-    /// `Tls::server_name` can be the name of no server.
+    /// `Tls::server_name` is not a valid server name.
     #[error("`{0}` is neither a host name nor an IP address")]
     ServerName(String),
-    /// The server's certificate is not one to trust.
+    /// The server's certificate is not trusted.
     #[error(transparent)]
     Certificate(#[from] BadCertificate),
-    /// The other side speaks something else.
+    /// The server does not speak TLS.
     #[error("the server does not speak TLS: its first bytes are `{begins}`")]
     NotTls {
-        /// The first bytes, escaped.
+        /// The first bytes received, escaped.
         begins: String,
     },
-    /// The server wants to speak another protocol than HTTP/1.1 within TLS.
+    /// The server insists on a protocol other than HTTP/1.1.
     #[error("the server does not agree to HTTP/1.1 over TLS (ALPN `http/1.1`){0}")]
     Alpn(&'static str),
-    /// The server gave up.
+    /// The server sent a fatal alert.
     #[error("the server ended the TLS {during} with the alert `{alert}`{hint}")]
     Alert {
-        /// Handshake or connection.
+        /// The phase of the session.
         during: TlsPhase,
-        /// Its name. Source: RFC 8446 appendix B.2.
+        /// Name of the alert. Source: RFC 8446 appendix B.2.
         alert: String,
-        /// What that often means, after a colon; else empty.
+        /// The likely cause, after a colon, or empty.
         hint: &'static str,
     },
-    /// More bytes than any real handshake takes.
+    /// The handshake is larger than any real one.
     #[error("the server sent more than {limit} bytes in the TLS handshake")]
     HandshakeTooLong {
-        /// The limit, bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// What came breaks the rules of TLS.
+    /// The server violated the TLS protocol.
     #[error("TLS protocol error of the server in the {during}: {reason}")]
     Protocol {
-        /// Handshake or connection.
+        /// The phase of the session.
         during: TlsPhase,
-        /// How, in the words of the library.
+        /// The library's description.
         reason: String,
     },
-    /// The session has failed before.
+    /// The session failed earlier.
     #[error("the TLS session has failed or is closed")]
     Failed,
 }
 
-/// Where a session stood when it failed.
+/// The phase in which a session failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsPhase {
-    /// Before application data could flow.
+    /// Before application data could be exchanged.
     Handshake,
-    /// After.
+    /// After the handshake.
     Connection,
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for TlsPhase {
     }
 }
 
-/// What all connections to a server share: whom to trust, and the sessions to resume.
+/// State shared by all connections to a server: trusted roots and sessions to resume.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     config: Arc<ClientConfig>,
@@ -117,8 +117,8 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Reads the roots. Connections of all threads are to come from clones of one connector, so that a session begun by
-    /// one is resumed by another.
+    /// Reads the roots. All threads should use clones of one connector, so that they can resume
+    /// each other's sessions.
     ///
     /// # Errors
     /// [`TlsError::CaFile`], [`TlsError::NoRoots`], [`TlsError::ServerName`].
@@ -139,18 +139,18 @@ impl Connector {
         Ok(Self { config: Arc::new(config), name })
     }
 
-    /// A session that begins: its first message waits in [`Session::take`].
+    /// Starts a session. Its first message is ready in [`Session::take`].
     pub(crate) fn start(&self) -> Session {
         let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
-        // What it needs besides this configuration, which cannot be wrong, are random bytes of the kernel.
+        // Besides this valid configuration, it only needs random bytes from the kernel.
         let mut connection = connection.expect("a client hello can be written");
-        // What may wait is limited by who writes: requests are whole, and taken at once.
+        // The caller limits the buffer: it writes whole requests and takes the output at once.
         connection.set_buffer_limit(None);
         Session { connection, handshake_bytes: 0, ended: false, failed: false }
     }
 }
 
-/// The roots of `ca_file`, or those of this machine.
+/// The roots in `ca_file`, or those of this machine.
 fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, TlsError> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca_file else {
@@ -177,28 +177,28 @@ fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, TlsError> {
     Ok(TrustedRoots { roots, named: certificates })
 }
 
-/// A name to be checked and sent; an address of IPv6 may stand in brackets, as in URLs.
+/// Parses the name to verify and send. An IPv6 address may have brackets, as in URLs.
 fn server_name(text: &str) -> Result<ServerName<'static>, TlsError> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     ServerName::try_from(bare.to_owned()).map_err(|_| TlsError::ServerName(text.to_owned()))
 }
 
-/// One connection's TLS. It never touches a socket.
+/// The TLS session of one connection. It never touches a socket.
 #[derive(Debug)]
 pub(crate) struct Session {
     connection: ClientConnection,
-    /// Bytes that came before the handshake was over.
+    /// Bytes received before the handshake completed.
     handshake_bytes: usize,
     ended: bool,
     failed: bool,
 }
 
 impl Session {
-    /// Takes what came from the wire and appends what it says to `plain`. There may be something to send afterwards,
-    /// also after an error: [`Session::take`].
+    /// Processes received bytes and appends the decrypted data to `plain`. Afterwards, and even
+    /// after an error, there may be bytes to send in [`Session::take`].
     ///
     /// # Errors
-    /// [`TlsError`]; the session is then of no more use. What was decrypted before the fault is in `plain`.
+    /// [`TlsError`]; the session is then unusable. Data decrypted before the error is in `plain`.
     pub(crate) fn read(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
         if self.failed {
             return Err(TlsError::Failed);
@@ -237,10 +237,10 @@ impl Session {
         Ok(())
     }
 
-    /// Moves what is decrypted to `plain`.
+    /// Moves decrypted data to `plain`.
     fn give_out(&mut self, plain: &mut Vec<u8>) {
         let mut reader = self.connection.reader();
-        // It ends by an empty slice after the peer's end, and by `WouldBlock` before.
+        // `fill_buf` returns an empty slice after the peer's end, and `WouldBlock` before it.
         while let Ok(bytes) = reader.fill_buf()
             && !bytes.is_empty()
         {
@@ -250,7 +250,7 @@ impl Session {
         }
     }
 
-    /// A server without ALPN is taken to speak HTTP/1.1.
+    /// Assumes HTTP/1.1 for a server without ALPN.
     fn check_protocol(&self) -> Result<(), TlsError> {
         match self.connection.alpn_protocol() {
             None | Some(ALPN) => Ok(()),
@@ -262,10 +262,11 @@ impl Session {
         if self.connection.is_handshaking() { TlsPhase::Handshake } else { TlsPhase::Connection }
     }
 
-    /// Encrypts `plain`, or keeps it until the handshake is over; [`Session::take`] then has it.
+    /// Encrypts `plain`, or buffers it until the handshake completes. [`Session::take`] returns the
+    /// result.
     ///
     /// # Errors
-    /// [`TlsError::Failed`] once a read has failed.
+    /// [`TlsError::Failed`] after a read has failed.
     pub(crate) fn write(&mut self, plain: &[u8]) -> Result<(), TlsError> {
         if self.failed {
             return Err(TlsError::Failed);
@@ -275,17 +276,17 @@ impl Session {
         written.map_err(|error| TlsError::Protocol { during, reason: error.to_string() })
     }
 
-    /// Appends to `out` what is to be sent now.
+    /// Appends all pending output to `out`.
     pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
         while self.connection.wants_write() {
             if self.connection.write_tls(out).is_err() {
-                return; // A vector takes everything.
+                return; // Writing to a vector never fails.
             }
         }
     }
 
-    /// Appends to `out` the alert that ends this side of the stream (`close_notify`), unless the session has failed. The session is
-    /// then of no more use.
+    /// Appends the `close_notify` alert to `out`, unless the session has failed. The session is
+    /// unusable afterwards.
     pub(crate) fn close(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.failed, true) {
             self.connection.send_close_notify();
@@ -293,36 +294,35 @@ impl Session {
         }
     }
 
-    /// Whether the handshake is still under way.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
 
-    /// Whether the handshake resumed an earlier session; `false` until it is over.
+    /// Whether the handshake resumed an earlier session; `false` until it completes.
     pub(crate) fn resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// Whether the server has said that it sends no more (`close_notify`). Bytes after that are not looked at. A stream that
-    /// ends without may have been cut by anybody (RFC 8446 section 6.1).
+    /// Whether the server has ended its stream with `close_notify`. Later bytes are ignored. A
+    /// stream that ends without it may have been truncated by an attacker (RFC 8446 section 6.1).
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 }
 
-/// Whether a record can begin so. Source: RFC 8446 appendix B.1.
+/// Whether this byte can start a TLS record. Source: RFC 8446 appendix B.1.
 fn is_content_type(first: u8) -> bool {
     (20..=24).contains(&first)
 }
 
-/// The first bytes of what is not TLS, for a person to recognise.
+/// The first bytes of a non-TLS response, readable for a person.
 fn escaped_start(wire: &[u8]) -> String {
     const SHOWN: usize = 24;
     let line = wire.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
     line[..line.len().min(SHOWN)].escape_ascii().to_string()
 }
 
-/// The library's error in our words.
+/// Converts an error of the library.
 fn explain(error: rustls::Error, during: TlsPhase) -> TlsError {
     match error {
         rustls::Error::InvalidCertificate(error) => BadCertificate::from(error).into(),
@@ -345,7 +345,7 @@ fn explain(error: rustls::Error, during: TlsPhase) -> TlsError {
     }
 }
 
-/// `HandshakeFailure` as `handshake_failure`: as RFC 8446 writes it.
+/// Converts `HandshakeFailure` to `handshake_failure`, as in RFC 8446.
 fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for (index, letter) in name.char_indices() {

@@ -1,8 +1,10 @@
-//! A recorded trace on its way to the workers: one thread reads it, numbers its keys and deals its operations out in turn.
+//! Distributes a recorded trace to the workers: one thread reads it, numbers its keys and deals its
+//! operations out in turn.
 //!
-//! Operation i goes to worker i modulo their number, so one file and one number of workers are one stream for each, whatever the
-//! cache answers, and no worker is more than [`BATCHES`] batches ahead of another. Memory is that of the batches and of [`TracedKey`] for
-//! each distinct key, never that of the file.
+//! Operation i goes to worker i modulo the number of workers. So the file and that number determine
+//! each worker's stream, regardless of the cache's responses. No worker is more than [`BATCHES`]
+//! batches ahead of another. Memory holds the batches and one [`TracedKey`] per distinct key, never
+//! the whole file.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -23,15 +25,16 @@ use study::workload::{Gaps, Trace};
 
 use crate::workload::{Kind, Texts, WorkloadError};
 
-/// Operations that change hands at once.
+/// Operations per batch.
 const BATCH: usize = 512;
-/// Batches that wait for a worker at most: 256 KiB.
+/// Maximum number of batches waiting for a worker: 256 KiB.
 const BATCHES: usize = 16;
-/// Bytes of the file that are read at once.
+/// Size of reads from the file, in bytes.
 const READ_BYTES: usize = 256 * 1024;
-/// Distinct keys at most: as many as are told apart by 64 bits of hash with a chance of 1 in 30 that two are taken for one.
+/// Maximum number of distinct keys. With a 64-bit hash, the probability that any two of them
+/// collide is then 1 in 30.
 pub(crate) const KEYS_MAX: u64 = 1 << 30;
-/// Records of one second that are spread over it at most.
+/// Maximum number of records with the same second that can be spread over it.
 const SECOND_RECORDS: usize = 1 << 20;
 const SECOND_NS: u128 = 1_000_000_000;
 
@@ -41,52 +44,50 @@ pub enum ReplayError {
     /// The file cannot be opened.
     #[error("cannot read the trace `{file}`: {source}")]
     Open {
-        /// The file.
+        /// The path as given.
         file: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line or record is not what the format says, or cannot be replayed.
+    /// A line or record does not match the format or cannot be replayed.
     #[error("{place}: {problem}")]
     Record {
-        /// The file and the number of the line, `trace.csv:7`, or of the record.
+        /// File name with the number of the line or record, as in `trace.csv:7`.
         place: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// It has not one operation.
+    /// The trace has no operations.
     #[error("the trace `{0}` is empty")]
     Empty(String),
 }
 
-/// One operation of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceOp {
-    /// When it is meant to be sent, ns after the first; 0 where the gaps are not kept.
+    /// Intended send time, ns after the first operation; 0 unless gaps are kept.
     pub(crate) at_ns: Nanos,
-    /// The number of its key: keys are numbered as they come.
+    /// The key's number, in order of first appearance.
     pub(crate) key: u64,
     pub(crate) value_bytes: u32,
     pub(crate) ttl_s: u32,
-    /// Bytes that its key has by the trace, as many of them as a key may have; 0: not recorded.
+    /// Recorded length of the key, at most the longest valid key; 0: not recorded.
     pub(crate) key_bytes: u8,
     pub(crate) kind: Kind,
-    /// Nothing in the trace had this key before.
+    /// Whether this is the first operation on the key.
     pub(crate) new: bool,
 }
 
-/// What is known of a key.
 #[derive(Clone, Copy, Debug)]
 struct TracedKey {
     number: u32,
-    /// The length of its value that was recorded last; [`UNTOLD`]: none was.
+    /// The most recently recorded length of its value, or [`UNTOLD`].
     value_bytes: u32,
     key_bytes: u8,
 }
 
 const UNTOLD: u32 = u32::MAX;
 
-/// The keys of the map below are hashes already.
+/// Passes keys of the map through, since they are hashes already.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hashed(u64);
 
@@ -104,12 +105,13 @@ impl Hasher for Hashed {
     }
 }
 
-/// The part of a trace that the workers have replayed.
+/// Counts of the operations replayed by the workers.
 #[derive(Debug, Default)]
 pub(crate) struct ReplayCounts {
     operations: AtomicU64,
     keys: AtomicU64,
-    /// Bytes of distinct keys, as sent; and as recorded, of those where that is.
+    /// Total length of distinct keys as sent, and number and total length of those with a recorded
+    /// length.
     key_bytes: AtomicU64,
     recorded_keys: AtomicU64,
     recorded_bytes: AtomicU64,
@@ -119,7 +121,7 @@ pub(crate) struct ReplayCounts {
 }
 
 impl ReplayCounts {
-    /// An operation is sent, whose key has so many bytes.
+    /// Records that an operation was sent with a key of `key_bytes` bytes.
     #[inline]
     pub(crate) fn sent(&self, operation: &TraceOp, key_bytes: u32) {
         self.operations.fetch_add(1, Relaxed);
@@ -134,7 +136,6 @@ impl ReplayCounts {
         }
     }
 
-    /// These counts as a record has them.
     pub(crate) fn to_record(&self, trace: &Trace) -> TraceReplay {
         let get = |number: &AtomicU64| number.load(Relaxed);
         let mean = |sum: &AtomicU64, count: &AtomicU64| (get(count) > 0).then(|| get(sum) as f64 / get(count) as f64);
@@ -152,15 +153,15 @@ impl ReplayCounts {
     }
 }
 
-/// Opens the file of a trace, which may be compressed by zstd whatever its name says.
+/// Opens a trace file. Detects zstd compression by content, not by name.
 ///
 /// # Errors
-/// It is no file, or cannot be read.
+/// The path is not a regular file or cannot be read.
 pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, ReplayError> {
     let wrong = |source| ReplayError::Open { file: file.to_owned(), source };
     let opened = File::open(file).map_err(wrong)?;
     if !opened.metadata().map_err(wrong)?.is_file() {
-        // A pipe that nothing comes from would hold a worker for ever.
+        // A pipe without a writer would block a worker forever.
         return Err(wrong(io::Error::other("not a regular file")));
     }
     let mut input = BufReader::with_capacity(READ_BYTES, opened);
@@ -174,7 +175,7 @@ pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, ReplayError> {
     Ok(Box::new(BufReader::with_capacity(READ_BYTES, frames)))
 }
 
-/// All frames of a file of zstd's, one after the other, as parallel compressors write them.
+/// Reads all zstd frames of a file in sequence, as parallel compressors write several.
 struct Frames<R> {
     decoder: ruzstd::decoding::FrameDecoder,
     input: R,
@@ -210,7 +211,7 @@ impl<R: BufRead> io::Read for Frames<R> {
     }
 }
 
-/// Deals a trace out.
+/// Deals a trace out to the workers.
 #[derive(Debug)]
 pub(crate) struct TraceDistributor<'a> {
     workload: &'a Workload,
@@ -222,24 +223,25 @@ pub(crate) struct TraceDistributor<'a> {
     batches: Vec<Vec<TraceOp>>,
     turn: usize,
     known: HashMap<u64, TracedKey, BuildHasherDefault<Hashed>>,
-    /// Of recorded gaps: the first second, this one, and what was recorded in it, with repeats.
+    /// Recorded gaps: the first second, the current one, and its operations with their repeat
+    /// counts.
     first_s: Option<u64>,
     second: u64,
     in_second: Vec<(TraceOp, u64)>,
     line: &'static str,
 }
 
-/// No worker takes operations any more.
+/// All workers have stopped taking operations.
 struct WorkersGone;
 
 impl<'a> TraceDistributor<'a> {
-    /// A dealer and the hands of so many workers.
+    /// Creates the distributor and one tape per worker.
     ///
     /// # Errors
-    /// What is wrong with the workload.
+    /// The workload is invalid.
     ///
     /// # Panics
-    /// When the workload has no trace.
+    /// If the workload has no trace.
     pub(crate) fn new(
         workload: &'a Workload,
         texts: &'a Texts,
@@ -272,10 +274,10 @@ impl<'a> TraceDistributor<'a> {
         Ok((dealer, tapes))
     }
 
-    /// Reads `input` to its end, or until no worker takes operations any more.
+    /// Reads `input` to its end, or until all workers have stopped.
     ///
     /// # Errors
-    /// What cannot be replayed, with its place.
+    /// The record that cannot be replayed, with its position.
     pub(crate) fn deal(mut self, input: impl BufRead) -> Result<(), ReplayError> {
         let mut reader = Reader::new(input, self.trace.format);
         loop {
@@ -312,7 +314,7 @@ impl<'a> TraceDistributor<'a> {
         }
     }
 
-    /// One record. The outer error is a record that cannot be replayed.
+    /// Processes one record. The outer error is a record that cannot be replayed.
     fn take_record(&mut self, access: &Access<'_>) -> Result<Result<(), WorkersGone>, String> {
         let operation = self.operation(access)?;
         if self.trace.gaps == Gaps::None {
@@ -350,13 +352,13 @@ impl<'a> TraceDistributor<'a> {
         let known = known.or_insert_with(|| TracedKey {
             number: next as u32,
             value_bytes: UNTOLD,
-            // A key has one text, so the length that came first counts.
+            // A key has one text, so its first recorded length counts.
             key_bytes: access.key_bytes.map_or(0, |bytes| u64::from(bytes).clamp(1, most) as u8),
         });
         let key = u64::from(known.number);
         let most = self.workload.values.max_bytes.min(u64::from(UNTOLD - 1)) as u32;
         if let Some(bytes) = access.value_bytes {
-            // libCacheSim's lengths are of whole objects.
+            // libCacheSim records the size of whole objects.
             let of_key = match self.trace.format {
                 Format::OracleGeneral => self.texts.key_bytes(key),
                 _ => 0,
@@ -382,8 +384,8 @@ impl<'a> TraceDistributor<'a> {
         })
     }
 
-    /// A second is over: its operations are spread evenly over it. A trace tells whole seconds, and a burst at the start of each would be
-    /// the clock's doing.
+    /// Spreads the operations of a finished second evenly over it. Traces record whole seconds, so
+    /// a burst at the start of each would be an artifact of the clock.
     fn end_second(&mut self) -> Result<(), WorkersGone> {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
@@ -395,7 +397,7 @@ impl<'a> TraceDistributor<'a> {
             for _ in 0..repeat {
                 let at = begins + index * SECOND_NS / all;
                 index += 1;
-                // Exact at the recorded speed; a float saturates.
+                // Exact at the recorded speed; the conversion from float saturates.
                 operation.at_ns =
                     if speed == 1.0 { u64::try_from(at).unwrap_or(u64::MAX) } else { (at as f64 / speed) as u64 };
                 self.deal_one(operation)?;
@@ -433,7 +435,7 @@ impl<'a> TraceDistributor<'a> {
     }
 }
 
-/// A worker's operations of a trace, in order.
+/// One worker's operations of a trace, in order.
 #[derive(Debug)]
 pub(crate) struct Tape {
     from: Receiver<Vec<TraceOp>>,
@@ -443,14 +445,16 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
-    /// So many operations of `wanted` are there; fewer: the trace has no more for this worker.
+    /// How many of `wanted` operations are available. Fewer means that the trace has no more for
+    /// this worker.
     pub(crate) fn available(&mut self, wanted: u32) -> u32 {
         while self.ahead.len() < wanted as usize && !self.ended {
             match self.from.try_recv() {
                 Ok(batch) => self.ahead.extend(batch),
                 Err(TryRecvError::Disconnected) => self.end(),
                 Err(TryRecvError::Empty) => {
-                    // The trace is read slower than it is replayed: the load is late by our doing, and the record says how long.
+                    // The trace is read more slowly than it is replayed. The generator causes this
+                    // delay, so the record reports it.
                     let began = net::thread::monotonic_ns();
                     match self.from.recv() {
                         Ok(batch) => self.ahead.extend(batch),
@@ -468,13 +472,12 @@ impl Tape {
         self.seen.ended.store(true, Relaxed);
     }
 
-    /// When the next one is meant to be sent, ns after the first of the trace; `None`: there is none.
+    /// Intended send time of the next operation, ns after the trace's first, or `None` at the end.
     pub(crate) fn next_at(&mut self) -> Option<Nanos> {
         self.available(1);
         self.ahead.front().map(|operation| operation.at_ns)
     }
 
-    /// The next one.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<TraceOp> {
         self.available(1);
@@ -501,24 +504,24 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_trace_reads_as_the_plain_one() {
+    fn compressed_trace_reads_like_plain_one() {
         let plain = (0..200_000).map(|n| format!("{n},k{},5,1,7,get,0\n", n * 7919 % 1000)).collect::<String>();
         let (begin, end) = plain.as_bytes().split_at(1_000_000);
         let compress = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
         assert_eq!(read(plain.as_bytes()).unwrap(), plain.as_bytes());
         assert_eq!(read(&compress(plain.as_bytes())).unwrap(), plain.as_bytes());
-        // Several frames, and one to be skipped (RFC 8878, 3.1.2), as pzstd writes them.
+        // Several frames, one of them skippable (RFC 8878, 3.1.2), as pzstd writes them.
         let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         let frames = [compress(begin), skipped, compress(end), compress(b"")].concat();
         assert_eq!(read(&frames).unwrap(), plain.as_bytes());
-        // Cut off, or followed by something else: an error, never a shorter trace.
+        // Truncated or followed by other data: an error, never a shorter trace.
         for broken in [frames[..frames.len() / 2].to_vec(), [&frames[..], b"0,k,5"].concat()] {
             assert!(read(&broken).is_err());
         }
     }
 
     #[test]
-    fn what_is_no_trace_is_told() {
+    fn rejects_files_that_are_not_traces() {
         let folder = tempfile::tempdir().unwrap();
         let problem = |path: &std::path::Path| open(path.to_str().unwrap()).err().unwrap().to_string();
         assert!(problem(&folder.path().join("none")).contains("No such file"));

@@ -1,4 +1,5 @@
-//! Caches on the simulated network: fills, causes of misses, exact numbers of operations, answers that are wrong.
+//! Caches on the simulated network: fills, causes of misses, exact operation counts and invalid
+//! responses.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use super::{MS, ROUND_TRIP, S, errors, near, outcome_with};
 use crate::check::tests::spec;
 use crate::protocol::{Cache, Memcached, Shared};
 
-/// A cache of memcached's text protocol, shared by all connections, that counts what it is asked.
+/// A cache with memcached's text protocol, shared by all connections, that counts its requests.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) values: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -26,17 +27,17 @@ pub(super) struct Store {
     pub(super) misses: u64,
     pub(super) sets: u64,
     pub(super) deletes: u64,
-    /// It keeps so many values and refuses further ones; 0: any number.
+    /// Maximum number of values; further ones are refused. 0: unlimited.
     room: usize,
-    /// It forgets everything at each so many sets; 0: never.
+    /// Clears the cache after every this many SETs; 0: never.
     forgets_every: u64,
-    /// The value of every so many hits has one byte changed; 0: none.
+    /// Corrupts one byte in every n-th value returned; 0: none.
     tears_every: u64,
-    /// The flags of every so many hits are 0; 0: those that were set.
+    /// Returns flags of 0 for every n-th hit; 0: always the stored flags.
     forgets_flags_every: u64,
-    /// All requests, in the order they were seen.
+    /// All requests in order of arrival.
     pub(super) seen: Vec<String>,
-    /// When each was seen.
+    /// Arrival time of each request.
     pub(super) seen_at: Vec<Nanos>,
 }
 
@@ -130,7 +131,7 @@ impl Store {
     }
 }
 
-/// A hundred keys alike, of 40 bytes.
+/// A hundred equally popular keys with values of 40 bytes.
 fn workload(get: f64, set: f64, delete: f64, fill: bool) -> Workload {
     let mut workload = preset("ycsb-c").unwrap();
     workload.operations = Operations { get, set, delete, read_modify_write: 0.0 };
@@ -164,7 +165,7 @@ pub(super) fn of(measurement: &Measurement) -> &CacheMeasurement {
     measurement.cache.as_ref().expect("it is a cache")
 }
 
-/// Every count equals the server's own, and they add up.
+/// Asserts that all counts equal the server's own and add up.
 pub(super) fn agrees(measurement: &Measurement, store: &Store) {
     let CacheMeasurement { counts, warmup, .. } = of(measurement);
     let both = |of: fn(&CacheCounts) -> u64| of(counts) + of(warmup);
@@ -179,7 +180,7 @@ pub(super) fn agrees(measurement: &Measurement, store: &Store) {
 }
 
 #[test]
-fn counts_are_the_servers_own_to_the_last_one() {
+fn counts_equal_the_servers_own() {
     for (pipeline, clients) in [(1, 4), (16, 4), (3, 1)] {
         let spec = LoadSpec { pipeline, clients, ..cache(workload(0.8, 0.1, 0.1, true), 20_000) };
         let (measurement, store) = measure(&spec, Store::default());
@@ -187,7 +188,7 @@ fn counts_are_the_servers_own_to_the_last_one() {
         agrees(&measurement, &store.borrow());
         let counts = of(&measurement).counts;
         assert_eq!(counts.fills, counts.misses);
-        // A cache without a limit forgets nothing by itself.
+        // A cache without a limit evicts nothing.
         let causes = counts.causes;
         assert_eq!((causes.capacity, causes.expiry, causes.refused), (0, 0, 0), "{causes:?}");
         assert!(causes.invalidation > 500 && causes.compulsory >= 60, "{causes:?}");
@@ -197,7 +198,7 @@ fn counts_are_the_servers_own_to_the_last_one() {
 }
 
 #[test]
-fn a_fill_is_the_next_request_after_its_miss() {
+fn fill_is_next_request_after_its_miss() {
     let spec = LoadSpec { clients: 1, ..cache(workload(1.0, 0.0, 0.0, true), 500) };
     let (measurement, store) = measure(&spec, Store::default());
     agrees(&measurement, &store.borrow());
@@ -218,12 +219,12 @@ fn a_fill_is_the_next_request_after_its_miss() {
 }
 
 #[test]
-fn one_seed_asks_one_stream_whatever_is_answered() {
+fn request_stream_depends_only_on_seed() {
     let asked = |store: Store, fill: bool| {
         let spec = LoadSpec { clients: 1, ..cache(workload(0.8, 0.1, 0.1, fill), 2_000) };
         let (_, store) = measure(&spec, store);
         let seen = store.borrow().seen.clone();
-        // Fills aside: the gets and deletions are the workload's.
+        // Without fills, GETs and DELETEs are the workload's.
         seen.into_iter().filter(|request| !request.starts_with("set")).collect::<Vec<_>>()
     };
     let good = asked(Store::default(), true);
@@ -232,7 +233,7 @@ fn one_seed_asks_one_stream_whatever_is_answered() {
 }
 
 #[test]
-fn a_cache_that_forgets_and_one_that_refuses() {
+fn counts_capacity_misses_and_refused_sets() {
     let spec = cache(workload(0.9, 0.1, 0.0, true), 10_000);
     let (measurement, store) = measure(&spec, Store { forgets_every: 200, ..Store::default() });
     agrees(&measurement, &store.borrow());
@@ -249,7 +250,7 @@ fn a_cache_that_forgets_and_one_that_refuses() {
 }
 
 #[test]
-fn a_wrong_value_is_an_error_and_no_hit() {
+fn wrong_value_is_an_error_not_a_hit() {
     let (measurement, store) =
         measure(&cache(workload(1.0, 0.0, 0.0, true), 5_000), Store { tears_every: 10, ..Store::default() });
     let (hits, wrong) = (of(&measurement).counts.hits, measurement.errors["value"]);
@@ -261,7 +262,7 @@ fn a_wrong_value_is_an_error_and_no_hit() {
 }
 
 #[test]
-fn flags_are_verified_as_values_are() {
+fn verifies_flags() {
     let store = Store { forgets_flags_every: 10, ..Store::default() };
     let (measurement, store) = measure(&cache(workload(1.0, 0.0, 0.0, true), 5_000), store);
     let (hits, wrong) = (of(&measurement).counts.hits, measurement.errors["value"]);
@@ -273,7 +274,7 @@ fn flags_are_verified_as_values_are() {
 }
 
 #[test]
-fn a_warm_up_of_so_many_operations_is_exact() {
+fn warm_up_by_operations_is_exact() {
     for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 2_000.0 }] {
         let spec =
             LoadSpec { warmup: Warmup::Requests(1_000), arrivals, ..cache(workload(0.9, 0.05, 0.05, true), 2_000) };
@@ -287,7 +288,7 @@ fn a_warm_up_of_so_many_operations_is_exact() {
 }
 
 #[test]
-fn fills_are_in_no_timetable() {
+fn fills_are_not_scheduled() {
     let arrivals = Arrivals::Constant { rate_per_s: 1_000.0 };
     let stop = Stop::Duration { duration_ns: 2 * S };
     let spec = LoadSpec { arrivals, stop, clients: 20, ..cache(workload(1.0, 0.0, 0.0, true), 1) };
@@ -299,7 +300,7 @@ fn fills_are_in_no_timetable() {
 }
 
 #[test]
-fn read_modify_write_writes_once() {
+fn read_modify_write_sends_one_set() {
     let mut workload = workload(0.0, 0.0, 0.0, true);
     workload.operations.read_modify_write = 1.0;
     let (measurement, store) = measure(&cache(workload, 1_000), Store::default());
@@ -309,12 +310,12 @@ fn read_modify_write_writes_once() {
 }
 
 #[test]
-fn a_warm_up_until_rest_waits_for_rest() {
+fn steady_warm_up_waits_for_steady_state() {
     let mut filling = workload(1.0, 0.0, 0.0, true);
     filling.keys.count = 8_000;
     let stop = Stop::Duration { duration_ns: S };
     let steady = |max_ns| Warmup::Steady { max_ns };
-    // 4 clients ask for 4,000 keys a second: after 5 s nine in ten were filled.
+    // 4 clients send 4,000 GETs per second: after 5 s, nine in ten keys are filled.
     let spec = LoadSpec { stop, warmup: steady(100 * S), ..cache(filling, 1) };
     let (measurement, _) = measure(&spec, Store::default());
     let words = of(&measurement).steadiness.clone().unwrap();
@@ -326,14 +327,14 @@ fn a_warm_up_until_rest_waits_for_rest() {
 }
 
 #[test]
-fn pieces_resets_and_other_seeds() {
+fn handles_fragments_resets_and_other_seeds() {
     let network = Network { segment_bytes: 1..=7, read_bytes: 1..=7, delay_ns: 1_000..=50_000, ..Network::PERFECT };
     let store = Rc::new(RefCell::new(Store::default()));
     let spec = LoadSpec { pipeline: 4, ..cache(workload(0.8, 0.1, 0.1, true), 2_000) };
     let measurement = measure_on(network, &spec, &store);
     assert_eq!(errors(&measurement), []);
     agrees(&measurement, &store.borrow());
-    // The same keys hold values of another seed now: nothing is taken for a hit.
+    // The same keys now hold values of another seed, which must not count as hits.
     let other =
         measure_on(Network::PERFECT, &LoadSpec { seed: 2, ..cache(workload(1.0, 0.0, 0.0, false), 500) }, &store);
     assert_eq!(of(&other).counts.hits, 0);
@@ -346,7 +347,7 @@ fn pieces_resets_and_other_seeds() {
 }
 
 #[test]
-fn what_a_cache_cannot_be_asked() {
+fn rejects_unsupported_cache_workloads() {
     let mut timed = workload(1.0, 0.0, 0.0, true);
     timed.ttl = vec![study::workload::Ttl { seconds: 5, share: 1.0 }];
     timed.keys.count = 1 << 31;

@@ -1,4 +1,5 @@
-//! Subjects that fall silent: what is left without an answer, and what can be said of latency then, against what is known of it.
+//! Servers that stop responding: the remaining requests and the latency estimates, compared with
+//! the truth.
 
 use stats::{Bound, Histogram, ProductLimit};
 use study::record::Censored;
@@ -7,14 +8,14 @@ use super::*;
 
 const NEVER: u64 = 3600 * S;
 const TRIP: u64 = MS + ROUND_TRIP;
-/// A trial of half a second and one of five.
+/// Trials of half a second and of five seconds.
 const LENGTHS: [u64; 2] = [S / 2, 5 * S];
 
 fn censored(measurement: &Measurement) -> &Censored {
     measurement.censored.as_deref().unwrap()
 }
 
-/// Latency by the product-limit estimate, at each of these quantiles.
+/// The product-limit estimate of latency at each quantile.
 fn quantiles(measurement: &Measurement, qs: &[f64]) -> Vec<Bound> {
     let [mut cut, unsent] = [&censored(measurement).in_flight, &censored(measurement).unsent]
         .map(|stored| Histogram::try_from(stored).unwrap());
@@ -40,7 +41,7 @@ fn timed(duration_ns: u64, clients: u32, arrivals: Arrivals) -> LoadSpec {
 const CLOSED: Arrivals = Arrivals::Closed { think_ns: 0 };
 
 #[test]
-fn a_closed_loop_on_a_healthy_subject_leaves_what_is_in_flight_and_changes_nothing() {
+fn in_flight_requests_do_not_change_healthy_quantiles() {
     let measurement = measure(&timed(S, 4, CLOSED), |_| peers::ping_pong(|_| MS).into());
     let left = censored(&measurement);
     assert_eq!((left.in_flight.count, left.unsent.count, left.connections.count), (4, 0, 4));
@@ -49,19 +50,19 @@ fn a_closed_loop_on_a_healthy_subject_leaves_what_is_in_flight_and_changes_nothi
     assert_eq!(quantiles(&measurement, &all), all.map(|_| exactly(TRIP)));
 }
 
-/// From its `from`-th request on, each connection waits for ever.
+/// From request number 75 on, no connection gets a response.
 #[test]
-fn a_hung_subject_in_the_closed_loop() {
+fn hung_server_in_closed_loop() {
     for duration_ns in LENGTHS {
         let serve = |_| peers::ping_pong(|request| if request.number < 75 { MS } else { NEVER }).into();
         let measurement = measure(&timed(duration_ns, 20, CLOSED), serve);
-        // 20 clients with 75 answers each, and as long as is left of the trial after those.
+        // 20 clients get 75 responses each, then wait for the rest of the trial.
         let waited = duration_ns - 75 * TRIP;
         let left = censored(&measurement);
         assert_eq!((measurement.requests, left.in_flight.count, left.unsent.count), (1_500, 20, 0));
         assert_eq!((left.in_flight.min, left.in_flight.max), (Some(waited), Some(waited)));
         assert_eq!((left.connections.max, left.silent_ns), (Some(waited), waited));
-        // 1,500 of 1,520: beyond the share 0.98684 nothing is known.
+        // 1,500 of 1,520: quantiles above 0.98684 are unknown.
         let found = quantiles(&measurement, &[0.5, 0.986, 0.987, 0.99, 0.999, 1.0]);
         let [known, unknown] = [exactly(TRIP), at_least(waited)];
         assert_eq!(found, [known, known, unknown, unknown, unknown, unknown], "{duration_ns}");
@@ -69,9 +70,9 @@ fn a_hung_subject_in_the_closed_loop() {
 }
 
 #[test]
-fn a_hung_subject_in_the_open_loop() {
+fn hung_server_in_open_loop() {
     for duration_ns in LENGTHS {
-        // 4,000 a second; silent from a quarter of the trial on.
+        // 4,000 per second, silent after a quarter of the trial.
         let gap = S / 4_000;
         let hangs_at = std::rc::Rc::new(std::cell::Cell::new(None));
         let serve = {
@@ -93,14 +94,15 @@ fn a_hung_subject_in_the_open_loop() {
         assert_eq!((measurement.requests, left.in_flight.count), (answered, 20));
         assert_eq!(left.unsent.count, all - answered - 20);
         assert_eq!((measurement.unfinished, measurement.unsent), (20, all - answered - 20));
-        // The first that is not answered is intended when the silence begins.
+        // The first request without a response is intended at the start of the silence.
         let waited = duration_ns - answered * gap;
         assert_eq!(left.in_flight.max, Some(waited));
-        // Meanwhile the last answer was on its way; what was written until it came was written before it.
+        // The last response was in transit at that moment. Requests written before it arrived do
+        // not count as silence.
         let heard_at = (answered - 1) * gap + TRIP;
         assert_eq!(left.silent_ns, duration_ns - heard_at.next_multiple_of(gap));
         assert_eq!((left.unsent.max, left.unsent.min), (Some(waited - 20 * gap), Some(gap)));
-        // Those that had not waited as long as an answer takes say nothing.
+        // Requests that waited less than a response takes carry no information.
         let at_risk = all - TRIP / gap;
         let known = answered as f64 / at_risk as f64;
         let found = quantiles(&measurement, &[known - 1e-4, known + 1e-4, 0.5, 0.99]);
@@ -109,7 +111,7 @@ fn a_hung_subject_in_the_open_loop() {
 }
 
 #[test]
-fn one_frozen_connection_of_twenty() {
+fn one_frozen_connection_in_closed_loop() {
     for duration_ns in LENGTHS {
         let serve = |number| {
             let frozen = move |request: peers::Request| if number == 3 && request.number >= 10 { NEVER } else { MS };
@@ -119,14 +121,14 @@ fn one_frozen_connection_of_twenty() {
         let (left, waited) = (censored(&measurement), duration_ns - 10 * TRIP);
         assert_eq!((left.connections.count, left.connections.max), (20, Some(waited)));
         assert!(left.silent_ns < TRIP, "the others go on");
-        // One of so many: p99.9 is none of its business, the largest of all is.
+        // One request of this many does not affect p99.9, only the maximum.
         assert!(measurement.requests > 9_000);
         assert_eq!(quantiles(&measurement, &[0.5, 0.999, 1.0]), [exactly(TRIP), exactly(TRIP), at_least(waited)]);
     }
 }
 
 #[test]
-fn a_subject_that_stops_for_a_while_and_goes_on_has_answered_all() {
+fn temporary_pause_in_closed_loop_leaves_nothing_censored() {
     for duration_ns in LENGTHS {
         let stopped = |_| {
             let mut first = None;
@@ -141,7 +143,7 @@ fn a_subject_that_stops_for_a_while_and_goes_on_has_answered_all() {
         let (left, n) = (censored(&measurement), measurement.requests as f64);
         assert_eq!(left.in_flight.count, 20);
         assert!(left.silent_ns < TRIP && left.connections.max.unwrap() < TRIP);
-        // One answer a client took longer.
+        // One response per client was slow.
         let slow = quantiles(&measurement, &[1.0 - 19.0 / n, 1.0]);
         assert!(slow.iter().all(|bound| !bound.at_least && bound.value > 199e6), "{slow:?}");
         assert_eq!(quantiles(&measurement, &[1.0 - 21.0 / n]), [exactly(TRIP)]);
@@ -149,7 +151,7 @@ fn a_subject_that_stops_for_a_while_and_goes_on_has_answered_all() {
 }
 
 #[test]
-fn one_frozen_connection_of_twenty_in_the_open_loop() {
+fn one_frozen_connection_in_open_loop() {
     for duration_ns in LENGTHS {
         let serve = |number| {
             let frozen = move |request: peers::Request| if number == 3 && request.number >= 10 { NEVER } else { MS };
@@ -158,7 +160,8 @@ fn one_frozen_connection_of_twenty_in_the_open_loop() {
         let spec = timed(duration_ns, 20, Arrivals::Constant { rate_per_s: 4_000.0 });
         let measurement = measure(&spec, serve);
         let left = censored(&measurement);
-        // Its turn comes with every twentieth request: at 4,000 a second the eleventh is asked after some 50 ms.
+        // Every twentieth request uses it: at 4,000 per second, its eleventh is sent after about 50
+        // ms.
         let waited = left.connections.max.unwrap();
         near((duration_ns - waited) as f64, 50e6, 0.1);
         assert_eq!((left.in_flight.max, left.unsent.count), (Some(waited), 0));
@@ -168,10 +171,11 @@ fn one_frozen_connection_of_twenty_in_the_open_loop() {
 }
 
 #[test]
-fn a_subject_that_stops_for_a_while_is_charged_for_all_that_was_due_meanwhile() {
+fn open_loop_charges_pause_to_all_due_requests() {
     for duration_ns in LENGTHS {
         let gap = S / 4_000;
-        // Stopped from 100 ms to 300 ms of its life, for all connections; each request has one of its own.
+        // All connections pause from 100 ms to 300 ms after the first request. Each request has its
+        // own connection.
         let first = std::rc::Rc::new(std::cell::Cell::new(None));
         let stopped = move |_| {
             let first = first.clone();
@@ -188,22 +192,24 @@ fn a_subject_that_stops_for_a_while_is_charged_for_all_that_was_due_meanwhile() 
         let left = censored(&measurement);
         assert_eq!((left.unsent.count, measurement.requests + left.in_flight.count), (0, duration_ns / gap));
         assert!(left.in_flight.max.unwrap() < TRIP);
-        // What is known of it: request k of those 800 that came meanwhile waits for the end, the others take one trip.
+        // The truth: request k of the 800 sent during the pause waits for its end, all others take
+        // one trip.
         let mut truth = vec![TRIP; measurement.requests as usize - 800];
         truth.extend((0..800).map(|k| 200 * MS - k * gap + TRIP));
         truth.sort_unstable();
         for (q, bound) in [0.5, 0.97, 0.99, 0.999].into_iter().zip(quantiles(&measurement, &[0.5, 0.97, 0.99, 0.999])) {
             let rank = (q * truth.len() as f64).ceil() as usize;
             assert!(!bound.at_least);
-            // As exact as the buckets are.
+            // As exact as the histogram's buckets.
             near(bound.value, truth[rank - 1] as f64, 1.0 / 1024.0);
         }
     }
 }
 
-/// Answers take 200 ms on average, by an exponential law. In half a second only the quick ones are seen, and the truth is known.
+/// Responses take 200 ms on average, exponentially distributed. Half a second shows only the quick
+/// ones, but the truth is known.
 #[test]
-fn a_late_subject_is_as_late_as_it_is() {
+fn estimates_slow_server_without_bias() {
     let law = stats::Distribution::Exponential { mean: 200e6 };
     for (duration_ns, arrivals, clients, share) in [
         (S / 2, Arrivals::Constant { rate_per_s: 8_000.0 }, 4_000, 0.05),
@@ -226,14 +232,14 @@ fn a_late_subject_is_as_late_as_it_is() {
             assert!(quantiles(&measurement, &[0.99])[0].at_least, "0.92 s of a trial of 0.5 s");
         }
     }
-    // Later than the trial is long: all that is known is that.
+    // If latency exceeds the trial's length, only that lower bound is known.
     let measurement = measure(&timed(S / 2, 4, CLOSED), |_| peers::ping_pong(|_| 2 * S).into());
     assert_eq!(quantiles(&measurement, &[0.01, 0.5]), [at_least(S / 2), at_least(S / 2)]);
     assert_eq!((measurement.requests, censored(&measurement).silent_ns), (0, S / 2));
 }
 
 #[test]
-fn what_was_sent_before_measuring_began_counts_where_its_answer_would() {
+fn warm_up_requests_are_censored_like_their_responses() {
     let spec = LoadSpec { warmup: Warmup::DurationNs(300 * MS), ..timed(S / 2, 4, CLOSED) };
     let measurement =
         measure(&spec, |_| peers::ping_pong(|request| if request.number < 10 { MS } else { NEVER }).into());
@@ -243,8 +249,8 @@ fn what_was_sent_before_measuring_began_counts_where_its_answer_would() {
 }
 
 #[test]
-fn a_number_of_requests_leaves_none_awaited() {
-    // No more than the number are sent, so that nothing is in flight when the last one is answered.
+fn request_limit_leaves_none_in_flight() {
+    // No more requests than the limit are sent, so none is in flight after the last response.
     for requests in [1_000, 1_001] {
         let spec = LoadSpec { stop: Stop::Requests { requests, max_ns: 60 * S }, ..timed(S, 4, CLOSED) };
         let measurement = measure(&spec, |_| peers::ping_pong(|_| MS).into());
@@ -255,7 +261,7 @@ fn a_number_of_requests_leaves_none_awaited() {
 }
 
 #[test]
-fn a_pipeline_has_many_in_flight_on_a_connection() {
+fn pipeline_leaves_several_requests_per_connection() {
     let spec = LoadSpec { pipeline: 16, ..timed(S / 2, 4, CLOSED) };
     let measurement =
         measure(&spec, |_| peers::ping_pong(|request| if request.number < 160 { MS } else { NEVER }).into());
@@ -265,12 +271,12 @@ fn a_pipeline_has_many_in_flight_on_a_connection() {
 }
 
 #[test]
-fn what_waited_longer_than_the_timeout_is_an_error_or_counted_apart() {
+fn overdue_requests_are_errors_or_counted_as_overdue() {
     let spec = LoadSpec { timeout_ns: 200 * MS, ..timed(S, 20, Arrivals::Constant { rate_per_s: 1_000.0 }) };
     let measurement = measure(&spec, |_| peers::silent().into());
     let left = censored(&measurement);
     assert_eq!(errors(&measurement), [("timeout", 20)]);
     assert_eq!((left.in_flight.count, left.unsent.count), (20, 980));
-    // Intended at 0, 1, 2 ... ms: those before 800 ms had waited longer than 200 ms.
+    // Intended at 0, 1, 2 ... ms: requests before 800 ms had waited longer than 200 ms.
     assert_eq!(left.unsent_overdue, 800 - 20);
 }

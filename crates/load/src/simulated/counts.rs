@@ -1,4 +1,4 @@
-//! What the load says it has sent, beside what the server has seen.
+//! Compares the load's count of sent requests with the server's count of received ones.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,14 +11,14 @@ use super::http::{self, GOOD, LAST, http, measure_on, server};
 use super::{MS, S, errors, near, outcome};
 use crate::check::tests::spec;
 
-/// Requests by what became of them.
+/// The sum of requests over all outcomes.
 fn sum(measurement: &Measurement) -> u64 {
     let failed = measurement.errors_total() + measurement.warmup_errors.values().sum::<u64>();
     let answered = measurement.warmup_requests + measurement.requests;
     answered + failed + measurement.asked_again + measurement.left_in_flight
 }
 
-/// Loads with a timeout of 50 ms, of both loops and both ways to end.
+/// Loads with a timeout of 50 ms, for both loops and both stop rules.
 fn loads() -> Vec<LoadSpec> {
     let mut all = Vec::new();
     for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 2_000.0 }] {
@@ -33,9 +33,9 @@ fn loads() -> Vec<LoadSpec> {
 }
 
 #[test]
-fn each_request_that_was_sent_is_counted_once() {
+fn each_sent_request_is_counted_once() {
     type Delay = fn(peers::Request) -> u64;
-    // Healthy, now and then late, often late, wrong now and then, silent from some request on.
+    // Healthy, sometimes late, often late, sometimes wrong, and silent from some request on.
     let behaviours: [(&str, Delay, u64); 5] = [
         ("healthy", |_| MS, u64::MAX),
         ("late", |request| if request.number % 20 == 7 { 70 * MS } else { MS }, u64::MAX),
@@ -75,9 +75,9 @@ fn each_request_that_was_sent_is_counted_once() {
     }
 }
 
-/// A server that closes after each tenth answer, and one that closes after each.
+/// Servers that close after every tenth response, or after every response.
 #[test]
-fn requests_that_are_asked_again_are_counted_apart() {
+fn resent_requests_are_counted_separately() {
     for (last, spec) in [9, 0].into_iter().flat_map(|last| loads().into_iter().map(move |spec| (last, spec))) {
         let spec = LoadSpec { target: http().target, ..spec };
         let answered = Rc::new(Cell::new(0));
@@ -91,7 +91,7 @@ fn requests_that_are_asked_again_are_counted_apart() {
 }
 
 #[test]
-fn requests_in_flight_are_those_whose_latency_counts() {
+fn in_flight_count_covers_measured_requests() {
     for last in [0, 4] {
         let spec = LoadSpec { pipeline: 8, stop: Stop::Duration { duration_ns: 4 * S }, ..http() };
         let answered = Rc::new(Cell::new(0));
@@ -101,9 +101,9 @@ fn requests_in_flight_are_those_whose_latency_counts() {
     }
 }
 
-/// RFC 9112, 9.6: a server may wait for the client to close, and some do for long.
+/// RFC 9112, 9.6: a server may wait for the client to close, and some wait for a long time.
 #[test]
-fn the_client_closes_after_the_last_answer_of_a_connection() {
+fn client_closes_after_last_response() {
     let measurement = measure_on(Network::PERFECT, &http(), |_| {
         server(|number, _, to| {
             to.send(MS, if number < 9 { GOOD } else { LAST });

@@ -1,4 +1,4 @@
-//! HTTP on the simulated network: pipelines, connections that end, answers that are wrong.
+//! HTTP on the simulated network: pipelines, closing connections and invalid responses.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -39,7 +39,8 @@ fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measu
 
 pub(super) const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
 
-/// A server that answers request `n` of a connection as `script` says, after [`MS`] and in order.
+/// A server that responds to request `n` of a connection according to `script`, after [`MS`] and in
+/// order.
 struct Server<F> {
     script: F,
     seen: Vec<u8>,
@@ -61,7 +62,7 @@ impl<F: FnMut(u64, &str, &mut Actions)> Peer for Server<F> {
     }
 }
 
-/// A server that works on one request at a time, [`MS`] each.
+/// A server that processes one request at a time, in [`MS`] each.
 struct Serial {
     seen: Vec<u8>,
     free_at: Nanos,
@@ -79,7 +80,7 @@ impl Peer for Serial {
 }
 
 #[test]
-fn one_in_flight_is_exact() {
+fn single_request_timing_is_exact() {
     let measurement = measure(&http(), |_| server(|_, _, to| to.send(MS, GOOD)));
     let trip = MS + ROUND_TRIP;
     near(measurement.requests as f64, (4 * S / trip) as f64, 0.002);
@@ -92,8 +93,9 @@ fn one_in_flight_is_exact() {
 }
 
 #[test]
-fn a_pipeline_keeps_its_depth_and_its_clocks() {
-    // One answer a millisecond on each connection, in order: sixteen in flight wait sixteen times as long.
+fn pipeline_keeps_depth_and_times_each_request() {
+    // Each connection gets one response per millisecond, in order, so a request in a pipeline of
+    // sixteen waits sixteen times as long.
     let serve = |_| Serial { seen: Vec::new(), free_at: 0 }.into();
     let spec = LoadSpec { pipeline: 16, warmup: Warmup::DurationNs(200 * MS), ..http() };
     let measurement = measure(&spec, serve);
@@ -104,7 +106,7 @@ fn a_pipeline_keeps_its_depth_and_its_clocks() {
 }
 
 #[test]
-fn a_pipeline_in_the_open_loop_is_room_for_more() {
+fn open_loop_uses_pipeline_as_capacity() {
     let serve = |_| Serial { seen: Vec::new(), free_at: 0 }.into();
     let arrivals = Arrivals::Constant { rate_per_s: 900.0 };
     let one = measure(&LoadSpec { clients: 1, arrivals, ..http() }, serve);
@@ -116,7 +118,7 @@ fn a_pipeline_in_the_open_loop_is_room_for_more() {
 }
 
 #[test]
-fn a_wrong_status_is_an_error_and_the_connection_goes_on() {
+fn wrong_status_is_an_error_and_keeps_connection() {
     let measurement = measure(&http(), |_| {
         server(|number, _, to| {
             let wrong = b"HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno".as_slice();
@@ -131,7 +133,7 @@ fn a_wrong_status_is_an_error_and_the_connection_goes_on() {
 }
 
 #[test]
-fn another_body_is_an_error() {
+fn wrong_body_is_an_error() {
     for (body, bytes, words) in [
         ("tent", 4, "at offset 2, found `nt`, expected `st`"),
         ("tes", 3, "at offset 3, found the end, expected `t`"),
@@ -153,7 +155,7 @@ fn another_body_is_an_error() {
 }
 
 #[test]
-fn bad_framing_ends_the_connection_and_is_explained() {
+fn bad_framing_closes_connection_with_explanation() {
     let table: [(&[u8], &str, &str); 5] = [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\ntest", "framing", "Content-Length"),
         (b"HTTP/1.1 200 OK\rContent-Length: 4\r\n\r\ntest", "framing", "CR"),
@@ -170,7 +172,7 @@ fn bad_framing_ends_the_connection_and_is_explained() {
 }
 
 #[test]
-fn a_head_without_end_is_cut_off() {
+fn endless_head_is_cut_off() {
     let measurement = measure(&http(), |_| {
         server(|_, _, to| to.send(MS, [b"HTTP/1.1 200 OK\r\nX: ".as_slice(), &[b'a'; 100_000]].concat()))
     });
@@ -178,7 +180,7 @@ fn a_head_without_end_is_cut_off() {
 }
 
 #[test]
-fn an_end_in_the_middle_is_truncated_and_before_the_beginning_is_closed() {
+fn end_within_response_is_truncated_before_is_closed() {
     for (answer, kind) in
         [(&GOOD[..GOOD.len() - 1], "truncated"), (&GOOD[..9], "truncated"), (b"".as_slice(), "closed")]
     {
@@ -194,7 +196,7 @@ fn an_end_in_the_middle_is_truncated_and_before_the_beginning_is_closed() {
 }
 
 #[test]
-fn a_body_may_end_with_the_connection() {
+fn end_of_stream_can_delimit_body() {
     let measurement = measure(&http(), |_| {
         server(|_, _, to| {
             to.send(MS, b"HTTP/1.0 200 OK\r\n\r\nte".as_slice());
@@ -208,7 +210,7 @@ fn a_body_may_end_with_the_connection() {
 }
 
 #[test]
-fn a_connection_that_is_announced_to_end_costs_no_error() {
+fn announced_close_is_not_an_error() {
     let closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest".as_slice();
     let measurement = measure(&http(), move |_| {
         server(move |number, _, to| {
@@ -221,13 +223,14 @@ fn a_connection_that_is_announced_to_end_costs_no_error() {
     });
     assert_eq!(errors(&measurement), []);
     near(measurement.reconnects as f64, measurement.requests as f64 / 10.0, 0.02);
-    // There and back once more for each connection, and no other pause.
+    // Each connection costs one additional round trip and no other pause.
     near(measurement.requests as f64, 4e9 / (1.01e6 + ROUND_TRIP as f64 * 0.2), 0.02);
 }
 
 pub(super) const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest";
 
-/// Ends a connection after its answer `last_number`, which `last` is, and answers nothing behind it. Counts what it answers.
+/// Closes a connection after response `last_number`, which is `last`, and ignores later requests.
+/// Counts the responses.
 pub(super) fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Cell<u64>>) -> Answer {
     let answered = answered.clone();
     server(move |number, _, to| {
@@ -243,9 +246,10 @@ pub(super) fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Ce
     })
 }
 
-/// RFC 9112, 9.6: a server ends the connection behind an answer with `close`, and of one without `keep-alive` in HTTP/1.0.
+/// RFC 9112, 9.6: a server closes the connection after a response with `close`, and in HTTP/1.0
+/// after one without `keep-alive`.
 #[test]
-fn what_stands_behind_the_last_answer_of_a_connection_is_asked_again() {
+fn requests_after_last_response_are_resent() {
     let old = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\ntest".as_slice();
     let until_end = b"HTTP/1.1 200 OK\r\n\r\ntest".as_slice();
     let open = Arrivals::Constant { rate_per_s: 12_000.0 };
@@ -263,15 +267,16 @@ fn what_stands_behind_the_last_answer_of_a_connection_is_asked_again() {
         assert_eq!((errors(&measurement), measurement.requests, measurement.unfinished), (vec![], 5_000, 0));
         assert_eq!(measurement.statuses, [(200, 5_000)].into());
         assert!(measurement.asked_again > 1_000, "{}", measurement.asked_again);
-        // Nothing is asked twice that was answered once.
+        // No request is sent again after its response.
         assert_eq!(answered.get(), measurement.warmup_requests + 5_000);
         assert_eq!((measurement.warmup_errors.len(), measurement.unsent), (0, 0));
     }
 }
 
 #[test]
-fn what_is_asked_again_keeps_the_time_of_the_timetable() {
-    // Of ten requests at once, five are answered and five asked again: there and back three times more, to end, connect and ask.
+fn resent_requests_keep_intended_send_time() {
+    // Of ten simultaneous requests, five get responses and five are resent, with three additional
+    // round trips: to close, to connect and to send.
     let arrivals = Arrivals::Constant { rate_per_s: 1e6 };
     let stop = Stop::Requests { requests: 10, max_ns: 60 * S };
     let spec = LoadSpec { clients: 1, pipeline: 10, arrivals, stop, warmup: Warmup::DurationNs(0), ..http() };
@@ -285,7 +290,7 @@ fn what_is_asked_again_keeps_the_time_of_the_timetable() {
 }
 
 #[test]
-fn an_end_that_nobody_announced_is_an_error_of_all_that_were_in_flight() {
+fn unannounced_end_fails_all_requests_in_flight() {
     for (first, kind) in [(0, "closed"), (10, "closed-between")] {
         let spec = LoadSpec { pipeline: 4, ..http() };
         let measurement = measure(&spec, move |_| {
@@ -302,10 +307,10 @@ fn an_end_that_nobody_announced_is_an_error_of_all_that_were_in_flight() {
 }
 
 #[test]
-fn statuses_are_those_of_the_requests_that_count() {
+fn statuses_cover_measured_requests_only() {
     for stop in [Stop::Duration { duration_ns: S }, Stop::Requests { requests: 1_000, max_ns: S }] {
         for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 3_000.0 }] {
-            // Answers cross the beginning and the end.
+            // Responses are in transit at the start and at the end of measuring.
             let network = Network { delay_ns: 10_000..=400_000, ..Network::PERFECT };
             let spec = LoadSpec { stop, arrivals, pipeline: 3, ..http() };
             let measurement = measure_on(network, &spec, |_| {
@@ -321,7 +326,7 @@ fn statuses_are_those_of_the_requests_that_count() {
 }
 
 #[test]
-fn a_connection_for_each_request_begins_its_clock_at_the_connect() {
+fn connection_per_request_includes_connect_time() {
     let spec = LoadSpec { connection: Connection::PerRequest, ..http() };
     let measurement = measure(&spec, |_| {
         server(|number, head, to| {
@@ -332,7 +337,7 @@ fn a_connection_for_each_request_begins_its_clock_at_the_connect() {
         })
     });
     assert_eq!(errors(&measurement), []);
-    // There and back to connect, there and back to ask.
+    // One round trip to connect, and one for the request.
     assert_eq!(
         (measurement.service.min, measurement.service.max),
         (Some(MS + 2 * ROUND_TRIP), Some(MS + 2 * ROUND_TRIP))
@@ -343,7 +348,7 @@ fn a_connection_for_each_request_begins_its_clock_at_the_connect() {
 }
 
 #[test]
-fn a_connection_for_each_request_works_in_the_open_loop_and_with_subjects_that_stay() {
+fn connection_per_request_works_in_open_loop_and_without_server_close() {
     let arrivals = Arrivals::Poisson { rate_per_s: 1000.0 };
     let spec = LoadSpec { connection: Connection::PerRequest, clients: 20, arrivals, ..http() };
     let measurement = measure(&spec, |_| server(|_, _, to| to.send(MS, GOOD)));
@@ -353,7 +358,7 @@ fn a_connection_for_each_request_works_in_the_open_loop_and_with_subjects_that_s
 }
 
 #[test]
-fn a_refused_connection_for_a_request_is_an_error_of_it() {
+fn refused_connection_fails_its_request() {
     let spec = LoadSpec { connection: Connection::PerRequest, clients: 1, ..http() };
     let measurement = measure(&spec, |number| {
         if number > 0 && number % 5 == 0 { Answer::Refuse } else { server(|_, _, to| to.send(MS, GOOD)) }
@@ -364,7 +369,7 @@ fn a_refused_connection_for_a_request_is_an_error_of_it() {
 }
 
 #[test]
-fn a_mix_is_drawn_by_weight() {
+fn mix_is_sampled_by_weight() {
     let mut spec = http();
     let Target::Http { requests, expect, .. } = &mut spec.target else { unreachable!() };
     (*requests, expect.body) = (vec![get("/a", 3), get("/b", 1)], None);
@@ -378,7 +383,7 @@ fn a_mix_is_drawn_by_weight() {
 }
 
 #[test]
-fn answers_in_pieces_are_whole() {
+fn reassembles_responses_from_pieces() {
     let network = Network { segment_bytes: 1..=7, read_bytes: 1..=7, delay_ns: 1_000..=50_000, ..Network::PERFECT };
     let spec = LoadSpec { pipeline: 3, stop: Stop::Duration { duration_ns: 200 * MS }, ..http() };
     let measurement = measure_on(network, &spec, |_| server(|_, _, to| to.send(0, GOOD)));
@@ -387,14 +392,14 @@ fn answers_in_pieces_are_whole() {
 }
 
 #[test]
-fn a_silent_subject_costs_each_request_one_timeout() {
+fn silent_server_causes_one_timeout_per_request() {
     let spec = LoadSpec { timeout_ns: 300 * MS, pipeline: 3, warmup: Warmup::DurationNs(0), ..http() };
     let measurement = measure(&spec, |_| server(|_, _, _| {}));
     assert_eq!((errors(&measurement), measurement.unfinished), (vec![("timeout", 12)], 12));
 }
 
 #[test]
-fn the_same_seed_gives_the_same_measurement() {
+fn same_seed_gives_same_measurement() {
     let network = Network { delay_ns: 10_000..=200_000, reset_share: 0.001, ..Network::PERFECT };
     let arrivals = Arrivals::Poisson { rate_per_s: 5000.0 };
     for connection in [Connection::KeepAlive, Connection::PerRequest] {

@@ -1,4 +1,4 @@
-//! Bytes that nobody asked for, in every protocol: when they come changes nothing.
+//! Unsolicited bytes in every protocol. Their timing must not change the result.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use super::{MS, S, errors, outcome_with};
 use crate::check::tests::spec;
 use crate::protocol::{Cache, Codec, Http, HttpCache, Memcached, Pingpong, Protocol, Redis, Shared};
 
-/// Answers each request, [`MS`] after it came, and sends [`JUNK`] so many ns after the answer.
+/// Responds to each request after [`MS`] and sends [`JUNK`] `junk_after` ns later.
 struct Littering {
     serve: Serve,
     junk_after: Nanos,
@@ -22,7 +22,7 @@ struct Littering {
     asked: Rc<Cell<u64>>,
 }
 
-/// The answer to the request at the front, and how long that is.
+/// Returns the response to the first request, and the length of that request.
 type Serve = fn(&[u8]) -> Option<(Vec<u8>, usize)>;
 
 const JUNK: &[u8] = b"JUNK";
@@ -49,7 +49,7 @@ fn pingpong(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((wire::pingpong::compose(wire::pingpong::answer(word)).to_vec(), used))
 }
 
-/// The request ends with the `lines`th line.
+/// A request ends at line number `lines`.
 fn lines(bytes: &[u8], lines: usize, answer: &[u8]) -> Option<(Vec<u8>, usize)> {
     let end = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(lines - 1)?;
     Some((answer.to_vec(), end.0 + 1))
@@ -71,7 +71,7 @@ fn redis(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     lines(bytes, 5, b"$-1\r\n")
 }
 
-/// The measurement, and what the server was asked.
+/// Returns the measurement and the number of requests that the server received.
 fn measure(
     spec: &LoadSpec,
     protocol: impl Protocol,
@@ -86,7 +86,7 @@ fn measure(
     (outcome_with(spec, protocol, Network::PERFECT, littering, shared).unwrap(), asked.get())
 }
 
-/// A cache that is only read, and holds nothing.
+/// A read-only load on an empty cache.
 fn cache(codec: impl Codec, spec: &LoadSpec, serve: Serve, junk_after: Nanos) -> (Measurement, u64) {
     let mut workload = preset("ycsb-c").unwrap();
     workload.operations = Operations { get: 1.0, set: 0.0, delete: 0.0, read_modify_write: 0.0 };
@@ -96,15 +96,16 @@ fn cache(codec: impl Codec, spec: &LoadSpec, serve: Serve, junk_after: Nanos) ->
     measure(spec, protocol, Some(&shared), serve, junk_after)
 }
 
-/// Each of these sends junk after every answer; each connection brings one right answer, and the next request on it fails.
+/// All these servers send junk after every response. Each connection gets one valid response, and
+/// its next request fails.
 #[test]
-fn one_rule_whenever_it_comes_and_one_error_for_each_request_that_was_spoiled() {
+fn unsolicited_bytes_fail_one_request_at_any_time() {
     let think = |think_ns| Arrivals::Closed { think_ns };
     for (arrivals, junk_after) in [
         (think(0), 0),
         (think(0), 1),
         (think(0), MS / 2),
-        // Nothing is in flight when it comes.
+        // No request is in flight when the junk arrives.
         (think(5 * MS), 0),
         (think(5 * MS), MS),
         (Arrivals::Constant { rate_per_s: 100.0 }, 0),
@@ -117,7 +118,8 @@ fn one_rule_whenever_it_comes_and_one_error_for_each_request_that_was_spoiled() 
             assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind], "{context}");
             let wrong = measurement.errors[kind];
             assert_eq!((measurement.requests + wrong, measurement.asked_again, asked), (400, 0, 400), "{context}");
-            // Of each connection one and one; the last of each of the four clients may have had no second.
+            // One success and one error per connection. The last connection of each of the four
+            // clients may lack the second.
             assert!((200 - 4..=200).contains(&wrong), "{wrong}: {context}");
             assert!(!measurement.error_examples[kind].is_empty());
         };
@@ -139,8 +141,8 @@ fn one_rule_whenever_it_comes_and_one_error_for_each_request_that_was_spoiled() 
 }
 
 #[test]
-fn what_comes_before_an_end_in_order_spoils_nothing() {
-    // `408 Request Timeout` on an idle connection, then the end: no request is lost by it.
+fn bytes_before_orderly_end_fail_no_request() {
+    // `408 Request Timeout` on an idle connection, followed by its end, loses no request.
     struct Timeout;
     impl Peer for Timeout {
         fn on_data(&mut self, bytes: &[u8], _: Nanos, to: &mut Actions) {

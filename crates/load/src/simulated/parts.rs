@@ -1,4 +1,4 @@
-//! One load made by several processes.
+//! A load divided among several processes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,13 +9,13 @@ use study::spec::Part;
 use super::*;
 use crate::coordinator::Gate;
 
-/// The part of one worker of three.
+/// Part `first` of three, with one worker.
 fn part(first: u32, whole: &LoadSpec) -> LoadSpec {
     LoadSpec { part: Some(Part { first, of: 3 }), ..whole.clone() }
 }
 
 #[test]
-fn clients_are_divided_evenly_and_completely() {
+fn divides_clients_evenly_and_completely() {
     for (clients, workers) in [(1, 1), (10, 3), (7, 7), (1000, 16)] {
         let whole = LoadSpec { clients, threads: workers, ..spec() };
         let of_one = (0..workers).map(|nth| whole.clients_of(nth)).collect::<Vec<_>>();
@@ -29,10 +29,10 @@ fn clients_are_divided_evenly_and_completely() {
     }
 }
 
-/// Three generators with servers of very different speeds. What is pooled is what all latencies together make, bucket for bucket, and not what
-/// the numbers of each would suggest.
+/// Three generators with servers of very different speeds. The pooled histogram contains all
+/// latencies, bucket by bucket. It is not an average of the generators' quantiles.
 #[test]
-fn what_is_pooled_is_what_all_latencies_make() {
+fn pooling_merges_all_latencies() {
     let whole = LoadSpec { clients: 7, warmup: Warmup::DurationNs(0), ..spec() };
     let mut raw = Histogram::new();
     let parts = [200_000.0, 1e6, 30e6].into_iter().zip(0..).map(|(median, first)| {
@@ -71,9 +71,9 @@ fn what_is_pooled_is_what_all_latencies_make() {
     assert!(mean_of_p99s > 1.5 * p99(&all), "{mean_of_p99s} and {}: an average would have been wrong", p99(&all));
 }
 
-/// One seed, and no two of them send at the same moments: together they offer the whole rate.
+/// The parts share a seed but send at different moments, and together offer the whole rate.
 #[test]
-fn an_open_loop_is_shared_and_not_repeated() {
+fn parts_of_open_loop_send_at_different_times() {
     for arrivals in [Arrivals::Poisson { rate_per_s: 3000.0 }, Arrivals::Constant { rate_per_s: 3000.0 }] {
         let whole = LoadSpec { clients: 60, arrivals, ..spec() };
         let sent = [0, 1, 2].map(|first| {
@@ -101,7 +101,7 @@ fn an_open_loop_is_shared_and_not_repeated() {
 }
 
 #[test]
-fn what_one_load_cannot_have_is_refused() {
+fn refuses_to_pool_incompatible_measurements() {
     let [one, other] = [0, 1].map(|first| measure(&part(first, &spec()), |_| peers::ping_pong(|_| MS).into()));
     assert_eq!(pool(&[]), Err(PoolError::Empty));
     assert_eq!(pool(std::slice::from_ref(&one)).as_ref(), Ok(&one));
@@ -118,9 +118,9 @@ fn what_one_load_cannot_have_is_refused() {
     assert_eq!(pool(&[one, cache]).unwrap_err(), PoolError::Unsupported("cache results"));
 }
 
-/// The gate opens when somebody says so, and the load starts at the moment that was said.
+/// The load starts at the moment given when the gate was opened.
 #[test]
-fn a_gate_holds_the_load_back() {
+fn gate_delays_start_of_load() {
     let spec = LoadSpec { gate: true, ..spec() };
     let start = |opened_at: Option<u64>, says: u64| {
         let config =
@@ -158,14 +158,14 @@ fn a_gate_holds_the_load_back() {
     let (Outcome::Measured(ended), Some(first)) = start(Some(S), 3 * S) else { panic!("it was opened") };
     assert_eq!((ended.from, ended.until), (3 * S + 100 * MS, 4 * S + 100 * MS));
     assert!(first >= 3 * S, "nothing is sent before: {first}");
-    // Too late to say so: as soon as every worker can know.
+    // If that moment has passed, the load starts as soon as every worker can know of it.
     let (Outcome::Measured(ended), Some(first)) = start(Some(S), 1) else { panic!("it was opened") };
     assert!(first >= S && ended.from - ended.warmup_ns <= S + 20 * MS, "{ended:?}");
     assert_eq!(start(None, 0), (Outcome::NotStarted, None));
 }
 
 #[test]
-fn rules_that_end_elsewhere_in_each_process_are_refused() {
+fn rejects_stop_rules_that_differ_between_processes() {
     for (bad, word) in [
         (LoadSpec { stop: Stop::Requests { requests: 5, max_ns: S }, ..part(0, &spec()) }, "`stop` and `warmup`"),
         (LoadSpec { warmup: Warmup::Requests(5), gate: true, ..spec() }, "`stop` and `warmup`"),

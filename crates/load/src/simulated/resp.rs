@@ -90,7 +90,7 @@ fn measure(network: Network, arrivals: Arrivals) -> Measurement {
 }
 
 #[test]
-fn counts_hits_and_misses_however_replies_are_cut() {
+fn counts_hits_and_misses_for_any_fragmentation() {
     let pieces = Network { segment_bytes: 1..=7, read_bytes: 1..=7, ..Network::PERFECT };
     for network in [Network::PERFECT, pieces] {
         for think_ns in [0, 3 * MS] {

@@ -1,4 +1,4 @@
-//! Clients that think, while servers close idle connections.
+//! Clients with think time against servers that close idle connections.
 
 use net::Nanos;
 use net::sim::{Actions, Answer, Network, Peer};
@@ -10,7 +10,7 @@ use super::{MS, S, errors, near};
 
 const THINK: Nanos = 200 * MS;
 
-/// Answers at once with `answer` and ends the connection once it was idle for `idle_ns`.
+/// Responds at once with `answer`, and closes the connection after `idle_ns` without requests.
 struct Idle {
     answer: &'static [u8],
     idle_ns: Nanos,
@@ -48,22 +48,23 @@ fn thinking() -> LoadSpec {
 }
 
 #[test]
-fn think_time_goes_on_while_the_connection_is_closed() {
-    // A server that closes idle connections within the think time, at half of it, and never: the rate is the same.
+fn think_time_continues_while_disconnected() {
+    // The server closes idle connections early in the think time, halfway through it, or never. The
+    // rate is the same.
     for idle_ns in [MS, THINK / 2, 100 * S] {
         let measurement = measure(&thinking(), GOOD, idle_ns);
         assert_eq!(errors(&measurement), [], "{idle_ns}");
         near(measurement.requests as f64, 4.0 * 10.0 * S as f64 / THINK as f64, 0.03);
         assert_eq!(measurement.in_backoff_mean, 0.0);
         if idle_ns < THINK {
-            // It is opened when the request is due, and not before.
+            // The connection is reopened only when the request is due.
             near(measurement.reconnects as f64, measurement.requests as f64, 0.03);
         }
     }
 }
 
 #[test]
-fn think_time_begins_at_the_answer_whoever_closes() {
+fn think_time_starts_at_response_regardless_of_close() {
     for connection in [Connection::KeepAlive, Connection::PerRequest] {
         let spec = LoadSpec { connection, ..thinking() };
         let measurement = measure(&spec, LAST, 100 * S);

@@ -1,4 +1,4 @@
-//! Traces on the simulated network: order, times, keys, the end.
+//! Traces on the simulated network: order, times, keys and the end of the trace.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ fn workload(trace: &str) -> Workload {
     study::parse_workload(&format!("[load.workload]\n{trace}")).unwrap()
 }
 
-/// One client, the whole trace.
+/// Replays the whole trace with one client.
 fn replaying(workload: Workload) -> LoadSpec {
     let recorded = workload.trace.as_ref().is_some_and(|trace| trace.gaps == Gaps::Recorded);
     let arrivals = if recorded { Arrivals::Recorded } else { Arrivals::Closed { think_ns: 0 } };
@@ -63,7 +63,8 @@ fn trace_of(measurement: &Measurement) -> TraceReplay {
     of(measurement).trace.clone().expect("a trace was replayed")
 }
 
-/// What the server saw, each key as the order in which it came first and the bytes of its text.
+/// The requests that the server received. Each key is shown by its order of appearance and its
+/// length.
 fn seen(store: &Store) -> Vec<String> {
     let mut keys = Vec::new();
     let told = store.seen.iter().map(|request| {
@@ -81,7 +82,7 @@ const TWITTER: &str = "trace = { file = \"t\", format = \"twitter\" }";
 const TWITTER_TIMED: &str = "trace = { file = \"t\", format = \"twitter\", gaps = \"recorded\" }";
 
 #[test]
-fn operations_come_in_order_with_the_lengths_of_the_trace() {
+fn replays_operations_in_order_with_recorded_lengths() {
     let text = "0,one,21,0,7,get,0\n0,one,21,120,7,set,60\n1,two,9,5,7,add,0\n1,one,21,120,7,gets,0\n2,two,9,0,7,delete,0\n\
                 2,two,9,0,7,get,0\n2,one,21,80,7,cas,0\n3,one,21,80,7,get,0\n";
     let (measurement, store) = whole(workload(TWITTER), text);
@@ -90,7 +91,7 @@ fn operations_come_in_order_with_the_lengths_of_the_trace() {
     let lengths = store.values.values().map(Vec::len).collect::<Vec<_>>();
     assert_eq!(lengths, [80]);
     let counts = of(&measurement).counts;
-    // The format has writes, so no miss is filled.
+    // The format records writes, so misses are not filled.
     assert_eq!((counts.hits, counts.misses, counts.sets, counts.deletes, counts.fills), (2, 2, 3, 1, 0));
     assert_eq!((counts.causes.compulsory, counts.causes.invalidation), (1, 1));
     assert_eq!(counts.hit_bytes, 200);
@@ -101,8 +102,8 @@ fn operations_come_in_order_with_the_lengths_of_the_trace() {
 }
 
 #[test]
-fn short_keys_grow_until_they_are_unlike_each_other() {
-    // 2,000 keys of one byte need up to three characters each.
+fn short_keys_are_lengthened_until_distinct() {
+    // 2,000 keys with a recorded length of one byte need up to three characters each.
     let text = (0..2_000).map(|key| format!("0,k{key},1,4,7,set,0\n")).collect::<String>();
     let (measurement, store) = whole(workload(TWITTER), &text);
     assert_eq!(store.values.len(), 2_000);
@@ -115,8 +116,8 @@ fn short_keys_grow_until_they_are_unlike_each_other() {
 }
 
 #[test]
-fn recorded_gaps_are_kept_to_the_nanosecond() {
-    // Four operations in the first second, two in the third, none between.
+fn recorded_gaps_are_exact() {
+    // Four operations in the first second, none in the second and two in the third.
     let text = "100,a,5,1,7,set,0\n100,a,5,1,7,get,0\n100,a,5,1,7,get,0\n100,b,5,1,7,set,0\n102,a,5,1,7,get,0\n102,b,5,1,7,get,0\n";
     let times = |speed: &str| {
         let spec = replaying(workload(&format!(
@@ -139,8 +140,8 @@ fn recorded_gaps_are_kept_to_the_nanosecond() {
 }
 
 #[test]
-fn an_open_loop_does_not_wait_for_a_slow_server() {
-    // 3,000 a second for two seconds on one connection that takes 1.01 ms each.
+fn recorded_gaps_do_not_wait_for_slow_server() {
+    // 3,000 per second for two seconds, on one connection that takes 1.01 ms per request.
     let text = (0..6_000).map(|n| format!("{},k,5,1,7,get,0\n", n / 3_000)).collect::<String>();
     let spec = LoadSpec { stop: Stop::Duration { duration_ns: 2 * S }, ..replaying(workload(TWITTER_TIMED)) };
     let (measurement, ..) = replay(&spec, text.as_bytes());
@@ -152,7 +153,7 @@ fn an_open_loop_does_not_wait_for_a_slow_server() {
 }
 
 #[test]
-fn repeats_and_fills() {
+fn replays_repeats_and_fills() {
     let text =
         "key,op,size,op_count,key_size,ttl\n7,GET,0,1,40,0\n7,SET,99,1,40,0\n7,GET,99,5000,40,0\n7,DELETE,0,2,40,0\n";
     let (measurement, store) = whole(workload("trace = { file = \"t\", format = \"meta-kv\" }"), text);
@@ -160,7 +161,7 @@ fn repeats_and_fills() {
     assert_eq!((counts.hits, counts.misses, counts.sets, counts.deletes), (5_000, 1, 1, 2));
     assert_eq!(store.seen.len(), 5_004);
 
-    // Reads alone: misses bring the values in, as long as the trace says.
+    // The format has only reads, so misses are filled with values of the recorded size.
     let record = |time: u32, id: u64, size: u32| {
         [&time.to_le_bytes()[..], &id.to_le_bytes(), &size.to_le_bytes(), &(-1_i64).to_le_bytes()].concat()
     };
@@ -182,7 +183,7 @@ fn repeats_and_fills() {
 }
 
 #[test]
-fn rules_that_end_before_the_trace_and_after_it() {
+fn stop_rule_may_end_before_or_after_trace() {
     let text = (0..3_000).map(|n| format!("{},k{},5,1,7,set,0\n", n / 100, n % 7)).collect::<String>();
     let reason = |warmup, requests, trace: &str| {
         let stop = Stop::Requests { requests, max_ns: 60 * S };
@@ -204,7 +205,7 @@ fn rules_that_end_before_the_trace_and_after_it() {
 }
 
 #[test]
-fn what_cannot_be_replayed_has_a_place() {
+fn replay_errors_name_their_position() {
     let problem = |trace: &str, bytes: &[u8]| {
         let (_, _, dealt) = replay(&replaying(workload(trace)), bytes);
         dealt.unwrap_err().to_string()
@@ -222,7 +223,7 @@ fn what_cannot_be_replayed_has_a_place() {
 }
 
 #[test]
-fn every_worker_has_its_turns() {
+fn operations_are_dealt_round_robin() {
     let workload = workload(TWITTER);
     let shared = Shared::new(&workload, 1, 0).unwrap();
     let seen = shared.replay_counts().unwrap();
@@ -231,7 +232,7 @@ fn every_worker_has_its_turns() {
     let keys = std::thread::scope(|scope| {
         scope.spawn(|| dealer.deal(text.as_bytes()).unwrap());
         let mut keys = vec![Vec::new(); 3];
-        // In turns, as workers that are as fast as each other: one alone would wait for the others.
+        // Workers take turns. A worker that read on would wait for the others.
         while tapes.iter_mut().zip(&mut keys).any(|(tape, keys)| tape.next().map(|op| keys.push(op.key)).is_some()) {}
         for (tape, keys) in tapes.iter_mut().zip(&mut keys) {
             keys.extend(std::iter::from_fn(|| tape.next()).map(|op| op.key));

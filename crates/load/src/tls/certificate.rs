@@ -1,4 +1,4 @@
-//! Whether the server's certificate is to be trusted, and in words why not.
+//! Verifies server certificates and explains why one is not trusted.
 
 use std::sync::Arc;
 
@@ -13,77 +13,77 @@ use rustls::{
 use time::{Date, UtcDateTime};
 use webpki::EndEntityCert;
 
-/// Names shown of a certificate at most.
+/// Maximum number of a certificate's names in a message.
 const NAMES_SHOWN: usize = 3;
 
-/// What is wrong with a certificate, and what can be done about it.
+/// Why a certificate is rejected, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificate {
-    /// Its time is over.
+    /// The certificate has expired.
     #[error("the certificate of `{subject}` expired on {date}: renew it, or use `insecure` (`--insecure`)")]
     Expired {
-        /// Whose.
+        /// The certificate's subject.
         subject: String,
-        /// Its last day, in UTC.
+        /// Its last valid day, in UTC.
         date: Date,
     },
-    /// Its time has not come.
+    /// The certificate is not valid yet.
     #[error("the certificate of `{subject}` is not valid before {date}: is the clock of this machine right?")]
     NotYetValid {
-        /// Whose.
+        /// The certificate's subject.
         subject: String,
-        /// Its first day, in UTC.
+        /// Its first valid day, in UTC.
         date: Date,
     },
-    /// It is another server's.
+    /// The certificate belongs to another server.
     #[error(
         "the certificate is for {presented}, not for `{wanted}`: connect by a name it covers, or use `insecure` (`--insecure`)"
     )]
     WrongName {
-        /// The name that was asked for.
+        /// The requested name.
         wanted: String,
-        /// The names that it has.
+        /// The names in the certificate.
         presented: String,
     },
-    /// It vouches for itself, and is not among the roots.
+    /// The certificate is self-signed and not among the roots.
     #[error(
         "the certificate of `{subject}` is self-signed: add it with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)"
     )]
     SelfSigned {
-        /// Whose.
+        /// The certificate's subject.
         subject: String,
     },
-    /// Its issuer is not among the roots, nor is the issuer's issuer that the server sent.
+    /// Neither the issuer nor the issuers that the server sent lead to a root.
     #[error(
         "the certificate of `{subject}` is from `{issuer}`, which is not trusted{hint}: add its root with `ca_file` (`--cacert`), \
          or use `insecure` (`--insecure`)"
     )]
     UnknownIssuer {
-        /// Whose.
+        /// The certificate's subject.
         subject: String,
-        /// From whom.
+        /// The certificate's issuer.
         issuer: String,
-        /// What else was seen, after a comma; else empty.
+        /// A further observation, after a comma, or empty.
         hint: &'static str,
     },
-    /// It, or one that it leads to, was signed with another key than that of the issuer it names.
+    /// A certificate in the chain is signed with a key other than that of the named issuer.
     #[error(
         "the certificate of `{subject}` leads to an issuer with the right name but another key: is the root in \
          `ca_file` (`--cacert`) outdated?"
     )]
     OtherRoot {
-        /// Whose.
+        /// The certificate's subject.
         subject: String,
     },
-    /// The handshake is signed with another key than the certificate's.
+    /// The handshake is signed with a key other than the certificate's.
     #[error("the server does not have the key of its certificate: invalid handshake signature")]
     OtherKey,
-    /// Anything else.
+    /// Any other error.
     #[error("the certificate{subject} is not valid: {reason}")]
     Other {
-        /// Whose, after ` of`; empty where that cannot be read.
+        /// The certificate's subject after ` of`, or empty if it is unreadable.
         subject: String,
-        /// Why, in the words of the library.
+        /// The library's description.
         reason: String,
     },
 }
@@ -93,33 +93,33 @@ impl From<CertificateError> for BadCertificate {
         if let CertificateError::Other(OtherError(inner)) = &error
             && let Some(bad) = inner.downcast_ref::<Self>()
         {
-            return bad.clone(); // Written by `judge`.
+            return bad.clone(); // Created by `judge`.
         }
         match error {
-            CertificateError::BadSignature => Self::OtherKey, // Those of the chain go through `judge`.
+            CertificateError::BadSignature => Self::OtherKey, // Bad signatures in the chain go through `judge`.
             other => Self::Other { subject: String::new(), reason: other.to_string() },
         }
     }
 }
 
-/// The day of a time, UTC; the last day of the year 9999 for anything later.
+/// The UTC day of a time, at most the last day of the year 9999.
 fn date_of(time: UnixTime) -> Date {
     let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     UtcDateTime::from_unix_timestamp(seconds).map_or(Date::MAX, UtcDateTime::date)
 }
 
-/// The certificates that are trusted, by themselves and as issuers.
+/// The trusted certificates.
 #[derive(Debug)]
 pub(super) struct TrustedRoots {
     pub(super) roots: RootCertStore,
-    /// Certificates named by the user: each is trusted as a server's own as well.
+    /// Certificates given by the user. Each may also be a server's own certificate.
     pub(super) named: Vec<CertificateDer<'static>>,
 }
 
-/// Checks a server's certificate, and that the server has its key.
+/// Verifies a server's certificate and that the server has its key.
 #[derive(Debug)]
 pub(super) struct CertificateVerifier {
-    /// `None`: any certificate will do.
+    /// `None`: accepts any certificate.
     trusted: Option<TrustedRoots>,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -141,8 +141,9 @@ impl CertificateVerifier {
         let algorithms = self.algorithms.all;
         let chain = verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms);
         match chain {
-            // `openssl req -x509` makes certificates that say they are an authority's, and a server that shows the
-            // very certificate that the user has named is the one that was meant. Its dates are looked at before this.
+            // `openssl req -x509` marks its certificates as authorities. A server that presents
+            // exactly the certificate that the user named is accepted all the same. The dates were
+            // checked before.
             Err(error) if is_authority(&error) && named.contains(end_entity) => {}
             other => other?,
         }
@@ -150,7 +151,7 @@ impl CertificateVerifier {
     }
 }
 
-/// Whether the error is that an authority's certificate stands where a server's should.
+/// Whether the error is that an authority's certificate is used as a server certificate.
 fn is_authority(error: &rustls::Error) -> bool {
     let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) = error else { return false };
     inner.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
@@ -199,7 +200,7 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-/// The library's error with whom it is about.
+/// Adds subject and issuer to the library's error.
 fn judge(
     error: &CertificateError,
     end_entity: &CertificateDer<'_>,
@@ -241,12 +242,12 @@ fn judge(
     }
 }
 
-/// Whose the certificate is: the first name it is for, else the title of its subject.
+/// The certificate's first DNS name, or the title of its subject.
 fn subject(certificate: &EndEntityCert<'_>) -> String {
     certificate.valid_dns_names().next().map_or_else(|| title(certificate.subject()), str::to_owned)
 }
 
-/// `DnsName("example.org")` or `IpAddress(127.0.0.1)` as it is.
+/// Strips the wrapper from `DnsName("example.org")` or `IpAddress(127.0.0.1)`.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     inner.trim_matches('"')
@@ -261,8 +262,9 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The words by which a person knows a distinguished name: its common name, else its organisation, else nothing. `name`
-/// is the content of the `RDNSequence`. Source: RFC 5280 section 4.1.2.4 and appendix A.1; ITU-T X.690 section 8.1.
+/// A readable form of a distinguished name: its common name or organization, or nothing. `name` is
+/// the content of the `RDNSequence`. Source: RFC 5280 section 4.1.2.4 and appendix A.1; ITU-T X.690
+/// section 8.1.
 fn title(name: &[u8]) -> String {
     /// Attribute types 2.5.4.3 and 2.5.4.10.
     const WANTED: [&[u8]; 2] = [&[0x55, 4, 3], &[0x55, 4, 10]];
@@ -274,7 +276,8 @@ fn title(name: &[u8]) -> String {
                 continue;
             };
             if let Some(index) = WANTED.iter().position(|wanted| *wanted == kind) {
-                // Nearly all are ASCII or UTF-8; of others, what is readable.
+                // Nearly all names are ASCII or UTF-8. Other encodings keep their readable
+                // characters.
                 let text: String =
                     String::from_utf8_lossy(value).chars().filter(|c| !c.is_control()).take(64).collect();
                 found[index] = Some(text);
@@ -285,7 +288,8 @@ fn title(name: &[u8]) -> String {
     common.or(organisation).unwrap_or_else(|| "a certificate without a name".to_owned())
 }
 
-/// Takes the first element off `bytes`: its tag and its content. `None` at the end, and where it is no DER.
+/// Removes the first DER element from `bytes` and returns its tag and content. `None` at the end or
+/// if it is not DER.
 fn element<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, mut rest) = rest.split_first()?;
@@ -311,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_are_days_of_the_calendar() {
+    fn converts_seconds_to_calendar_days() {
         let date = |seconds| date_of(UnixTime::since_unix_epoch(Duration::from_secs(seconds))).to_string();
         // date -u -d @SECONDS +%F
         assert_eq!(date(0), "1970-01-01");
@@ -323,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_the_common_name_or_the_organisation() {
+    fn title_is_common_name_or_organization() {
         // C=BR, O=Crab, CN=Ünder
         let country = [0x31, 11, 0x30, 9, 6, 3, 0x55, 4, 6, 0x13, 2, b'B', b'R'];
         let organisation = [0x31, 13, 0x30, 11, 6, 3, 0x55, 4, 10, 0x0c, 4, b'C', b'r', b'a', b'b'];
@@ -334,9 +338,9 @@ mod tests {
         assert_eq!(title(b""), "a certificate without a name");
     }
 
-    /// Whatever a server writes there, it is read to its end.
+    /// Every malformed name is read without a panic.
     #[test]
-    fn no_name_is_bad_enough_for_a_panic() {
+    fn malformed_names_do_not_panic() {
         let good = [0x31, 13, 0x30, 11, 6, 3, 0x55, 4, 10, 0x0c, 4, b'C', b'r', b'a', b'b'];
         for cut in 0..good.len() {
             title(&good[..cut]);
@@ -352,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_shown_bare_and_few() {
+    fn shows_few_names_without_wrappers() {
         assert_eq!(bare("DnsName(\"a.example\")"), "a.example");
         assert_eq!(bare("IpAddress(127.0.0.1)"), "127.0.0.1");
         assert_eq!(bare("odd"), "odd");

@@ -1,4 +1,4 @@
-//! Sessions against rustls servers in the same process, bytes back and forth, with real chains of certificates; and one
+//! Sessions against rustls servers in the same process, with real certificate chains, and one
 //! against OpenSSL over a socket.
 
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use super::*;
 
 const BOTH: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rustls::version::TLS12];
 
-/// A root, an authority below it, and what it has issued.
+/// A root, an intermediate authority, and the certificates that it issues.
 struct Authority {
     root_pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -62,10 +62,10 @@ impl Authority {
     }
 }
 
-/// What a server shows.
+/// A server's certificate chain and key.
 struct Identity {
     chain: Vec<CertificateDer<'static>>,
-    /// The first of the chain.
+    /// PEM of the chain's first certificate.
     pem: String,
     key: KeyPair,
 }
@@ -91,7 +91,7 @@ impl Identity {
     }
 }
 
-/// A PEM file for the length of a test.
+/// A temporary PEM file.
 struct PemFile(PathBuf);
 
 impl PemFile {
@@ -124,13 +124,13 @@ fn trusting(pem: &str, name: &str) -> Connector {
     Connector::new(&Tls { ca_file: Some(file.path()), ..tls(name) }).unwrap()
 }
 
-/// Both ends, and what passes between them.
+/// Both ends of a connection and the data between them.
 struct Pair {
     client: Session,
     server: ServerConnection,
-    /// What the client has decrypted.
+    /// Data decrypted by the client.
     plain: Vec<u8>,
-    /// Bytes at a time from the server.
+    /// Bytes per read from the server.
     piece: usize,
 }
 
@@ -140,7 +140,7 @@ impl Pair {
         Self { client: connector.start(), server, plain: Vec::new(), piece: usize::MAX }
     }
 
-    /// Carries bytes until none are left; the first error of either side.
+    /// Transfers bytes until none are left. Returns the first error of either side.
     fn carry(&mut self) -> Result<(), String> {
         loop {
             let mut there = Vec::new();
@@ -163,7 +163,7 @@ impl Pair {
         }
     }
 
-    /// The handshake, a word there and another back.
+    /// Completes the handshake and exchanges one word in each direction.
     fn converse(&mut self) -> Result<(), String> {
         self.client.write(b"question").unwrap();
         self.carry()?;
@@ -179,7 +179,7 @@ impl Pair {
     }
 }
 
-/// How a client that trusts `pem` fares with `identity`: `ok`, or the error.
+/// Connects a client that trusts `pem` to `identity`. Returns `ok` or the error.
 fn fare(pem: &str, name: &str, identity: Identity) -> String {
     let connector = trusting(pem, name);
     let mut pair = Pair::new(&connector, &Arc::new(identity.server(&BOTH)));
@@ -187,7 +187,7 @@ fn fare(pem: &str, name: &str, identity: Identity) -> String {
     let said = result.map_or_else(|error| error, |()| "ok".to_owned());
     assert_eq!(pair.client.failed, said != "ok");
     if said != "ok" {
-        // The server is told, and nothing more is taken.
+        // The client sends an alert and accepts nothing more.
         let mut alert = Vec::new();
         pair.client.take(&mut alert);
         assert!(!alert.is_empty());
@@ -198,7 +198,7 @@ fn fare(pem: &str, name: &str, identity: Identity) -> String {
 }
 
 #[test]
-fn a_chain_to_a_root_is_trusted() {
+fn trusts_chain_to_root() {
     let authority = Authority::new();
     let names = ["bench.example", "*.wild.example", "127.0.0.1", "::1"];
     for name in ["bench.example", "BENCH.example", "a.wild.example", "127.0.0.1", "::1", "[::1]"] {
@@ -207,7 +207,7 @@ fn a_chain_to_a_root_is_trusted() {
 }
 
 #[test]
-fn both_versions_are_spoken() {
+fn supports_tls_1_2_and_1_3() {
     let authority = Authority::new();
     for version in BOTH {
         let connector = trusting(&authority.root_pem, "localhost");
@@ -220,7 +220,7 @@ fn both_versions_are_spoken() {
 }
 
 #[test]
-fn any_split_of_the_stream_says_the_same() {
+fn any_fragmentation_gives_same_result() {
     let authority = Authority::new();
     let connector = trusting(&authority.root_pem, "localhost");
     let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
@@ -228,7 +228,7 @@ fn any_split_of_the_stream_says_the_same() {
         let mut pair = Pair::new(&connector, &server);
         pair.piece = piece;
         pair.converse().unwrap();
-        // More than a record, and more than the buffers of the library.
+        // Larger than one record and than the library's buffers.
         let long: Vec<u8> = (0..300_000).map(|index| (index % 251) as u8).collect();
         pair.server.set_buffer_limit(None);
         pair.server.writer().write_all(&long).unwrap();
@@ -248,7 +248,7 @@ fn any_split_of_the_stream_says_the_same() {
 }
 
 #[test]
-fn an_expired_certificate_names_its_last_day() {
+fn expired_certificate_error_names_last_day() {
     let authority = Authority::new();
     let mut params = leaf_params(&["bench.example"]);
     params.not_before = date_time_ymd(2020, 1, 1);
@@ -260,7 +260,7 @@ fn an_expired_certificate_names_its_last_day() {
 }
 
 #[test]
-fn a_certificate_of_the_future_asks_for_the_clock() {
+fn future_certificate_error_suggests_checking_clock() {
     let authority = Authority::new();
     let mut params = leaf_params(&["bench.example"]);
     params.not_before = date_time_ymd(2999, 1, 1);
@@ -271,7 +271,7 @@ fn a_certificate_of_the_future_asks_for_the_clock() {
 }
 
 #[test]
-fn a_wrong_name_shows_the_right_ones() {
+fn wrong_name_error_lists_valid_names() {
     let authority = Authority::new();
     let leaf = || authority.leaf(&leaf_params(&["a.example", "b.example", "127.0.0.1", "c.example"]));
     let expected = "the certificate is for `a.example`, `b.example`, `127.0.0.1` and 1 more, not for `other.example`: \
@@ -283,18 +283,18 @@ fn a_wrong_name_shows_the_right_ones() {
 }
 
 #[test]
-fn an_unknown_issuer_is_named() {
+fn unknown_issuer_error_names_issuer() {
     let (authority, other) = (Authority::new(), Authority::named("Other Root"));
     let said = fare(&other.root_pem, "a.example", authority.leaf(&leaf_params(&["a.example"])));
     let expected = "the certificate of `a.example` is from `Test Intermediate`, which is not trusted: add its root \
                     with `ca_file` (`--cacert`), or use `insecure` (`--insecure`)";
     assert_eq!(said, expected);
-    // The right name, and another key.
+    // The right name with another key.
     let said = fare(&Authority::new().root_pem, "a.example", authority.leaf(&leaf_params(&["a.example"])));
     let expected = "the certificate of `a.example` leads to an issuer with the right name but another key: is the root \
                     in `ca_file` (`--cacert`) outdated?";
     assert_eq!(said, expected);
-    // The right root, but nothing leads to it.
+    // The right root, but without the intermediate certificate.
     let mut leaf = authority.leaf(&leaf_params(&["a.example"]));
     leaf.chain.truncate(1);
     let said = fare(&authority.root_pem, "a.example", leaf);
@@ -302,7 +302,7 @@ fn an_unknown_issuer_is_named() {
 }
 
 #[test]
-fn a_self_signed_certificate_is_called_so_and_can_be_named() {
+fn self_signed_certificate_is_trusted_only_if_given() {
     let mut params = leaf_params(&["localhost"]);
     let authority = Authority::new();
     for is_ca in [IsCa::NoCa, IsCa::Ca(BasicConstraints::Unconstrained)] {
@@ -325,7 +325,7 @@ fn a_self_signed_certificate_is_called_so_and_can_be_named() {
 }
 
 #[test]
-fn insecure_accepts_every_certificate_but_not_a_wrong_key() {
+fn insecure_accepts_any_certificate_but_checks_key() {
     let connector = Connector::new(&Tls { insecure: true, ..tls("whatever.example") }).unwrap();
     let mut params = leaf_params(&["other.example"]);
     params.not_before = date_time_ymd(2020, 1, 1);
@@ -336,7 +336,7 @@ fn insecure_accepts_every_certificate_but_not_a_wrong_key() {
             let mut pair = Pair::new(&connector, &Arc::new(identity.server(&[version])));
             pair.converse().unwrap();
         }
-        // The certificate of somebody else, whose key the server does not have.
+        // Another server's certificate, presented without its key.
         let provider = rustls::crypto::ring::default_provider();
         let key = provider.key_provider.load_private_key(Identity::self_signed(&params).private_key()).unwrap();
         let certified = rustls::sign::CertifiedKey::new(Identity::self_signed(&params).chain, key);
@@ -351,7 +351,7 @@ fn insecure_accepts_every_certificate_but_not_a_wrong_key() {
 }
 
 #[test]
-fn http_1_1_is_agreed_upon_or_refused() {
+fn negotiates_http_1_1_or_fails() {
     let authority = Authority::new();
     let said = |alpn: &[&[u8]]| {
         let mut server = authority.leaf(&leaf_params(&["localhost"])).server(&BOTH);
@@ -362,13 +362,13 @@ fn http_1_1_is_agreed_upon_or_refused() {
     };
     assert_eq!(said(&[b"h2", b"http/1.1"]), Ok(Some(b"http/1.1".to_vec())));
     assert_eq!(said(&[]), Ok(None), "a server without ALPN is taken to speak it");
-    // This server ends the handshake itself; what it says then is in the next test.
+    // This server ends the handshake itself. The next test covers the client's message.
     assert!(said(&[b"h2"]).unwrap_err().starts_with("server: "));
 }
 
-/// What a server says before there is any secret can be written by hand.
+/// Alerts before encryption starts can be written by hand.
 #[test]
-fn alerts_are_in_words() {
+fn alerts_are_explained() {
     let said = |alert: u8| {
         let mut session = trusting(&Authority::new().root_pem, "localhost").start();
         session.read(&[21, 3, 3, 0, 2, 2, alert], &mut Vec::new()).unwrap_err().to_string()
@@ -383,7 +383,7 @@ fn alerts_are_in_words() {
 }
 
 #[test]
-fn sessions_are_resumed_where_that_is_asked() {
+fn resumes_sessions_if_requested() {
     let authority = Authority::new();
     let file = PemFile::new(&authority.root_pem);
     for version in BOTH {
@@ -399,7 +399,7 @@ fn sessions_are_resumed_where_that_is_asked() {
                 pair.client.resumed()
             };
             assert!(!resumed(&connector), "the first has nothing to resume");
-            // A clone, as another thread has.
+            // A clone, as other threads use.
             let clone = connector.clone();
             let count = (0..10).filter(|_| resumed(&clone)).count();
             assert_eq!(count, if resume { 10 } else { 0 }, "{version:?}");
@@ -407,9 +407,9 @@ fn sessions_are_resumed_where_that_is_asked() {
     }
 }
 
-/// As many connections at once as were open before all find a ticket, as far as they are kept.
+/// As many connections as were open before can resume at once, up to the number of tickets kept.
 #[test]
-fn many_connections_at_once_are_resumed() {
+fn resumes_many_simultaneous_connections() {
     let authority = Authority::new();
     let file = PemFile::new(&authority.root_pem);
     let connector = Connector::new(&Tls { ca_file: Some(file.path()), resume: true, ..tls("localhost") }).unwrap();
@@ -427,7 +427,7 @@ fn many_connections_at_once_are_resumed() {
 }
 
 #[test]
-fn the_end_is_told_from_a_cut() {
+fn distinguishes_end_from_truncation() {
     let authority = Authority::new();
     let connector = trusting(&authority.root_pem, "localhost");
     let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
@@ -439,7 +439,7 @@ fn the_end_is_told_from_a_cut() {
     pair.carry().unwrap();
     assert_eq!(pair.plain, b"the last");
     assert!(pair.client.ended());
-    // What comes after the end is not looked at.
+    // Bytes after the end are ignored.
     pair.client.read(b"\x00garbage", &mut pair.plain).unwrap();
     assert_eq!(pair.plain, b"the last");
 }
@@ -455,7 +455,7 @@ fn close_sends_close_notify() {
     pair.client.close(&mut wire);
     pair.server.read_tls(&mut wire.as_slice()).unwrap();
     assert!(pair.server.process_new_packets().unwrap().peer_has_closed());
-    // Once closed or failed it says no more.
+    // A closed or failed session sends nothing more.
     assert!(matches!(pair.client.read(b"\x00\x00\x00\x00\x00", &mut pair.plain), Err(TlsError::Failed)));
     wire.clear();
     pair.client.close(&mut wire);
@@ -463,7 +463,7 @@ fn close_sends_close_notify() {
 }
 
 #[test]
-fn other_protocols_are_recognised() {
+fn recognizes_non_tls_servers() {
     let connector = trusting(&Authority::new().root_pem, "localhost");
     let said = |bytes: &[u8]| connector.start().read(bytes, &mut Vec::new()).unwrap_err().to_string();
     let expected = "the server does not speak TLS: its first bytes are `HTTP/1.1 400 Bad Request`";
@@ -473,25 +473,25 @@ fn other_protocols_are_recognised() {
     assert!(said(&[22, 9, 9, 0, 1, 0]).starts_with("TLS protocol error of the server in the handshake: "));
 }
 
-/// Whatever comes, it ends in an error or in nothing, and no memory is asked for in proportion.
+/// Any input ends in an error or in waiting, and memory does not grow with it.
 #[test]
-fn a_hostile_server_gets_nowhere() {
+fn hostile_server_causes_only_errors() {
     let authority = Authority::new();
     let connector = trusting(&authority.root_pem, "localhost");
-    // A handshake message of 16 MiB, promised and delivered in records of 16 KiB.
+    // A handshake message of 16 MiB, announced and delivered in records of 16 KiB.
     let mut session = connector.start();
     let mut record = vec![22, 3, 3, 0x40, 0];
     record.extend([2, 0xff, 0xff, 0xff]);
     record.resize(5 + 0x4000, 0);
     let error = (0..1000).find_map(|_| session.read(&record, &mut Vec::new()).err());
     assert!(matches!(error, Some(TlsError::Protocol { .. } | TlsError::HandshakeTooLong { .. })), "{error:?}");
-    // Changes of cipher without end, and warnings.
+    // Endless cipher changes and warnings.
     for record in [&[20, 3, 3, 0, 1, 1][..], &[21, 3, 3, 0, 2, 1, 90], &[22, 3, 3, 0, 0], &[23, 3, 3, 0, 1, 0]] {
         let mut session = connector.start();
         let error = (0..100_000).find_map(|_| session.read(record, &mut Vec::new()).err());
         assert!(error.is_some(), "{record:?} can be repeated for ever");
     }
-    // A true handshake with a byte changed: an error, or too little to go on.
+    // A real handshake with one corrupted byte gives an error, or not enough data to continue.
     let server = Arc::new(authority.leaf(&leaf_params(&["localhost"])).server(&BOTH));
     let mut pair = Pair::new(&connector, &server);
     let (mut hello, mut flight) = (Vec::new(), Vec::new());
@@ -502,7 +502,8 @@ fn a_hostile_server_gets_nowhere() {
         pair.server.write_tls(&mut flight).unwrap();
     }
     for index in (0..flight.len()).step_by(7) {
-        // Each client has secrets of its own, so that its flight is as random as can be but for the open records.
+        // Each client has its own secrets, so its flight is random except for the unencrypted
+        // records.
         let mut flight = flight.clone();
         flight[index] ^= 0x41;
         let mut session = connector.start();
@@ -513,7 +514,7 @@ fn a_hostile_server_gets_nowhere() {
 }
 
 #[test]
-fn mistakes_of_the_user_are_named() {
+fn user_errors_are_explained() {
     let said = |tls: &Tls| Connector::new(tls).unwrap_err().to_string();
     let missing = said(&Tls { ca_file: Some("/nowhere/roots.pem".to_owned()), ..tls("a") });
     assert_eq!(
@@ -545,7 +546,7 @@ fn the_roots_of_this_machine_are_there_or_missed() {
     }
 }
 
-/// A server by other people: `openssl s_server`, which sends each line back reversed.
+/// An independent implementation: `openssl s_server`, which returns each line reversed.
 #[test]
 #[allow(
     clippy::disallowed_methods,

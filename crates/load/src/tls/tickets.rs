@@ -1,4 +1,4 @@
-//! Sessions to resume.
+//! The store of TLS sessions to resume.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,14 @@ use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls::pki_types::ServerName;
 
-/// Tickets of TLS 1.3 kept at most, four times what one worker opens at once.
+/// Maximum number of TLS 1.3 tickets, four times what one worker opens at once.
 const TICKETS_MAX: usize = 256;
 
-/// The sessions of one server, in memory, for all threads.
+/// The sessions of one server, in memory, shared by all threads.
 ///
-/// A ticket of TLS 1.3 is used once. The library's own store keeps 8 of a server, so that of 64 connections opened at
-/// once 56 would shake hands in full although the server had given each of their forerunners a ticket.
+/// A TLS 1.3 ticket is used once. The library's own store keeps 8 per server. Of 64 connections
+/// opened at once, 56 would then need a full handshake, although every earlier connection received
+/// a ticket.
 #[derive(Debug, Default)]
 pub(super) struct Tickets(Mutex<Kept>);
 
@@ -21,18 +22,18 @@ pub(super) struct Tickets(Mutex<Kept>);
 struct Kept {
     group: Option<NamedGroup>,
     session: Option<Tls12ClientSessionValue>,
-    /// Newest last, and used first: the oldest run out.
+    /// In order of arrival; the newest is used first and the oldest is dropped first.
     tickets: VecDeque<Tls13ClientSessionValue>,
 }
 
 impl Tickets {
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Whatever a thread that panicked has left is whole.
+        // The state is consistent even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The names are not looked at: a connector has one server.
+/// Ignores names, since a connector has one server.
 impl ClientSessionStore for Tickets {
     fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
         self.kept().group = Some(group);
