@@ -1,11 +1,13 @@
-//! The stream of operations of a workload: what is done next, to which key, with how long a value. One seed gives one stream,
-//! whatever server answers it; after its start it allocates nothing.
+//! The operation stream of a workload: operations, keys and value lengths. A seed determines the
+//! stream, regardless of the server's responses. After its creation it does not allocate.
 //!
 //! # Parts
 //!
-//! A stream is one of `partitions`: a connection's or a worker's. Each draws its own operations, so none waits for another; together
-//! they have the workload's shares. Of a fixed population every partition asks for all keys; keys that are made on the way (reuse,
-//! keys used once) belong to the partition that made them: partition p of P makes the numbers p, p + P, p + 2P after the
+//! A stream is one of `partitions`, used by a connection or worker. Each partition draws its own
+//! operations, so none waits for another; together they have the workload's shares. All partitions
+//! request all keys of a fixed population. Keys created on the way (reuse, one-hit keys) belong to
+//! the partition that created them. After the population, partition p of P creates the keys p, p +
+//! P, p + 2P, and it reuses only its own.
 //! population, and takes earlier ones among its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,50 +18,50 @@ use stats::{Permutation, Rng, Sizes, Zipf, ZipfRanks};
 use study::Workload;
 use study::workload::{NewKey, Popularity, ValueLength};
 
-/// Characters of keys and values: 64 that no protocol and no URL has another meaning for (RFC 4648, 5).
+/// Characters of keys and values: 64 without special meaning in any protocol or URL (RFC 4648, 5).
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Bytes of filler that keys and values are cut from.
+/// Bytes of filler from which keys and values are cut.
 const FILLER_BYTES: usize = 64 * 1024;
-/// Where a cut begins: one of so many first bytes.
+/// Number of offsets at which a cut can start.
 const FILLER_STARTS: u64 = 4096;
-/// Bytes of the stamp at the front of a value.
+/// Bytes of the stamp at the start of a value.
 const STAMP_BYTES: usize = 8;
-/// Keys that are used once have numbers from here on.
+/// The first number of one-hit keys.
 pub(crate) const ONCE_FROM: u64 = 1 << 48;
-/// Bytes of the largest key.
+/// Maximum length of a key, in bytes.
 pub const KEY_MAX_BYTES: usize = 250;
 
-/// What is done.
+/// The type of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The key is read; where the workload fills, a miss is followed by a SET of [`Operation::value_bytes`].
+    /// Reads the key. If the workload fills, a SET of [`Operation::value_bytes`] follows a miss.
     Get,
-    /// The key is written.
+    /// Writes the key.
     Set,
-    /// The key is deleted.
+    /// Deletes the key.
     Delete,
-    /// The key is read and, when that was answered, written.
+    /// Reads the key and writes it after the response.
     ReadModifyWrite,
 }
 
-/// One operation.
+/// One operation of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// What is done.
+    /// The type of the operation.
     pub kind: Kind,
-    /// The key, as a number; [`Texts::key`] has its text.
+    /// The key as a number; [`Texts::key`] returns its text.
     pub key: u64,
-    /// Bytes of the value that a SET of it, a fill too, has.
+    /// Length of the value that a SET or fill of the key writes, in bytes.
     pub value_bytes: u32,
-    /// Seconds that a value set now lives; 0: for ever.
+    /// Time to live of a value set now, in seconds; 0: unlimited.
     pub ttl_s: u32,
-    /// Whether no operation of any partition had this key before: a read of it misses, however good the cache. Of a population
-    /// that is there before, [`RequestedKeys`] knows.
+    /// Whether no earlier operation of any partition had this key, so that a read of it must miss.
+    /// For keys of the initial population, use [`RequestedKeys`].
     pub new: bool,
 }
 
-/// How a key is chosen.
+/// How keys are chosen.
 #[derive(Clone, Debug)]
 enum Choice {
     Uniform,
@@ -71,17 +73,17 @@ enum Choice {
     Loop {
         next: u64,
     },
-    /// Of keys that grow in number.
+    /// Over a growing number of keys.
     Growing(Age),
 }
 
-/// Which earlier key.
+/// How earlier keys are chosen.
 #[derive(Clone, Copy, Debug)]
 enum Age {
     Uniform,
     LogUniform,
-    /// Zipf's law over a power of two of ages, of which those that there are not yet are drawn again: that is Zipf's law over
-    /// those that there are.
+    /// A Zipf distribution over a power of two of ages. Ages that do not exist yet are rejected,
+    /// which leaves the Zipf distribution over the existing ones.
     Zipf {
         exponent: f64,
         law: Zipf,
@@ -93,9 +95,9 @@ enum Age {
 pub struct Stream {
     rng: Rng,
     choice: Choice,
-    /// Thresholds of 64 bits up to which an operation is a get, a set, a delete.
+    /// Cumulative 64-bit thresholds of get, set and delete.
     kinds: [u64; 3],
-    /// Thresholds: an earlier key; a key used once; a deletion instead.
+    /// Probabilities of an earlier key, of a one-hit key, and of a deletion instead.
     reuse: f64,
     one_hit: f64,
     invalidation: f64,
@@ -103,14 +105,14 @@ pub struct Stream {
     population: u64,
     permutation: Option<Permutation>,
     seed: u64,
-    /// Operations of this partition until other keys are popular, and until then.
+    /// Number of this partition's operations between changes of popularity, and until the next one.
     shift_every: u64,
     shift_left: u64,
     epoch: u64,
-    /// Keys that this partition has made to be used again, and those to be used once.
+    /// Number of reusable keys that this partition has created, and of one-hit keys.
     made: u64,
     made_once: u64,
-    /// Keys of the population that it may take as earlier ones: those that are its own.
+    /// Number of keys of the population that it may reuse: its own share.
     own: u64,
     partition: u64,
     partitions: u64,
@@ -120,7 +122,7 @@ pub struct Stream {
     per_set: bool,
 }
 
-/// A workload that cannot be drawn: what is wrong with it.
+/// The workload is invalid; contains the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid workload: {0}")]
 pub struct WorkloadError(String);
@@ -141,20 +143,21 @@ fn checked(workload: &Workload) -> Result<(), WorkloadError> {
     }
 }
 
-/// A share as a threshold of 64 bits.
+/// Converts a probability to a 64-bit threshold.
 fn threshold(share: f64) -> u64 {
-    // Saturates at 1.
+    // The conversion saturates at 1.
     (share * 18_446_744_073_709_551_616.0) as u64
 }
 
 impl Stream {
-    /// The stream of partition `partition` of `partitions`, from 0. A workload with a trace is drawn as if it had none.
+    /// Creates the stream of partition `partition` of `partitions`, counted from 0. Ignores a
+    /// workload's trace.
     ///
     /// # Errors
-    /// What is wrong with the workload.
+    /// The workload is invalid.
     ///
     /// # Panics
-    /// When `partition` is not below `partitions`.
+    /// If `partition` is not less than `partitions`.
     pub fn new(workload: &Workload, seed: u64, partition: u32, partitions: u32) -> Result<Stream, WorkloadError> {
         assert!(partition < partitions, "partition {partition} of {partitions}");
         checked(workload)?;
@@ -208,7 +211,7 @@ impl Stream {
         })
     }
 
-    /// The next operation; there always is one.
+    /// Returns the next operation. The stream is endless.
     #[inline]
     pub fn next_operation(&mut self) -> Operation {
         let draw = self.rng.next_u64();
@@ -232,12 +235,13 @@ impl Stream {
         Operation { kind, key, value_bytes, ttl_s, new }
     }
 
-    /// Bytes of the key's value where it keeps its length; `None`: each set has another.
+    /// Length of the key's value, or `None` if every SET draws a new one.
     pub fn value_bytes(&self, key: u64) -> Option<u32> {
         (!self.per_set).then(|| self.value_sizes.at(mix(self.value_seed ^ key)) as u32)
     }
 
-    /// How popular a key of a fixed population is now, from 0; `None` for a key that was made on the way.
+    /// Current popularity rank of a key of a fixed population, from 0. `None` for keys created
+    /// later.
     pub fn rank_of(&self, key: u64) -> Option<u64> {
         let fixed = key < self.population && !matches!(self.choice, Choice::Growing(_));
         fixed.then(|| self.permutation.map_or(key, |permutation| permutation.invert(key)))
@@ -248,7 +252,7 @@ impl Stream {
         self.ttl.iter().find(|(up_to, _)| u < *up_to).map_or(0, |(_, seconds)| *seconds)
     }
 
-    /// A key that no partition had before.
+    /// Creates a new key.
     fn make(&mut self) -> (u64, bool) {
         let key = self.population + self.made * self.partitions + self.partition;
         self.made += 1;
@@ -258,7 +262,7 @@ impl Stream {
     #[inline]
     fn key(&mut self) -> (u64, bool) {
         if self.one_hit > 0.0 && self.rng.unit_f64() < self.one_hit {
-            // Numbers of keys used once lie above 2^48, where no earlier key is looked for.
+            // One-hit keys have numbers above 2^48, outside the range of earlier keys.
             let key = ONCE_FROM + self.made_once * self.partitions + self.partition;
             self.made_once += 1;
             return (key, true);
@@ -292,7 +296,7 @@ impl Stream {
         (self.permutation.map_or(rank, |permutation| permutation.apply(rank)), false)
     }
 
-    /// An earlier key or a new one.
+    /// Chooses an earlier key or creates one.
     fn growing(&mut self, age: Age) -> (u64, bool) {
         let earlier = self.own + self.made;
         if earlier == 0 || self.rng.unit_f64() >= self.reuse {
@@ -314,7 +318,8 @@ impl Stream {
                 }
             }
         };
-        // The newest is the last one made; before them come the partition's own of the population.
+        // The newest keys are those created last; the partition's share of the population precedes
+        // them.
         let index = earlier - 1 - age;
         let key = match index.checked_sub(self.own) {
             Some(made) => self.population + made * self.partitions + self.partition,
@@ -324,7 +329,7 @@ impl Stream {
     }
 }
 
-/// The bytes of keys and values. One for all streams of a seed: it only reads.
+/// The texts of keys and values, read-only and shared by all streams of a seed.
 #[derive(Clone, Debug)]
 pub struct Texts {
     key_sizes: Sizes,
@@ -333,10 +338,10 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// The texts of a workload under a seed; 64 KiB of filler.
+    /// Creates the texts of a workload for a seed, with 64 KiB of filler.
     ///
     /// # Errors
-    /// What is wrong with the workload.
+    /// The workload is invalid.
     pub fn new(workload: &Workload, seed: u64) -> Result<Texts, WorkloadError> {
         checked(workload)?;
         let mut rng = Rng::stream(seed, 0x7465_7874);
@@ -344,15 +349,17 @@ impl Texts {
         Ok(Texts { key_sizes: workload.key_sizes().map_err(WorkloadError)?, seed: mix(seed ^ 0x6b65_7973), filler })
     }
 
-    /// The text of a key, written into `buffer`: its number in a code of which none begins another (base 32, the lowest digit first, the
-    /// last digit from the other half of the alphabet), then filler up to the length that its law gives it. So no two keys are
-    /// alike, whatever their lengths, and neighbours differ at the front.
+    /// Writes the text of a key into `buffer` and returns it. The text is the key's number in a
+    /// prefix-free code, then filler up to the length that its distribution gives. The code is base
+    /// 32, lowest digit first, with the last digit from the other half of the alphabet. So no two
+    /// keys are equal, whatever their lengths, and consecutive keys differ at the start.
     #[inline]
     pub fn key<'a>(&self, key: u64, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         self.key_of_bytes(key, 0, buffer)
     }
 
-    /// The same of a key whose length a trace tells, bytes; 0: its law does.
+    /// Like [`Texts::key`] for a key of `told` bytes, as recorded in a trace; 0: its distribution
+    /// gives the length.
     #[inline]
     pub fn key_of_bytes<'a>(&self, key: u64, told: u8, buffer: &'a mut [u8; KEY_MAX_BYTES]) -> &'a [u8] {
         let mut rest = key;
@@ -372,17 +379,17 @@ impl Texts {
         &buffer[..length]
     }
 
-    /// Bytes that tell a key from all others.
+    /// Number of bytes that distinguish a key from all others.
     pub(crate) fn least_key_bytes(key: u64) -> u32 {
         (64 - key.leading_zeros()).div_ceil(5).max(1)
     }
 
-    /// Bytes of the text of a key.
+    /// Length of a key's text, in bytes.
     pub fn key_bytes(&self, key: u64) -> u32 {
         self.key_sizes.at(mix(self.seed ^ key)).max(u64::from(Texts::least_key_bytes(key))) as u32
     }
 
-    /// Eight characters of the key and the length of its value, and where its filler begins.
+    /// The stamp of a value, derived from its key and length, and the offset of its filler.
     #[inline]
     fn stamp(&self, key: u64, length: usize) -> ([u8; STAMP_BYTES], usize) {
         let bits = mix(mix(self.seed ^ key.rotate_left(17)) ^ length as u64);
@@ -390,8 +397,9 @@ impl Texts {
         (stamp, ((bits >> 48) % FILLER_STARTS) as usize)
     }
 
-    /// Writes the value of a key, as long as `value` is: a stamp of eight characters made of key and length, as much of it as there is
-    /// room for, then filler. No character of it needs to be escaped anywhere.
+    /// Fills `value` with the value of a key: a stamp of eight characters derived from key and
+    /// length, truncated if necessary, then filler. None of its characters needs escaping in any
+    /// protocol.
     #[inline]
     pub fn value(&self, key: u64, value: &mut [u8]) {
         let (stamp, start) = self.stamp(key, value.len());
@@ -402,20 +410,20 @@ impl Texts {
         }
     }
 
-    /// The flags that a value of a key is set with, where a cache keeps such 32 bits for its clients.
+    /// The 32-bit flags of a key's value, for caches that store flags.
     #[inline]
     pub fn flags(&self, key: u64) -> u32 {
         (mix(self.seed ^ key.rotate_left(33)) >> 32) as u32
     }
 
-    /// What the value of this length of this key must be, for a value that comes in pieces.
+    /// The expected value of a key for the given length, to compare with a value in pieces.
     #[inline]
     pub fn expectation(&self, key: u64, bytes: usize) -> Expectation {
         let (stamp, start) = self.stamp(key, bytes);
         Expectation { stamp, start, bytes }
     }
 
-    /// Whether `piece` is what stands `at` so many bytes into the value: every byte is compared.
+    /// Whether `piece` equals the value at offset `at`. Compares every byte.
     #[inline]
     pub fn matches(&self, expectation: &Expectation, at: u64, piece: &[u8]) -> bool {
         let Expectation { stamp, start, bytes } = *expectation;
@@ -430,7 +438,7 @@ impl Texts {
             }
             (rest, at) = (&rest[stamped..], at + stamped);
         }
-        // Behind the stamp the filler comes round and round, in the lengths that `value` writes.
+        // After the stamp the filler repeats, in pieces of the length that `value` writes.
         const ROUND: usize = FILLER_BYTES - FILLER_STARTS as usize;
         while !rest.is_empty() {
             let into = (at - STAMP_BYTES) % ROUND;
@@ -444,7 +452,7 @@ impl Texts {
     }
 }
 
-/// What a value must be: [`Texts::expectation`].
+/// An expected value, from [`Texts::expectation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expectation {
     stamp: [u8; STAMP_BYTES],
@@ -453,14 +461,14 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Length of the value.
+    /// Length of the value, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes as u64
     }
 }
 
-/// Which keys of a population were asked for already, over all partitions: one bit a key, 12.5 MB for 100 million. Keys that a stream
-/// makes need no bit: [`Operation::new`] tells.
+/// The keys of a population that any partition has requested: one bit per key, 12.5 MB for 100
+/// million. Keys created by a stream need no bit, since [`Operation::new`] marks them.
 #[derive(Debug)]
 pub struct RequestedKeys {
     words: Box<[AtomicU64]>,
@@ -468,13 +476,14 @@ pub struct RequestedKeys {
 }
 
 impl RequestedKeys {
-    /// None of the workload's population was asked for.
+    /// Creates the set with no key requested.
     pub fn new(workload: &Workload) -> RequestedKeys {
         let population = workload.keys.count;
         RequestedKeys { words: (0..population.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), population }
     }
 
-    /// Whether no operation before this one had its key: a miss is compulsory then. It has been asked for from now on.
+    /// Marks the operation's key as requested, and returns whether this is its first operation. If
+    /// so, a miss is compulsory.
     #[inline]
     pub fn first(&self, operation: &Operation) -> bool {
         if operation.key >= self.population {
@@ -482,16 +491,16 @@ impl RequestedKeys {
         }
         let bit = 1 << (operation.key % 64);
         let word = &self.words[(operation.key / 64) as usize];
-        // Mostly it was, and reading keeps the line shared.
+        // Usually the bit is set already, and a read keeps the cache line shared.
         word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// Keys of the population that were asked for.
+    /// Number of requested keys of the population.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
 
-    /// Bytes that it takes.
+    /// Memory usage in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.words.len() as u64 * 8
     }
@@ -510,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_is_one_stream_of_a_partition() {
+    fn seed_and_partition_determine_stream() {
         for preset_ in PRESETS {
             let workload = preset(preset_.name).unwrap();
             let draw = |seed, partition| {
@@ -523,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_come_in_their_shares() {
+    fn operations_have_their_shares() {
         for (name, expected) in
             [("course", [0.67, 0.30, 0.03, 0.0]), ("ycsb-f", [0.5, 0.0, 0.0, 0.5]), ("ycsb-d", [0.95, 0.05, 0.0, 0.0])]
         {
@@ -536,7 +545,7 @@ mod tests {
         }
     }
 
-    /// Hits over GETs with a cache that holds everything.
+    /// Hit ratio of a cache with unlimited memory.
     fn boundless(workload: &Workload, operations: u32) -> f64 {
         let mut stream = stream(workload, 1);
         let (mut there, mut gets, mut hits) = (BTreeSet::new(), 0.0, 0.0);
@@ -559,17 +568,18 @@ mod tests {
     }
 
     #[test]
-    fn the_mix_of_the_course_hits_080_where_misses_are_not_filled() {
-        // Two independent simulations: research on this workload found 0.81 at a million operations, and the course reports 0.80.
+    fn course_mix_without_fills_has_hit_ratio_080() {
+        // Two independent simulations: one found 0.81 at a million operations, and the course
+        // reports 0.80.
         let ratio = boundless(&preset("course-no-fill").unwrap(), 1_000_000);
         assert!((0.80..0.82).contains(&ratio), "{ratio}");
-        // Filled: all but the first touch and what a deletion took.
+        // With fills, everything hits except first touches and deleted keys.
         let filled = boundless(&preset("course").unwrap(), 300_000);
         assert!((0.92..0.96).contains(&filled), "{filled}");
     }
 
     #[test]
-    fn long_ago_the_mix_alone_decides() {
+    fn long_run_hit_ratio_depends_only_on_mix() {
         let mut workload = preset("course-no-fill").unwrap();
         (workload.keys.reuse, workload.keys.count) = (None, 200);
         let (found, expected) = (boundless(&workload, 400_000), workload.hit_ratio_of_mix().unwrap());
@@ -577,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn new_keys_are_new_and_partitions_share_none() {
+    fn new_keys_are_unique_across_partitions() {
         for name in ["course", "ycsb-d", "twitter-c12"] {
             let workload = preset(name).unwrap();
             let mut seen = BTreeMap::new();
@@ -596,14 +606,14 @@ mod tests {
     }
 
     #[test]
-    fn reuse_is_as_often_as_it_says() {
+    fn reuse_has_its_probability() {
         let mut stream = stream(&preset("course").unwrap(), 4);
         let new = (0..200_000).filter(|_| stream.next_operation().new).count();
         assert!((new as f64 / 200_000.0 - 0.04).abs() < 0.002, "{new}");
     }
 
     #[test]
-    fn popularity_of_the_population() {
+    fn population_follows_its_popularity() {
         let mut workload = preset("ycsb-c").unwrap();
         let heads = |workload: &Workload, operations: usize| {
             let mut stream = stream(workload, 4);
@@ -614,7 +624,7 @@ mod tests {
             counts
         };
         let zipf = heads(&workload, 100_000);
-        // The head of the true law over 100,000 keys is 7.8 %.
+        // The most popular of 100,000 keys has a share of 7.8 %.
         assert!((f64::from(zipf[0].0) / 1e5 - 0.078).abs() < 0.004, "{:?}", zipf[0]);
         assert!(zipf[0].1.abs_diff(zipf[1].1) > 1, "{:?}", &zipf[..2]);
         workload.keys.neighbours_hot = true;
@@ -624,7 +634,7 @@ mod tests {
         let hot = heads(&workload, 100_000);
         let share = hot[..10].iter().map(|(count, _)| f64::from(*count)).sum::<f64>() / 1e5;
         assert!((share - 0.9).abs() < 0.01 && hot[10].0 < 20, "{share}");
-        // After every 50,000 operations ten others.
+        // Ten other keys become popular after every 50,000 operations.
         workload.keys.shift_every = Some(50_000);
         let moved = heads(&workload, 100_000);
         assert!(moved[19].0 > 4_000 && moved[20].0 < 20, "{:?}", &moved[..21]);
@@ -637,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_unlike_each_other() {
+    fn key_texts_are_distinct() {
         let mut workload = preset("course").unwrap();
         for bytes in [1.0, 3.0, 28.0, 1000.0] {
             workload.keys.size = study::workload::SizeLaw::Constant { bytes };
@@ -657,14 +667,14 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_keys_have_their_law() {
+    fn key_lengths_follow_their_distribution() {
         let texts = Texts::new(&preset("etc-2012").unwrap(), 5).unwrap();
         let mean = (0..400_000).map(|key| f64::from(texts.key_bytes(key))).sum::<f64>() / 4e5;
         assert!((mean - 36.22).abs() < 0.1, "{mean}");
     }
 
     #[test]
-    fn values_are_known_in_pieces() {
+    fn verifies_values_in_pieces() {
         let texts = Texts::new(&preset("course").unwrap(), 5).unwrap();
         for length in [0, 1, 7, 8, 9, 200, 61_447, 61_448, 61_449, 300_000] {
             let mut value = vec![0; length];
@@ -696,7 +706,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_keeps_its_length_or_does_not() {
+    fn value_length_is_fixed_per_key_or_per_set() {
         let mut workload = preset("etc-2012").unwrap();
         let mut steady = stream(&workload, 1);
         for _ in 0..1000 {
@@ -711,7 +721,7 @@ mod tests {
     }
 
     #[test]
-    fn times_to_live_come_in_their_shares() {
+    fn times_to_live_have_their_shares() {
         let mut stream = stream(&preset("twitter-c52").unwrap(), 1);
         let mut counts = BTreeMap::new();
         (0..100_000).for_each(|_| *counts.entry(stream.next_operation().ttl_s).or_insert(0_i32) += 1);
@@ -722,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn first_touches_are_counted_once_over_all_partitions() {
+    fn first_touches_count_once_over_all_partitions() {
         let mut workload = preset("ycsb-c").unwrap();
         workload.keys.count = 1000;
         let seen = RequestedKeys::new(&workload);
@@ -738,7 +748,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_says_why() {
+    fn rejects_invalid_workloads_with_reason() {
         let mut workload = preset("course").unwrap();
         workload.operations.get = -1.0;
         workload.keys.reuse = Some(1.5);

@@ -1,4 +1,5 @@
-//! The hot path allocates nothing: a longer load does not allocate more for its requests, only for its windows.
+//! The hot path does not allocate: a longer load allocates more for its windows, but not for its
+//! requests.
 
 use std::alloc::System;
 use std::io::{Read, Write};
@@ -16,12 +17,12 @@ static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const CLIENTS: u32 = 4;
 const WINDOW_NS: u64 = 100_000_000;
-/// A window keeps a histogram for the record, and a coarse sum for the coordinator.
+/// Each window keeps a histogram for the record and a coarse sum for the coordinator.
 const ALLOCATIONS_A_WINDOW: usize = 24;
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nServer: test\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 4\r\n\r\ntest";
 
-/// Answers each head with the same bytes, and allocates nothing once its threads run.
+/// Sends the same response to every request. Allocates nothing after its threads have started.
 fn serve() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -31,7 +32,7 @@ fn serve() -> String {
             std::thread::spawn(move || {
                 let mut bytes = [0; 4096];
                 while let Ok(1..) = socket.read(&mut bytes) {
-                    // A cache that holds nothing: a miss, and its fill.
+                    // An empty cache: every GET misses and is filled.
                     let answer: &[u8] = match bytes[0] {
                         b'g' => b"END\r\n",
                         b's' => b"STORED\r\n",
@@ -91,7 +92,7 @@ fn load(address: &str, cache: bool, backend: Backend, arrivals: Arrivals, durati
 }
 
 #[test]
-fn requests_allocate_nothing() {
+fn requests_do_not_allocate() {
     let address = serve();
     let mut backends = vec![Backend::Epoll];
     match net::probe() {
@@ -102,7 +103,7 @@ fn requests_allocate_nothing() {
     let closed = Arrivals::Closed { think_ns: 0 };
     for backend in backends {
         for (cache, arrivals) in [(false, closed), (false, open), (true, closed), (true, open)] {
-            load(&address, cache, backend, arrivals, 2 * WINDOW_NS); // Whatever is made once.
+            load(&address, cache, backend, arrivals, 2 * WINDOW_NS); // Absorbs one-time allocations.
             let (short, few) = load(&address, cache, backend, arrivals, 2 * WINDOW_NS);
             let (long, many) = load(&address, cache, backend, arrivals, 12 * WINDOW_NS);
             assert_eq!((short.errors_total(), long.errors_total()), (0, 0));

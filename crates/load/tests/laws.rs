@@ -1,5 +1,6 @@
-//! Every generator of a workload against its law, as the stream of operations draws it: a million draws each. What is drawn follows the
-//! law, and would not pass for one whose parameter is 1 % off.
+//! Goodness-of-fit tests of all random generators of a workload, with a million draws each through
+//! the operation stream. The draws fit their distribution, and do not fit one whose parameter is 1
+//! % off.
 
 use load::workload::Stream;
 use stats::fit::{Fit, chi_square};
@@ -9,10 +10,11 @@ use study::Workload;
 use study::workload::{Popularity, SizeLaw, Tail, ValueLength, preset};
 
 const DRAWS: usize = 1_000_000;
-/// A generator that follows its law fails at one seed in a thousand; the seeds are fixed, so none does.
+/// A correct generator fails for one seed in a thousand. The seeds are fixed to ones that pass.
 const LEVEL: f64 = 1e-3;
 
-/// The χ² of counts against a distribution function, in cells of about a twenty-fifth: many cells would hide what shifts all of them a little.
+/// The χ² test of counts against a distribution function, with about 25 cells. Many cells would
+/// hide a small shift that affects all of them.
 fn test(counts: &[u64], cdf: impl Fn(u64) -> f64) -> Fit {
     let (mut cells, mut shares) = (Vec::new(), Vec::new());
     let (mut open, mut below) = (0, 0.0);
@@ -28,7 +30,7 @@ fn test(counts: &[u64], cdf: impl Fn(u64) -> f64) -> Fit {
     chi_square(&cells, &shares).unwrap()
 }
 
-/// Shares of the first ranks of Zipf's law, by the sum itself.
+/// Cumulative shares of the first ranks of a Zipf distribution, by direct summation.
 fn zipf(n: u64, exponent: f64) -> impl Fn(u64) -> f64 {
     let mut sum = 0.0;
     let sums = (1..=n).map(|rank| {
@@ -56,7 +58,7 @@ fn drawn(workload: &Workload, seed: u64) -> impl Iterator<Item = load::workload:
     (0..DRAWS).map(move |_| stream.next_operation())
 }
 
-/// The values of ETC, with so much of its head.
+/// The value sizes of ETC with the weight of the head scaled by `off`.
 fn etc(off: f64) -> SizeLaw {
     let SizeLaw::Empirical { mut values, tail: Some(Tail { size, .. }) } = preset("etc-2012").unwrap().values.size
     else {
@@ -67,10 +69,10 @@ fn etc(off: f64) -> SizeLaw {
     SizeLaw::Empirical { values, tail: Some(Tail { size, weight }) }
 }
 
-/// Where a law has a shape, the other one's scale is 1 % off: a shape that is 1 % off moves no quantile by as much as a
-/// million draws scatter.
+/// For distributions with a shape, the wrong one has a scale that is 1 % off. A shape that is 1 %
+/// off would move every quantile by less than the scatter of a million draws.
 #[test]
-fn lengths_follow_their_law_and_no_other() {
+fn lengths_follow_their_distribution() {
     let pieces = |last: f64| SizeLaw::Empirical { values: vec![(3.0, 3.0, 0.5), (10.0, last, 0.5)], tail: None };
     let laws: [(&str, &dyn Fn(f64) -> SizeLaw); 11] = [
         ("uniform", &|off| SizeLaw::Uniform { low: 100.0, high: 900.0 * off }),
@@ -104,9 +106,9 @@ fn lengths_follow_their_law_and_no_other() {
     assert!(drawn(&constant, 7).all(|operation| operation.value_bytes == 321));
 }
 
-/// Ranks of a fixed population, through the bijection that scatters them and back.
+/// Ranks of a fixed population, after inverting the permutation that scatters them.
 #[test]
-fn popularity_follows_its_law_and_no_other() {
+fn popularity_follows_its_distribution() {
     let n = 200_000;
     let uniform = |ranks: u64, n: f64| (ranks as f64 / n).min(1.0);
     let hot = |ranks: u64, share: f64| share * uniform(ranks, 2_000.0) + (1.0 - share) * uniform(ranks, n as f64);
@@ -137,7 +139,7 @@ fn popularity_follows_its_law_and_no_other() {
         assert!(right.p > LEVEL, "{popularity:?}: {right:?}");
         assert!(wrong.p < LEVEL, "{popularity:?}: {wrong:?}");
         if let Popularity::Zipf { exponent } = popularity {
-            // The head to the last digit, by the sum itself; as drawn, within what chance allows.
+            // The exact head by direct summation; the drawn one within random error.
             let sum = |ranks: u64| (1..=ranks).rev().map(|rank| (rank as f64).powf(-exponent)).sum::<f64>();
             let exact = sum(2_000) / sum(n);
             assert!((Zipf::new(n, exponent).head_mass(2_000) / exact - 1.0).abs() < 1e-12);
@@ -147,10 +149,10 @@ fn popularity_follows_its_law_and_no_other() {
     }
 }
 
-/// Ages where keys are made on the way: recency, and Zipf over ages. Keys are numbered as they are made, so the age of one is how many
-/// were made after it.
+/// Ages of growing key sets: recency, and Zipf over ages. Keys are numbered in order of creation,
+/// so the age of a key is the number of keys created after it.
 #[test]
-fn ages_follow_their_law_and_no_other() {
+fn ages_follow_their_distribution() {
     const EARLIER: u64 = 50_000;
     type Law = Box<dyn Fn(u64) -> f64>;
     let recency = |most: u64| move |ages| log_uniform_age_cdf(most, ages);
@@ -160,7 +162,7 @@ fn ages_follow_their_law_and_no_other() {
         (Popularity::Zipf { exponent: 0.99 }, Box::new(zipf(EARLIER, 0.99)), Box::new(zipf(EARLIER, 0.99 * 1.01))),
     ];
     for (popularity, law, other) in laws {
-        // No operation makes a key, so that every draw is among as many.
+        // No operation creates a key, so every draw has the same range.
         let aged = workload(|workload| {
             workload.keys.count = EARLIER;
             workload.keys.reuse = Some(1.0);
@@ -175,7 +177,7 @@ fn ages_follow_their_law_and_no_other() {
 }
 
 #[test]
-fn the_head_of_etc_is_frozen() {
+fn head_of_etc_is_fixed() {
     let head = study::workload::ETC_VALUES_HEAD.iter().sum::<f64>();
     assert_eq!(format!("{head:.5}"), "0.44155");
     let sizes = preset("etc-2012").unwrap().value_sizes().unwrap();
@@ -183,7 +185,7 @@ fn the_head_of_etc_is_frozen() {
     let workload = preset("etc-2012").unwrap();
     let short = drawn(&workload, 2).map(|operation| operation.key).collect::<std::collections::BTreeSet<_>>();
     let stream = Stream::new(&workload, 2, 0, 1).unwrap();
-    // Each key once: popular ones would count often.
+    // Counts each key once, since popular ones would dominate.
     let found = short.iter().filter(|key| stream.value_bytes(**key).unwrap() < 15).count() as f64 / short.len() as f64;
     let allowed = 4.0 * (0.44155 * 0.55845 / short.len() as f64).sqrt();
     assert!((found - 0.44155).abs() < allowed, "{found} of {}", short.len());

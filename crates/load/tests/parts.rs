@@ -1,4 +1,5 @@
-//! Several generators with the parts of one load request what one generator with all of it does, on real sockets.
+//! Several generators with the parts of a load send the same requests as one generator with the
+//! whole load, on real sockets.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -8,12 +9,12 @@ use std::sync::{Arc, Mutex};
 
 use study::spec::{Arrivals, Backend, Connection, LoadSpec, Part, SPEC_VERSION, Stop, Target, Warmup};
 
-/// Words of each connection, the first few.
+/// The first words received on each connection.
 type Seen = Arc<Mutex<BTreeMap<SocketAddr, Vec<u32>>>>;
 
 const WORDS: usize = 100;
 
-/// A ping-pong server that writes down what it is asked.
+/// A ping-pong server that logs the words it receives.
 fn serve() -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -62,14 +63,14 @@ fn spec(address: &str, arrivals: Arrivals) -> LoadSpec {
     }
 }
 
-/// The words that each connection was sent first, in the order of the words.
+/// The first words of each connection, in sorted order.
 fn words(seen: &Seen) -> Vec<Vec<u32>> {
     let mut words = std::mem::take(&mut *seen.lock().unwrap()).into_values().collect::<Vec<_>>();
     words.sort_unstable();
     words
 }
 
-/// Requests that were due while measured, worker by worker.
+/// Requests that were due while measured.
 fn due(spec: &LoadSpec) -> u64 {
     let measurement = load::run(spec, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     assert!(measurement.errors.is_empty(), "{:?}", measurement.errors);
@@ -77,7 +78,7 @@ fn due(spec: &LoadSpec) -> u64 {
 }
 
 #[test]
-fn three_generators_of_one_worker_request_what_one_of_three_does() {
+fn three_one_worker_generators_match_one_with_three() {
     let (address, seen) = serve();
     let whole = spec(&address, Arrivals::Closed { think_ns: 0 });
     due(&whole);
@@ -93,12 +94,12 @@ fn three_generators_of_one_worker_request_what_one_of_three_does() {
         assert!(common >= 20, "{common} words tell too little");
         assert_eq!(found[..common], expected[..common]);
     }
-    // A whole load again by each would have been three times the first worker's.
+    // If each had run the whole load, all would have sent the first worker's words.
     assert!(expected[0] != expected[1] && expected[1] != expected[2]);
 }
 
 #[test]
-fn their_schedules_together_are_that_of_one() {
+fn schedules_of_parts_add_up_to_one() {
     let (address, _seen) = serve();
     let whole = spec(&address, Arrivals::Poisson { rate_per_s: 900.0 });
     let parts = (0..3).map(|first| LoadSpec { threads: 1, part: Some(Part { first, of: 3 }), ..whole.clone() });

@@ -1,4 +1,5 @@
-//! What is told of a load on real sockets, and what stays as it is until the caller has heard it.
+//! Events of a load on real sockets, and connections that stay open until the caller has handled
+//! them.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -9,16 +10,16 @@ use std::time::Duration;
 use load::{Event, Phase};
 use study::spec::{Arrivals, Backend, Connection, Identities, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
-/// What a server has seen.
+/// Observations of the server.
 #[derive(Default)]
 struct CacheOutcome {
-    /// The caller has heard that measuring has ended, and has done with it.
+    /// Whether the caller has handled the event that measuring has ended.
     heard: AtomicBool,
     closed_before: AtomicU64,
     closed_after: AtomicU64,
 }
 
-/// Gives back each word plus one, or one HTTP answer each time it has read something.
+/// Returns each word plus one, or one HTTP response per read.
 fn serve(answer: Option<&'static [u8]>) -> (String, Arc<CacheOutcome>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -78,7 +79,7 @@ fn check(spec: &LoadSpec, seen: &CacheOutcome) {
             let is_over = matches!(event, Event::Measured(_));
             events.push(event);
             if is_over {
-                // Room for a connection to close that should not.
+                // Time for a connection to close by mistake.
                 std::thread::sleep(Duration::from_millis(50));
                 seen.heard.store(true, SeqCst);
             }
@@ -110,7 +111,7 @@ fn check(spec: &LoadSpec, seen: &CacheOutcome) {
 }
 
 #[test]
-fn connections_stay_open_until_the_end_was_heard_of() {
+fn connections_stay_open_until_end_event_is_handled() {
     for backend in [Backend::Epoll, Backend::Auto] {
         for stop in
             [Stop::Duration { duration_ns: 100_000_000 }, Stop::Requests { requests: 500, max_ns: 60_000_000_000 }]
@@ -122,7 +123,7 @@ fn connections_stay_open_until_the_end_was_heard_of() {
 }
 
 #[test]
-fn those_of_journeys_too() {
+fn journey_connections_stay_open_until_end_event_is_handled() {
     let (address, seen) = serve(Some(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"));
     let text = format!("name = \"j\"\ntargets = {{ a = \"http://{address}\" }}\n[[step]]\nurl = \"{{a}}/x\"\n");
     let journey = study::parse_journey(&text).unwrap();

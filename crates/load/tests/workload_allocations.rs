@@ -1,4 +1,4 @@
-//! Once it has begun, a stream of operations allocates nothing: neither draws, nor keys, nor values.
+//! A stream of operations does not allocate after its creation, for draws, keys or values.
 
 use std::alloc::System;
 
@@ -10,7 +10,7 @@ use study::workload::{PRESETS, preset};
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 #[test]
-fn operations_allocate_nothing() {
+fn operations_do_not_allocate() {
     for name in PRESETS.map(|preset| preset.name) {
         let mut workload = preset(name).unwrap();
         if workload.keys.reuse.is_none() {
@@ -22,7 +22,8 @@ fn operations_allocate_nothing() {
             RequestedKeys::new(&workload),
         );
         let (mut buffer, mut value, mut bytes) = ([0; KEY_MAX_BYTES], vec![0; 1 << 20], 0);
-        // The harness has a thread that allocates at times; what the stream allocates, it would allocate in every round.
+        // A thread of the test harness allocates occasionally. The minimum over several rounds
+        // excludes that.
         let mut least = usize::MAX;
         for _ in 0..3 {
             let region = Region::new(COUNTING);

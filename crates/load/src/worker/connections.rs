@@ -1,4 +1,4 @@
-//! The connections of a worker: in what state each is, what is in flight on it, when it wakes.
+//! The connections of a worker: their states, requests in flight, and timers.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -10,67 +10,69 @@ use super::Task;
 use crate::phase_tracker::PhaseTracker;
 use crate::tls::Session;
 
-/// Connections of one worker that are being opened at the same time, so that no accept queue overflows by our doing.
+/// Maximum number of connections that one worker opens at the same time, so that it overflows no
+/// accept queue.
 const CONNECTING_MAX: usize = 64;
-/// First pause before a lost connection is opened again; it doubles up to the second figure, ns.
+/// First and longest pause before a lost connection is reopened; it doubles in between, ns.
 const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No connection. A timer or the queue of first connects will change that, or the next request where each has a
-    /// connection of its own.
+    /// No connection. A timer or the queue of first connects will open one. With a connection per
+    /// request, the next request does.
     Down,
     Connecting,
-    /// Connected; the TLS handshake is on.
+    /// Connected, during the TLS handshake.
     Handshaking,
     /// Connected; requests may be in flight.
     Open,
-    /// Connected, thinking; a timer ends it.
+    /// Connected, in think time until a timer fires.
     Thinking,
-    /// We closed; the driver has not let go yet.
+    /// Closed by the client; the driver has not confirmed yet.
     Closing,
 }
 
-/// A connection, and what belongs to it while it changes.
+/// A client's current connection, and the state that outlives it.
 pub(super) struct Client<S> {
     pub(super) state: State,
     pub(super) conn: Option<Conn>,
-    /// When its state began.
     pub(super) since: Nanos,
-    /// Place of its oldest request in flight among its flights, and how many there are.
+    /// Index of the oldest request in flight among the client's flights, and their number.
     head: u32,
     pub(super) in_flight: u32,
     pub(super) stream: S,
     pub(super) tls: Option<Box<Session>>,
-    /// Its first connect has ended, well or not.
+    /// Whether its first connect has ended, with or without success.
     settled: bool,
     pub(super) connected_before: bool,
     backoff_ns: Nanos,
-    /// It is kept from connecting since its last connection was lost.
+    /// Whether it waits in back-off after losing its connection.
     backing_off: bool,
-    /// When the one of its timers fires that still means something.
+    /// When its current timer fires; earlier ones are obsolete.
     wakes_at: Nanos,
-    /// With think time: when its next request is due, whatever becomes of its connection until then. `None`: its first.
+    /// With think time: when its next request is due, regardless of its connection. `None` before
+    /// the first.
     pub(super) due_at: Option<Nanos>,
-    /// The connection has ended as it should: the next one is asked for at once.
+    /// Whether to reconnect at once, since the connection closed in order.
     pub(super) at_once: bool,
-    /// Its connection has brought an answer.
+    /// Whether the connection has received a response.
     pub(super) served: bool,
-    /// Requests of the connection before that are to be asked again on the next one: they are its oldest flights.
+    /// Requests of the previous connection to resend on the next one. They are its oldest flights.
     pub(super) again: u32,
-    /// The same, and what answers on that connection have caused.
+    /// These requests, and those caused by responses on the previous connection.
     owed: u32,
-    /// The beginning of what came on its connection while nothing was asked there.
+    /// Start of the unsolicited bytes on this connection, if any.
     pub(super) unasked: Option<Box<str>>,
 }
 
 impl<S> Client<S> {
-    /// Whether its requests in flight are written; one with a connection of its own waits for that first.
+    /// Whether its requests in flight are written. A request with its own connection must wait for
+    /// it.
     pub(super) fn is_written(&self) -> bool {
         matches!(self.state, State::Open | State::Closing)
     }
 
-    /// Where among its `depth` flights the one is that has `nth` older ones before it, fewer than `depth`.
+    /// Index of the flight that has `nth` older ones, among `depth`; `nth` is less than `depth`.
     #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
         let place = self.head + nth;
@@ -78,22 +80,21 @@ impl<S> Client<S> {
     }
 }
 
-/// A request in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight<E> {
     pub(super) expected: E,
-    /// When the timetable wanted it sent; in a closed loop when it was.
+    /// The intended send time; in a closed loop, the actual one.
     pub(super) intended: Nanos,
-    /// When there was room for it on its connection.
+    /// When its connection had room for it.
     pub(super) free_since: Nanos,
-    /// When it was written, or its own connection asked for.
+    /// When it was written, or its own connection was requested.
     pub(super) sent_at: Nanos,
-    /// It was asked for the first time while measuring.
+    /// Whether it was first sent while measuring.
     pub(super) is_measured: bool,
     pub(super) timed_out: bool,
 }
 
-/// How many there are of something, times ns of the measured time.
+/// A count integrated over the measured time, in ns.
 #[derive(Default)]
 pub(super) struct Integral {
     count: u64,
@@ -102,7 +103,8 @@ pub(super) struct Integral {
 }
 
 impl Integral {
-    /// How many there are, to be changed at `at`, up to which the sum is brought first; only the measured time counts.
+    /// Adds the interval up to `at` to the sum and returns the count for modification. Only
+    /// measured time is added.
     #[inline]
     fn count_at(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> &mut u64 {
         let from = self.since.max(phase.from);
@@ -114,35 +116,34 @@ impl Integral {
         &mut self.count
     }
 
-    /// The sum up to `at`.
     pub(super) fn sum(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> u128 {
         self.count_at(at, phase);
         self.sum
     }
 }
 
-/// The clients of a worker. It knows neither driver nor protocol.
+/// The clients of a worker, independent of driver and protocol.
 pub(super) struct Connections<S, E> {
     pub(super) clients: Vec<Client<S>>,
-    /// Requests in flight, `depth` places for each client, used in turn.
+    /// Requests in flight: a ring of `depth` entries per client.
     flights: Vec<Flight<E>>,
     pub(super) depth: u32,
-    /// Each request has a connection of its own.
+    /// Whether each request has its own connection.
     pub(super) per_request: bool,
-    /// The client of each slot of the driver.
+    /// The client in each slot of the driver.
     by_slot: Vec<u32>,
     unconnected: VecDeque<u32>,
     connecting: usize,
-    /// First connects that have ended, well or not.
+    /// First connects that succeeded or failed.
     pub(super) settled: u32,
-    /// Clients that ever had a connection.
+    /// Clients that have ever had a connection.
     pub(super) reached: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// When the worker does what need not be done at once, connects among it; 0: in this turn.
+    /// When the worker next does its housekeeping, which includes connects; 0: in this turn.
     pub(super) tick_at: Nanos,
-    /// Open loop: room for a request on a client, and since when; the longest idle first.
+    /// Open loop: clients with room for a request and since when, the longest idle first.
     pub(super) idle: VecDeque<(u32, Nanos)>,
-    /// Requests that wait for the next connection of their client.
+    /// Requests that wait for their client's next connection.
     owed: u64,
     pub(super) in_flight: Integral,
     pub(super) in_backoff: Integral,
@@ -196,7 +197,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         &mut self.clients[id as usize]
     }
 
-    /// The client whose connection is `conn`.
+    /// The client that uses `conn`.
     #[inline]
     pub(super) fn client_of(&self, conn: Conn) -> Option<u32> {
         let id = *self.by_slot.get(conn.index())?;
@@ -204,21 +205,22 @@ impl<S, E: Copy + Default> Connections<S, E> {
         (client.conn == Some(conn)).then_some(id)
     }
 
-    /// Whether a client waits for nothing but its next request.
+    /// Whether a client waits only for its next request.
     pub(super) fn is_free(&self, id: u32) -> bool {
         let client = &self.clients[id as usize];
-        // Where each request has its own connection, one that could be reached needs none to be free.
+        // With a connection per request, a client needs no connection to be free, but must have
+        // reached the server once.
         let stands = if self.per_request { State::Down } else { State::Open };
         client.state == stands && client.in_flight == 0 && client.connected_before
     }
 
-    /// Whether no request waits for its answer, or for a connection on which it is asked again.
+    /// Whether no request is in flight or waits to be resent.
     #[inline]
     pub(super) fn is_at_rest(&self) -> bool {
         self.in_flight.count == 0 && self.owed == 0
     }
 
-    /// A client and its request in flight that has `nth` older ones before it.
+    /// A client, and its request in flight that has `nth` older ones.
     #[inline]
     pub(super) fn flight(&mut self, id: u32, nth: u32) -> (&mut Client<S>, &mut Flight<E>) {
         let client = &mut self.clients[id as usize];
@@ -226,13 +228,13 @@ impl<S, E: Copy + Default> Connections<S, E> {
         (client, &mut self.flights[place as usize])
     }
 
-    /// The first `count` requests of a client, the oldest first.
+    /// The `count` oldest requests of a client, in order.
     pub(super) fn flights(&self, id: u32, count: u32) -> impl Iterator<Item = &Flight<E>> {
         let client = &self.clients[id as usize];
         (0..count).map(move |nth| &self.flights[(id * self.depth + client.place(nth, self.depth)) as usize])
     }
 
-    /// One more request is in flight, behind the others of its client.
+    /// Adds a request as the newest in flight of its client.
     #[inline]
     pub(super) fn push(&mut self, id: u32, flight: Flight<E>, at: Nanos, phase: &PhaseTracker<'_>) {
         let client = &mut self.clients[id as usize];
@@ -242,7 +244,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         *self.in_flight.count_at(at, phase) += 1;
     }
 
-    /// Removes the oldest request in flight of a client.
     #[inline]
     pub(super) fn pop(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         let client = &mut self.clients[id as usize];
@@ -254,7 +255,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         *self.in_flight.count_at(at, phase) -= 1;
     }
 
-    /// The oldest request in flight of a client has its answer, right or wrong.
+    /// Handles a response to a client's oldest request in flight, valid or not.
     #[inline]
     pub(super) fn answered(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         self.pop(id, at, phase);
@@ -263,15 +264,15 @@ impl<S, E: Copy + Default> Connections<S, E> {
         client.served = true;
     }
 
-    /// What is in flight on this connection is owed no answer any more: it is asked again on the next one. `caused`: as for
-    /// [`owe`](Self::owe).
+    /// Moves all requests in flight on this connection to the next one, since they get no response
+    /// here. `caused`: see [`owe`](Self::owe).
     pub(super) fn put_off(&mut self, id: u32, caused: u32, at: Nanos, phase: &PhaseTracker<'_>) {
-        // What has timed out was counted as that; those behind it were sent later.
+        // Timed-out requests were counted already. They are the oldest.
         while self.client(id).in_flight > 0 && self.flight(id, 0).1.timed_out {
             self.pop(id, at, phase);
         }
         let count = self.client(id).in_flight;
-        // They count as in flight from the write that is answered, as their latency does.
+        // They count as in flight only from the write that gets a response, as does their latency.
         let since = |flight: &Flight<E>| flight.sent_at.max(phase.from).min(at);
         let until = at.min(phase.until);
         let in_vain =
@@ -283,7 +284,8 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.owe(id, caused);
     }
 
-    /// Remembers what waits for the next connection of a client. `caused`: requests that answers on this one have caused.
+    /// Records the requests that wait for a client's next connection. `caused` is the number caused
+    /// by responses on this one.
     pub(super) fn owe(&mut self, id: u32, caused: u32) {
         let client = &mut self.clients[id as usize];
         let owed = client.again + caused;
@@ -291,25 +293,25 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.owed -= u64::from(std::mem::replace(&mut client.owed, owed));
     }
 
-    /// How many requests are to be asked again on the connection that has come to stand; they wait no more.
+    /// Takes the requests to resend on the new connection and returns their number.
     pub(super) fn take_again(&mut self, id: u32) -> u32 {
         let client = &mut self.clients[id as usize];
         self.owed -= u64::from(std::mem::take(&mut client.owed));
         std::mem::take(&mut client.again)
     }
 
-    /// There is no room on this client any more.
+    /// Removes a client from the idle list.
     pub(super) fn forget_room(&mut self, id: u32) {
         self.idle.retain(|&(other, _)| other != id);
     }
 
-    /// A client is to be connected as soon as there is room among those that connect.
+    /// Queues a client for connecting as soon as the limit allows.
     pub(super) fn queue(&mut self, id: u32) {
         self.unconnected.push_back(id);
         self.tick_at = 0;
     }
 
-    /// The next client to connect, where there is room for one more.
+    /// The next client to connect, if the limit allows one more.
     pub(super) fn next_unconnected(&mut self) -> Option<u32> {
         while self.connecting < CONNECTING_MAX {
             let id = self.unconnected.pop_front()?;
@@ -320,7 +322,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         None
     }
 
-    /// `conn` is being opened for a client.
+    /// Records that `conn` is being opened for a client.
     pub(super) fn connects(&mut self, id: u32, conn: Conn, at: Nanos, phase: &PhaseTracker<'_>) {
         self.connecting += 1;
         self.by_slot[conn.index()] = id;
@@ -333,15 +335,15 @@ impl<S, E: Copy + Default> Connections<S, E> {
         client.since = at;
     }
 
-    /// A connect has ended, well or not.
+    /// Records the end of a connect, with or without success.
     pub(super) fn connect_ended(&mut self) {
         self.connecting -= 1;
         if !self.unconnected.is_empty() {
-            self.tick_at = 0; // Room for the next one.
+            self.tick_at = 0; // Room for the next connect.
         }
     }
 
-    /// The connection of a client can be used; whether it is its first one.
+    /// Marks the connection of a client as open. Returns whether it is its first one.
     pub(super) fn stands(&mut self, id: u32, at: Nanos) -> bool {
         let client = &mut self.clients[id as usize];
         client.state = State::Open;
@@ -354,12 +356,12 @@ impl<S, E: Copy + Default> Connections<S, E> {
         is_first
     }
 
-    /// The first connect of a client has ended.
+    /// Records the end of a client's first connect.
     pub(super) fn settle(&mut self, id: u32) {
         self.settled += u32::from(!std::mem::replace(&mut self.clients[id as usize].settled, true));
     }
 
-    /// The next connection of a client is asked for after a while.
+    /// Schedules the client's next connect after its back-off.
     pub(super) fn back_off(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         let client = &mut self.clients[id as usize];
         let wakes_at = at + client.backoff_ns;
@@ -370,13 +372,13 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.wake(id, wakes_at);
     }
 
-    /// A client thinks until `wakes_at`.
     pub(super) fn think(&mut self, id: u32, wakes_at: Nanos) {
         self.client(id).state = State::Thinking;
         self.wake(id, wakes_at);
     }
 
-    /// Whether a client that has just lost its connection needs none before its next request is due; a timer then opens one.
+    /// Whether a disconnected client needs no connection until its next request is due. If so,
+    /// starts a timer for that.
     pub(super) fn thinks_on(&mut self, id: u32, at: Nanos) -> bool {
         let client = self.client(id);
         let Some(due) = client.due_at.filter(|due| *due > at && client.owed == 0) else { return false };
@@ -390,20 +392,20 @@ impl<S, E: Copy + Default> Connections<S, E> {
         }
     }
 
-    /// When the next timer fires, or the next tick comes.
+    /// The next timer or tick.
     #[inline]
     pub(super) fn next_wake(&self) -> Nanos {
         self.timers.peek().map_or(self.tick_at, |&Reverse((at, _))| at.min(self.tick_at))
     }
 
-    /// The client of the next timer that has fired by `now`, of those that still mean something.
+    /// The client of the next valid timer that has fired by `now`.
     #[inline]
     pub(super) fn fired(&mut self, now: Nanos) -> Option<u32> {
         while let Some(&Reverse((at, id))) = self.timers.peek()
             && at <= now
         {
             self.timers.pop();
-            // Others are of a connection that is no more.
+            // Other timers belong to an earlier connection.
             if self.client(id).wakes_at == at {
                 return Some(id);
             }

@@ -1,4 +1,4 @@
-//! A connection from its connect to its end, and what becomes of the requests on it.
+//! The life of a connection from connect to close, and the fate of its requests.
 
 use std::io;
 
@@ -17,7 +17,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// This machine has no room for one more connection.
+    /// Handles a connect that failed on this machine.
     #[cold]
     fn unconnectable(&mut self, id: u32, error: &io::Error, at: Nanos) {
         self.tally.recorder.example(Fault::Os, || Some(error.to_string()));
@@ -41,10 +41,10 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let session = client.tls.insert(Box::new(connector.start()));
         self.cipher.clear();
         session.take(&mut self.cipher);
-        let _ = self.driver.send(conn, &self.cipher); // A connection that is gone says so.
+        let _ = self.driver.send(conn, &self.cipher); // A lost connection reports `Closed`.
     }
 
-    /// The encrypted bytes of a connection have come.
+    /// Handles encrypted bytes from a connection.
     pub(super) fn decrypt(&mut self, id: u32, data: Data, at: Nanos) {
         let client = self.connections.client(id);
         let (Some(session), Some(conn)) = (&mut client.tls, client.conn) else { return };
@@ -54,7 +54,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         session.take(&mut self.cipher);
         if !self.cipher.is_empty() {
             self.tally.recorder.sent_bytes += self.tally.measured(self.cipher.len());
-            let _ = self.driver.send(conn, &self.cipher); // As in `send_out`.
+            let _ = self.driver.send(conn, &self.cipher); // See `send_out`.
         }
         let is_handshaking = client.state == State::Handshaking;
         if let Err(error) = read {
@@ -77,7 +77,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// A connection stands, its handshake done where there is one: it can be used.
+    /// Handles a connection that is ready for use, after any handshake.
     fn stands(&mut self, id: u32, at: Nanos) {
         self.connections.connect_ended();
         let per_request = self.connections.per_request;
@@ -92,7 +92,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         if self.connections.client(id).in_flight == 0 {
             self.connections.client(id).at_once = true;
-            return self.close_in_order(id, None, at); // It has shown that the subject can be reached.
+            return self.close_in_order(id, None, at); // It has shown that the server is reachable.
         }
         self.out.clear();
         let (client, flight) = self.connections.flight(id, 0);
@@ -104,12 +104,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn end_of_stream(&mut self, conn: Conn) {
         let Some(id) = self.connections.client_of(conn) else { return };
         let at = self.driver.now();
-        // Without the alert that closes a TLS stream anybody may have cut it (RFC 8446, 6.1).
+        // A TLS stream that ends without an alert may have been truncated by an attacker (RFC 8446,
+        // 6.1).
         let in_order = self.connections.client(id).tls.as_ref().is_none_or(|session| session.ended());
         self.ended(id, at, in_order);
     }
 
-    /// The subject sends no more on this connection.
+    /// Handles the server's end of stream.
     fn ended(&mut self, id: u32, at: Nanos, in_order: bool) {
         let (client, flight) = self.connections.flight(id, 0);
         if client.state == State::Closing {
@@ -127,7 +128,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     self.tally.recorder.example(Fault::Truncated, why);
                     self.lost_request(id, Some(Fault::Truncated), at);
                 }
-                // Between two answers, as a server does that has waited long enough: it may not have seen what was asked.
+                // Between two responses, as after an idle timeout of the server. It may not have
+                // received the request.
                 Parsed::Broken(Fault::Closed) if client.served => {
                     return self.give_up(id, Some(Fault::ClosedBetween), at);
                 }
@@ -148,29 +150,31 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.give_up(id, Some(Fault::Closed), at);
     }
 
-    /// An answer was the last of its connection. What was sent behind it is owed none, and the client must close (RFC 9112,
-    /// 9.6); a server may wait for that.
+    /// Handles the last response of a connection. Requests sent after it get no response, and the
+    /// client must close (RFC 9112, 9.6). A server may wait for that.
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.put_off(id, at);
         self.connections.client(id).at_once = true;
         self.close_in_order(id, None, at);
     }
 
-    /// What is in flight on this connection is owed no answer any more: it is asked again on the next one.
+    /// Moves all requests in flight on this connection to the next one, since they get no response
+    /// here.
     #[cold]
     fn put_off(&mut self, id: u32, at: Nanos) {
         let caused = self.protocol.caused(&self.connections.client(id).stream);
         self.connections.put_off(id, caused, at, &self.tally.phase);
     }
 
-    /// What came is no answer to the oldest request in flight, and nothing behind it can be read.
+    /// Handles unreadable bytes in place of a response. Later bytes are unreadable as well.
     #[cold]
     pub(super) fn broken(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.tally.recorder.example(fault, || self.protocol.explain());
         self.hang_up(id, fault, at);
     }
 
-    /// A request was asked on a connection on which bytes had come before it: its answer cannot be told from what follows them.
+    /// Fails a request that was sent after unsolicited bytes. Its response cannot be distinguished
+    /// from them.
     #[cold]
     pub(super) fn spoiled(&mut self, id: u32, at: Nanos) {
         let begins = self.connections.client(id).unasked.take();
@@ -178,14 +182,14 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, P::UNREADABLE, at);
     }
 
-    /// The oldest request in flight has failed by `fault`, and we end its connection. Those behind it have done nothing wrong.
+    /// Fails the oldest request in flight and closes its connection. Later requests are resent.
     fn hang_up(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.lost_request(id, Some(fault), at);
         self.put_off(id, at);
         self.give_up(id, None, at);
     }
 
-    /// A connection has failed, also where no request was in flight on it.
+    /// Handles a failed connection, with or without requests in flight.
     fn refused(&mut self, id: u32, fault: Fault, at: Nanos) {
         let client = self.connections.client(id);
         if client.in_flight == 0 || client.state != State::Open {
@@ -195,19 +199,19 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.give_up(id, Some(fault), at);
     }
 
-    /// Resets the connection of a client; requests in flight on it have failed by `fault`.
+    /// Resets the connection of a client; its requests in flight fail with `fault`.
     pub(super) fn give_up(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         self.close(id, fault, Close::Reset, at);
     }
 
-    /// Closes the connection of a client so that the subject sees an end in order, of TLS too (RFC 8446, 6.1).
+    /// Closes the connection of a client in order, including TLS (RFC 8446, 6.1).
     pub(super) fn close_in_order(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         let client = self.connections.client(id);
         if let (Some(session), Some(conn)) = (&mut client.tls, client.conn) {
             self.cipher.clear();
             session.close(&mut self.cipher);
             self.tally.recorder.sent_bytes += self.tally.measured(self.cipher.len());
-            let _ = self.driver.send(conn, &self.cipher); // As in `send_out`.
+            let _ = self.driver.send(conn, &self.cipher); // See `send_out`.
         }
         self.close(id, fault, Close::GracefulThenReset, at);
     }
@@ -220,7 +224,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.driver.close(conn, how);
     }
 
-    /// What a connection that was in state `was` takes with it.
+    /// Cleans up after a connection lost in state `was`.
     fn lose(&mut self, id: u32, was: State, fault: Option<Fault>, at: Nanos) {
         if matches!(was, State::Connecting | State::Handshaking) {
             self.connections.connect_ended();
@@ -235,7 +239,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.connections.owe(id, caused);
     }
 
-    /// The oldest request in flight of a client will not be answered.
+    /// Removes the oldest request in flight of a client, which gets no response.
     fn lost_request(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         let flight = *self.connections.flight(id, 0).1;
         self.budget.give_back(id);
@@ -283,7 +287,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.connections.queue(id);
     }
 
-    /// Counts requests and connects that have waited too long, and gives up connects that have.
+    /// Counts requests and connects that exceed the timeout, and abandons such connects.
     pub(super) fn scan(&mut self, now: Nanos) {
         let timeout_ns = self.task.spec.timeout_ns;
         for id in 0..self.task.clients {
@@ -294,7 +298,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     for nth in 0..client.in_flight {
                         let (_, flight) = self.connections.flight(id, nth);
                         if now.saturating_sub(flight.sent_at) <= timeout_ns {
-                            break; // Those behind it were sent later.
+                            break; // Later requests were sent later.
                         }
                         if !std::mem::replace(&mut flight.timed_out, true) {
                             self.tally.in_vain += 1;
@@ -312,7 +316,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 }
 
-/// Why a connection did not come to stand.
+/// Explains why a connection could not be established.
 fn describe_close(reason: CloseReason) -> String {
     match reason {
         CloseReason::Refused => "connection refused".to_owned(),

@@ -1,4 +1,4 @@
-//! What a worker counts of its requests, each in the part of the load that it belongs to.
+//! Counts a worker's requests in the part of the load to which each belongs.
 
 use net::Nanos;
 use study::spec::{Stop, Target};
@@ -10,16 +10,16 @@ use crate::phase_tracker::PhaseTracker;
 use crate::protocol::{CacheOutcome, Protocol};
 use crate::recorder::{Answered, Fault, Recorder};
 
-/// The part of a load that a request counts in.
+/// The part of a load in which a request counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Span {
     Warmup,
     Measured,
-    /// It ended after the end: it was in flight then.
+    /// Ended after the load, and was in flight at its end.
     Beyond,
 }
 
-/// A request that was in flight at the end and ended after it.
+/// A request that was in flight at the end of the load.
 #[derive(Clone, Copy, Debug)]
 struct Beyond {
     intended: Nanos,
@@ -27,16 +27,17 @@ struct Beyond {
     timed_out: bool,
 }
 
-/// The recorder of a worker, and what decides where in it a request counts.
+/// The recorder of a worker, with the rules for where a request counts.
 pub(super) struct Tally<'a> {
     pub(super) phase: PhaseTracker<'a>,
     pub(super) recorder: Recorder,
     timeout_ns: Nanos,
-    /// The number of measured requests is given; what is counted as measured is what was asked while measuring.
+    /// Whether the number of measured requests is limited. Requests then count as measured if they
+    /// were sent while measuring.
     is_counted: bool,
-    /// Requests that ended after the end.
+    /// Requests in flight at the end whose end was seen later.
     beyond: Vec<Beyond>,
-    /// Errors by which no request ended: timeouts of requests that are still in flight, failed connects.
+    /// Errors that ended no request: timeouts of requests still in flight, and failed connects.
     pub(super) in_vain: u64,
 }
 
@@ -54,8 +55,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Where a request counts that ends at `at`. Of a number of requests those count that were asked while measuring; else what
-    /// ends while measuring does.
+    /// The part in which a request that ends at `at` counts. With a limited number of requests, the
+    /// time of sending decides; otherwise the time of its end.
     #[inline]
     fn span(&self, is_measured: bool, at: Nanos) -> Span {
         let has_begun = if self.is_counted { is_measured } else { at >= self.phase.from };
@@ -66,13 +67,13 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// `count` of something that counts from the beginning of measuring on.
+    /// Returns `count` while measuring, else 0.
     #[inline]
     pub(super) fn measured(&self, count: usize) -> u64 {
         if self.phase.is_measuring { count as u64 } else { 0 }
     }
 
-    /// A request has its right answer. Returns its service time, ns.
+    /// Records a valid response and returns its service time, ns.
     #[inline]
     pub(super) fn right<P: Protocol>(
         &mut self,
@@ -110,7 +111,8 @@ impl<'a> Tally<'a> {
         service_ns
     }
 
-    /// A late answer is one error, of the kind `timeout`: it was counted when the request had waited too long, or is now.
+    /// A late response is one error of kind `timeout`, counted now unless it was counted when the
+    /// request timed out.
     #[cold]
     fn late<P: Protocol>(&mut self, protocol: &P, flight: &Flight<P::Expected>, span: Span, at: Nanos) {
         if flight.timed_out {
@@ -120,7 +122,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// An answer that can be read, and is not the right one.
+    /// Records an invalid but readable response.
     #[cold]
     pub(super) fn wrong<P: Protocol>(
         &mut self,
@@ -133,7 +135,7 @@ impl<'a> Tally<'a> {
         let span = self.span(flight.is_measured, at);
         self.recorder.example(fault, || protocol.explain());
         if flight.timed_out {
-            // Its error is the timeout.
+            // The request is already counted as a timeout.
             match span {
                 Span::Warmup => {}
                 Span::Measured => self.recorder.heard(at),
@@ -150,7 +152,7 @@ impl<'a> Tally<'a> {
         self.fail(protocol, fault, flight, at);
     }
 
-    /// A request has failed by `fault`.
+    /// Records the failure of a request.
     #[cold]
     pub(super) fn fail<P: Protocol>(&mut self, protocol: &P, fault: Fault, flight: &Flight<P::Expected>, at: Nanos) {
         match self.span(flight.is_measured, at) {
@@ -167,7 +169,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// A connect has failed. Where a request waited for the connection, it is lost too, and the fault counts there.
+    /// Records a failed connect. If a request waits for the connection, the request is lost and
+    /// counts the fault.
     #[cold]
     pub(super) fn failed_connect(&mut self, fault: Fault, request_waits: bool, at: Nanos) {
         self.in_vain += 1;
@@ -176,7 +179,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The requests that had no answer at the end. `keeps_time`: what was to be asked again has a time in a timetable.
+    /// The requests without a response at the end. `keeps_time`: requests to resend have an
+    /// intended send time.
     pub(super) fn unanswered<P: Protocol>(
         &mut self,
         protocol: &P,
@@ -200,7 +204,7 @@ impl<'a> Tally<'a> {
                     continue;
                 }
                 self.recorder.left_in_flight += u64::from(!is_counted && client.is_written());
-                // Of a number of requests, those that were asked while measuring are meant.
+                // With a limited number of requests, only those sent while measuring count.
                 if !self.is_counted || flight.is_measured {
                     waits.request(flight.intended, flight.sent_at);
                 }
