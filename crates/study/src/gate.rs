@@ -11,10 +11,11 @@
 //! |---|---|
 //! | `p99 > 1.05`, `p99 > x1.05`, `p99 > +5%` | more than 1.05 times the baseline's |
 //! | `p99 > 5ms`, `rss > 64MiB`, `throughput < 10k/s` | more, or less, than this value |
-//! | `hit_ratio < 90%`, `errors > 0.1%`, `errors > 0` | of shares, a percentage is a value |
+//! | `hit_ratio < 90%`, `errors > 0.1%`, `errors > 0` | for shares, a percentage is an absolute value |
 //!
-//! `errors` is the share of failed requests. It has no ratio, because a baseline usually has none, so each bound of it is a value. The
-//! sign points to the worse side, so a condition that could only punish an improvement is refused.
+//! `errors` is the share of failed requests. It has no ratio, because a baseline usually has no
+//! errors, so all its bounds are absolute. The sign points to the worse side; a condition that
+//! could only fail an improvement is rejected.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -28,34 +29,39 @@ use crate::level::Level;
 use crate::metric::{Better, Metric};
 use crate::unit_text::share_text;
 
-/// Longest text of conditions, bytes.
+/// Maximum length of conditions, bytes.
 const TEXT_MAX_BYTES: usize = 256;
 
-/// Metrics that a comparison without conditions answers on, the one that decides when it ends first. Failed requests are always asked
-/// about as well. The mean is not among them: a few freak requests move it more than a change of the server does.
+/// Metrics compared without conditions; the first decides when the comparison ends. Failed requests
+/// are always compared. The mean is missing because a few extreme requests move it more than a
+/// change of the server does.
 pub const COMPARED: [&str; 5] = ["latency_p50", "throughput", "subject_cpu_per_request", "latency_p99", "subject_rss"];
 
-/// Factors that a bound may be.
+/// Allowed factors in a bound.
 const FACTORS: RangeInclusive<f64> = 0.01..=100.0;
 
-/// A baseline, and what its candidates must not be: the study is run until that is known, or its pairs are over.
+/// A baseline and limits for its candidates. The study runs until each candidate is decided, or all
+/// pairs are used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
     /// The factor whose levels are compared.
     pub of: String,
-    /// Its level that is the baseline; each other one is a candidate.
+    /// The level that is the baseline; all others are candidates.
     pub base: Level,
-    /// What fails a candidate; `None`: nothing does, and the question is whether they differ in [`Gate::metrics`].
+    /// Conditions that fail a candidate; `None`: report whether the candidates differ in
+    /// [`Gate::metrics`].
     pub fail_if: Option<FailIf>,
-    /// The metrics that are asked about without conditions; empty in old stores: the one of [`crate::plan::TrialRule`].
+    /// The metrics compared without conditions; empty in old stores, which compare the metric of
+    /// [`crate::plan::TrialRule`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
-    /// The share of its requests that a candidate may fail beyond those that its baseline fails.
+    /// Share of requests that a candidate may fail in addition to the baseline's share.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub allow_errors: f64,
-    /// What is made of a candidate of which nothing was shown.
+    /// Outcome of an undecided candidate.
     pub undecided: Undecided,
-    /// A level that is the baseline once more, to see what this machine shows of a difference that is not there; `None`: none.
+    /// A level equal to the baseline, to see which differences this machine shows without any;
+    /// `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub null: Option<Level>,
 }
@@ -64,7 +70,7 @@ fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
 
-/// What is made of a candidate of which neither was shown: that it fails, or that it does not.
+/// Outcome of a candidate that was shown neither to fail nor to pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undecided {
@@ -73,22 +79,22 @@ pub enum Undecided {
     Pass,
     /// It fails: exit code 1.
     Fail,
-    /// Neither: exit code 125, of which `git bisect run` makes a commit that cannot be tested.
+    /// Neither: exit code 125, for which `git bisect run` skips the commit.
     Skip,
 }
 
-/// What may be made of it, by its word.
+/// Values of [`Undecided`] by word.
 pub const UNDECIDED: [(&str, Undecided); 3] =
     [("pass", Undecided::Pass), ("fail", Undecided::Fail), ("125", Undecided::Skip)];
 
 impl Undecided {
-    /// Its word: `pass`, `fail`, `125`.
+    /// The word: `pass`, `fail`, `125`.
     pub fn word(self) -> &'static str {
         UNDECIDED.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
     }
 }
 
-/// Conditions of which each alone fails a candidate. Serialised as its text.
+/// Conditions, each of which fails a candidate. Serialized as text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -105,25 +111,25 @@ pub struct Condition {
     pub bound: Bound,
 }
 
-/// What a candidate's metric is held against.
+/// Reference for a candidate's metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// This many times the baseline's.
+    /// This multiple of the baseline.
     Factor(f64),
-    /// This value, in the unit of the metric.
+    /// This value, in the metric's unit.
     Absolute(f64),
-    /// The baseline's plus this share: failed requests.
+    /// The baseline plus this share: failed requests.
     Excess(f64),
 }
 
-/// A mistake in the text of conditions.
+/// An error in the text of conditions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FailIfError {
-    /// What is wrong, without a full stop.
+    /// The message, without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// A suggestion.
     pub hint: Option<String>,
 }
 
@@ -136,15 +142,15 @@ impl FailIfError {
 const EXAMPLE: &str = "write `p99 > 1.05 or throughput < 0.97`, or with a unit `p99 > 5ms`";
 
 impl FailIf {
-    /// The conditions, in the order they were written; one at least.
+    /// The conditions in the order of the text, at least one.
     pub fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
 
-    /// Reads conditions.
+    /// Parses conditions.
     ///
     /// # Errors
-    /// Every mistake in them, in the order of the text.
+    /// All errors, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<FailIfError>> {
         if text.len() > TEXT_MAX_BYTES {
             let message = format!("conditions are limited to {TEXT_MAX_BYTES} bytes, these have {}", text.len());
@@ -210,7 +216,7 @@ fn condition(text: &str) -> Result<Condition, FailIfError> {
     Ok(Condition { metric, bound })
 }
 
-/// Bounds that could be meant, for a hint.
+/// Plausible bounds, for a hint.
 fn examples(metric: &Metric) -> String {
     let factor = if metric.better == Better::Lower { "1.05" } else { "0.95" };
     let percent = if metric.better == Better::Lower { "+5%" } else { "-5%" };
@@ -268,7 +274,7 @@ impl Condition {
 }
 
 impl Bound {
-    /// The bound as it is written in a condition of this metric: `1.05`, `5ms`, `0.1%`.
+    /// The bound in the notation of a condition: `1.05`, `5ms`, `0.1%`.
     pub fn text(self, metric: &Metric) -> String {
         match self {
             Bound::Factor(factor) => factor.to_string(),
@@ -315,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_print_as_they_are_read() {
+    fn conditions_survive_printing_and_parsing() {
         for (text, printed) in [
             ("latency_p99 > 1.05 or throughput < 0.97", "p99 > 1.05 or throughput < 0.97"),
             ("p99>+5%", "p99 > 1.05"),
@@ -340,14 +346,14 @@ mod tests {
     }
 
     #[test]
-    fn no_improvement_is_a_bound_of_its_own() {
+    fn bound_may_equal_the_baseline() {
         let one = FailIf::parse("p99 > 1").unwrap();
         assert_eq!(one.conditions()[0].bound, Bound::Factor(1.0));
         assert_eq!(FailIf::parse("errors > 0").unwrap().conditions()[0].bound, Bound::Absolute(0.0));
     }
 
     #[test]
-    fn names_all_mistakes_at_once() {
+    fn reports_all_errors_at_once() {
         let said = |text: &str| {
             let errors = FailIf::parse(text).unwrap_err().into_iter();
             errors.map(|error| format!("{} ({})", error.message, error.hint.unwrap_or_default())).collect::<Vec<_>>()

@@ -1,31 +1,32 @@
-//! Parts of HTTP requests as people write them: a method, a request target, a header field, the statuses of right
-//! answers. Flags and study files share these. What they let through can be sent without changing the framing of a message.
+//! Validates methods, request targets, header fields and statuses from flags and study files.
+//! Accepted values cannot change the framing of a message.
 
 use config::nearest::nearest;
 use thiserror::Error;
 
 use crate::spec::{Connection, HttpRequest};
 
-/// Header fields of one request at most.
+/// Maximum header fields per request.
 pub const FIELDS_MAX: usize = 128;
-/// Bytes of a request target, a method, or a header field at most. Servers refuse less: nginx takes 8 KiB.
+/// Maximum length of a request target, method or header field, bytes. Servers accept less: nginx 8
+/// KiB.
 pub const TEXT_MAX_BYTES: usize = 32 * 1024;
 
-/// Why a part of a request cannot be sent. The text says what was found; where it stood is the caller's to say.
+/// Why a part of a request cannot be sent. The message quotes the text; the caller adds the place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HttpError {
-    /// The method is no token (RFC 9110, 9.1 and 5.6.2).
+    /// The method is not a token (RFC 9110, 9.1 and 5.6.2).
     #[error("`{text}` is not a valid HTTP method")]
     Method {
         /// The text.
         text: String,
     },
-    /// A known method in small letters. Methods are case-sensitive (RFC 9110, 9.1).
+    /// A known method in lower case. Methods are case-sensitive (RFC 9110, 9.1).
     #[error("`{text}` is not `{meant}`: HTTP methods are case-sensitive")]
     MethodCase {
         /// The text.
         text: String,
-        /// The method that is probably meant.
+        /// The probable method.
         meant: &'static str,
     },
     /// A method that cannot be measured.
@@ -37,12 +38,12 @@ pub enum HttpError {
         /// The text.
         text: String,
     },
-    /// A character that no request target can have.
+    /// A character that is not allowed in request targets.
     #[error("{character:?} is not allowed in the path `{text}`")]
     TargetCharacter {
         /// The text.
         text: String,
-        /// The first one.
+        /// The first such character.
         character: char,
     },
     /// Not `Name: value`.
@@ -51,10 +52,10 @@ pub enum HttpError {
         /// The text.
         text: String,
     },
-    /// The name of the field is no token (RFC 9110, 5.1).
+    /// The name of the field is not a token (RFC 9110, 5.1).
     #[error("`{name}` is not a valid header name")]
     FieldName {
-        /// What stood before the colon.
+        /// The text before the colon.
         name: String,
     },
     /// The value has a line end, a zero byte or another control character (RFC 9110, 5.5).
@@ -62,21 +63,21 @@ pub enum HttpError {
     FieldValue {
         /// Name of the field.
         name: String,
-        /// The first one.
+        /// The first such character.
         character: char,
     },
-    /// Longer than anything that is understood.
+    /// Longer than [`TEXT_MAX_BYTES`].
     #[error("{what} of {bytes} bytes, at most {TEXT_MAX_BYTES} allowed")]
     TooLong {
-        /// What.
+        /// The name of the part, with its article.
         what: &'static str,
-        /// How long it is.
+        /// Length, bytes.
         bytes: usize,
     },
-    /// No status, no range of them, no class.
+    /// Not a status, a range or a class.
     #[error("`{text}` is not a valid HTTP status")]
     Status {
-        /// The part that was not understood.
+        /// The invalid part.
         text: String,
     },
     /// 100 to 199.
@@ -85,26 +86,26 @@ pub enum HttpError {
         /// The text.
         text: String,
     },
-    /// A field that must stand once (RFC 9110, 5.3 and 7.2).
+    /// A field that may occur only once (RFC 9110, 5.3 and 7.2).
     #[error("`{name}` is given {count} times")]
     Repeated {
         /// Name of the field.
         name: &'static str,
-        /// How often.
+        /// Number of occurrences.
         count: usize,
     },
-    /// `Content-Length` that is not the length of the body.
+    /// `Content-Length` differs from the length of the body.
     #[error("`Content-Length: {given}`, but the body has {actual} bytes")]
     Length {
-        /// What was given.
+        /// The given value.
         given: String,
-        /// Bytes of the body.
+        /// Length of the body, bytes.
         actual: usize,
     },
     /// `Transfer-Encoding`: bodies are sent with their length.
     #[error("`Transfer-Encoding` cannot be set: bodies are sent with `Content-Length`")]
     TransferEncoding,
-    /// `Connection` or `Upgrade` that ends HTTP/1.1 on a connection that is to be kept.
+    /// `Connection` or `Upgrade` would end HTTP/1.1 on a keep-alive connection.
     #[error("`{name}: {value}` would end a keep-alive connection")]
     Ends {
         /// Name of the field.
@@ -112,16 +113,16 @@ pub enum HttpError {
         /// Its value.
         value: String,
     },
-    /// More header fields than are sent.
+    /// Too many header fields.
     #[error("{count} headers, at most {FIELDS_MAX} allowed")]
     TooManyFields {
-        /// How many.
+        /// Number of fields.
         count: usize,
     },
 }
 
 impl HttpError {
-    /// The way out, where there is one to name.
+    /// A suggestion, if there is one.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             HttpError::Method { .. } => "use a method such as `GET` or `POST`".to_owned(),
@@ -149,10 +150,10 @@ impl HttpError {
     }
 }
 
-/// Methods that are known, for slips (RFC 9110, 9.3; RFC 5789).
+/// Known methods, for suggestions (RFC 9110, 9.3; RFC 5789).
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
 
-/// A method: any token but `CONNECT`.
+/// Validates a method: any token except `CONNECT`.
 ///
 /// # Errors
 /// [`HttpError`].
@@ -168,8 +169,8 @@ pub fn method(text: &str) -> Result<String, HttpError> {
     }
 }
 
-/// A request target: path and query in visible ASCII. What else stands in it is sent as it is, because a test may want to send
-/// what a browser would not.
+/// Validates a request target: path and query in visible ASCII. Everything else is sent unchanged,
+/// because a test may want to send a target that browsers would not.
 ///
 /// # Errors
 /// [`HttpError`].
@@ -184,7 +185,8 @@ pub fn target(text: &str) -> Result<String, HttpError> {
     }
 }
 
-/// A header field, `Name: value`; blanks around the value fall away. The value may be empty.
+/// Parses a header field, `Name: value`, and removes blanks around the value. The value may be
+/// empty.
 ///
 /// # Errors
 /// [`HttpError`].
@@ -194,7 +196,7 @@ pub fn field(text: &str) -> Result<(String, String), HttpError> {
     field_of(name, value)
 }
 
-/// The same of a name and a value that stand apart.
+/// Validates a header field given as name and value.
 ///
 /// # Errors
 /// [`HttpError`].
@@ -211,7 +213,8 @@ pub fn field_of(name: &str, value: &str) -> Result<(String, String), HttpError> 
     }
 }
 
-/// The statuses of right answers: `200`, `200,201`, `200-204`, `2xx`, ascending and each once.
+/// Parses the valid statuses: `200`, `200,201`, `200-204`, `2xx`. Returns them in ascending order
+/// without duplicates.
 ///
 /// # Errors
 /// [`HttpError`].
@@ -245,13 +248,14 @@ pub fn statuses(text: &str) -> Result<Vec<u16>, HttpError> {
     Ok(all)
 }
 
-/// Text for a status that is not among `expected` (empty: any of 200 to 299): `status 401 (expected 2xx)`.
+/// Describes a status that is not among `expected` (empty: 200 to 299): `status 401 (expected
+/// 2xx)`.
 pub fn unexpected_status(status: u16, expected: &[u16]) -> String {
     let expected = if expected.is_empty() { "2xx".to_owned() } else { statuses_words(expected) };
     format!("status {status} (expected {expected})")
 }
 
-/// Ascending statuses as a person reads them: `2xx, 404`.
+/// Formats ascending statuses: `2xx, 404`.
 pub fn statuses_words(statuses: &[u16]) -> String {
     let follows = |a: &u16, b: &u16| a.checked_add(1) == Some(*b);
     let ranges = statuses.chunk_by(follows).map(|range| match range {
@@ -262,14 +266,14 @@ pub fn statuses_words(statuses: &[u16]) -> String {
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-/// Three digits, 100 to 599 (RFC 9110, 15).
+/// Parses three digits, 100 to 599 (RFC 9110, 15).
 fn status(text: &str) -> Option<u16> {
     let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|status| digits && (100..=599).contains(status))
 }
 
-/// What is wrong with a request as a whole: fields that would say something else of its framing, or of the connection, than what
-/// is done. Its parts are taken to be right one by one.
+/// Errors in a request as a whole: fields that contradict its framing or the use of the connection.
+/// Its parts must be valid already.
 pub fn mistakes(request: &HttpRequest, connection: Connection) -> Vec<HttpError> {
     let mut mistakes = Vec::new();
     let named = |name: &str| {
@@ -306,7 +310,7 @@ pub fn mistakes(request: &HttpRequest, connection: Connection) -> Vec<HttpError>
     mistakes
 }
 
-/// `token` of RFC 9110, 5.6.2.
+/// Whether the text is a `token` (RFC 9110, 5.6.2).
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
@@ -323,7 +327,7 @@ fn encoded(character: char) -> String {
     character.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// The field whose name a text without a colon begins with.
+/// The header name closest to the start of a text without a colon.
 fn nearest_header(text: &str) -> Option<&str> {
     const NAMES: [&str; 12] = [
         "Accept",
@@ -430,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_for_people() {
+    fn formats_statuses() {
         for (list, words) in
             [("2xx", "2xx"), ("200,201,404", "200 to 201, 404"), ("503", "503"), ("4xx,200", "200, 4xx")]
         {
@@ -441,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_as_a_whole() {
+    fn checks_requests_as_a_whole() {
         let said = |headers: &[(&str, &str)], body: &[u8], connection| {
             let request = HttpRequest {
                 weight: 1,
@@ -479,7 +483,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_let_through_cannot_break_the_framing(text in "\\PC*|[ -~\\t\\r\\n\\x00]{0,40}") {
+        fn accepted_parts_cannot_break_the_framing(text in "\\PC*|[ -~\\t\\r\\n\\x00]{0,40}") {
             let lines = |text: &str| text.contains(['\r', '\n', '\0']);
             if let Ok(method) = method(&text) {
                 prop_assert!(!lines(&method) && !method.contains(' ') && !method.is_empty());

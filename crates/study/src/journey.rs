@@ -1,9 +1,10 @@
-//! Journeys: what a user of several operations does, step by step, with what replies say going into later requests.
+//! Journeys: a user's sequence of operations, with values from replies used in later requests.
 //!
-//! [`crate::keys::JOURNEY`] has the keys of its file.
+//! [`crate::keys::JOURNEY`] declares the keys of a journey file.
 //!
-//! A reply that is no reply of its operation, throws, has another status, or lacks what is taken or expected is an error of the call, and ends the
-//! journey: what would follow depends on it.
+//! A call fails if the reply is not a reply of its operation, is an exception, has another status,
+//! or lacks a value that is taken or expected. The journey then ends, because later steps depend on
+//! it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,19 +12,20 @@ use serde::{Deserialize, Serialize};
 pub mod path;
 pub mod template;
 
-/// What a user does, step by step.
+/// The sequence of operations of a user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Journey {
     /// Its name.
     pub name: String,
-    /// Services where it begins: a name and the URL where none else is given; empty: it must be.
+    /// Services where the journey begins: a name and its default URL. An empty URL must be
+    /// supplied.
     pub targets: Vec<(String, String)>,
     /// Schemas by name.
     pub schemas: Vec<Schema>,
-    /// Names and the templates that they stand for, made once for each journey, in this order.
+    /// Names and their templates, filled once per journey, in this order.
     pub lets: Vec<(String, String)>,
-    /// Calls, one at least, in their order.
+    /// Calls in order, at least one.
     pub steps: Vec<Step>,
 }
 
@@ -31,11 +33,11 @@ pub struct Journey {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
-    /// What steps call it.
+    /// Its name in steps.
     pub name: String,
-    /// The file as it was named: `evernote.thrift`.
+    /// The file as named: `evernote.thrift`.
     pub file: String,
-    /// Its text; empty for one of quintain's own.
+    /// Its text; empty for a built-in schema.
     #[serde(default)]
     pub text: String,
 }
@@ -46,35 +48,35 @@ pub struct Schema {
 pub struct Step {
     /// The operation's name in reports.
     pub operation: String,
-    /// Where it stands in the file, from 1.
+    /// Its line in the file, from 1.
     pub line: u32,
     /// Template of the URL.
     pub url: String,
-    /// What is called.
+    /// Operation to call.
     pub call: Call,
     /// Header fields, values are templates.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// Names for what the reply says, each with its path.
+    /// Names for values of the reply, each with its path.
     #[serde(default)]
     pub take: Vec<(String, String)>,
-    /// Paths into the reply, each with what must stand there.
+    /// Paths into the reply, each with its expected value.
     #[serde(default)]
     pub expect: Vec<(String, Argument)>,
 }
 
-/// What is called, and how.
+/// An operation and its encoding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "codec", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Call {
-    /// An HTTP request as it is written, replies are JSON.
+    /// An HTTP request as written; replies are JSON.
     Rest {
-        /// `GET` and so on.
+        /// HTTP method, `GET` and so on.
         method: String,
         /// Template of the body; `None`: none.
         #[serde(default)]
         body: Option<String>,
-        /// Right statuses; empty: 200 to 299.
+        /// Valid statuses; empty: 200 to 299.
         #[serde(default)]
         status: Vec<u16>,
     },
@@ -98,7 +100,7 @@ pub enum Call {
     },
 }
 
-/// A value that is sent or expected.
+/// A value to send or to expect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Argument {
@@ -116,8 +118,8 @@ pub enum Argument {
     Record(Vec<(String, Argument)>),
 }
 
-/// The journeys that quintain brings along, as the benchmark of Whip has them: name and text. Source: the case studies of "Whip: higher-order contracts for
-/// modern services" (ICFP 2017).
+/// Built-in journeys as in the benchmark of Whip: name and text. Source: the case studies of "Whip:
+/// higher-order contracts for modern services" (ICFP 2017).
 pub const PRESETS: [(&str, &str); 3] = [
     ("evernote", include_str!("../journeys/evernote.toml")),
     ("chess", include_str!("../journeys/chess.toml")),
@@ -125,7 +127,7 @@ pub const PRESETS: [(&str, &str); 3] = [
 ];
 
 impl Journey {
-    /// Names of the operations, each once, in the order of the first step that has it.
+    /// Names of the operations without duplicates, in the order of their first steps.
     pub fn operations(&self) -> Vec<&str> {
         let mut names = Vec::<&str>::new();
         for step in &self.steps {
@@ -136,7 +138,8 @@ impl Journey {
         names
     }
 
-    /// Files that are to be read before it can be run, relative to its own: schemas that are not quintain's.
+    /// Schema files to read before the journey can run, relative to its file. Built-in schemas are
+    /// not included.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.schemas
             .iter()
@@ -145,5 +148,5 @@ impl Journey {
     }
 }
 
-/// Schemas that quintain brings along, by the names of their files.
+/// File names of the built-in schemas.
 pub const OWN_SCHEMAS: [&str; 4] = ["evernote.thrift", "calculator.thrift", "chess.wsdl", "airline.wsdl"];

@@ -1,5 +1,5 @@
-//! Every key of a study, declared once. What reads a study asks here for types, ranges, defaults and examples; hints, `quintain help study`,
-//! docs/STUDY.md and the JSON Schema are made of it.
+//! Declares every key of a study once. The parser takes types, ranges and defaults from here;
+//! hints, `quintain help study`, docs/STUDY.md and the JSON Schema are generated.
 
 mod show;
 mod tables;

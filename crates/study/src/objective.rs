@@ -1,4 +1,4 @@
-//! What a subject must keep: `p99 < 5ms and errors < 0.1%`.
+//! Objectives of a server: `p99 < 5ms and errors < 0.1%`.
 //!
 //! ```text
 //! objective = condition { "and" condition }
@@ -12,8 +12,8 @@
 //! | `errors` | | a share of all requests, `0.1%` |
 //! | `subject_rss` | `rss` | memory, `64MiB` |
 //!
-//! All conditions must hold. Metrics that do not rise with the load are refused, because there is no highest rate that
-//! keeps them: `throughput`, CPU time a request.
+//! All conditions must hold. Metrics that do not rise with the load are rejected, such as
+//! `throughput` and CPU time per request: there is no highest rate that meets a bound on them.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,23 +25,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 
-/// Longest text of an objective, bytes.
+/// Maximum length of an objective, bytes.
 pub const OBJECTIVE_MAX_BYTES: usize = 256;
 
-/// The metrics that an objective may name.
+/// Short names of the metrics allowed in an objective.
 const NAMED: [&str; 8] = ["mean", "p50", "p90", "p95", "p99", "p99.9", "errors", "rss"];
 
-/// Metrics of a trial that have no place here, and why not.
+/// Metrics that are not allowed, and why.
 const REFUSED: [(&str, &str); 3] = [
     ("throughput", "it rises with the offered rate; achieving the offered rate is always required"),
     ("subject_cpu_per_request", "it may not rise with the offered rate, so there is no highest rate that meets it"),
     ("generator_cpu_per_request", "it describes the generator, not the server"),
 ];
 
-/// Longest time that a bound may be, ns: what histograms hold.
+/// Longest time in a bound, ns: the maximum of histograms.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
-/// An objective: one or more conditions, all of which must be met. Serialised as its text.
+/// An objective: one or more conditions, all of which must be met. Serialized as text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -54,51 +54,51 @@ pub struct Objective {
 pub struct Condition {
     /// The metric.
     pub metric: &'static Metric,
-    /// Whether the bound itself is fine.
+    /// Whether a value equal to the bound is accepted.
     pub or_equal: bool,
     /// The bound: ns, bytes, or a fraction for `errors`.
     pub bound: f64,
 }
 
-/// One mistake in the text of an objective.
+/// An error in the text of an objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ObjectiveError {
-    /// What is wrong, without a full stop.
+    /// The message, without a full stop.
     pub message: String,
-    /// The bytes that are wrong.
+    /// The faulty bytes.
     pub span: Range<usize>,
-    /// What to do about it.
+    /// A suggestion.
     pub hint: Option<String>,
 }
 
 impl Condition {
-    /// Whether `value`, in the unit of the bound, keeps it.
+    /// Whether `value`, in the unit of the bound, meets it.
     pub fn holds(&self, value: f64) -> bool {
         value < self.bound || (self.or_equal && value == self.bound)
     }
 
-    /// The metric's short form: `p99`.
+    /// Short name of the metric: `p99`.
     pub fn name(&self) -> &'static str {
         self.metric.short_name()
     }
 
-    /// The bound as it would be written in an objective: `5ms`, `0.1%`.
+    /// The bound in the notation of an objective: `5ms`, `0.1%`.
     pub fn bound_text(&self) -> String {
         self.metric.value_text(self.bound)
     }
 }
 
 impl Objective {
-    /// The conditions, in the order they were written; one at least.
+    /// The conditions in the order of the text, at least one.
     pub fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
 
-    /// Reads an objective.
+    /// Parses an objective.
     ///
     /// # Errors
-    /// Every mistake in it, in the order of the text.
+    /// All errors, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<ObjectiveError>> {
         if text.len() > OBJECTIVE_MAX_BYTES {
             let message =
@@ -120,7 +120,7 @@ impl Objective {
     }
 }
 
-/// The spans between the words `and`, without the blanks around them.
+/// Splits the text at the words `and`. The spans exclude blanks around them.
 fn parts(text: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut begin = 0;
@@ -219,11 +219,11 @@ fn shown(text: &str) -> String {
     text.escape_debug().to_string()
 }
 
-/// A bound of a metric: an example, its range, and the largest.
+/// An example, the range and the maximum of a metric's bound.
 fn bounds(metric: &Metric) -> (&'static str, &'static str, f64) {
     match metric.unit {
         "ns" => ("a time, such as `5ms`", "at most 1h", TIME_MAX_NS as f64),
-        // Whole numbers beyond this are not exact.
+        // Larger whole numbers are not exact.
         "bytes" => ("memory, such as `64MiB`", "at most 9e15 bytes", 9e15),
         _ => ("a fraction of the requests, such as `0.1%`", "below 100%", 1.0f64.next_down()),
     }
@@ -260,7 +260,7 @@ impl TryFrom<String> for Objective {
 impl std::str::FromStr for Objective {
     type Err = ObjectiveError;
 
-    /// The first mistake alone; [`Objective::parse`] has all.
+    /// Returns only the first error; [`Objective::parse`] returns all.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::try_from(text.to_owned())
     }
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_the_stored_form() {
+    fn objectives_are_stored_as_text() {
         let objective = Objective::parse("p99<5ms").unwrap();
         let stored = serde_json::to_string(&objective).unwrap();
         assert_eq!(stored, "\"p99 < 5ms\"");
@@ -365,13 +365,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_read_again(
+        fn objectives_survive_printing_and_parsing(
             metric in 0..NAMED.len(), ns in 1..=TIME_MAX_NS, share in 0.0..1.0f64, whole in 0..1_000_000u64, or_equal: bool
         ) {
             let metric = Metric::find(NAMED[metric]).unwrap();
             let bound = match metric.is_share {
                 false => ns as f64,
-                // Shares that people write and shares that nobody would.
+                // Typical shares and extreme ones.
                 true if whole % 2 == 0 => (whole as f64 / 1e6).max(1e-6),
                 true => share.max(1e-300),
             };
@@ -381,13 +381,13 @@ mod tests {
         }
 
         #[test]
-        fn blanks_mean_nothing(a in " {0,3}", b in " {0,3}", c in " {0,3}", d in " {1,3}") {
+        fn blanks_are_ignored(a in " {0,3}", b in " {0,3}", c in " {0,3}", d in " {1,3}") {
             let text = format!("{a}p99{b}<={c}5ms{d}and{d}errors{a}<{b}1{c}%{a}");
             prop_assert_eq!(Objective::parse(&text).unwrap().to_string(), "p99 <= 5ms and errors < 1%");
         }
 
         #[test]
-        fn nothing_panics_and_places_are_places(text in "\\PC{0,40}|([p0-9.<>=≤a-z %]{0,12}( and )?){0,4}") {
+        fn parsing_never_panics_and_spans_are_valid(text in "\\PC{0,40}|([p0-9.<>=≤a-z %]{0,12}( and )?){0,4}") {
             if let Err(errors) = Objective::parse(&text) {
                 prop_assert!(!errors.is_empty());
                 for error in errors {

@@ -1,67 +1,69 @@
-//! What a [`Plan`] says of time: the order of its trials, their seeds, and how long it will take.
+//! Schedule of a [`Plan`]: the order of its trials, their seeds and the estimated duration.
 
 use crate::plan::{Plan, Point, SearchPlan};
 use crate::record::Step;
 use crate::spec::{Stop, Warmup};
 
-/// Starting a subject, connecting to it and stopping it, seconds. An experience, not a promise: what a server really
-/// needs is in each record.
+/// Estimated time to start, connect to and stop a server, in seconds. The actual time is in each
+/// record.
 const START_S: f64 = 0.3;
 
-/// What is to be done next at a design point.
+/// Next step at a design point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// One more trial; with a step where its rate is decided now, else as the plan has it.
+    /// One more trial, at the rate of the step if it has one, otherwise as planned.
     Trial(Option<Step>),
-    /// None: why there are enough, or why there can be no more.
+    /// No more trials, and why.
     Enough(String),
 }
 
-/// How much work a plan is.
+/// Estimated work of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
-    /// Trials of all points, at least.
+    /// Minimum number of trials of all points.
     pub trials_min: u64,
-    /// At most.
+    /// Maximum number of trials.
     pub trials_max: u64,
-    /// Time at least, s, without building. Requests that are counted instead of timed count as no time here.
+    /// Minimum time in s, without builds. Request-counted phases are counted as 0.
     pub seconds_min: f64,
-    /// At most; a block that has begun is ended.
+    /// Maximum time in s; a block that has started is completed.
     pub seconds_max: f64,
 }
 
 impl Plan {
-    /// Indices of all points in the order of that block: each once, shuffled by the plan's seed, so that drift of the
-    /// machine hits all alike. Points that this machine cannot run stand in it too; the caller passes them over.
+    /// Indices of all points in the order of a block: each once, shuffled by the plan's seed, so
+    /// that machine drift affects all points alike. Includes points that this machine cannot run,
+    /// which the caller skips.
     pub fn order_of_block(&self, block: u32) -> Vec<usize> {
         let mut order = (0..self.points.len()).collect::<Vec<_>>();
         stats::Rng::stream(self.seed, stream(block, u32::MAX)).shuffle(&mut order);
         order
     }
 
-    /// Whether the rates of other points depend on what the search at this one finds, so that it must be done before.
+    /// Whether other points use rates found by the search at this one, so that it runs before them.
     ///
     /// # Panics
-    /// When the plan has no such point.
+    /// If the plan has no such point.
     pub fn comes_first(&self, point: usize) -> bool {
         self.points[point].load.search.as_ref().is_some_and(|search| search.first)
     }
 
-    /// At most so many trials of a point: the steps of its search, or as the rule of the trials has it.
+    /// Maximum number of trials of a point, from its search or the trial rule.
     ///
     /// # Panics
-    /// When the plan has no such point.
+    /// If the plan has no such point.
     pub fn trials_max(&self, point: usize) -> u32 {
         self.points[point].load.search.as_ref().map_or(self.trials.max, |search| search.trials_max)
     }
 
-    /// The seed of the trials of a block, the same whatever ran before them. All points of a block have one seed, so that every subject is asked
-    /// the same stream (common random numbers; Law, Simulation Modeling and Analysis, 5th ed., section 11.2).
+    /// Seed of the trials of a block, independent of earlier trials. All points of a block share
+    /// it, so that every server receives the same stream (common random numbers; Law, Simulation
+    /// Modeling and Analysis, 5th ed., section 11.2).
     pub fn trial_seed(&self, block: u32) -> u64 {
         stats::Rng::stream(self.seed, stream(block, 0)).next_u64()
     }
 
-    /// How much work it is on the machine that it was expanded for.
+    /// Estimated work on the machine that the plan was expanded for.
     pub fn estimate(&self) -> Effort {
         let runnable = || self.points.iter().filter(|point| point.unrunnable.is_none());
         let searches = runnable().filter_map(|point| Some(search_effort(point, point.load.search.as_ref()?)));
@@ -73,7 +75,8 @@ impl Plan {
         let (block_min_s, block_max_s) = (block(|trial| trial.0), block(|trial| trial.1));
         let (mut blocks_min, mut blocks_max) = (f64::from(self.trials.min), f64::from(self.trials.max));
         if let Some(max_ns) = self.trials.max_ns.filter(|_| points > 0) {
-            // A block begins as long as there is time, so the last one ends late. Searches are done before.
+            // A block starts as long as there is time, so the last one ends late. Searches run
+            // before.
             let left = |spent_s: f64| (max_ns as f64 / 1e9 - spent_s).max(0.0);
             blocks_min = blocks_min.min((left(searches.seconds_max) / block_max_s).ceil().max(1.0));
             blocks_max = blocks_max.min((left(searches.seconds_min) / block_min_s).ceil().max(1.0));
@@ -85,7 +88,7 @@ impl Plan {
             seconds_max: f64::from(self.trials.max) * block_max_s,
         };
         let all = searches + blocks;
-        // Of the searches, too, no block begins when the time is over: one trial of each.
+        // Searches also start a block only in time: one trial of each.
         let search_block_s = runnable().filter(|point| point.load.search.is_some()).map(|point| trial_seconds(point).1);
         let last_s = search_block_s.sum::<f64>().max(block_max_s);
         let cap_s = self.trials.max_ns.map_or(f64::INFINITY, |max_ns| max_ns as f64 / 1e9 + last_s);
@@ -110,7 +113,8 @@ impl std::ops::Add for Effort {
     }
 }
 
-/// A search that finds at once that the highest rate holds, and one that uses all it may.
+/// Bounds: a search that finds at once that the highest rate holds, and one that uses all its
+/// trials and time.
 fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     let (least_s, most_s) = trial_seconds(point);
     let pilot = u64::from(search.from_per_s.is_none());
@@ -118,7 +122,7 @@ fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     if let Some(max_ns) = search.max_ns {
         let max_s = max_ns as f64 / 1e9;
         trials_max = trials_max.min((max_s / least_s).ceil() as u64);
-        // The last trial begins in time, and ends late.
+        // The last trial starts in time and ends late.
         seconds_max = seconds_max.min(max_s + most_s);
     }
     let trials_min = (1 + u64::from(search.confirm)).min(trials_max);
@@ -130,12 +134,12 @@ fn search_effort(point: &Point, search: &SearchPlan) -> Effort {
     }
 }
 
-/// One stream of random numbers for each trial and for the order of each block. Points are fewer than `u32::MAX`.
+/// Random stream of a trial or of the order of a block. There are fewer than `u32::MAX` points.
 fn stream(block: u32, point: u32) -> u64 {
     u64::from(block) << 32 | u64::from(point)
 }
 
-/// Least and most of one trial, s.
+/// Minimum and maximum duration of a trial, s.
 fn trial_seconds(point: &Point) -> (f64, f64) {
     let (warmup_least_ns, warmup_most_ns) = match point.load.warmup {
         _ if matches!(point.load.stop, Stop::Volley { .. }) => (0, 0),

@@ -1,17 +1,20 @@
-//! The seam between the lab and a generator's process: every line that either writes to the other.
+//! Messages between the lab and a generator process.
 //!
-//! The lab starts `quintain load --spec -` and writes a [`LoadSpec`](crate::LoadSpec), one JSON value, to its stdin, which it keeps
-//! open. The generator writes one [`Told`] a line to its stdout, in this order:
+//! The lab starts `quintain load --spec -`, writes a [`LoadSpec`](crate::LoadSpec), one JSON value,
+//! to its stdin and keeps stdin open. The generator writes one [`Told`] per line to its stdout, in
+//! this order:
 //!
-//! 1. [`Told::Progress`], a few times a second, until the end.
-//! 2. [`Told::Connected`], once, where the specification has a [`gate`](crate::LoadSpec::gate): the lab answers [`Heard::Go`]. A generator whose stdin ends before that
-//!    gives up.
-//! 3. [`Told::Announced`], once, as soon as it is known when measuring will begin, which is before it begins.
-//! 4. [`Told::Measured`], when measuring has ended. From that moment on no request is sent, and every connection stays open until the lab
-//!    answers [`Heard::Read`], its stdin ends, or [`HOLD_MAX`] is over. So what the subject has used can be read before connections close.
+//! 1. [`Told::Progress`], a few times per second, until the end.
+//! 2. [`Told::Connected`], once, if the specification has a [`gate`](crate::LoadSpec::gate); the
+//!    lab responds with [`Heard::Go`]. The generator gives up if its stdin ends before that.
+//! 3. [`Told::Announced`], once, as soon as the start of measuring is known, which is before it
+//!    starts.
+//! 4. [`Told::Measured`], when measuring has ended. From then on no request is sent. Every
+//!    connection stays open until the lab responds with [`Heard::Read`], stdin ends, or
+//!    [`HOLD_MAX`] is over. So the server's resource use can be read before connections close.
 //! 5. [`Told::Measurement`], the last line.
 //!
-//! In place of 5, and of all that is still to come, stands [`Told::Error`] or [`Told::Unreachable`].
+//! [`Told::Error`] or [`Told::Unreachable`] may replace 5 and all other outstanding messages.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,10 +24,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::Measurement;
 
-/// A generator waits no longer than this for [`Heard::Read`] before it closes its connections.
+/// Maximum time that a generator waits for [`Heard::Read`] before it closes its connections.
 pub const HOLD_MAX: Duration = Duration::from_secs(1);
 
-/// What a generator writes: one object per line, with one of these keys.
+/// Messages from a generator: one object per line, with one of these keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
@@ -44,13 +47,14 @@ pub enum Told {
     Unreachable(String),
 }
 
-/// What the lab writes to a generator after the specification: an object with one of these keys.
+/// Messages from the lab after the specification: an object with one of these keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Heard {
     /// The server's resource use has been read: connections may close.
     Read {},
-    /// Where the load waits at its gate: it starts at this moment of the generator's monotonic clock, or at once if that has passed.
+    /// Start of a load that waits at its gate, on the generator's monotonic clock. The load starts
+    /// at once if this time has passed.
     Go {
         /// Start of the warm-up, ns.
         at_ns: u64,
@@ -78,18 +82,19 @@ pub const LATENCY_BOUNDS_NS: [u64; 22] = {
     bounds
 };
 
-/// Latencies of all windows that have ended, coarsely.
+/// Latencies of all completed windows, in coarse classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Latencies {
-    /// Valid responses by latency: those up to each of [`LATENCY_BOUNDS_NS`] and above the one before, good to 0.1 % of the bound; last those above all.
+    /// Valid responses by latency: one class per bound in [`LATENCY_BOUNDS_NS`], accurate to 0.1 %
+    /// of the bound, and one above all bounds.
     pub counts: [u64; LATENCY_BOUNDS_NS.len() + 1],
     /// Sum of the latencies, ns.
     pub sum_ns: f64,
 }
 
 impl Latencies {
-    /// Adds those of another generator.
+    /// Adds the latencies of another generator.
     pub fn add(&mut self, other: &Latencies) {
         self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
         self.sum_ns += other.sum_ns;
@@ -102,21 +107,21 @@ impl Latencies {
 pub struct Progress {
     /// Phase. The first report of [`Phase::Measure`] comes when measuring begins.
     pub phase: Phase,
-    /// Since measuring began, ns.
+    /// Time since measuring began, ns.
     #[serde(default)]
     pub elapsed_ns: u64,
     /// Valid responses so far, while measured.
     pub requests: u64,
     /// Valid responses per second, over the last windows.
     pub rate_per_s: f64,
-    /// Mean latency over the same, ns; `None` without a response.
+    /// Mean latency over the same windows, ns; `None` without a response.
     pub latency_mean_ns: Option<f64>,
     /// Errors so far, while measured.
     pub errors: u64,
     /// CPU time of the generator's process so far, ns.
     #[serde(default)]
     pub cpu_ns: u64,
-    /// The same by kind, without kinds that did not occur.
+    /// Errors by kind, without kinds that did not occur.
     #[serde(default)]
     pub errors_by_kind: BTreeMap<String, u64>,
     /// Latencies so far, while measured, up to the window before this one.
@@ -141,19 +146,19 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Announced {
-    /// The first moment that counts.
+    /// First moment that counts.
     pub from_ns: u64,
-    /// The first that no longer does; `None` where the rule decides that later. A load may end before.
+    /// End of measuring; `None` if the rule decides later. A load may end earlier.
     pub until_ns: Option<u64>,
 }
 
-/// The time that was measured, on the same clock, ns.
+/// The measured time, on the same clock, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// The first moment that counts.
+    /// First moment that counts.
     pub from_ns: u64,
-    /// The first that no longer does.
+    /// First moment after the end.
     pub until_ns: u64,
 }
 
@@ -161,7 +166,7 @@ pub struct Span {
 mod tests {
     use super::*;
 
-    /// Each line as it stands on the pipe: scripts and other generators rely on it.
+    /// Scripts and other generators rely on these lines.
     #[test]
     fn lines() {
         let progress = Progress {
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_agreed_on_is_refused() {
+    fn rejects_unknown_messages() {
         for line in [
             r#"{"measured":true}"#,
             r#"{"measuring":true}"#,

@@ -1,4 +1,4 @@
-//! URLs as people write them, `http://host:port/path?query`: whom to load and what to ask (RFC 3986, RFC 9110, 4.2).
+//! Parses URLs of loads, `http://host:port/path?query` (RFC 3986; RFC 9110, 4.2).
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -9,99 +9,99 @@ use thiserror::Error;
 use crate::http::{self, HttpError};
 use crate::protocol::Protocol;
 
-/// Bytes of a host at most (RFC 1035, 2.3.4, as text without the last dot).
+/// Maximum length of a host, bytes (RFC 1035, 2.3.4, as text without the last dot).
 const HOST_MAX_BYTES: usize = 253;
 
-/// What a URL names.
+/// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Protocol.
     pub protocol: Protocol,
-    /// A name in small letters, an IPv4 address, or an IPv6 address without its brackets.
+    /// A lower-case name, an IPv4 address, or an IPv6 address without brackets.
     pub host: String,
-    /// Port; the scheme's own where none is given.
+    /// Port; by default the scheme's.
     pub port: u16,
-    /// Request target: path and query, `/` at least; empty for `pingpong`.
+    /// Request target: path and query, at least `/`; empty for `pingpong`.
     pub target: String,
-    /// What follows `#`. It is never sent (RFC 9110, 4.2.5), so its writer should be told.
+    /// The part after `#`. It is never sent (RFC 9110, 4.2.5), so callers should warn about it.
     pub fragment: Option<String>,
 }
 
-/// Why a text is no URL that can be loaded. No text holds a password.
+/// Why a URL cannot be loaded. Messages never contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
-    /// Nothing that looks like a scheme.
+    /// The scheme is missing.
     #[error("`{text}` is not a URL: missing `http://`")]
     NoScheme {
         /// The text.
         text: String,
     },
-    /// Another protocol.
+    /// The protocol is unknown.
     #[error("unknown protocol `{scheme}`")]
     UnknownScheme {
-        /// What stood before the colon.
+        /// The part before the colon.
         scheme: String,
     },
     /// `user:password@host`.
     #[error("credentials in URLs are not supported")]
     UserInfo,
-    /// The same of a cache.
+    /// Credentials for a cache.
     #[error("credentials in `{scheme}://` are not supported: cache loads do not log in")]
     Login {
         /// The scheme.
         scheme: &'static str,
     },
-    /// No host.
+    /// The host is missing.
     #[error("`{text}` has no host")]
     NoHost {
         /// The text.
         text: String,
     },
-    /// A name that would have to be converted by IDNA.
+    /// A name that IDNA would have to convert.
     #[error("the host `{host}` is not ASCII; international names are not converted")]
     International {
         /// The host.
         host: String,
     },
-    /// A character that no host has.
+    /// A character that is not allowed in hosts.
     #[error("{character:?} is not allowed in host `{host}`")]
     HostCharacter {
         /// The host.
         host: String,
-        /// The first one.
+        /// The first such character.
         character: char,
     },
-    /// Too long for a name.
+    /// The host is longer than a name can be.
     #[error("a host of {bytes} bytes, at most {HOST_MAX_BYTES} allowed")]
     HostTooLong {
-        /// How long it is.
+        /// Length, bytes.
         bytes: usize,
     },
-    /// In brackets, but no IPv6 address; or an IPv6 address without brackets.
+    /// Brackets without an IPv6 address, or an IPv6 address without brackets.
     #[error("`{host}` is not an IPv6 address in brackets")]
     Ipv6 {
-        /// What stood there.
+        /// The invalid host.
         host: String,
     },
     /// `[fe80::1%25eth0]`.
     #[error("`{host}`: IPv6 zones are not supported")]
     Zone {
-        /// What stood in the brackets.
+        /// The text in the brackets.
         host: String,
     },
-    /// No number from 1 to 65535.
+    /// Not a number from 1 to 65535.
     #[error("`{text}` is not a port (1 to 65535)")]
     Port {
-        /// What stood after the colon.
+        /// The text after the colon.
         text: String,
     },
-    /// The scheme has no port of its own.
+    /// A scheme without a default port needs one.
     #[error("`{text}` does not end in a host and a port from 1 to 65535")]
     NoPort {
         /// The text.
         text: String,
     },
-    /// A path where the protocol has none.
+    /// A path, but the protocol has none.
     #[error("`{path}`: {scheme} URLs have no path")]
     Path {
         /// The path.
@@ -109,13 +109,13 @@ pub enum UrlError {
         /// The scheme.
         scheme: &'static str,
     },
-    /// The path cannot be sent.
+    /// The path is not a valid request target.
     #[error(transparent)]
     Target(#[from] HttpError),
 }
 
 impl UrlError {
-    /// The way out, where there is one to name.
+    /// A suggestion, if there is one.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             UrlError::NoScheme { text } => match text.split(['/', '?', '#']).next() {
@@ -151,10 +151,10 @@ impl UrlError {
     }
 }
 
-/// Reads a URL.
+/// Parses a URL.
 ///
 /// # Errors
-/// [`UrlError`]: the first mistake.
+/// [`UrlError`]: the first error.
 pub fn parse(text: &str) -> Result<Url, UrlError> {
     if text.len() > http::TEXT_MAX_BYTES {
         return Err(HttpError::TooLong { what: "a URL", bytes: text.len() }.into());
@@ -203,7 +203,7 @@ pub fn parse(text: &str) -> Result<Url, UrlError> {
     Ok(Url { protocol, host, port, target, fragment })
 }
 
-/// Host and port of an authority without user information.
+/// Splits host and port of an authority without user information.
 fn split_port(authority: &str) -> Result<(String, Option<&str>), UrlError> {
     if let Some(rest) = authority.strip_prefix('[') {
         let wrong = || UrlError::Ipv6 { host: authority.to_owned() };
@@ -236,13 +236,12 @@ fn split_port(authority: &str) -> Result<(String, Option<&str>), UrlError> {
     }
 }
 
-/// `scheme` of RFC 3986, 3.1.
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// The text with what may be a password left out, for messages.
+/// Removes anything that may be a password, for messages.
 fn without_user_info(text: &str) -> String {
     match text.rfind('@') {
         Some(at) => format!("...{}", &text[at..]),
@@ -251,22 +250,22 @@ fn without_user_info(text: &str) -> String {
 }
 
 impl Url {
-    /// `host:port`, to connect to and to resolve.
+    /// `host:port`, for connecting and resolving.
     pub fn address(&self) -> String {
         format!("{}:{}", self.bracketed(), self.port)
     }
 
-    /// The value of the `Host` field: without the port where it is the scheme's own (RFC 9110, 7.2).
+    /// The value of the `Host` field, without the scheme's default port (RFC 9110, 7.2).
     pub fn host_field(&self) -> String {
         if self.protocol.default_port() == Some(self.port) { self.bracketed() } else { self.address() }
     }
 
-    /// Whether one connection serves both (RFC 9110, 4.3.1).
+    /// Whether one connection can serve both (RFC 9110, 4.3.1).
     pub fn same_origin(&self, other: &Url) -> bool {
         (self.protocol, self.port) == (other.protocol, other.port) && self.host == other.host
     }
 
-    /// Whether the host is an address and no name.
+    /// Whether the host is an address instead of a name.
     pub fn is_address(&self) -> bool {
         self.host.parse::<Ipv4Addr>().is_ok() || self.host.contains(':')
     }
@@ -281,7 +280,7 @@ impl Url {
     }
 }
 
-/// As it would be written, without the fragment.
+/// Formats the URL without the fragment.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.origin(), self.target)
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn good_ones() {
+    fn accepts_valid_urls() {
         check("http://127.0.0.1:8080/", "127.0.0.1:8080 asks / Host 127.0.0.1:8080");
         check("http://h", "h:80 asks / Host h");
         check("http://h:", "h:80 asks / Host h");
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_ones() {
+    fn explains_invalid_urls() {
         for (text, said) in [
             ("", "`` is not a URL: missing `http://`; a URL looks like `http://127.0.0.1:8080/path`"),
             ("127.0.0.1:1/a", "`127.0.0.1:1/a` is not a URL: missing `http://`; write `http://127.0.0.1:1/a`"),
@@ -406,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_written_as_it_is_read() {
+    fn urls_survive_printing_and_parsing() {
         for text in ["http://h/", "https://h:8443/a?b", "http://[::1]:81/x"] {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }

@@ -1,7 +1,7 @@
-//! A file of URLs: what one load asks of one server, and how often each.
+//! Parses files of URLs with weights for a load on one server.
 //!
-//! One request a line, `[WEIGHT] [METHOD] URL`, parts separated by blanks. Empty lines and what follows a `#` that begins a line or
-//! a part are left out.
+//! One request per line, `[WEIGHT] [METHOD] URL`, separated by blanks. Empty lines are ignored, and
+//! everything after a `#` that begins a line or a part.
 //!
 //! ```text
 //! # weight  method  URL
@@ -17,32 +17,32 @@ use config::Diagnostic;
 use crate::http;
 use crate::url::{self, Url};
 
-/// Bytes of one file at most.
+/// Maximum size of a file, bytes.
 pub const FILE_MAX_BYTES: usize = 16 << 20;
-/// Requests of one file at most.
+/// Maximum number of requests in a file.
 pub const ENTRIES_MAX: usize = 100_000;
-/// Largest weight.
+/// Maximum weight.
 pub const WEIGHT_MAX: u32 = 1_000_000;
-/// So many mistakes are told of; a file with more is probably something else.
+/// Maximum number of reported errors. A file with more is probably not a list of URLs.
 const MISTAKES_MAX: usize = 50;
 
-/// One line.
+/// A line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Share among all requests of the file, in proportion; 1 where none is given.
+    /// Relative frequency among the requests of the file; 1 by default.
     pub weight: u32,
-    /// Method, where one is given.
+    /// Method, if given.
     pub method: Option<String>,
-    /// What is asked.
+    /// URL of the request.
     pub url: Url,
     /// Line, from 1.
     pub line: usize,
 }
 
-/// Reads a file of URLs: one request at least, all of one origin.
+/// Parses a file of URLs: at least one request, all with the same origin.
 ///
 /// # Errors
-/// Every mistake with its place, 50 of them at most.
+/// All errors with their places, at most 50.
 pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     let mut reader = Reader { text, entries: Vec::new(), mistakes: Vec::new() };
     if text.len() > FILE_MAX_BYTES {
@@ -82,7 +82,7 @@ impl Reader<'_> {
         self.mistakes.push(Diagnostic { message, line, column, span, hint, set: None });
     }
 
-    /// One line that begins at `start`.
+    /// Parses a line that begins at `start`.
     fn line(&mut self, number: usize, start: usize, line: &str) {
         let mut parts = Vec::new();
         let mut at = start;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_with_and_without_weight_and_method() {
+    fn weight_and_method_are_optional() {
         let text = "\u{feff}# what is asked\r\n\r\n8 GET http://h/a#x\r\n\thttp://h:80/b # often\n3 http://H/c\nPOST http://h\n  #";
         assert_eq!(
             said(text),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_with_its_place() {
+    fn reports_every_error_with_its_place() {
         let text = "http://h/\n0 http://h/\nget http://h/\nGET 3 http://h/\nhttp://h/a b c\nhttp://i/\n7\npingpong://h:1\n/path\nGO http://u:p@h/\nfoo bar baz";
         assert_eq!(
             said(text),

@@ -1,4 +1,4 @@
-//! What a reader should know of a trial, by kind, so that a hundred trials that say the same can be told in one line.
+//! Warnings of trials. Each has a kind, so that a report can summarize many trials in one line.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -6,99 +6,99 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// One warning of one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// What it is about.
+    /// Kind of warning.
     pub kind: WarningKind,
     /// One sentence, without full stop.
     pub text: String,
 }
 
-/// What a warning is about.
+/// Kind of a warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarningKind {
     /// Trials ran under two idle policies.
     IdlePolicies,
-    /// Trials of points that the plan does not have.
+    /// Trials of points that are not in the plan.
     StrangeTrials,
-    /// The machine has fewer processors than a point would use.
+    /// The machine has fewer CPUs than a point would use.
     FewerCpus,
-    /// A point has no numbers.
+    /// A point has no results.
     NotMeasured,
     /// Some trials of a point failed.
     Failed,
     /// Another lab ran at the same time.
     OtherLab,
-    /// The trial was about the generator.
+    /// The trial measured the generator, not the server.
     GeneratorBound,
-    /// Processors were shared.
+    /// Server and generator shared CPUs.
     SharedCpus,
     /// The network between generators and server was the limit.
     NetworkBound,
-    /// Generators of a cluster are not alike.
+    /// Generators of a cluster differ.
     GeneratorsDiffer,
-    /// The clock of a generator's machine moved, or it began late.
+    /// The clock of a generator's machine moved, or the generator started late.
     AgentClock,
-    /// Generator and subject were both busy.
+    /// Generator and server were both busy.
     BothBusy,
-    /// The subject, or what stands before it, waited for a processor.
+    /// The server, or a proxy in front of it, waited for a CPU.
     SubjectWaited,
     /// A thread of the generator waited for a CPU.
     GeneratorWaited,
-    /// The engine is not the one that was asked for.
+    /// The generator's backend is not the requested one.
     Backend,
     /// All connections were silent at the end.
     Silent,
     /// Some connections were silent at the end.
     SilentConnections,
-    /// A pause without any answer.
+    /// A pause without any response.
     Pause,
-    /// Requests went wrong.
+    /// Requests failed.
     Errors,
-    /// Requests went wrong before measuring began.
+    /// Requests failed before measuring began.
     WarmupErrors,
-    /// Answers after the timeout.
+    /// Responses after the timeout.
     LateAnswers,
-    /// Intended requests that were never sent.
+    /// Intended requests that were not sent.
     Unsent,
-    /// Connections were opened again.
+    /// Connections were reopened.
     Reconnects,
     /// Clients were in back-off.
     BackOff,
-    /// Requests were asked again.
+    /// Requests were sent again.
     AskedAgain,
     /// Latencies beyond the histogram.
     Saturated,
     /// Little's law does not hold.
     Little,
-    /// TCP segments were sent again.
+    /// TCP segments were retransmitted.
     Retransmits,
     /// An accept queue was full.
     ListenOverflows,
     /// Connection requests were dropped.
     ListenDrops,
-    /// Something that is read after a trial could not be.
+    /// A value that is read after a trial was not readable.
     NotRead,
-    /// A process did not end when asked to.
+    /// A process did not end on SIGTERM.
     IgnoredSigterm,
     /// A container was reached through a published port.
     PublishedPort,
     /// Trials had not reached a steady state.
     NotSteady,
-    /// A trial is unlike the others of its point.
+    /// A trial differs from the others of its point.
     Outlier,
-    /// The machine changed its speed during the run.
+    /// The speed of the machine changed during the run.
     States,
-    /// Another process had a processor in use before or after trials.
+    /// Another process used a CPU before or after trials.
     Contended,
-    /// Anything else, of older stores too.
+    /// Other warnings, also of older stores.
     #[default]
     #[serde(other)]
     Other,
 }
 
 impl WarningKind {
-    /// What warnings of this kind have in common, in words that a count can follow: `no steady state` (in 5 of 80 trials). `None`: each says
-    /// something of its own, and only those of one text go together.
+    /// The common text of warnings of this kind, which a count can follow: `no steady state` (in 5
+    /// of 80 trials). `None` if each has its own text, and only equal texts can be grouped.
     pub fn text(self) -> Option<&'static str> {
         Some(match self {
             WarningKind::OtherLab => "another lab was running on this machine and competed for CPUs",
@@ -144,13 +144,13 @@ impl WarningKind {
         })
     }
 
-    /// A warning of this kind.
+    /// Creates a warning of this kind.
     pub fn says(self, text: impl Into<String>) -> Warning {
         Warning { kind: self, text: text.into() }
     }
 }
 
-/// As it stands in a record: records from before there were kinds have the text alone.
+/// A warning as stored. Older records have only the text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Told {
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_and_newer_stores_read() {
+    fn reads_older_and_newer_stores() {
         let read = |text: &str| serde_json::from_str::<Warning>(text).unwrap();
         assert_eq!(read(r#""3 segments sent again""#), WarningKind::Other.says("3 segments sent again"));
         assert_eq!(read(r#"{"kind": "kinds-of-tomorrow", "text": "x"}"#), WarningKind::Other.says("x"));

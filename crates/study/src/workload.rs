@@ -1,10 +1,12 @@
-//! What a cache is asked: operations in their shares, which keys, how long keys and values are; or a recorded trace.
+//! Cache workloads: operations, keys, lengths of keys and values; or a recorded trace.
 //!
-//! [`crate::keys`] has the keys of `[load.workload]`; docs/STUDY.md is made of it.
+//! [`crate::keys`] declares the keys of `[load.workload]`.
 //!
-//! With a trace, operations, keys, times to live (not over HTTP) and lengths are its own; `fill` is `true` where its format has no writes.
-//! `keys.size` is then of keys whose length it does not tell, as short as they can be told apart where it is missing, and `values.size` of
-//! such values: needed with `plain`, 0 bytes elsewhere. A key is longer than recorded where it would not be unlike all others.
+//! A trace supplies operations, keys, times to live (not over HTTP) and lengths; `fill` is `true`
+//! if its format has no writes. `keys.size` applies to keys without a recorded length; by default
+//! they are as short as distinct keys can be. `values.size` applies to values without a recorded
+//! length: required with `plain`, 0 bytes otherwise. A key is longer than recorded if it would not
+//! be distinct.
 
 mod presets;
 pub mod trace;
@@ -15,18 +17,18 @@ use stats::{Distribution, Empirical, Law, Piece, Sizes};
 
 pub use presets::{ETC_VALUES_HEAD, PRESETS, Preset, preset};
 
-/// Keys of a population at most: with 2^32 the bookkeeping of keys seen takes 512 MiB.
+/// Maximum number of keys. With 2^32 keys, the record of keys seen takes 512 MiB.
 pub const KEYS_MAX: u64 = 1 << 32;
-/// Bytes of a key at most: what memcached takes.
+/// Maximum length of a key, bytes; memcached's limit.
 pub const KEY_MAX_BYTES: u64 = 250;
-/// Bytes of a value at most.
+/// Maximum length of a value, bytes.
 pub const VALUE_MAX_BYTES: u64 = 64 << 20;
 
-/// A workload of a cache.
+/// A cache workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// The preset that it began as; `None`: none. Its keys may have been changed.
+    /// The preset it is based on, possibly changed; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     /// Weights of the operations.
@@ -55,7 +57,7 @@ pub struct Operations {
     pub set: f64,
     /// Deletions of a key.
     pub delete: f64,
-    /// A GET and, when it is answered, a SET of the same key (YCSB's workload F).
+    /// A GET and, after its response, a SET of the same key (YCSB's workload F).
     pub read_modify_write: f64,
 }
 
@@ -70,7 +72,7 @@ impl Operations {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ttl {
-    /// Seconds, 1 to 30 days: memcached takes longer ones for points in time.
+    /// Seconds, 1 to 30 days: memcached reads larger numbers as points in time.
     pub seconds: u32,
     /// Share of values set, a fraction; the rest never expire.
     pub share: f64,
@@ -102,7 +104,7 @@ pub struct Keys {
     /// Whether popular keys are neighbours instead of scattered by a keyed bijection.
     #[serde(default)]
     pub neighbours_hot: bool,
-    /// Length of a key; at least the characters that tell it from all others.
+    /// Length of a key; at least as long as needed to be distinct.
     pub size: SizeLaw,
     /// Maximum length, bytes; longer ones are cut.
     pub max_bytes: u64,
@@ -116,19 +118,19 @@ pub enum Popularity {
     Uniform,
     /// The key of rank k in proportion to k^-exponent, exactly.
     Zipf {
-        /// 0 and more.
+        /// 0 or more.
         exponent: f64,
     },
     /// An age whose logarithm is uniform; only with [`Keys::reuse`].
     Recency,
     /// A few keys get a share of all operations, uniformly; the rest is uniform over all keys.
     HotSet {
-        /// How many.
+        /// Number of these keys.
         keys: u64,
-        /// Which share, a fraction.
+        /// Their share, a fraction.
         share: f64,
     },
-    /// One after the other, from the first to the last and again.
+    /// In order, from the first to the last, repeatedly.
     Loop,
 }
 
@@ -139,11 +141,11 @@ pub enum NewKey {
     /// Any operation, by its weight: a GET of it misses.
     #[default]
     Any,
-    /// A SET: the share of sets is that of new keys and of the weight of `set` on earlier ones.
+    /// A SET. The share of sets is that of new keys plus the weight of `set` on earlier ones.
     Set,
 }
 
-/// Which values are set.
+/// Values of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Values {
@@ -171,7 +173,7 @@ pub enum ValueLength {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "law", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SizeLaw {
-    /// Always the same.
+    /// A constant length.
     Constant {
         /// Bytes.
         bytes: f64,
@@ -183,19 +185,19 @@ pub enum SizeLaw {
         /// The upper bound, bytes.
         high: f64,
     },
-    /// Without memory.
+    /// Exponential.
     Exponential {
         /// The mean, bytes.
         mean: f64,
     },
-    /// Its logarithm is normal.
+    /// Log-normal.
     Lognormal {
         /// The median, bytes.
         median: f64,
         /// Standard deviation of the natural logarithm.
         sigma: f64,
     },
-    /// One of two.
+    /// One of two lengths.
     Bimodal {
         /// The lower, bytes.
         low: f64,
@@ -211,7 +213,8 @@ pub enum SizeLaw {
         /// Scale, θ, bytes.
         scale: f64,
     },
-    /// Generalised extreme value, in the sign that a positive shape is a heavy upper tail.
+    /// Generalized extreme value, in the sign convention with a heavy upper tail for positive
+    /// shapes.
     Gev {
         /// Location, bytes.
         location: f64,
@@ -220,7 +223,7 @@ pub enum SizeLaw {
         /// Shape.
         shape: f64,
     },
-    /// Generalised Pareto.
+    /// Generalized Pareto.
     Pareto {
         /// Location, the lowest value, bytes.
         location: f64,
@@ -229,9 +232,9 @@ pub enum SizeLaw {
         /// Shape.
         shape: f64,
     },
-    /// As counted: points and ranges with weights, and a tail by formula.
+    /// A histogram: points and ranges with weights, and a tail given by a formula.
     Empirical {
-        /// Each with its lowest and highest length, bytes, and its weight.
+        /// Lowest length, highest length (bytes) and weight of each item.
         values: Vec<(f64, f64, f64)>,
         /// The tail; not empirical itself.
         #[serde(default)]
@@ -245,15 +248,15 @@ pub enum SizeLaw {
 pub struct Tail {
     /// Its distribution.
     pub size: Box<SizeLaw>,
-    /// Its weight relative to those of the values.
+    /// Its weight relative to the values.
     pub weight: f64,
 }
 
 impl SizeLaw {
-    /// The law that is drawn from.
+    /// The distribution to sample.
     ///
     /// # Errors
-    /// What its parameters must be, in words.
+    /// The requirement that the parameters violate.
     pub fn law(&self) -> Result<Law, String> {
         let plain = |law: Distribution, must: &str| {
             if law.is_valid() { Ok(Law::Plain(law)) } else { Err(must.to_owned()) }
@@ -308,7 +311,7 @@ pub struct Trace {
     pub file: String,
     /// File format.
     pub format: trace::Format,
-    /// Whether operations keep the gaps that were recorded, or the load's own arrivals rule.
+    /// Whether operations keep the recorded gaps. Otherwise the load's arrivals apply.
     #[serde(default)]
     pub gaps: Gaps,
     /// Speed-up of recorded gaps.
@@ -324,26 +327,27 @@ fn recorded_speed() -> f64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// As the load says.
+    /// According to the load's arrivals.
     #[default]
     None,
     /// As recorded.
     Recorded,
 }
 
-/// What is wrong with a workload as a whole.
+/// An error in a workload as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The key of `[load.workload]` that it is at, dotted.
+    /// Its key in `[load.workload]`, dotted.
     pub key: &'static str,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to do.
+    /// A suggestion.
     pub hint: Option<&'static str>,
 }
 
 impl Workload {
-    /// Everything that is wrong with it: numbers out of range and parts that do not go together. What this lets through can be drawn.
+    /// All errors: numbers out of range and parts that cannot be combined. A workload without
+    /// errors can be sampled.
     pub fn problems(&self) -> Vec<Problem> {
         let mut found = Vec::new();
         let mut add = |key, message: String, hint| found.push(Problem { key, message, hint });
@@ -442,25 +446,25 @@ impl Workload {
         found
     }
 
-    /// The lengths of keys as they are drawn, bytes, before a key is made longer to be unlike all others.
+    /// Distribution of key lengths in bytes, before keys are lengthened to be distinct.
     ///
     /// # Errors
-    /// What is wrong with the law.
+    /// The error in the distribution.
     pub fn key_sizes(&self) -> Result<Sizes, String> {
         Ok(Sizes::new(self.keys.size.law()?, 1, self.keys.max_bytes.max(1)))
     }
 
-    /// The lengths of values as they are drawn, bytes.
+    /// Distribution of value lengths in bytes.
     ///
     /// # Errors
-    /// What is wrong with the law.
+    /// The error in the distribution.
     pub fn value_sizes(&self) -> Result<Sizes, String> {
         Ok(Sizes::new(self.values.size.law()?, 0, self.values.max_bytes))
     }
 
-    /// The hit ratio that the mix alone decides: without fill, a key that is used often was last set with probability
-    /// set / (set + delete), however large the cache. `None` where misses are filled, or where a time to live ends values too, or
-    /// where nothing is set or deleted.
+    /// The hit ratio determined by the mix. Without fills, a frequently used key was last set with
+    /// probability set / (set + delete), however large the cache. `None` if misses are filled, if
+    /// values expire, or if nothing is set or deleted.
     pub fn hit_ratio_of_mix(&self) -> Option<f64> {
         let (total, changed) = (self.operations.total(), self.keys.invalidation);
         let sets = (1.0 - changed) * (self.operations.set + self.operations.read_modify_write) / total;

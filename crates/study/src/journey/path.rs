@@ -1,32 +1,32 @@
 //! Paths into replies: `result[0].noteStoreUrl`, `body.users`, `count(result.notes)`.
 
-/// Parts of a path at most.
+/// Maximum parts of a path.
 const PARTS_MAX: usize = 32;
 
 /// A path into a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// The number of elements of what is there, instead of that itself.
+    /// Whether the path counts the elements of a value instead of returning it.
     pub is_count: bool,
-    /// `result`, `body`.
+    /// Start of the path: `result` or `body`.
     pub root: String,
-    /// The way from there.
+    /// Fields and elements from the root.
     pub parts: Vec<Part>,
 }
 
-/// One part of the way.
+/// A part of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A field, by its name.
+    /// A field, by name.
     Field(String),
-    /// An element of a list, by its place from 0.
+    /// An element of a list, by index from 0.
     Element(usize),
 }
 
-/// Reads a path.
+/// Parses a path.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The error, in words.
 pub fn parse(text: &str) -> Result<Path, String> {
     let wrong = |why: &str| format!("`{}` is not a path into a response: {why}", text.escape_debug());
     let (is_count, inner) = match text.strip_prefix("count(") {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_names_and_places() {
+    fn parses_fields_and_elements() {
         check("result", "result");
         check("result[0].noteStoreUrl", "result #0 noteStoreUrl");
         check("body.users[12].id_str", "body users #12 id_str");
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_told() {
+    fn rejects_invalid_paths() {
         for text in ["", ".a", "a.", "a..b", "a[", "a[]", "a[x]", "a[-1]", "a[0", "a[0]b", "count(a", "a b"] {
             assert!(parse(text).unwrap_err().contains("is not a path into a response"), "{text}");
         }

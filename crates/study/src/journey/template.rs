@@ -1,31 +1,32 @@
-//! Texts with names in them: `https://{host}/users/{number*3}`.
+//! Texts with placeholders: `https://{host}/users/{number*3}`.
 
-/// Longest text that is drawn by `{random:N}`.
+/// Maximum length of `{random:N}`.
 pub const RANDOM_MAX: u32 = 64;
 
 /// A piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// As it stands.
+    /// Literal text.
     Text(String),
-    /// What stands behind a name.
+    /// The value of a name.
     Name(String),
-    /// The journey's number, so many times.
+    /// A multiple of the journey's number.
     Number {
         /// The factor.
         times: u64,
     },
-    /// So many characters of `a-z0-9`, drawn.
+    /// Random characters of `a-z0-9`.
     Random {
-        /// How many.
+        /// Number of characters.
         length: u32,
     },
 }
 
-/// Cuts a text into its parts. A brace that begins no `{name}`, `{number}`, `{number*N}` or `{random:N}` stands for itself.
+/// Splits a template into its parts. A brace that does not begin `{name}`, `{number}`, `{number*N}`
+/// or `{random:N}` is literal.
 ///
 /// # Errors
-/// What is wrong with a number in it, in words.
+/// An invalid number, in words.
 pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut plain = String::new();
@@ -55,7 +56,7 @@ pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// What a pair of braces holds; `None` where that is no template.
+/// Parses the content of a pair of braces; `None` if it is not a placeholder.
 fn part(inner: &str) -> Result<Option<Part>, String> {
     let number = |text: &str, low: u64, high: u64| {
         let number = text.parse::<u64>().ok().filter(|number| (low..=high).contains(number));
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_at_names_and_numbers() {
+    fn splits_templates_into_parts() {
         check("", "\"\"");
         check("plain", "\"plain\"");
         check("{url}", "url");
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_bounds() {
+    fn rejects_numbers_out_of_bounds() {
         check("{number*0}", "`{number*0}`: `0` is not a number from 1 to 1000000");
         check("{number*x}", "`{number*x}`: `x` is not a number from 1 to 1000000");
         check("{random:65}", "`{random:65}`: `65` is not a number from 1 to 64");

@@ -1,4 +1,4 @@
-//! What is declared, for readers: docs/STUDY.md, a JSON Schema, help on a terminal.
+//! Renders the keys of a study as docs/STUDY.md, JSON Schema and terminal help.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::{JOURNEY, Key, Keys, STUDY};
 
-/// How a table is written, and what it is about.
 fn heading(keys: &Keys) -> String {
     match keys.name {
         "" => "A study".to_owned(),
@@ -18,7 +17,7 @@ fn heading(keys: &Keys) -> String {
     }
 }
 
-/// docs/STUDY.md.
+/// Renders docs/STUDY.md.
 pub fn page() -> String {
     let table = |keys: &Keys| format!("\n## {}\n\n{}", heading(keys), show::table(keys));
     let mut text = String::from(
@@ -38,22 +37,23 @@ pub fn page() -> String {
     text
 }
 
-/// The names of the tables of a study.
+/// Names of the tables of a study.
 pub fn names() -> Vec<&'static str> {
     tables(&STUDY).into_iter().map(|keys| keys.name).filter(|name| !name.is_empty()).collect()
 }
 
-/// Keys for a terminal; of one table, or of all. `None`: there is no table of that name.
+/// Renders the keys of one table, or of all, for a terminal. `None` if no table has this name.
 pub fn help(name: Option<&str>) -> Option<String> {
     show::help(&STUDY, name, heading)
 }
 
-/// The JSON Schema of a study as JSON or TOML has it.
+/// The JSON Schema of a study, written as JSON or TOML.
 pub fn schema() -> Value {
     show::schema(&STUDY, "Study", is_always)
 }
 
-/// A variant may bring what its section lacks, and a journey brings its protocol.
+/// Whether a required key is required in every study: variants may supply missing keys, and a
+/// journey its protocol.
 fn is_always(keys: &Keys, key: &Key) -> bool {
     !(keys.get("variants").is_some() || key.name == "stop" && keys.name == "trials")
 }

@@ -1,4 +1,4 @@
-//! The declarations.
+//! The declared tables of a study and a journey.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ const SHARE: Kind = Number(0.0, 1.0);
 const PARAMETER: Kind = Number(-1e12, 1e12);
 const METRIC: Kind = Word("metric", words::metrics);
 const FACTOR: Kind = Name("factor");
-/// The levels of a factor.
+/// Levels of a factor.
 const LEVELS: Kind =
     Other("a list of numbers and words, or `\"auto\"`: powers of two up to the CPUs that the generator leaves", || {
         json!({ "anyOf": [
@@ -42,10 +42,10 @@ const LEVELS: Kind =
             { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] } },
         ] })
     });
-/// Tables of the names of others, whose keys replace those of theirs.
+/// Tables by name, whose keys replace those of the enclosing table.
 const PROFILE: Kind = Other("tables by name", || json!({ "type": "object" }));
 
-/// A study.
+/// Keys of a study.
 pub static STUDY: Keys = Keys {
     name: "",
     text: "A study: the question, the server, the load, the factors, and the number of trials",
@@ -273,7 +273,7 @@ static COMPANION: Keys = Keys {
     ],
 };
 
-/// `[load]`.
+/// Keys of `[load]`.
 pub static LOAD: Keys = Keys {
     name: "load",
     text: "The load: protocol, clients, rate, duration",
@@ -682,7 +682,7 @@ static VALUES: Keys = Keys {
     ],
 };
 
-/// A law of lengths.
+/// A distribution of lengths.
 static LAW: Keys = Keys {
     name: "size",
     text: "A distribution of lengths in bytes: `law` and its parameters",
@@ -909,7 +909,7 @@ static TABLE: Keys = Keys {
     ],
 };
 
-/// A journey file.
+/// Keys of a journey file.
 pub static JOURNEY: Keys = Keys {
     name: "journey",
     text: "A journey file. Strings are templates: `{name}` is the value of a name, `{number}` the journey's number, `{number*3}` three times that",

@@ -1,4 +1,4 @@
-//! The closed sets that a study names: their words, and what each stands for.
+//! Words of a study with a fixed set of values, and their meanings.
 
 use crate::container::EngineChoice;
 use crate::gate::{self, Undecided};
@@ -8,10 +8,10 @@ use crate::spec::{Backend, Connection, Identities, Protocol};
 use crate::workload::trace::Format;
 use crate::workload::{Gaps, NewKey, ValueLength};
 
-/// Of each set the words with what they stand for, and the words alone.
+/// Defines each set as words with meanings, and a function that returns only the words.
 macro_rules! sets {
     ($($set:ident, $words:ident: $meaning:ty = $pairs:expr;)*) => {$(
-        /// Its words, each with what it stands for.
+        /// Words with their meanings.
         pub const $set: &[(&str, $meaning)] = &$pairs;
         pub(crate) fn $words() -> Vec<&'static str> {
             $set.iter().map(|(word, _)| *word).collect()
@@ -49,7 +49,7 @@ sets! {
     ];
     GAPS, gaps: Gaps = [("none", Gaps::None), ("recorded", Gaps::Recorded)];
     IDENTITIES, identities: Identities = [("fresh", Identities::Fresh), ("reused", Identities::Reused)];
-    // The parameters of each.
+    // Parameters of each distribution.
     LAWS, laws: &[&str] = [
         ("constant", &["bytes"]),
         ("uniform", &["low", "high"]),
@@ -62,7 +62,7 @@ sets! {
         ("empirical", &[]),
     ];
     LENGTHS, lengths: ValueLength = [("per-key", ValueLength::PerKey), ("per-set", ValueLength::PerSet)];
-    // Whether it is open.
+    // Whether the loop is open.
     LOOPS, loops: bool = [("closed", false), ("open", true)];
     NEW_KEYS, new_keys: NewKey = [("any", NewKey::Any), ("set", NewKey::Set)];
     POPULARITIES, popularities: &str =
@@ -80,39 +80,35 @@ sets! {
     UNDECIDED, undecided: Undecided = gate::UNDECIDED;
 }
 
-/// What may be spoken.
 pub(crate) fn protocols() -> Vec<&'static str> {
     Protocol::all().map(Protocol::name).collect()
 }
 
-/// Every metric.
 pub(crate) fn metrics() -> Vec<&'static str> {
     METRICS.iter().map(|metric| metric.name).collect()
 }
 
-/// What may be looked at over the requests of a trial.
 pub(crate) fn over_requests() -> Vec<&'static str> {
     OVER_REQUESTS.iter().map(|(name, ..)| *name).collect()
 }
 
-/// What may be simulated beside a miss-ratio curve.
 pub(crate) fn policies() -> Vec<&'static str> {
     POLICIES.iter().map(|(name, _)| *name).collect()
 }
 
-/// The laws of lengths beyond those of an empirical one.
+/// Distributions for the tail of an empirical one.
 pub(crate) fn laws_of_tails() -> Vec<&'static str> {
     laws().into_iter().filter(|name| *name != "empirical").collect()
 }
 
-/// The keys that choose a rule in `load.stop`, each with those that may stand beside it.
+/// Keys that choose a rule in `load.stop`, each with the keys allowed next to it.
 pub(crate) const STOP_RULES: [(&str, &[&str]); 4] = [
     ("duration", &[]),
     ("requests", &["max_time"]),
     ("relative", &["level", "max_time"]),
     ("rule", &["round", "half_width", "max_time"]),
 ];
-/// Likewise of `load.warmup`.
+/// Keys that choose a rule in `load.warmup`.
 pub(crate) const WARMUP_RULES: [&str; 4] = ["duration", "requests", "share", "steady"];
 
 /// Whether `key` of `load.stop` or `load.warmup` chooses a rule, so that setting it unsets the others.

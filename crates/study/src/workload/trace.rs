@@ -1,5 +1,5 @@
-//! Recorded traces, read record by record: memory is one line's, whatever the file's length. Nothing is skipped in silence: what is
-//! not understood is an error with the number of its line or record.
+//! Reads recorded traces record by record, so memory does not grow with the file. Records that
+//! cannot be parsed are errors with the number of their line or record, never skipped.
 
 use std::io::{self, BufRead, Read};
 
@@ -7,50 +7,51 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Longest line, bytes.
+/// Maximum length of a line, bytes.
 pub const LINE_MAX_BYTES: usize = 64 * 1024;
-/// Longest time to live that memcached takes for a span, seconds: 30 days.
+/// Longest time to live that memcached accepts as a duration, seconds: 30 days.
 pub const TTL_MAX_S: u32 = 30 * 24 * 3600;
-/// Characters that tell any key from all others.
+/// Key length that suffices to make every key distinct.
 pub(crate) const KEY_LEAST_BYTES: u64 = 13;
-/// How often a record of Meta's may repeat its operation.
+/// Maximum repetitions in a record of a Meta trace.
 const REPEAT_MAX: u64 = 1_000_000_000;
 
-/// How a trace is written.
+/// Format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// Twitter's cache-trace, CSV: `time,key,key bytes,value bytes,client,operation,TTL`. Source: github.com/twitter/cache-trace.
     Twitter,
-    /// Meta's KV traces, CSV with a line of names: `key,op,size,op_count,key_size,ttl`, the last three and `op_time` as they are
-    /// there. Source: cachelib.org, "Evaluating SSD hardware for Facebook workloads".
+    /// Meta's KV traces, CSV with a header: `key,op,size,op_count,key_size,ttl`; the last three and
+    /// `op_time` are optional. Source: cachelib.org, "Evaluating SSD hardware for Facebook
+    /// workloads".
     MetaKv,
     /// libCacheSim's binary records of 24 bytes, little endian: u32 time, u64 id, u32 size, i64 next access.
     OracleGeneral,
-    /// One key a line: reads of it.
+    /// One key per line, read once.
     Plain,
 }
 
 impl Format {
-    /// Every format.
+    /// All formats.
     pub const ALL: [Format; 4] = [Format::Twitter, Format::MetaKv, Format::OracleGeneral, Format::Plain];
 
-    /// Whether its records may be writes. Where they may not, a read that misses is what brings a value in.
+    /// Whether records can be writes. Without writes, values are stored only after missed reads.
     pub fn has_writes(self) -> bool {
         matches!(self, Format::Twitter | Format::MetaKv)
     }
 
-    /// Whether its records tell how long values are.
+    /// Whether records have value lengths.
     pub fn has_lengths(self) -> bool {
         self != Format::Plain
     }
 
-    /// Whether its records may have times to live.
+    /// Whether records can have times to live.
     pub fn has_ttl(self) -> bool {
         matches!(self, Format::Twitter | Format::MetaKv)
     }
 
-    /// Its name in a study.
+    /// Name in a study.
     pub fn name(self) -> &'static str {
         match self {
             Format::Twitter => "twitter",
@@ -61,39 +62,40 @@ impl Format {
     }
 }
 
-/// What is done to a key.
+/// Operation on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is read: `get`, `gets`, `GET_LEASE`.
+    /// Read: `get`, `gets`, `GET_LEASE`.
     Get,
-    /// It is written: `set`, `add`, `replace`, `cas`, `append`, `prepend`, `incr`, `decr`, `SET_LEASE`.
+    /// Write: `set`, `add`, `replace`, `cas`, `append`, `prepend`, `incr`, `decr`, `SET_LEASE`.
     Set,
-    /// It is deleted.
+    /// Deletion.
     Delete,
 }
 
-/// One record.
+/// A record of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access<'a> {
-    /// Seconds, from where the trace counts them.
+    /// Time in seconds, from the trace's own origin.
     pub time_s: Option<u64>,
-    /// What is done.
+    /// Operation.
     pub action: Action,
-    /// The key as it is written there; of a binary format its 8 bytes, little endian.
+    /// The key as recorded; in a binary format its 8 bytes, little endian.
     pub key: &'a [u8],
-    /// Bytes of the true key, where the one above only stands for it.
+    /// Length of the original key, bytes, if `key` is a stand-in for it.
     pub key_bytes: Option<u32>,
-    /// Bytes of the value; of libCacheSim's records, of the whole object. `None`: not recorded, or a miss.
+    /// Length of the value, in libCacheSim's records of the whole object, bytes. `None` if not
+    /// recorded, or a miss.
     pub value_bytes: Option<u32>,
-    /// Seconds that it lives; `None`: for ever, or not recorded.
+    /// Time to live in seconds; `None` if unlimited or not recorded.
     pub ttl_s: Option<u32>,
-    /// How often it is done, 1 at least.
+    /// Number of repetitions, at least 1.
     pub repeat: u64,
-    /// When the key is used next, as an index of the trace; where that is recorded and comes at all.
+    /// Index of the next access to the key, if recorded and there is one.
     pub next: Option<u64>,
 }
 
-/// Why a trace could not be read on.
+/// A read error.
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The file could not be read.
@@ -103,40 +105,39 @@ pub enum TraceError {
         unit: &'static str,
         /// Its number, from 1.
         at: u64,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is compressed.
+    /// The file is compressed.
     #[error("the trace is compressed with {by}; decompress it first: `{by} -dc FILE > trace`")]
     Compressed {
         /// The program.
         by: &'static str,
     },
-    /// A line or record that is not what the format says.
+    /// A line or record that does not match the format.
     #[error("{unit} {at} of the trace: {problem}")]
     Record {
         /// `line` or `record`.
         unit: &'static str,
         /// Its number, from 1.
         at: u64,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
 }
 
-/// Reads one trace.
+/// Reads a trace.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
     format: Format,
-    /// Lines or records read so far.
     at: u64,
     line: Vec<u8>,
     columns: Columns,
     begun: bool,
 }
 
-/// Which column of Meta's CSV is what.
+/// Columns of Meta's CSV.
 #[derive(Clone, Copy, Debug, Default)]
 struct Columns {
     count: usize,
@@ -150,20 +151,20 @@ struct Columns {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// A reader of `input`, which is written in `format`.
+    /// Creates a reader of `input`.
     pub fn new(input: R, format: Format) -> Reader<R> {
         Reader { input, format, at: 0, line: Vec::new(), columns: Columns::default(), begun: false }
     }
 
-    /// Lines or records read so far.
+    /// Number of lines or records read so far.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// The next record; `None` at the end.
+    /// Returns the next record; `None` at the end.
     ///
     /// # Errors
-    /// [`TraceError`]. What comes after it is read as if it had not been there.
+    /// [`TraceError`]. The next call continues after the invalid record.
     #[allow(clippy::should_implement_trait, reason = "each record borrows its line")]
     pub fn next(&mut self) -> Result<Option<Access<'_>>, TraceError> {
         if !self.begun {
@@ -205,7 +206,7 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Reads a line without its end; `false` when there is none.
+    /// Reads a line without its end. Returns `false` at the end of the file.
     fn next_line(&mut self) -> Result<bool, TraceError> {
         self.line.clear();
         let at = self.at + 1;
@@ -304,7 +305,7 @@ fn twitter(line: &[u8]) -> Result<Access<'_>, String> {
         action,
         key,
         key_bytes: Some(small(key_bytes, "key bytes")?),
-        // A read that missed has no value, and is recorded with 0.
+        // A missed read has no value and is recorded with 0.
         value_bytes: Some(small(value_bytes, "value bytes")?).filter(|bytes| *bytes > 0 || action == Action::Set),
         ttl_s: ttl_of(ttl)?,
         repeat: 1,
@@ -319,7 +320,7 @@ fn ttl_of(ttl: u64) -> Result<Option<u32>, String> {
     }
 }
 
-/// The columns of Meta's CSV by their names.
+/// Finds the columns of Meta's CSV by name.
 fn columns(line: &[u8]) -> Result<Columns, String> {
     let names = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect::<Vec<_>>();
     let find = |name: &str| names.iter().position(|known| *known == name.as_bytes());
@@ -477,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_lines_and_others() {
+    fn plain_lines_compression_and_length_limit() {
         check(Format::Plain, b"a\n b b \n", "- Get a - - - x1 -\n- Get b b - - - x1 -");
         check(Format::Plain, b"a\n\n", "- Get a - - - x1 -\nline 2 of the trace: no key");
         let zstd = "the trace is compressed with zstd; decompress it first: `zstd -dc FILE > trace`";
