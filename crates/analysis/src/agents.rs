@@ -1,5 +1,6 @@
-//! The generators of a cluster, one by one: each has a verdict of its own, they are compared with each other, and the worst one is that of
-//! the trial. In the merged numbers a slow one disappears (docs/METHOD.md).
+//! Verdicts per generator of a cluster. Generators are judged separately and compared with each
+//! other; the worst verdict becomes the trial's. Merged numbers hide a slow generator
+//! (docs/METHOD.md).
 
 use study::WarningKind;
 use study::record::{
@@ -15,43 +16,44 @@ use crate::latency::Latency;
 use crate::number::{percent, quantity};
 use crate::trial::Kept;
 
-/// Generators within this factor of each other are alike.
+/// Generators within this factor of each other are considered equal.
 const FACTOR: f64 = 1.25;
-/// A generator that waited for a CPU for more than this share of the time, and more than the others, lacked it.
+/// A generator lacked CPU time if it waited for a CPU for more than this share of the time and
+/// longer than the others.
 const STARVED: f64 = 0.2;
-/// Standard errors that lie between those that are not.
+/// Half-width of the intervals that must not overlap, in standard errors.
 const ERRORS: f64 = 3.0;
-/// Level of an interval that reaches so many to each side.
+/// Confidence level of an interval of `ERRORS` standard errors to each side.
 const LEVEL: f64 = 0.997_300_203_936_740;
-/// Share of what a link was able to receive above which it is full.
+/// Share of a link's receive rate above which it is full.
 const FULL: f64 = 0.8;
-/// What the load takes of a link of unknown width that is as wide as another one: not much more than that has.
+/// A load above this multiple of a link's assumed capacity shows that the link is wider.
 const AS_WIDE: f64 = 1.1;
-/// A link that receives less than this share of the others' is slow.
+/// Share of the others' receive rate below which a link is slow.
 const SLOW_LINK: f64 = 0.1;
-/// A link is lossy with at least so many segments retransmitted ...
+/// Minimum number of segments that a lossy link retransmits.
 const LOST_LEAST: u64 = 10;
-/// ... and with more than so many times those of the others.
+/// Minimum retransmissions of a lossy link relative to the others.
 const LOST_TIMES: f64 = 10.0;
-/// Beginning later than the others by this share of a window is late.
+/// Share of a window by which a generator must start after the first to be late.
 const LATE: f64 = 0.1;
-/// What cannot be told from afar.
+/// The cause if the measurements do not show one.
 const UNTOLD: &str = "another path, or a slow machine";
-/// Errors of requests that a path can cause as well as a server.
+/// Errors that a network path can cause as well as a server.
 const OF_PATH: [&str; 8] =
     ["timeout", "connect-timeout", "reset", "refused", "closed", "closed-between", "truncated", "os"];
 
-/// The verdict of each of [`Record::agents`], in their order; none for a failed trial. `nodes` are those of the run.
+/// Judges each of [`Record::agents`], in order; empty for a failed trial. `nodes` are the machines
+/// of the run.
 pub fn judge_agents(record: &Record, nodes: &[Node]) -> Vec<Verdict> {
     judged(record, nodes).into_iter().map(|judged| judged.verdict).collect()
 }
 
-/// A generator, judged.
 struct Judged {
     verdict: Verdict,
     /// Whether it is slower than the others.
     differs: bool,
-    /// Whether its first reason is about it alone.
+    /// Whether its first reason concerns only this generator.
     is_named: bool,
 }
 
@@ -70,7 +72,8 @@ fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
     record.agents.iter().zip(differences(&record.agents, nodes)).map(of).collect()
 }
 
-/// The verdict of the whole trial: that of its worst generator, else that of all together. `of_all` is the latter.
+/// Returns the verdict of the worst generator, or else `of_all`, the verdict of all generators
+/// together.
 pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Verdict {
     if record.agents.is_empty() {
         return of_all;
@@ -81,12 +84,12 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
         Limit::Shared => 1,
         Limit::Subject | Limit::Neither | Limit::Proxy | Limit::Latency => 0,
     };
-    // What sets one apart is worse than what all have in common.
+    // A generator that differs ranks above a limit common to all.
     let badness = |judged: &Judged| (judged.differs, rank(judged.verdict.limited_by));
     let mut worst = None::<(&Agent, Judged)>;
     for (agent, judged) in record.agents.iter().zip(judged(record, nodes)) {
         let (differs, own) = badness(&judged);
-        // What is said of all is said better of the one that it is about.
+        // At equal rank the verdict that names a generator is more precise.
         let is_worst = worst.as_ref().map_or(differs || own > 0 && own >= rank(of_all.limited_by), |(_, worst)| {
             badness(&judged) > badness(worst)
         });
@@ -111,15 +114,16 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     of_all
 }
 
-/// What is said of a load from several machines without a study.
+/// Results per generator for a load without a study.
 pub(crate) struct OfLoad {
-    /// Of the whole load.
+    /// Verdict of the whole load.
     pub(crate) verdict: Verdict,
     pub(crate) agents: Vec<AgentFinding>,
     pub(crate) warnings: Vec<study::Warning>,
 }
 
-/// The same rules for a load whose server nobody watched. `of_all` is the verdict of all generators together.
+/// Applies the same rules to a load whose server was not observed. `of_all` is the verdict of all
+/// generators together.
 pub(crate) fn of_load(of_all: Verdict, measurement: &Measurement, agents: &[Agent]) -> OfLoad {
     if agents.is_empty() {
         return OfLoad { verdict: of_all, agents: Vec::new(), warnings: Vec::new() };
@@ -153,8 +157,8 @@ pub(crate) fn of_load(of_all: Verdict, measurement: &Measurement, agents: &[Agen
     OfLoad { verdict: worst(of_all, &record, &[]), agents: over_trials(&[&record]), warnings: warnings(&record) }
 }
 
-/// Whether a server that seems to be the limit of its trial may be reached by a path that is it: nobody measured that path, and what speaks
-/// against the server, a path can do too.
+/// Whether the limit may be the path to the server rather than the server. An unmeasured path can
+/// cause the same symptoms, unless the server was busy or most errors cannot come from a path.
 pub(crate) fn is_path_unknown(record: &Record, nodes: &[Node]) -> bool {
     let is_busy = bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY);
     let was_wrong = record.measurement().is_some_and(|measurement| {
@@ -174,7 +178,8 @@ fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }
 
-/// Bytes on the wire, of payload that came in so many pieces: a frame has 66 B of Ethernet, IP and TCP headers around up to 1,448 B.
+/// Bytes on the wire for a payload in the given number of pieces. A frame has 66 B of Ethernet, IP
+/// and TCP headers for up to 1,448 B.
 fn on_wire(payload: f64, pieces: f64) -> f64 {
     payload + 66.0 * pieces.max(payload / 1_448.0)
 }
@@ -185,8 +190,9 @@ fn of_rate(part: f64, whole: f64) -> String {
     format!("{:.2} of {:.2} {unit}", part / divisor, whole / divisor)
 }
 
-/// Why the load of all was limited by links although none differs: those of the generators, or the server's. Of the latter is known what all generators
-/// received together before the trials, otherwise what its interface reports, otherwise what one generator received alone.
+/// Explains why links limited the load although no generator differs: the generators' links or the
+/// server's were full. Sources for the server's capacity, in order: the rate of all generators
+/// together before the trials, the interface's speed, the fastest single generator.
 fn full(record: &Record, nodes: &[Node]) -> Option<String> {
     if bottleneck::subject_busy(&record.subject).is_some_and(|share| share > BUSY) {
         return None;
@@ -202,10 +208,11 @@ fn full(record: &Record, nodes: &[Node]) -> Option<String> {
     if let Some(together) = links.iter().map(|link| link.receive_together_bytes_per_s).sum::<Option<f64>>() {
         let pieces = |part: &Measurement| part.requests as f64 * 1e9 / (part.duration_ns as f64).max(1.0);
         let pieces = record.agents.iter().map(|agent| pieces(&agent.measurement)).sum::<f64>();
-        // A short transfer over many connections may end before they are up to speed, so one generator alone may have received more.
+        // Many connections may not reach full speed in a short transfer, so a single generator may
+        // have received more.
         let able = able.iter().copied().fold(together, f64::max);
         let (moved, able) = (on_wire(moved, pieces), on_wire(able, 0.0));
-        // More than that shows that the paths were not what limited the probe.
+        // Higher traffic shows that the paths did not limit the probe.
         let is_full = (FULL * able..AS_WIDE * able).contains(&moved);
         return is_full.then(|| {
             format!("the path to the server was full: {} that it carried before the trials", of_rate(moved, able))
@@ -223,8 +230,8 @@ fn full(record: &Record, nodes: &[Node]) -> Option<String> {
         .then(|| format!("all together received {rates}, what one generator can alone: the server's link was full"))
 }
 
-/// A number, and what it may be by chance: so many standard errors to each side. Those of a quantile are of its order statistics: between two modes
-/// they lie far apart.
+/// A value with its interval of `ERRORS` standard errors. Quantiles use order statistics, so the
+/// interval is wide between two modes.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     value: f64,
@@ -249,7 +256,7 @@ fn quantile(measurement: &Measurement, q: f64) -> Option<Value> {
     Some(Value { value, low: interval.low, high: interval.high })
 }
 
-/// Requests that were answered, over those intended (open loop), or over the seconds that clients had for them (closed loop).
+/// Responses relative to the intended requests (open loop) or the clients' seconds (closed loop).
 fn answered(measurement: &Measurement) -> Option<Value> {
     let seconds = measurement.duration_ns as f64 / 1e9;
     let asked = match measurement.offered_per_s {
@@ -262,7 +269,7 @@ fn answered(measurement: &Measurement) -> Option<Value> {
     (asked.is_finite() && asked > 0.0).then(|| all.map(|requests| requests / asked))
 }
 
-/// What generators are compared by.
+/// Measures by which generators are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
     P50,
@@ -279,7 +286,7 @@ impl Measure {
         }
     }
 
-    /// The same without a part of each request's time, ns.
+    /// Removes part of each request's time, ns, from the value.
     fn without(self, value: Value, ns: f64, measurement: &Measurement) -> Value {
         match (self, measurement.offered_per_s) {
             (Measure::P50 | Measure::P99, _) => value.map(|value| value - ns),
@@ -305,7 +312,6 @@ impl Measure {
     }
 }
 
-/// All but the one at `at`.
 fn others(agents: &[Agent], at: usize) -> impl Iterator<Item = &Agent> {
     agents.iter().enumerate().filter(move |(other, _)| *other != at).map(|(_, agent)| agent)
 }
@@ -317,8 +323,8 @@ fn median(values: &[Value]) -> Option<Value> {
     Some(Value { value: low.value.midpoint(high.value), low: low.low.min(high.low), high: low.high.max(high.high) })
 }
 
-/// The value of one over the median of the others', where it is not alike: outside of a factor, and of what chance allows, of the median of all; of
-/// two, of the other.
+/// The value at `at` over the median of the others, if it differs. It must differ by more than
+/// `FACTOR` and beyond chance from the median of all, or from the other one of two.
 fn apart(values: &[Option<Value>], at: usize) -> Option<f64> {
     let own = values[at]?;
     let others = values.iter().enumerate().filter(|(other, _)| *other != at).filter_map(|(_, value)| *value);
@@ -331,19 +337,19 @@ fn apart(values: &[Option<Value>], at: usize) -> Option<f64> {
     (!is_alike && !is_chance).then_some(own.value / of_others.value)
 }
 
-/// What sets a generator apart from the others of its trial.
 #[derive(Clone, Debug)]
 struct Difference {
     measure: Measure,
-    /// Its value over the median of the others'.
+    /// Value over the median of the others.
     ratio: f64,
-    /// In words: `its p50 is 1.8 times that of l1 and l2`.
+    /// For example `its p50 is 1.8 times that of l1 and l2`.
     what: String,
-    /// Why, as far as it can be told.
+    /// The most likely cause.
     cause: String,
-    /// What follows for the verdict; `None`: it is not slower, or only further away.
+    /// The resulting limit; `None` if it is not slower, or only farther away.
     limit: Option<Limit>,
-    /// Whether it is the one that is wrong: of two that differ without a cause, neither is known to be.
+    /// Whether it is known to be at fault. Of two generators that differ without a cause, neither
+    /// is.
     is_named: bool,
 }
 
@@ -352,7 +358,8 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     let round_trips = agents.iter().map(|agent| link(agent, nodes).map(|link| link.round_trip_ns_p50));
     let round_trips = round_trips.collect::<Vec<_>>();
     let shortest = round_trips.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    // How much further away than the nearest: it may excuse a generator, but a probe of a few microseconds accuses none.
+    // Extra round trip relative to the nearest generator. It can explain a slow one, but a probe of
+    // a few microseconds never marks one as different.
     let further = round_trips.iter().map(|ns| ns.map_or(0.0, |ns| (ns - shortest).max(0.0))).collect::<Vec<_>>();
     let found = [Measure::P50, Measure::Answered, Measure::P99].map(|measure| {
         let values = agents.iter().map(|agent| measure.of(&agent.measurement)).collect::<Vec<_>>();
@@ -366,7 +373,8 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
         let own = quantity(round_trips[at].unwrap_or(0.0), "ns");
         format!("round trip {own}, the shortest {}", quantity(shortest, "ns"))
     };
-    // Whether the way is more than half of what its median request takes longer than that of the others.
+    // Whether distance explains more than half of the difference between its median and the
+    // others'.
     let medians = agents.iter().map(|agent| quantile(&agent.measurement, 0.5)).collect::<Vec<_>>();
     let is_mostly_further = |at: usize| {
         let others = (0..agents.len()).filter(|&other| other != at).filter_map(|other| medians[other]);
@@ -375,7 +383,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     };
     let of_agent = |at: usize| {
         let lossy = lossy(agents, at);
-        // A link that loses some segments may leave the median as it is.
+        // Losing some segments may leave the median unchanged, so p99 counts only with losses.
         let measures = found.iter().map(|of_measure| of_measure[at]);
         let seen = measures.flatten().filter(|(measure, ..)| *measure != Measure::P99 || lossy.is_some());
         let seen = seen.collect::<Vec<_>>();
@@ -394,7 +402,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
         Some(Difference { measure, ratio, what, cause, limit, is_named })
     };
     let mut differences = (0..agents.len()).map(of_agent).collect::<Vec<_>>();
-    // Beside a slow one the others are not fast.
+    // Generators that only look fast next to a slow one do not differ.
     let is_fast = |found: &mut Difference| !found.measure.is_slower(found.ratio);
     if !differences.iter().flatten().cloned().all(|mut found| is_fast(&mut found)) {
         differences.iter_mut().for_each(|found| drop(found.take_if(is_fast)));
@@ -402,7 +410,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     differences
 }
 
-/// Why a generator is slower than the others, and who is then its limit.
+/// The cause of a slow generator and the resulting limit.
 fn cause(
     agents: &[Agent],
     at: usize,
@@ -412,9 +420,10 @@ fn cause(
 ) -> (String, Option<Limit>) {
     let measurement = &agents[at].measurement;
     let is_occupied = bottleneck::is_occupied(measurement);
-    // What most of the others lack as well does not set it apart, unless nothing else does.
+    // A problem shared by most other generators does not explain the difference, unless nothing
+    // else does.
     let alike = others(agents, at).filter(|agent| bottleneck::is_occupied(&agent.measurement));
-    // A machine so short of CPU time has a slow link by any probe.
+    // The link of a machine that lacks CPU time looks slow to any probe.
     let waited = |agent: &Agent| bottleneck::generator_waiting(&agent.measurement);
     let is_starved = waited(&agents[at]) > others(agents, at).map(waited).fold(STARVED, f64::max) * FACTOR;
     let is_alone = is_starved || alike.count() * 2 < agents.len() - 1;
@@ -440,7 +449,7 @@ fn cause(
     (text, Some(Limit::Network))
 }
 
-/// Whether the machine of a generator sent far more segments again than the others, in words.
+/// Describes the losses if the generator's machine retransmitted far more segments than the others.
 fn lossy(agents: &[Agent], at: usize) -> Option<String> {
     let own = agents[at].network.retransmits;
     let lost = others(agents, at).map(|agent| Value::exact(agent.network.retransmits as f64));
@@ -487,10 +496,10 @@ fn pair(agents: &[Agent], measure: Measure) -> Option<String> {
     Some(format!("{} differ, {what} {}", all_of(&names, "and"), all_of(&values, "and")))
 }
 
-/// Warnings of one trial: clocks that moved against the lab's, generators that began late.
+/// Warnings of one trial: clocks that drifted from the lab's, and generators that started late.
 pub(crate) fn warnings(record: &Record) -> Vec<study::Warning> {
     let mut warnings = Vec::new();
-    // And how far off that may be.
+    // Start of measuring and its uncertainty, ns.
     let began = |agent: &Agent| {
         let ns = agent.measurement.began_ns;
         (ns > 0).then_some((ns as f64, agent.clock.error_ns as f64))
@@ -518,7 +527,7 @@ pub(crate) fn warnings(record: &Record) -> Vec<study::Warning> {
     warnings
 }
 
-/// How generators differ over measured trials: a line for each that does, as a warning.
+/// One warning per generator that differs from the others over the measured trials.
 pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Node]) -> Vec<Warning> {
     let of_trials = trials.filter(|agents| !agents.is_empty());
     let of_trials = of_trials.map(|agents| (agents, differences(agents, nodes))).collect::<Vec<_>>();
@@ -539,7 +548,7 @@ pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Nod
             None => kind.what.clone(),
         };
         let line = format!("{what} in {count} of {of}: {}", kind.cause);
-        // Two that differ say the same of each other.
+        // Two generators that differ share one warning.
         if lines.iter().all(|known| known.text != line) {
             lines.push(Warning::new(WarningKind::GeneratorsDiffer, line, count));
         }
@@ -547,7 +556,7 @@ pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Nod
     lines
 }
 
-/// The same for a report: what its rows say of a generator stands behind the line about it.
+/// Warnings for a report; details are the warnings of its rows about the same generator.
 pub(crate) fn differ_in_report(rows: &[&Row], trials: &[Kept], nodes: &[Node]) -> Vec<Warning> {
     let told = || rows.iter().flat_map(|row| row.warnings.iter().map(move |warning| (*row, warning)));
     let told = || told().filter(|(_, warning)| warning.kind == WarningKind::GeneratorsDiffer);
@@ -561,7 +570,7 @@ pub(crate) fn differ_in_report(rows: &[&Row], trials: &[Kept], nodes: &[Node]) -
     differ(measured, nodes).into_iter().map(about).collect()
 }
 
-/// The generators of a row over its trials, in the order of the first.
+/// Results per generator of a row over its trials, in the order of the first trial.
 pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
     let measured = records.iter().filter(|record| record.measurement().is_some()).collect::<Vec<_>>();
     let Some(first) = measured.first() else { return Vec::new() };
@@ -600,7 +609,7 @@ pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
     first.agents.iter().map(|agent| of_node(&agent.node)).collect()
 }
 
-/// The machines of a run in a line; empty where it had but one.
+/// The machines of a run on one line; empty for a single machine.
 pub(crate) fn cluster(nodes: &[Node], trials: &[Kept]) -> String {
     let groups = grouped(nodes.iter().map(|node| ((node.role, node.host.cpus.len()), node.name.as_str())));
     let group = |(at, ((role, cpus), names)): (usize, &((Role, usize), Vec<&str>))| {
@@ -634,7 +643,8 @@ mod tests {
 
     const SECONDS: u64 = 3;
 
-    /// A part of a load of 3 s: so many responses whose latencies are of a law, ns, and nobody's CPUs busy.
+    /// One generator's part of a load of 3 s: `requests` responses with latencies from `law`, ns,
+    /// and idle CPUs.
     fn part(requests: u64, law: &Distribution, seed: u64) -> Measurement {
         let records = example::volley().1;
         let Outcome::Measured(mut part) = records.into_iter().next().unwrap().outcome else { unreachable!() };
@@ -648,7 +658,8 @@ mod tests {
         part
     }
 
-    /// The same of an open loop with 500 a second for each of three; requests that had no connection waited for so long, ns.
+    /// The same in an open loop, 500 requests per second for each of three generators. Requests
+    /// waited `waited_ns` for a free connection.
     fn open(requests: u64, law: &Distribution, waited_ns: u64, seed: u64) -> Measurement {
         let mut part = part(requests, law, seed);
         part.offered_per_s = Some(1_500.0);
@@ -662,7 +673,7 @@ mod tests {
         Distribution::Lognormal { median, sigma: 0.3 }
     }
 
-    /// A trial with a subject that is nearly idle.
+    /// A trial with a nearly idle server.
     fn trial(parts: &[Measurement]) -> Record {
         let mut record = example::volley().1.swap_remove(0);
         (record.subject.user_ns, record.subject.system_ns) = (0, record.subject.measured_ns / 20);
@@ -671,7 +682,7 @@ mod tests {
         record
     }
 
-    /// Links that received so much, and round trips, for `l1` and so on.
+    /// Links with a receive rate and a round trip each, for `l1`, `l2` and so on.
     fn nodes(links: &[(f64, f64)]) -> Vec<Node> {
         let mut nodes = example::cluster().0.nodes;
         nodes.truncate(1 + links.len());
@@ -686,7 +697,7 @@ mod tests {
         (verdict.limited_by, verdict.reasons[0].clone())
     }
 
-    /// What the merged numbers alone would have said.
+    /// The verdict of the merged numbers.
     fn merged(record: &Record) -> (Limit, String) {
         judge(&Record { agents: Vec::new(), ..record.clone() }, &[])
     }
@@ -695,9 +706,9 @@ mod tests {
         (limit, reason.to_owned())
     }
 
-    /// The three faults that were measured: docs/METHOD.md has their numbers.
+    /// docs/METHOD.md has the measurements of this and the next three faults.
     #[test]
-    fn two_milliseconds_more_on_one_way() {
+    fn longer_path_of_one_generator_is_the_limit() {
         let far = Distribution::Lognormal { median: 2_125_000.0, sigma: 0.01 };
         let parts =
             [open(1_500, &around(28_000.0), 0, 1), open(1_500, &far, 0, 2), open(1_500, &around(29_000.0), 0, 3)];
@@ -717,9 +728,10 @@ mod tests {
         assert_eq!(line.trials, 2);
     }
 
-    /// As measured where the way is a program of its own, slow under load: the probe's round trip is most of it, not all.
+    /// Measured through a program that forwards slowly under load: the probe's round trip covers
+    /// most of the difference, not all.
     #[test]
-    fn a_way_that_is_longer_than_its_probe_says() {
+    fn probe_that_underestimates_distance_is_still_the_cause() {
         let lag = |mut part: Measurement| {
             part.lag_thread = Some(example::waited(&vec![90_000; part.requests as usize]));
             part
@@ -732,7 +744,7 @@ mod tests {
         assert_eq!(judge_agents(&record, &known).map_limits(), limits, "late in sending, as all of them are");
         let (limit, reason) = judge(&record, &known);
         assert_eq!(limit, Limit::Network, "{reason}");
-        // What all three lack does not set one apart.
+        // A problem common to all three does not explain the difference.
         let mut late = record.clone();
         *late.agents[1].measurement = lag(*late.agents[1].measurement.clone());
         assert_eq!(judge(&late, &known), (limit, reason.clone()));
@@ -745,7 +757,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_megabits_for_one_open_loop() {
+    fn slow_link_limits_an_open_loop() {
         let slow = open(703, &around(68_300_000.0), 900_000_000, 2);
         let record = trial(&[open(1_491, &around(53_000.0), 0, 1), slow, open(1_493, &around(52_000.0), 0, 3)]);
         let server = "only 82 % of the offered load was answered, no connection was free: it was slow to respond";
@@ -762,7 +774,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_megabits_for_one_closed_loop() {
+    fn slow_link_limits_a_closed_loop() {
         let (one, two, three) = (around(174_000.0), around(34_100_000.0), around(164_000.0));
         let record = trial(&[part(77_675, &one, 1), part(703, &two, 2), part(81_435, &three, 3)]);
         assert_eq!(merged(&record).0, Limit::Latency);
@@ -796,7 +808,7 @@ mod tests {
     }
 
     #[test]
-    fn healthy_generators_change_nothing() {
+    fn healthy_generators_keep_the_verdict() {
         let record = trial(&healthy());
         let known = nodes(&[(1.2e9, 38_000.0), (1.2e9, 52_000.0), (1.1e9, 41_000.0)]);
         assert_eq!(judge(&record, &known), merged(&record));
@@ -806,7 +818,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_without_its_cpu() {
+    fn starved_generator_is_the_limit() {
         let mut parts = healthy();
         parts[2] = part(11_000, &around(1_800_000.0), 4);
         parts[2].workers[0].run_queue_ns = Some(parts[2].duration_ns * 7 / 10);
@@ -818,9 +830,10 @@ mod tests {
         assert_eq!(line.text, text);
     }
 
-    /// The others lack CPU time too, as generators on one machine with the server do, and its link has seemed slow for want of it.
+    /// The others also lack CPU time, like generators on the server's machine. The link only looks
+    /// slow for lack of CPU time.
     #[test]
-    fn the_generator_that_lacks_its_cpu_most() {
+    fn most_starved_generator_is_the_limit() {
         let mut parts = healthy();
         parts[2] = part(3_000, &around(740_000_000.0), 4);
         for (part, share) in parts.iter_mut().zip([3, 2, 9]) {
@@ -835,7 +848,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_differ_neither_is_known_to_be_wrong() {
+    fn two_differing_generators_are_not_blamed() {
         let record = trial(&[part(20_000, &around(1_000_000.0), 1), part(9_000, &around(2_000_000.0), 2)]);
         let (limit, reason) = judge(&record, &[]);
         assert_eq!(limit, Limit::Network);
@@ -850,7 +863,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_are_full_for_all() {
+    fn full_links_of_all_generators_are_the_limit() {
         let record = trial(&healthy());
         let moved = 3.0 * 20_000.0 * 10_000.0 / SECONDS as f64;
         let all = |share: f64| nodes(&[(moved / 3.0 / share, 40_000.0); 3]);
@@ -871,16 +884,17 @@ mod tests {
         assert_eq!(judge(&busy, &one).0, Limit::Subject);
     }
 
-    /// 50 Mbit/s at the server's interface, which reports 10 Gbit/s; each generator alone receives as much as all together.
+    /// 50 Mbit/s at the server's interface, which reports 10 Gbit/s. Each generator alone receives
+    /// as much as all together.
     #[test]
-    fn a_throttled_link_of_the_server_is_the_limit_in_both_loops() {
+    fn throttled_server_link_is_the_limit_in_both_loops() {
         let able = 6.0e6;
         let mut known = nodes(&[(able, 40_000.0); 3]);
         known[0].interface = Some(Interface { speed_mbit_per_s: Some(10_000), ..Interface::default() });
         for node in &mut known[1..] {
             node.link.as_mut().unwrap().receive_together_bytes_per_s = Some(able / 3.0);
         }
-        // 10 kB each: 5.7 MB/s.
+        // 10 kB per response: 5.7 MB/s.
         let slow = around(42_000_000.0);
         let closed = trial(&[1, 2, 3].map(|seed| part(570, &slow, seed)));
         let opened = trial(&[1, 2, 3].map(|seed| open(570, &slow, 900_000_000, seed)));
@@ -903,7 +917,7 @@ mod tests {
             }
             assert_eq!(judge(&record, &short).0, before, "{name}: the probe was slow for another reason");
         }
-        // Small responses fill a link with headers.
+        // Headers of small responses fill the link.
         let mut small = trial(&[1, 2, 3].map(|seed| part(80_000, &around(300_000.0), seed)));
         for agent in &mut small.agents {
             agent.measurement.received_bytes = 80_000 * 4;
@@ -912,7 +926,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_behind_a_path_that_nobody_measured() {
+    fn unmeasured_path_is_reported() {
         let slow = |seed| open(1_000, &around(68_300_000.0), 900_000_000, seed);
         let record = trial(&[slow(1), slow(2), slow(3)]);
         let known = nodes(&[(1.2e9, 41_000.0); 3]);
@@ -934,7 +948,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_a_search_behind_a_full_link_says_nothing_of_the_server() {
+    fn search_step_limited_by_a_link_is_not_judged() {
         let (run, mut records) = example::capacity();
         let said = |records: &[Record]| {
             let found = crate::analyze(&run, records);
@@ -950,11 +964,11 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_move_and_generators_that_begin_late() {
+    fn warns_of_clock_drift_and_late_generators() {
         let mut record = trial(&healthy());
         for agent in &mut record.agents {
             agent.measurement.began_ns = 50_000_000_000;
-            // Each machine was started at another time.
+            // Machines booted at different times have unrelated clocks.
             let clock = &mut agent.clock;
             clock.offset_ns *= 1000;
             clock.after_offset_ns = Some(clock.offset_ns);
@@ -974,7 +988,7 @@ mod tests {
     }
 
     #[test]
-    fn generators_that_are_alike_are_seldom_called_different() {
+    fn equal_generators_rarely_differ() {
         for law in [
             Distribution::Exponential { mean: 1e6 },
             Distribution::Lognormal { median: 1e6, sigma: 1.5 },

@@ -1,4 +1,4 @@
-//! The answer to the question of a study, as far as blocks and intervals give one.
+//! The answer to a study's question, as far as blocks and intervals support one.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,11 @@ use crate::label::label;
 use crate::number::relation;
 use crate::{gate, number};
 
-/// At most so many places are named in a sentence.
+/// Maximum number of places that a sentence lists.
 const NAMED: usize = 3;
 
-/// Sentences, the most important first: what is asked, then what else was found, then what takes no part and why.
+/// Builds the answer, most important sentence first: the study's question, other findings, then
+/// what is excluded and why.
 pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     let without = findings.rows.iter().filter(|row| row.n == 0).collect::<Vec<_>>();
     if without.len() == findings.rows.len() {
@@ -38,7 +39,8 @@ pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     let mut sentences = said.0;
     sentences.extend(others(findings).map(|text| from(Source::Rows, text)));
     if let Some(text) = about_others(findings) {
-        // A study that measured something else has no other answer; the verdict of a gate comes first.
+        // If most design points did not measure the server, that sentence comes first. Only the
+        // verdict of a gate precedes it.
         let place = if findings.gate.is_some() { sentences.len() } else { 0 };
         sentences.insert(place, from(Source::Rows, text));
     }
@@ -49,7 +51,6 @@ fn from(from: Source, text: String) -> Sentence {
     Sentence { text, from }
 }
 
-/// What was said so far.
 struct AnswerText(Vec<Sentence>);
 
 impl AnswerText {
@@ -57,7 +58,7 @@ impl AnswerText {
         self.0.extend(texts.into_iter().map(|text| from(source, text)));
     }
 
-    /// What answers the question, and then what the study shows beside it.
+    /// Answers the question first, then adds related findings.
     fn asked(&mut self, findings: &Findings, asked: &Asked) {
         let mut kinds = vec![asked.kind];
         kinds.extend(match asked.kind {
@@ -85,7 +86,7 @@ impl AnswerText {
         self.over_requests(findings);
     }
 
-    /// Of each thing in between once, before any is told of at a second place.
+    /// One sentence per proxy first, then the rest.
     fn added(&mut self, findings: &Findings) {
         let mut met = BTreeSet::new();
         let (first, again) = findings.added.iter().partition::<Vec<_>, _>(|found| met.insert(&found.through));
@@ -93,7 +94,7 @@ impl AnswerText {
         self.say(Source::Added, more(findings.added.len(), "comparison", "of proxy overhead"));
     }
 
-    /// What grows or shrinks, then what is flat. What cannot be told answers nothing.
+    /// Trends first, then flat series. Unclear series are omitted.
     fn over_requests(&mut self, findings: &Findings) {
         let of = |trend: RequestTrend| findings.over_requests.iter().filter(move |found| found.trend == trend);
         let shown = of(RequestTrend::Line).chain(of(RequestTrend::Bent)).chain(of(RequestTrend::Flat));
@@ -114,13 +115,13 @@ impl AnswerText {
         self.say(Source::MissRatios, curves.collect::<Vec<_>>());
         let mut factors = findings.trends.iter().map(|trend| trend.factor.as_str()).collect::<Vec<_>>();
         factors.dedup();
-        // Of what is asked each series; of the rest a summary.
+        // The requested factor gets a sentence per series, the others a summary.
         factors.sort_by_key(|name| Some(*name) != factor);
         for name in factors {
             let trends = findings.trends.iter().filter(|trend| trend.factor == name).collect::<Vec<_>>();
             self.say(Source::Trends, trend_words(findings, &trends, Some(name) == factor));
         }
-        // A law that was not fitted is worth a sentence where points were there and had to be left out.
+        // A missing fit is mentioned only if points had to be left out.
         let told =
             |found: &&Scalability| found.fit.is_some() || found.points.iter().any(|point| point.left_out.is_some());
         let laws = findings.scalability.iter().filter(told).take(NAMED).map(|found| found.sentence.clone());
@@ -134,7 +135,8 @@ impl AnswerText {
         self.say(Source::Searches, more(findings.searches().count(), "search", "of searches"));
     }
 
-    /// What matters most: of the metric that the study is about, or else of the first that was analysed, where it is about the subject alone.
+    /// The largest effects on the study's metric, or on the first metric analyzed. Skips analyses
+    /// that do not measure only the server.
     fn effects(&mut self, findings: &Findings) {
         let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
         let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());
@@ -160,7 +162,7 @@ fn no_answer(findings: &Findings) -> String {
     format!("No answer: no design point's {noun} {why}.")
 }
 
-/// Where most points are about something else than the subject.
+/// Reports that most design points do not measure the server.
 fn about_others(findings: &Findings) -> Option<String> {
     let measured = findings.rows.iter().filter(|row| row.n > 0).count();
     let marked = || findings.rows.iter().filter(|row| row.is_about_others() && row.n > 0);
@@ -176,14 +178,14 @@ fn about_others(findings: &Findings) -> Option<String> {
     Some(format!("{} of {all} do not measure the server: {kinds}.", marked().count()))
 }
 
-/// Whether shared CPUs are all that sets a row apart, which forbids no comparison of pairs.
+/// Whether shared CPUs are the row's only mark, which still allows comparing pairs.
 fn is_shared_alone(row: &Row) -> bool {
     row.marks.iter().all(|mark| *mark == Mark::Shared)
 }
 
-/// What takes no part, and why.
+/// Lists excluded rows with reasons.
 fn others(findings: &Findings) -> impl Iterator<Item = String> {
-    // Where it is all of them, that was said.
+    // If it applies to all rows, `about_others` reports it.
     let all = findings.rows.iter().filter(|row| row.n > 0).all(Row::is_about_others);
     let rows = findings.rows.iter().filter(|row| !is_shared_alone(row));
     let marked = rows.filter(|row| !all && row.is_about_others() && row.n > 0).map(|row| {
@@ -207,7 +209,7 @@ fn others(findings: &Findings) -> impl Iterator<Item = String> {
     lists.into_iter().flatten()
 }
 
-/// Points whose metric is only known to be at least something: neither the lowest nor equal to another.
+/// Rows whose metric is only a lower bound, so that they cannot be ranked.
 fn at_least(findings: &Findings) -> Option<String> {
     let metric = findings.metric_info(&findings.metric)?;
     let is_unknown = |row: &&Row| !row.is_marked() && row.is_at_least(&metric.name) && !is_compared(row, &metric.name);
@@ -219,7 +221,7 @@ fn at_least(findings: &Findings) -> Option<String> {
     listed("Not ranked because requests were still waiting for a response at the end: ", shown.collect())
 }
 
-/// What each of the subjects that were searched bore, where one factor alone varies: ranges of searches, which no test holds against each other.
+/// Compares the ranges of searches if exactly one factor varies. No statistical test compares them.
 fn bears_most(findings: &Findings) -> Option<String> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() != 1 {
         return None;
@@ -255,7 +257,7 @@ fn bears_most(findings: &Findings) -> Option<String> {
     ))
 }
 
-/// How many of `all` were not told, and where they are.
+/// The number of unlisted items and the table that has them.
 fn more(all: usize, noun: &str, table: &str) -> Option<String> {
     let others = all.saturating_sub(NAMED) as u64;
     (others > 0).then(|| format!("{} not listed here: see the table {table}.", number::count(others, noun)))
@@ -265,17 +267,15 @@ fn listed(start: &str, items: Vec<String>) -> Option<String> {
     (!items.is_empty()).then(|| format!("{start}{}.", some_of(&items)))
 }
 
-/// The first few, and how many more.
 fn some_of(items: &[String]) -> String {
     let rest = items.len().saturating_sub(NAMED);
-    // Not `and 1 more`, which is as long as the one.
+    // `and 1 more` is as long as the item itself.
     if rest < 2 {
         return items.join("; ");
     }
     format!("{}; and {rest} more", items[..NAMED].join("; "))
 }
 
-/// One point, without anything to compare with.
 fn alone(findings: &Findings, row: &Row) -> String {
     let mut names = vec![findings.metric.as_str()];
     names.extend(["throughput", "latency_mean", "latency_p99"].into_iter().filter(|name| *name != findings.metric));
@@ -290,7 +290,7 @@ fn alone(findings: &Findings, row: &Row) -> String {
     }
 }
 
-/// The mean of a row, with its interval where that may be claimed.
+/// The mean of a row, with its interval unless this is a quick run.
 fn value(findings: &Findings, row: &Row, metric: &MetricInfo) -> Option<String> {
     let found = row.metrics.get(&metric.name)?;
     match found.estimate.filter(|_| !findings.quick) {
@@ -300,14 +300,14 @@ fn value(findings: &Findings, row: &Row, metric: &MetricInfo) -> Option<String> 
     }
 }
 
-/// What is said of contenders.
+/// Sentences about one comparison of contenders.
 struct Contest<'a> {
     findings: &'a Findings,
     comparison: &'a Comparison,
     noun: &'a str,
-    /// `lowest`.
+    /// For example `lowest`.
     best: &'static str,
-    /// `lower`, of two.
+    /// For two contenders, for example `lower`.
     better: &'static str,
 }
 
@@ -336,21 +336,21 @@ impl<'a> Contest<'a> {
         label(std::slice::from_ref(&self.comparison.factor), &self.findings.rows[row].factors)
     }
 
-    /// The pair of two rows as the ratio of the first to the second.
+    /// The pair of two rows with the ratio of `x` to `y`.
     fn pair(&self, place: &'a ComparedPlace, x: usize, y: usize) -> Option<(&'a Difference, Option<Estimate>)> {
         let pair = place.pairs.iter().find(|pair| (pair.a, pair.b) == (x, y) || (pair.a, pair.b) == (y, x))?;
         let ratio = pair.ratio.map(|ratio| if pair.b == x { ratio } else { ratio.inverse() });
         Some((pair, ratio))
     }
 
-    /// The contender whose typical ratio to the best is nearest to 1.
+    /// The contender whose typical ratio to the best is closest to 1.
     fn next(&self, place: &'a ComparedPlace, best: usize) -> Option<(usize, Estimate)> {
         let others = place.rows.iter().filter(|row| **row != best);
         let ratios = others.filter_map(|&row| Some((row, self.pair(place, best, row)?.1?)));
         ratios.min_by(|a, b| a.1.point.ln().abs().total_cmp(&b.1.point.ln().abs()))
     }
 
-    /// The contender that is shown to be the best, and the next with its ratio.
+    /// The contender shown to be the best, and the next one with its ratio.
     fn lead(&self, place: &'a ComparedPlace) -> Option<(usize, (usize, Estimate))> {
         let best = place.best.filter(|_| place.leads)?;
         Some((best, self.next(place, best)?))
@@ -391,7 +391,7 @@ impl<'a> Contest<'a> {
         if place.rows.len() == 2 { self.better } else { self.best }
     }
 
-    /// Those that may be the best; two at least.
+    /// Contenders that may be the best, at least two.
     fn candidates(&self, place: &ComparedPlace) -> Vec<usize> {
         let next = place.best.and_then(|best| self.next(place, best)).map(|(next, _)| next);
         let also = [place.best, next].into_iter().flatten().filter(|_| place.may_be_best.len() < 2);
@@ -399,7 +399,8 @@ impl<'a> Contest<'a> {
         place.rows.iter().copied().filter(|row| place.may_be_best.contains(row) || also.contains(row)).collect()
     }
 
-    /// The names, and what would have been shown: `a and b`, `a difference of about 3 % would have shown; `.
+    /// Names of the undecided contenders and the detectable difference: `a and b`, `a difference of
+    /// about 3 % would have shown; `.
     fn undecided(&self, place: &ComparedPlace) -> (String, String) {
         let candidates = self.candidates(place);
         let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();
@@ -448,7 +449,7 @@ impl<'a> Contest<'a> {
         sentences
     }
 
-    /// Where a typical start and the mean tell different stories.
+    /// Reports pairs whose typical ratio and ratio of means disagree.
     fn kinds_of_starts(&self, places: &[&'a ComparedPlace]) -> Option<String> {
         let told = places.iter().flat_map(|place| place.pairs.iter().map(move |pair| (place, pair)));
         let told = told.filter(|(place, pair)| {
@@ -475,7 +476,7 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Values, in the order of the study, where there are too few blocks for a claim.
+    /// Values in study order, if there are too few blocks for a claim.
     fn not_claimed(&self, places: &[&ComparedPlace]) -> Option<String> {
         let metric = self.findings.metric_info(&self.comparison.metric)?;
         let most = places.iter().map(|place| place.blocks).max()?;
@@ -495,7 +496,7 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// What happens from the first to the last level of one factor, at each combination of the others.
+/// Change from the first to the last level of one factor, at each combination of the others.
 fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option<String> {
     let first = trends.first()?;
     let metric = findings.metric_info(&first.metric)?;
@@ -543,7 +544,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
     Some(format!("{from_to} {parts}, in {}.", number::count(blocks, "block")))
 }
 
-/// A change as a factor, or in percent where it is small: `×4.90 [4.80, 5.00]`, `by 11 % [9, 13]`.
+/// A change as a factor, or in percent if small: `×4.90 [4.80, 5.00]`, `by 11 % [9, 13]`.
 fn times(ratio: &Estimate) -> String {
     let words = relation(ratio);
     match words.strip_suffix(" that of") {
@@ -565,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leads_where_and_what_is_left_out() {
+    fn names_leaders_and_excluded_rows() {
         assert_snapshot!(answer_to(|_, _| ()), @"
         c-epoll has the lowest mean latency in all 3 comparisons (17 blocks).
         At cores 1, clients 40: 18 % [17, 19] below rust-tokio; cores 1, clients 80: 19.4 % [18.5, 20.5] below rust-tokio; cores 2, clients 40: 18 % [17, 19] below rust-tokio.
@@ -577,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn one_point_is_just_described() {
+    fn describes_a_single_point() {
         let only = |run: &mut Run, records: &mut Vec<Record>| {
             run.plan.points.truncate(1);
             records.retain(|record| record.point == 0);
@@ -586,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_compete_where_there_are_no_words() {
+    fn numeric_levels_compete_without_text_levels() {
         let only = |run: &mut Run, records: &mut Vec<Record>| {
             run.plan.points.truncate(3);
             records.retain(|record| record.point < 3);
@@ -598,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn overlap_is_no_difference() {
+    fn identical_trials_show_no_difference() {
         // The same trials under two names cannot differ.
         let twins = |run: &mut Run, records: &mut Vec<Record>| {
             run.plan.points = vec![run.plan.points[0].clone(), run.plan.points[4].clone()];
@@ -610,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_no_answer() {
+    fn no_trials_give_no_answer() {
         assert_snapshot!(answer_to(|_, records| records.clear()), @"No result: no trial succeeded (no trial finished).");
         assert_snapshot!(answer_to(|_, records| records.retain(|record| record.block == 0)), @"
         Too few blocks to name a winner, 1 of the 12 needed; mean latency was: cores 1, clients 40: c-epoll 554 µs, go 773 µs, rust-tokio 698 µs; cores 1, clients 80: c-epoll 1.103 ms, go 1.475 ms, rust-tokio 1.369 ms; cores 2, clients 40: c-epoll 353 µs, go 494 µs, rust-tokio 436 µs.
@@ -620,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_is_told_and_takes_no_part_in_comparisons() {
+    fn capacity_is_reported_but_not_compared() {
         let (run, records) = example::capacity();
         assert_snapshot!(analyze(&run, &records).answer_text(), @"
         From load 20 to 80 p99 latency grows ×2.92 [2.85, 2.98], in 12 blocks.
@@ -629,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_searches_are_ranked_where_they_lie_apart() {
+    fn searches_are_ranked_if_ranges_do_not_overlap() {
         let (run, records) = example::capacity();
         let mut findings = analyze(&run, &records);
         let capacity = findings.capacities.remove(0);
@@ -668,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_that_hung_once_is_named_and_not_ranked() {
+    fn hung_server_is_named_but_not_ranked() {
         use crate::example::{MS, leave};
         let findings = with(0, 1, |measurement| leave(measurement, &[200 * MS; 40], &[], 200 * MS));
         let told = findings.answer.iter().find(|sentence| sentence.text.contains("stopped responding"));
@@ -686,9 +687,9 @@ mod tests {
     }
 
     #[test]
-    fn lower_bounds_take_no_part_in_a_ranking_but_where_they_are_few() {
+    fn rows_with_many_lower_bounds_are_not_ranked() {
         use crate::example::{MS, leave};
-        // One frozen connection, in one trial of 18: whatever that trial would have been, it changes nothing.
+        // One stalled connection in one trial of 18 cannot change the result.
         let findings = with(0, 1, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
         assert!(findings.answer[0].text.contains("in all 3 comparisons"), "{:?}", findings.answer);
         assert!(
@@ -696,7 +697,7 @@ mod tests {
             "{:?}",
             findings.answer
         );
-        // In three of them.
+        // The same in three trials.
         let findings = with(0, 3, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
         let told = findings.answer.iter().find(|sentence| sentence.text.contains("still waiting")).unwrap();
         assert!(told.text.contains("c-epoll, cores 1, clients 40 (mean latency at least "), "{told}");
@@ -710,7 +711,8 @@ mod tests {
         assert!(findings.rows[0].estimate("latency_p50").is_some(), "its median is known");
     }
 
-    /// Differences of any size, from none to some percent: whatever is shown of a place is said of it once, and nothing else says otherwise.
+    /// Uses differences from none to a few percent. Each place is reported once, without
+    /// contradictions.
     #[test]
     fn sentences_of_one_answer_do_not_contradict_each_other() {
         let mut rng = stats::Rng::new(3);

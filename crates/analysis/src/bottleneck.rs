@@ -1,4 +1,4 @@
-//! What one measurement says of its bottleneck: of the whole load, or of one generator's part of it.
+//! Determines the bottleneck of one measurement: a whole load, or one generator's part of it.
 
 use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
 
@@ -8,45 +8,47 @@ use crate::number::{count, percent, quantity};
 use crate::value::errors_total;
 use crate::{hangs, histogram};
 
-/// A worker that was ready but not run for more than this share of the time did not have its processor to itself.
+/// A worker waiting for a CPU for more than this share of the time shared its CPU.
 pub(crate) const RUN_QUEUE_SHARE: f64 = 0.05;
-/// Fewer clients in back-off than this share of all are not worth a word.
+/// Share of clients in back-off below which they are not reported.
 const BACKOFF_SHARE: f64 = 0.01;
-/// A worker or subject above this share of its processors is busy.
+/// Utilization above which a worker or server is busy.
 pub const BUSY: f64 = 0.8;
-/// A generator of which one worker waited for a CPU for more than this share of the time limits the load.
+/// A generator limits the load if one worker waited for a CPU for more than this share of the time.
 const KEPT_SHARE: f64 = 0.3;
-/// A generator that was held up for this long, ns, and for this share of the trial, limits the load.
+/// A generator limits the load if it was held up for this long, ns, and for this share of the
+/// trial.
 const STALLED: (f64, f64) = (100e6, 0.01);
-/// Lag of the generator's thread over latency, both p99, that is still harmless.
+/// Largest harmless ratio of the generator's lag to the latency, both at p99.
 const LAG_SHARE: f64 = 0.1;
-/// An offered load is met within this ...
+/// Relative tolerance within which an offered load is met ...
 const RATE_TOLERANCE: f64 = 0.01;
-/// ... or within so many standard deviations of a Poisson count.
+/// ... or the tolerance in standard deviations of a Poisson count.
 const RATE_SIGMAS: f64 = 3.0;
-/// Share of the calibrated peak rate above which the generator is near its end.
+/// Share of the calibrated maximum rate above which the generator is near its limit.
 const NEAR_PEAK: f64 = 0.9;
 
-/// Who was the limit of a load whose subject nobody watched (`quintain load`): the generator, neither, or the other side.
+/// Judges a load whose server was not observed (`quintain load`): the limit is the generator,
+/// neither, or the other side.
 pub fn judge_load(measurement: &Measurement) -> Verdict {
     limit(measurement, None, None, Waits::default())
 }
 
-/// Who was the limit of the part of one generator, of several that share a load.
+/// Judges the part of one generator of several that share a load.
 pub(crate) fn of_agent(part: &Measurement, record: &Record) -> Verdict {
-    // Nobody watched the server of a load without a study.
+    // A load without a study has no server metrics.
     let subject = (record.subject.measured_ns > 0).then(|| subject_busy(&record.subject));
     limit(part, subject, None, Waits::of(record))
 }
 
-/// Whether a generator had no CPU time to spare, or was late in sending.
+/// Whether a generator had no spare CPU time or sent late.
 pub(crate) fn is_occupied(measurement: &Measurement) -> bool {
     generator_wanting(measurement).is_some_and(|share| share > BUSY) || own_lag(measurement).is_some()
 }
 
-/// Share of its processors that the subject used; `None` where it was not measured.
+/// Utilization of the server's CPUs, a fraction; `None` if not measured.
 ///
-/// It cannot use more of them than it has threads: one thread on four processors is saturated at one.
+/// Its threads limit how many CPUs it can use: a single thread on four CPUs is saturated at one.
 pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
     let cpus = subject.cpus.len() as f64;
     let usable = if subject.threads_max > 0 { cpus.min(f64::from(subject.threads_max)) } else { cpus };
@@ -54,13 +56,13 @@ pub fn subject_busy(subject: &SubjectUse) -> Option<f64> {
     (available > 0.0).then(|| subject.user_ns.saturating_add(subject.system_ns) as f64 / available)
 }
 
-/// Share of its processor that the busiest worker used, without what it spent polling for the next intended send.
+/// CPU utilization of the busiest worker, without polling for the next send.
 pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
     let share = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
     measurement.workers.iter().filter(|worker| worker.wall_ns > 0).map(share).max_by(f64::total_cmp)
 }
 
-/// Share of the time that a worker was ready but another process had its processor; of the worker that waited longest.
+/// Longest share of the time that a worker was ready while another process had its CPU.
 pub(crate) fn generator_waiting(measurement: &Measurement) -> f64 {
     measurement.workers.iter().map(waiting).fold(0.0, f64::max)
 }
@@ -69,7 +71,7 @@ pub(crate) fn waiting(worker: &Worker) -> f64 {
     worker.run_queue_ns.unwrap_or(0) as f64 / (worker.wall_ns as f64).max(1.0)
 }
 
-/// How long the generator was held up, if that was long enough to matter.
+/// How long the generator was held up, if long enough to matter.
 pub(crate) fn stalled(measurement: &Measurement) -> Option<String> {
     let stalled_ns = measurement.workers.iter().map(|worker| worker.stalled_ns).max()? as f64;
     let measured_ns = measurement.duration_ns as f64;
@@ -79,13 +81,14 @@ pub(crate) fn stalled(measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// How long a worker waited for a CPU, if that was long enough to limit the load.
+/// How long a worker waited for a CPU, if long enough to limit the load.
 fn kept(measurement: &Measurement) -> Option<String> {
     let share = generator_waiting(measurement);
     (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))
 }
 
-/// Share of the time that a worker ran or was ready to: near 1 it had no time to spare, whoever had its processor.
+/// Share of the time that a worker was running or ready. Near 1 it had no spare time, whichever
+/// process had its CPU.
 fn generator_wanting(measurement: &Measurement) -> Option<f64> {
     let ran = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
     let workers = measurement.workers.iter().filter(|worker| worker.wall_ns > 0);
@@ -96,7 +99,7 @@ pub(crate) fn verdict(limited_by: Limit, reason: String) -> Verdict {
     Verdict { limited_by, reasons: vec![reason] }
 }
 
-/// `subject`: outer `None` when nobody watched it, inner when it could not be measured.
+/// `subject`: the outer `None` means not observed, the inner one not measurable.
 pub(crate) fn limit(
     measurement: &Measurement,
     subject: Option<Option<f64>>,
@@ -106,7 +109,7 @@ pub(crate) fn limit(
     let busy = subject.flatten();
     let generator = generator_busy(measurement);
     let mut verdict = match measurement.offered_per_s {
-        // Whoever is asked and says nothing is what is waited for, however busy anybody was before.
+        // Clients wait for a silent server, however busy the generator was before.
         _ if let Some(silent_ns) = hangs::hung(measurement, waits) => {
             verdict(Limit::Subject, hangs::hang_text(measurement, silent_ns))
         }
@@ -135,7 +138,7 @@ fn p99(stored: &Option<study::record::Histogram>) -> f64 {
     stored.as_ref().and_then(histogram::from_record).and_then(|histogram| histogram.quantile(0.99)).unwrap_or(0.0)
 }
 
-/// The generator's own lag over the latency, both p99, where it does harm.
+/// The generator's lag over the latency, both at p99, if harmful.
 fn own_lag(measurement: &Measurement) -> Option<f64> {
     let latency = Latency::of(measurement).and_then(|latency| latency.estimate().quantile(0.99))?.value;
     let lag = p99(&measurement.lag_thread);
@@ -177,13 +180,15 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     verdict(Limit::Generator, format!("{missed}, and the server was not saturated"))
 }
 
-/// Whether all connections had all that they may have in flight when measuring ended, so that what was not sent waited for the subject.
+/// Whether every connection had its maximum number of requests in flight at the end, so that unsent
+/// requests waited for the server.
 fn all_wait(measurement: &Measurement) -> bool {
     let room = u64::from(measurement.clients).saturating_mul(u64::from(measurement.pipeline));
     measurement.unsent > 0 && measurement.unfinished >= room
 }
 
-/// Of so many requests that a timetable wants, so many may be missing at its end: a share, or what chance makes of a Poisson count.
+/// Number of scheduled requests that may be missing at the end: a fixed share, or the variation of
+/// a Poisson count.
 pub(crate) fn allowed_shortfall(asked: f64) -> f64 {
     (RATE_TOLERANCE * asked).max(RATE_SIGMAS * asked.sqrt())
 }
@@ -212,7 +217,7 @@ fn closed(
     }
     let rate = measurement.rate_per_s();
     let near = calibration.filter(|calibration| rate > NEAR_PEAK * calibration.rate_max_per_s);
-    // What a null server could not do bounds no generator.
+    // A rate that the null server limited does not bound the generator.
     if let Some(near) = near.filter(|calibration| calibration.generator_busy.is_none_or(|share| share > BUSY)) {
         let share = percent(rate / near.rate_max_per_s);
         let server = if near.server.is_empty() { "a null server" } else { &near.server };
@@ -231,25 +236,26 @@ fn closed(
         true => on_average(all - measurement.in_backoff_mean - thinking, measurement),
         false => count(u64::from(measurement.clients), "client"),
     };
-    // Without a look at the subject's processors only the simplest case is sure: not even one client for each worker.
+    // Without the server's CPU usage only the simplest case is certain: not more clients than
+    // workers.
     if watched || measurement.clients <= measurement.threads {
         return verdict(Limit::Latency, format!("nothing was saturated: {clients} waited for responses"));
     }
     verdict(Limit::Subject, format!("{clients} waited for responses while the generator had CPU to spare"))
 }
 
-/// Errors by kind.
 pub(crate) fn kinds(errors: &std::collections::BTreeMap<String, u64>) -> String {
     errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
 }
 
-/// `on average 12 of 20 clients`, of a mean number of clients.
+/// For a mean number of clients: `on average 12 of 20 clients`.
 fn on_average(mean: f64, measurement: &Measurement) -> String {
     let mean = if mean < 10.0 { format!("{mean:.1}") } else { format!("{mean:.0}") };
     format!("on average {} of {}", mean.trim_end_matches(".0"), count(u64::from(measurement.clients), "client"))
 }
 
-/// Clients in their think time, mean over the measured time: by Little's law, and no more than those that neither waited nor paused.
+/// Mean number of clients in think time, by Little's law. At most those that neither waited nor
+/// were in back-off.
 fn thinking(measurement: &Measurement) -> f64 {
     let ended = measurement.requests as f64 + errors_total(measurement) as f64;
     let by_rate = ended * measurement.think_ns as f64 / (measurement.duration_ns as f64).max(1.0);
@@ -258,7 +264,7 @@ fn thinking(measurement: &Measurement) -> f64 {
     by_rate.min(free).max(0.0)
 }
 
-/// Clients in back-off, in words, where there were any to speak of.
+/// Describes clients in back-off, if there are enough to report.
 pub(crate) fn backing_off(measurement: &Measurement) -> Option<String> {
     let mean = measurement.in_backoff_mean;
     let pause = match measurement.journey {
@@ -269,7 +275,7 @@ pub(crate) fn backing_off(measurement: &Measurement) -> Option<String> {
         .then(|| format!("{} {pause}", on_average(mean, measurement)))
 }
 
-/// The verdict's reason if most clients were in back-off.
+/// The reason for the verdict if most clients were in back-off.
 fn mostly_backing_off(measurement: &Measurement) -> Option<String> {
     let clients = backing_off(measurement)?;
     let why = if measurement.journey.is_some() { "its responses failed journeys" } else { "it lost connections" };

@@ -1,4 +1,5 @@
-//! Is a candidate worse than its baseline? Pairs of trials that ran in the same blocks, by the rule of [`stats::gate`].
+//! Compares candidates with a baseline by pairs of trials from the same blocks, using the rule of
+//! [`stats::gate`].
 
 use std::collections::BTreeMap;
 
@@ -17,24 +18,23 @@ use crate::number::{count, is_unbounded, percent, quantity};
 use crate::trial::{Trial, Values};
 use crate::{value, veto};
 
-/// The metrics of two stored runs side by side.
+/// Metrics that are compared for two stored runs.
 pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
 
-/// A difference of so many half-widths is shown in about 80 of 100 comparisons (simulated: 75 to 84).
+/// Half-widths of a difference that about 80 of 100 comparisons show (simulated: 75 to 84).
 const COULD_SHOW: f64 = 1.5;
 
-/// More pairs than this nobody waits for.
+/// Estimates above this number of additional pairs are not reported.
 const MORE_MAX: f64 = 100_000.0;
 
-/// The trials of a run by design point and block.
 #[derive(Clone, Debug)]
 struct Trials {
-    /// The values of each point by block; a failed trial has none.
+    /// Values per point and block; failed trials have none.
     by_point: Vec<BTreeMap<u32, Values>>,
-    /// How many trials each point had, failed ones too.
+    /// Trials per point, including failed ones.
     count: Vec<u32>,
-    /// Whether no more will come, for a reason that does not depend on their values.
+    /// Whether no more trials follow, for a reason independent of their values.
     is_over: bool,
 }
 
@@ -54,7 +54,7 @@ impl Trials {
         }
     }
 
-    /// The values of a metric in the blocks that both points have.
+    /// Values of a metric in the common blocks of two points.
     fn sides(&self, points: [usize; 2], metric: &str) -> [Side; 2] {
         let [base, candidate] = points.map(|point| &self.by_point[point]);
         let blocks = base.keys().filter(|block| candidate.contains_key(block)).collect::<Vec<_>>();
@@ -69,7 +69,8 @@ impl Trials {
         })
     }
 
-    /// Whether one of them was given up while others went on, so that no pair will come.
+    /// Whether one of the points was abandoned while others continued, so that no more pairs
+    /// follow.
     fn is_given_up(&self, points: [usize; 2]) -> bool {
         let blocks = self.count.iter().copied().max().unwrap_or(0);
         points.iter().any(|&point| self.count[point] < blocks)
@@ -87,7 +88,7 @@ impl Trials {
     }
 }
 
-/// A baseline and a candidate that differ in nothing else.
+/// A baseline and a candidate at the same levels of all other factors.
 #[derive(Clone, Debug)]
 struct Pair {
     label: String,
@@ -95,7 +96,7 @@ struct Pair {
     points: [usize; 2],
 }
 
-/// A question about a pair; without a bound, whether the two differ.
+/// A question about a pair. Without a bound it asks whether the two differ.
 #[derive(Clone, Copy, Debug)]
 struct Asking {
     metric: &'static Metric,
@@ -127,7 +128,8 @@ fn pairs(plan: &Plan, gate: &Gate) -> Vec<Pair> {
     contender_groups(plan, &gate.of).into_iter().flat_map(of_place).collect()
 }
 
-/// What is asked of each pair. Failed requests are always asked about: by the conditions, or else as an excess over the baseline.
+/// The questions about each pair. Failed requests are always among them: by a condition, or as an
+/// excess over the baseline.
 fn asked(plan: &Plan, gate: &Gate) -> Vec<Asking> {
     let mut asked = match &gate.fail_if {
         Some(fail_if) => {
@@ -155,7 +157,7 @@ fn errors(gate: &Gate) -> Option<Asking> {
     Some(Asking { metric: Metric::named("error_share")?, bound: Some(Bound::Excess(gate.allow_errors)) })
 }
 
-/// The rule of one of so many pairs, which share the error.
+/// The decision rule for one pair; all pairs share the error.
 fn rule(plan: &Plan, gate: &Gate, pairs: usize) -> Rule {
     Rule {
         error: (1.0 - value::level(&plan.trials)) / pairs.max(1) as f64,
@@ -168,14 +170,14 @@ fn is_null(gate: &Gate, pair: &Pair) -> bool {
     gate.null.as_ref() == Some(&pair.candidate)
 }
 
-/// Whether, and why, no further block is needed; called between blocks.
+/// Why no further block is needed, if so. Called between blocks.
 pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u32) -> Option<String> {
     let is_over = blocks >= plan.trials.max;
     if plan.trials.quick {
         return is_over.then(|| format!("as requested: {}", count(u64::from(blocks), "block")));
     }
     let pairs = pairs(plan, gate).into_iter().filter(|pair| !is_null(gate, pair)).collect::<Vec<_>>();
-    // Values are worked out at looks alone.
+    // Values are only computed at looks.
     let measured = |point: usize| records.iter().filter(move |record| record.point == point && record.is_measured);
     let looks = gate::looks(plan.trials.max.clamp(1, gate::PAIRS_MAX));
     let is_look = |pair: &Pair| {
@@ -217,7 +219,7 @@ pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u3
     })
 }
 
-/// How many questions a gate has, and the pairs at its first look.
+/// The number of questions of a gate, and the pairs at its first look.
 pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     let Some(gate) = &plan.gate else { return (0, gate::FIRST_LOOK) };
     let is_runnable = |pair: &Pair| pair.points.iter().all(|&point| plan.points[point].unrunnable.is_none());
@@ -225,7 +227,8 @@ pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
 }
 
-/// What was found; `None`: the study has no gate. `is_over`: the run has ended, and not because somebody ended it.
+/// Tests all candidates; `None` without a gate. `is_over`: the run has ended and was not
+/// interrupted.
 pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Option<GateFinding> {
     let gate = plan.gate.as_ref()?;
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);
@@ -264,7 +267,7 @@ pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_o
     })
 }
 
-/// The median of how far the two values of a pair are apart, as a ratio less one.
+/// Median ratio between the two values of a pair, minus one.
 fn scatter(trials: &Trials, pair: &Pair, metric: &str) -> Option<f64> {
     let [base, again] = trials.sides(pair.points, metric).map(|side| side.least);
     let ratios = base.iter().zip(&again).filter_map(|(base, again)| Some(((*again)? / (*base)?).ln().abs()));
@@ -278,7 +281,6 @@ struct Tester<'a> {
     plan: &'a Plan,
     gate: &'a Gate,
     trials: &'a Trials,
-    /// Time of a block.
     block_ns: Option<u64>,
 }
 
@@ -287,7 +289,7 @@ impl Tester<'_> {
         self.findings.rows.iter().find(|row| row.point == point)
     }
 
-    /// The answers to what was asked of a pair, and the other metrics that are always shown.
+    /// Tests the questions about a pair, and the other metrics that are always reported.
     fn tests(&self, pair: &Pair, asked: &[Asking], rule: &Rule) -> (Vec<GateTest>, Vec<GateTest>) {
         let examined = self.trials.examine(pair, asked, rule);
         let found = |at: usize| examined.as_ref().and_then(|examined| examined.found[at]);
@@ -319,7 +321,7 @@ impl Tester<'_> {
         (tests, also)
     }
 
-    /// Takes back what is claimed in favour of the side that fails more requests: what it did not do cost it nothing.
+    /// Withdraws claims in favor of the side that fails more requests: a failed request costs less.
     fn without_failures(&self, tests: &mut [GateTest], also: &mut [GateTest]) {
         let Some(errors) = tests.iter().find(|test| test.is_about_errors()) else { return };
         let candidate_fails = errors.verdict == GateVerdict::Worse;
@@ -332,7 +334,7 @@ impl Tester<'_> {
         for test in tests.iter_mut().chain(also).filter(|test| !test.is_about_errors()) {
             let is_claim = match (test.verdict, test.bound) {
                 (GateVerdict::NotWorse, Some(_)) => candidate_fails,
-                // A limit without a baseline is broken whatever the baseline does.
+                // An absolute limit does not depend on the baseline.
                 (GateVerdict::Worse, Some(bound)) => !candidate_fails && !matches!(bound, Bound::Absolute(_)),
                 (GateVerdict::Worse | GateVerdict::NotWorse, None) => true,
                 (GateVerdict::Undecided | GateVerdict::NoVerdict, _) => false,
@@ -351,7 +353,7 @@ impl Tester<'_> {
             (Some(_), _) => GateVerdict::NoVerdict,
             (None, Some(Verdict::Worse)) => GateVerdict::Worse,
             (None, Some(Verdict::NotWorse)) => GateVerdict::NotWorse,
-            // Nothing speaks for more errors than the baseline has.
+            // No evidence of more errors than the baseline counts as passed.
             (None, Some(_)) if is_excess && self.gate.fail_if.is_some() => match found {
                 Some(found) if found.p_worse > SUSPICIOUS_P => GateVerdict::NotWorse,
                 _ => GateVerdict::Undecided,
@@ -389,16 +391,16 @@ impl Tester<'_> {
         }
     }
 
-    /// Why pairs say nothing of the candidate.
+    /// Why the pairs do not measure the candidate.
     fn no_verdict(&self, pair: &Pair, asked: Asking, found: Option<&Decided>) -> Option<String> {
         let names = [&self.gate.base, &pair.candidate];
         let rows = pair.points.into_iter().zip(names).filter_map(|(point, name)| Some((self.row(point)?, name)));
         let rows = rows.collect::<Vec<_>>();
-        // What was not measured at all says more than how the other was.
+        // A missing measurement is a better reason than any mark of the other side.
         if let Some((row, name)) = rows.iter().find(|(row, _)| row.n == 0) {
             return Some(format!("{name}: {}", row.state.reason().unwrap_or("no trial succeeded")));
         }
-        // A limit in absolute terms that is broken beside other work is not broken by the server alone.
+        // Other work on the machine may be the reason why an absolute limit is exceeded.
         let is_broken = matches!(asked.bound, Some(Bound::Absolute(_)))
             && found.is_some_and(|found| found.verdict == Verdict::Worse);
         let forbidding =
@@ -424,8 +426,8 @@ fn most_frequent(row: &Row) -> Option<String> {
     FailedRequests::from(row).most_frequent()
 }
 
-/// So many more pairs would likely decide: widths go with the root of the number of pairs, and the estimate lies as far from the bound as it does
-/// now.
+/// Number of additional pairs that would probably decide. Widths shrink with the root of the number
+/// of pairs; the estimate is assumed to stay at its distance from the bound.
 fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     let (estimate, bound) = match bound? {
         Bound::Factor(bound) | Bound::Absolute(bound) => (found.estimate?, bound),
@@ -438,7 +440,6 @@ fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     (needed.is_finite() && needed < MORE_MAX).then(|| (needed - pairs).max(1.0).ceil() as u64)
 }
 
-/// The sentences of an answer.
 pub fn sentences(found: &GateFinding) -> Vec<String> {
     let mut texts = Vec::new();
     for tests in found.tests.chunk_by(|a, b| (&a.label, &a.candidate) == (&b.label, &b.candidate)) {
@@ -455,7 +456,8 @@ fn at(test: &GateTest) -> String {
     if test.label.is_empty() { String::new() } else { format!(" at {}", test.label) }
 }
 
-/// One sentence per condition. Errors come first if they fail the candidate; errors that nobody has are not mentioned.
+/// One sentence per condition. Errors come first if they fail the candidate, and are omitted if
+/// there are none.
 fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let is_excess = |test: &&GateTest| matches!(test.bound, Some(Bound::Excess(_)));
     let errors = tests.iter().find(is_excess);
@@ -467,7 +469,7 @@ fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     first.into_iter().chain(rest).chain(last).collect()
 }
 
-/// What one test came to.
+/// The result of one test in a sentence.
 pub fn test_sentence(found: &GateFinding, test: &GateTest) -> String {
     let (at, pairs) = (at(test), count(test.pairs, "pair"));
     let (GateTest { candidate, .. }, base) = (test, &found.base);
@@ -504,12 +506,12 @@ pub fn test_sentence(found: &GateFinding, test: &GateTest) -> String {
     }
 }
 
-/// Whether several metrics are asked about, so that a sentence must name its own.
+/// Whether the gate tests several metrics, so that a sentence must name its own.
 fn tests_several(found: &GateFinding) -> bool {
     found.tests.iter().any(|test| Some(&test.metric) != found.tests.first().map(|first| &first.metric))
 }
 
-/// What was measured, in words: `median latency 8 % [7, 9] above base`.
+/// The measured relation in words: `median latency 8 % [7, 9] above base`.
 fn relation(found: &GateFinding, test: &GateTest) -> String {
     let (noun, base) = (Metric::noun_of(&test.metric), &found.base);
     if test.is_about_errors() {
@@ -540,7 +542,7 @@ fn relation(found: &GateFinding, test: &GateTest) -> String {
     }
 }
 
-/// One answer on all metrics together.
+/// Summarizes the differences in all metrics.
 fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let Some(first) = tests.first() else { return Vec::new() };
     let (at, candidate, base) = (at(first), &first.candidate, &found.base);
@@ -548,7 +550,6 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let (worse, better) = (of(GateVerdict::Worse), of(GateVerdict::NotWorse));
     let open = of(GateVerdict::Undecided).into_iter().filter(|test| test.p.is_some()).collect::<Vec<_>>();
     let relations = |tests: &[&GateTest]| {
-        // Failed requests come first.
         let (errors, others) = tests.iter().partition::<Vec<&GateTest>, _>(|test| test.is_about_errors());
         errors.iter().chain(&others).map(|test| relation(found, test)).collect::<Vec<_>>().join(", ")
     };
@@ -570,7 +571,7 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     if !word.is_empty() {
         texts.push(format!("{candidate} is {word} than {base}{at}: {relations} ({pairs})."));
     }
-    // A server with errors is told by them alone.
+    // If errors differ, no other metric is reported.
     if worse.iter().chain(&better).any(|test| test.is_about_errors()) {
         texts.push("No other metric is judged: requests that fail may cost less.".to_owned());
         return texts;
@@ -586,7 +587,7 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     texts
 }
 
-/// What has no verdict, one sentence per reason.
+/// Tests without a verdict, one sentence per reason.
 fn no_verdicts(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let reasons = grouped(tests.iter().filter_map(|test| Some((test.reason.as_deref()?, test))));
     let sentence = |(reason, of): (&str, Vec<&GateTest>)| {
@@ -604,7 +605,7 @@ fn noun(test: &GateTest) -> &str {
     if test.is_about_errors() { "errors" } else { Metric::noun_of(&test.metric) }
 }
 
-/// What would have been decided, and what it would take.
+/// The bound or difference that would have decided, and the additional pairs that would.
 fn wanting(test: &GateTest) -> String {
     let mut text = String::new();
     let metric = Metric::named(&test.metric);
@@ -630,7 +631,7 @@ fn wanting(test: &GateTest) -> String {
     text
 }
 
-/// What the pairs so far say of what was asked first: by the same pairs and the same test as the answer.
+/// The current result of the first question, computed like the final answer.
 #[derive(Clone, Debug)]
 pub struct Live {
     pair: Pair,
@@ -640,7 +641,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// For the first candidate; `None`: the plan has no gate.
+    /// Covers the first candidate; `None` without a gate.
     pub fn new(plan: &Plan) -> Option<Self> {
         let gate = plan.gate.as_ref()?;
         let pairs = pairs(plan, gate).into_iter().filter(|pair| !is_null(gate, pair)).collect::<Vec<_>>();
@@ -649,7 +650,8 @@ impl Live {
         Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })
     }
 
-    /// Takes a record; returns a line after each pair, and whether that is a look, at which something may be decided.
+    /// Adds a record. After each pair it returns a line of text and whether the pair is a look,
+    /// which may decide the gate.
     pub fn recorded(&mut self, plan: &Plan, record: &Record) -> Option<(String, bool)> {
         self.trials.add(plan, &Trial::from(record));
         let has = |point: usize| self.trials.by_point[point].contains_key(&record.block);
@@ -679,7 +681,7 @@ impl Live {
     }
 }
 
-/// A span of time in words.
+/// Formats a time span, ns, in seconds, minutes or hours.
 pub fn duration(ns: u64) -> String {
     match ns as f64 / 1e9 {
         s if s < 90.0 => format!("{s:.0} s"),
@@ -688,7 +690,7 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// What the baseline held against itself shows: false alarms, or else that there is none.
+/// Differences of the baseline from itself: false alarms, or a statement that there are none.
 fn null_sentences(found: &GateFinding) -> Vec<String> {
     let base = &found.base;
     let scatter = found.null_scatter.map_or(String::new(), |scatter| {
@@ -726,7 +728,7 @@ mod tests {
     use study::gate::{FailIf, Undecided};
     use study::record::{Outcome, Run, RunState};
 
-    /// Servers of the example as candidates of the first: 18 blocks at 4 places.
+    /// The other servers of the example as candidates of the first: 18 blocks at 4 places.
     fn gated(fail_if: Option<&str>, edit: impl FnOnce(&mut Run, &mut Vec<Record>)) -> (Run, Vec<Record>) {
         let (mut run, mut records) = example::compared();
         run.plan.gate = Some(Gate {
@@ -739,7 +741,6 @@ mod tests {
             null: None,
         });
         (run.plan.trials.min, run.plan.trials.max) = (10, 18);
-        // One place is enough.
         run.plan.points.iter_mut().for_each(|point| point.unrunnable = None);
         edit(&mut run, &mut records);
         (run, records)
@@ -758,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_of_one_is_a_limit_like_any_other() {
+    fn factor_of_one_is_one_sided() {
         let [(one, texts), (other, _)] = ["mean > 1", "mean > 1.05"].map(|limit| found(Some(limit), |_, _| {}));
         let levels = |found: &GateFinding| found.tests.iter().map(|test| test.level).collect::<Vec<_>>();
         assert_eq!(levels(&one), levels(&other), "the error of a limit is one-sided");
@@ -766,7 +767,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_held_against_their_baseline_at_each_place() {
+    fn candidates_are_compared_with_the_baseline_per_place() {
         let (found, texts) = found(Some("latency_mean > 1.05"), |_, _| {});
         assert_eq!(
             (found.base.as_str(), found.tests.len()),
@@ -775,7 +776,7 @@ mod tests {
         );
         let go = test(&found, "cores 1, clients 80", "go");
         assert_eq!((go.verdict, go.bound, go.open), (GateVerdict::Worse, Some(Bound::Factor(1.05)), false), "{go:#?}");
-        // .05 over 8 pairs without the part of the errors, at the first look of 18 pairs at most.
+        // 0.05 over 8 pairs without the share of the errors, at the first look of at most 18 pairs.
         assert!((go.level.unwrap() - 0.8 * 0.05 / 8.0 * 0.2).abs() < 1e-12, "{go:#?}");
         assert!(go.ratio.unwrap().low > 1.05 && go.pairs == 10);
         assert!(
@@ -790,7 +791,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_far_away_is_passed_and_one_near_is_undecided() {
+    fn distant_bound_passes_and_near_bound_is_undecided() {
         let pass = found(Some("latency_mean > 3"), |_, _| {}).0;
         assert_eq!(test(&pass, "cores 1, clients 80", "go").verdict, GateVerdict::NotWorse);
         let bound = test(&pass, "cores 1, clients 80", "go").ratio.unwrap().point;
@@ -804,14 +805,14 @@ mod tests {
     }
 
     #[test]
-    fn any_difference_is_shown_without_a_condition() {
+    fn shows_any_difference_without_a_condition() {
         let (found, texts) = found(None, |_, _| {});
         assert!(found.fail_if.is_none());
         assert!(
             texts.iter().any(|text| text.starts_with("go is worse than c-epoll at cores 1, clients 80: mean latency ")),
             "{texts:#?}"
         );
-        // A base that is compared with itself: the same records under another name.
+        // The baseline compared with itself: the same records under another name.
         let (found, texts) = self::found(None, |run, records| {
             run.plan.gate.as_mut().unwrap().null = Some(Level::Text("go".into()));
             let twins = records.iter().filter(|record| record.point < 4).cloned().collect::<Vec<_>>();
@@ -831,13 +832,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_about_the_candidate_gives_no_verdict() {
+    fn generator_bound_pairs_give_no_verdict() {
         let bound = |_: &mut Run, records: &mut Vec<Record>| {
             for record in records.iter_mut().filter(|record| record.point == 5) {
                 let verdict = record.verdict.as_mut().unwrap();
                 verdict.limited_by = study::record::Limit::Generator;
                 let Outcome::Measured(measured) = &mut record.outcome else { panic!("a trial of point 5 failed") };
-                // The generator had no time to spare.
+                // Leaves the generator without spare CPU time.
                 measured.workers.iter_mut().for_each(|worker| worker.cpu_ns = measured.duration_ns);
             }
         };
@@ -851,13 +852,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_decides_at_looks_alone() {
+    fn unfinished_run_decides_only_at_looks() {
         let (run, records) = gated(Some("latency_mean > 1.05"), |run, records| {
             run.state = Some(RunState::Interrupted);
             records.retain(|record| record.block < 9);
         });
         let gate = analyze(&run, &records).gate.unwrap();
-        // One place is generator-bound.
+        // One place is generator-bound, so six tests remain.
         let told = gate.tests.iter().filter(|test| test.verdict != GateVerdict::NoVerdict).collect::<Vec<_>>();
         let told = told.into_iter().filter(|test| !test.is_about_errors()).collect::<Vec<_>>();
         assert!(
@@ -876,7 +877,7 @@ mod tests {
         );
     }
 
-    /// Every fifth, or hundredth, request of `go` at one place fails, and it is faster by that.
+    /// Fails the given share of the requests of `go` at one place, which makes it faster.
     fn failing(share: f64) -> impl FnOnce(&mut Run, &mut Vec<Record>) {
         move |run, records| {
             run.plan.gate.as_mut().unwrap().metrics = COMPARED.map(str::to_owned).to_vec();
@@ -935,7 +936,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_baseline_are_not_held_against_the_candidate() {
+    fn baseline_errors_do_not_fail_the_candidate() {
         let swap = |run: &mut Run, records: &mut Vec<Record>| {
             failing(0.2)(run, records);
             run.plan.gate.as_mut().unwrap().base = Level::Text("go".into());
@@ -951,7 +952,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_limits_hold_for_the_candidate() {
+    fn absolute_limits_apply_to_the_candidate() {
         let base = found(Some("mean > 1.05"), |_, _| {}).0;
         let ns = test(&base, PLACE, "go").candidate_value.unwrap();
         let limits = |low: f64, high: f64| format!("mean > {}ns or p99 > {}ns", (ns * low) as u64, (ns * high) as u64);
@@ -964,7 +965,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trade_off_is_named_with_both_sides() {
+    fn reports_both_sides_of_a_trade_off() {
         let (found, texts) = found(None, |run, records| {
             failing(0.0)(run, records);
             for record in records.iter_mut().filter(|record| record.point == 5) {
@@ -984,7 +985,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_progress_and_the_answer_have_the_same_numbers() {
+    fn progress_line_matches_the_answer() {
         let (mut run, mut records) = gated(None, |run, records| {
             run.plan.gate.as_mut().unwrap().metrics = COMPARED.map(str::to_owned).to_vec();
             records.retain(|record| [0, 4].contains(&record.point) && record.block < 11);
@@ -1005,7 +1006,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_counted_for_check() {
+    fn counts_questions() {
         let (run, _) = gated(Some("latency_mean > 1.05 or throughput < 0.97"), |_, _| {});
         assert_eq!(needed(&run.plan), (24, 10));
     }

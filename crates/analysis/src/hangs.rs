@@ -1,4 +1,4 @@
-//! Subjects that fall silent: whether a trial hung, which connections did, and pauses.
+//! Detects servers that stop responding: hung trials, silent connections and pauses.
 
 use study::WarningKind;
 use study::record::{Censored, Measurement, Record};
@@ -9,23 +9,27 @@ use crate::histogram;
 use crate::number::{count, quantity};
 use crate::value::whole_windows;
 
-/// Nothing shorter than this is called a silence, ns: a scheduler, a collector of garbage or a host may take as long.
+/// Shortest silence that counts, ns. A scheduler, a garbage collector or a host can pause that
+/// long.
 const SHORTEST_NS: f64 = 100e6;
-/// A connection is silent where it has waited so many times as long as the longest request that was answered.
+/// A connection is silent if it has waited this many times as long as the longest response took.
 const FAR_BEYOND: f64 = 5.0;
-/// A trial is hung where all were silent for at least this share of it at its end.
+/// A trial is hung if all connections were silent for at least this share of it at its end.
 const HUNG_SHARE: f64 = 0.1;
-/// The generator, or waits of the server over the whole trial, may be the cause of a silence if they waited for a CPU for this share of it.
+/// Share of a silence for which the generator, or the server over the whole trial, must have waited
+/// for a CPU to be a possible cause.
 const CAUSE_SHARE: f64 = 0.8;
-/// A server that waited for a CPU when measuring ended, and had done so for this share of a silence, is its cause by no fault of its own.
+/// Share of a silence for which a server still waiting for a CPU at the end must have waited to be
+/// excused.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
-/// A pause is no pause of the subject's where answers come as seldom as this many times as often.
+/// A pause must be at least this many times as long as the mean time between responses.
 const SELDOM: f64 = 20.0;
 
-/// How long no answer had come when the trial ended, where it hung: ns.
+/// How long the server had been silent when the trial ended, ns; `None` if the trial did not hang.
 ///
-/// All connections that were asked were silent, for far longer than any answer had taken and for a tenth of the trial or more. If generator or server
-/// waited for a CPU for most of that, nobody can tell. `waits`: how long the server did.
+/// A trial hung if all connections with requests in flight were silent, far longer than any
+/// response took and for at least a tenth of the trial. It is not hung if the generator or the
+/// server (`waits`) waited for a CPU for most of that time.
 pub(crate) fn hung(measurement: &Measurement, waits: Waits) -> Option<u64> {
     let censored = measurement.censored.as_deref()?;
     let silent_ns = Some(censored.silent_ns).filter(|ns| *ns as f64 > hung_from_ns(measurement))?;
@@ -36,43 +40,42 @@ pub(crate) fn hung(measurement: &Measurement, waits: Waits) -> Option<u64> {
     (is_long && !has_cause).then_some(silent_ns)
 }
 
-/// The same of a trial.
 pub(crate) fn hung_trial(record: &Record) -> Option<u64> {
     hung(record.measurement()?, Waits::of(record))
 }
 
-/// Shortest silence of a hung trial, ns: it is longer than a slow answer.
+/// Shortest silence of a hung trial, ns: longer than any slow response.
 fn hung_from_ns(measurement: &Measurement) -> f64 {
     (FAR_BEYOND * measurement.service.max.unwrap_or(0) as f64).max(SHORTEST_NS)
 }
 
-/// Shortest wait that is called a silence of one connection, ns. One slow answer must not hide it, so the usual ones decide.
+/// Shortest silence of a single connection, ns. Uses p95, so that one slow response cannot hide it.
 fn silent_from_ns(measurement: &Measurement) -> f64 {
     let p95 = histogram::from_record(&measurement.service).and_then(|service| service.quantile(0.95));
     (FAR_BEYOND * p95.unwrap_or(0.0)).max(SHORTEST_NS)
 }
 
-/// Shortest time without any answer that is called a pause, ns.
+/// Shortest time without any response that counts as a pause, ns.
 fn pause_from_ns(measurement: &Measurement) -> f64 {
     let gap_ns = measurement.duration_ns as f64 / measurement.requests.max(1) as f64;
     silent_from_ns(measurement).max(SELDOM * gap_ns)
 }
 
-/// How long all connections had been silent at the end, where that is a pause.
+/// Silence of all connections at the end, ns, if long enough to report.
 fn silent_at_end(measurement: &Measurement) -> Option<u64> {
     let silent_ns = Some(measurement.censored.as_deref()?.silent_ns).filter(|ns| *ns as f64 > SHORTEST_NS)?;
     let from_ns = hung_from_ns(measurement).min(pause_from_ns(measurement));
     (silent_ns as f64 > from_ns).then_some(silent_ns)
 }
 
-/// What was silent, in words.
+/// Describes a silence of all connections.
 pub fn hang_text(measurement: &Measurement, silent_ns: u64) -> String {
     let waiting = measurement.censored.as_deref().map_or(0, |censored| censored.connections.count);
     let all = count(u64::from(measurement.clients), "connection");
     format!("no response for the last {}, while {waiting} of {all} waited", quantity(silent_ns as f64, "ns"))
 }
 
-/// What the reader should know of silences, one sentence each.
+/// Warnings about silences, one sentence each.
 pub(crate) fn warnings(measurement: &Measurement, waits: Waits) -> Vec<(WarningKind, String)> {
     let silent = silent_at_end(measurement).map(|silent_ns| {
         let hung = if hung(measurement, waits).is_some() { "hung: " } else { "" };
@@ -87,11 +90,11 @@ pub(crate) fn warnings(measurement: &Measurement, waits: Waits) -> Vec<(WarningK
     all.into_iter().filter_map(|(kind, text)| Some((kind, text?))).collect()
 }
 
-/// Connections that were silent at the end while others were answered.
+/// Connections that were silent at the end while others received responses.
 fn connections(measurement: &Measurement) -> Option<String> {
     let waiting = &measurement.censored.as_deref()?.connections;
     let waiting = Some(waiting).filter(|waiting| waiting.max.is_some_and(|max| max as f64 > SHORTEST_NS))?;
-    // Longer than any answer took, too.
+    // It must also exceed the longest response.
     let from_ns = silent_from_ns(measurement).max(measurement.service.max.unwrap_or(0) as f64);
     let waiting = histogram::from_record(waiting)?;
     let mut silent = waiting.iter_buckets().filter(|(low, ..)| *low as f64 > from_ns).peekable();
@@ -105,7 +108,8 @@ fn connections(measurement: &Measurement) -> Option<String> {
     Some(format!("{number} of {all} got no response for {least}the last {}", quantity(shown as f64, "ns")))
 }
 
-/// The longest time in which no answer came though some were awaited, as far as windows tell, where answers came before and after.
+/// The longest time without responses although some were awaited, at the resolution of windows.
+/// Responses must precede and follow it.
 fn pause(measurement: &Measurement) -> Option<String> {
     let windows = whole_windows(measurement);
     let window_ns = measurement.window_ns;
@@ -121,7 +125,8 @@ fn pause(measurement: &Measurement) -> Option<String> {
     }
     let (run, end) = longest;
     let paused_ns = run.saturating_mul(window_ns) as f64;
-    // Whoever waited for the end of it waited as long: else nobody was waiting, as between the requests of a slow timetable.
+    // A request that waited through the pause took at least as long. Otherwise none was waiting, as
+    // in a sparse schedule.
     let was_awaited = paused_ns > 0.0 && measurement.service.max? as f64 >= paused_ns;
     (was_awaited && paused_ns >= pause_from_ns(measurement)).then(|| {
         let from_ns = (end as u64 - run) * window_ns;
@@ -133,7 +138,8 @@ fn pause(measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// What had no answer when trials ended, over all rows; `None`: nothing, or no store of today tells.
+/// Requests without a response at the end of their trial, over all rows; `None` if there are none
+/// or the store does not record them.
 pub fn over_all(findings: &Findings) -> Option<String> {
     let mut all = Censored::default();
     for censored in findings.all_rows().filter_map(|row| row.censored.as_deref()) {
@@ -145,7 +151,7 @@ pub fn over_all(findings: &Findings) -> Option<String> {
     counted(&all).map(|counted| format!("Without a response when a trial ended: {counted}."))
 }
 
-/// The same of one row, where it matters: something was not sent, or a number is only known to be at least something.
+/// The same for one row, if it matters: some requests were not sent, or a value is a lower bound.
 pub fn of_row(row: &Row) -> Option<String> {
     let matters = row.hung() > 0 || row.trials.iter().any(|trial| trial.unsent > 0 || !trial.at_least.is_empty());
     row.censored
@@ -155,7 +161,8 @@ pub fn of_row(row: &Row) -> Option<String> {
         .map(|counted| format!("without a response when a trial ended: {counted}"))
 }
 
-/// Requests without an answer in words: `20 in flight, waiting for up to 1.45 s; 2756 not sent, waiting for up to 1.40 s`.
+/// Requests without a response in words: `20 in flight, waiting for up to 1.45 s; 2756 not sent,
+/// waiting for up to 1.40 s`.
 pub fn counted(censored: &Censored) -> Option<String> {
     let part = |stored: &study::record::Histogram, what: &str| {
         let longest = quantity(stored.max? as f64, "ns");
@@ -174,7 +181,7 @@ mod tests {
     use crate::example::{MS, leave, waited};
     use crate::{example, value, verdict};
 
-    /// 18,000 answers within 3.18 ms to 40 clients in 250 ms.
+    /// 18,000 responses of up to 3.18 ms to 40 clients in 250 ms.
     fn record(edit: impl FnOnce(&mut Measurement)) -> Record {
         let mut record = example::volley().1.into_iter().find(|record| record.point == 0).unwrap();
         let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
@@ -191,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_healthy_trial_says_nothing() {
+    fn healthy_trial_has_no_warnings() {
         check("in flight", &record(|m| leave(m, &[MS; 40], &[], 2 * MS)), false, &[]);
         check("an old store", &record(|_| ()), false, &[]);
         check("a collector of garbage at the end", &record(|m| leave(m, &[90 * MS; 40], &[], 90 * MS)), false, &[]);
@@ -203,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn all_connections_silent_until_the_end_is_hung() {
+    fn silence_of_all_connections_is_a_hang() {
         let all = record(|m| leave(m, &[200 * MS; 40], &[], 200 * MS));
         check("all", &all, true, &["hung: no response for the last 200 ms, while 40 of 40 connections waited"]);
         let short = |m: &mut Measurement| {
@@ -224,8 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_answer_hides_no_silence() {
-        // 500 ms of 10 s, after an answer that took 120 ms, or 300.
+    fn slow_response_does_not_hide_a_silence() {
+        // 500 ms of 10 s, after a response that took 120 or 300 ms.
         for slowest in [120 * MS, 300 * MS] {
             let mut service = stats::Histogram::new();
             (0..10_000).for_each(|_| service.record(MS));
@@ -247,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn some_connections_silent_are_named() {
+    fn reports_silent_connections() {
         let waits = |silent: &[u64]| silent.iter().copied().chain([MS; 37]).collect::<Vec<_>>();
         let one = record(|m| leave(m, &waits(&[812 * MS]), &[], MS));
         check("one", &one, false, &["1 of 40 connections got no response for the last 812 ms"]);
@@ -257,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_told_where_somebody_waited_for_its_end() {
-        // 25 windows of 5 ms of nothing, from 50 ms on.
+    fn reports_a_pause_only_if_requests_waited() {
+        // 25 empty windows of 5 ms, from 50 ms on.
         let pause = |m: &mut Measurement, longest: u64| {
             let empty = Window { requests: 0, errors: 0, latency: waited(&[]) };
             m.windows[10..35].fill(empty);
             m.service.max = Some(longest);
         };
-        // The largest lies in a bucket of its own, as it did in the trial.
+        // The maximum is in its own bucket, as in the trial.
         let stopped = record(|m| {
             let mut service = histogram::from_record(&m.service).unwrap();
             (0..40).for_each(|_| service.record(126 * MS));
@@ -282,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_loop_without_answers_is_limited_by_its_subject() {
+    fn open_loop_without_responses_is_limited_by_the_server() {
         let judged = |edit: fn(&mut Measurement)| {
             let mut record = record(|m| {
                 m.offered_per_s = Some(100_000.0);
@@ -298,7 +305,8 @@ mod tests {
         let hung = judged(|m| leave(m, &[200 * MS; 40], &[100 * MS; 7_000], 200 * MS));
         let words = "no response for the last 200 ms, while 40 of 40 connections waited";
         assert_eq!(hung, (Limit::Subject, words.to_owned()));
-        // It answers now and then; the requests of today's answers alone would say that the generator did not send.
+        // Responds occasionally. The requests with a response alone would suggest that the
+        // generator did not send.
         let slow = judged(|m| leave(m, &[60 * MS; 40], &[50 * MS; 7_000], 60 * MS));
         assert_eq!(slow.0, Limit::Subject, "{slow:?}");
         assert!(slow.1.ends_with("every connection was waiting for a response at the end"), "{slow:?}");
@@ -307,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_lower_bounds_where_they_are() {
+    fn waiting_requests_make_values_lower_bounds() {
         let read = |record: &Record| value::values_and_bounds(record, 0.95);
         let (before, none) = read(&record(|_| ()));
         let (healthy, bounds) = read(&record(|m| leave(m, &[MS / 10; 40], &[], MS / 10)));

@@ -1,4 +1,4 @@
-//! One load without a study (`quintain load`): its numbers, with intervals that are of its own seconds.
+//! The report of a load without a study (`quintain load`), with intervals over its own seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -17,105 +17,113 @@ use crate::journey::{self, JourneyReport};
 use crate::latency::{self, Latency};
 use crate::{agents, hangs, histogram, value, verdict};
 
-/// The version of [`LoadReport`].
+/// Version of [`LoadReport`].
 pub const LOAD_VERSION: u32 = 1;
-/// Level of confidence of its intervals.
+/// Confidence level of the intervals.
 pub const LOAD_LEVEL: f64 = 0.95;
-/// The quantiles that are shown: name and fraction.
+/// Reported quantiles: name and fraction.
 pub const LOAD_QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// What `quintain load --json` prints. Scripts may rely on these keys; more may come.
+/// Output of `quintain load --json`. Scripts may rely on these keys; new ones may be added.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LoadReport {
-    /// [`LOAD_VERSION`].
+    /// Format version, [`LOAD_VERSION`].
     pub version: u32,
-    /// What was loaded, as it was named.
+    /// Target of the load, as the user named it.
     pub target: String,
-    /// What it was resolved to: `ip:port`, or `unix:` and a path; of a journey its first target as it was named.
+    /// Resolved address: `ip:port`, or `unix:` and a path. For a journey, its first target as
+    /// named.
     pub address: String,
-    /// What was spoken.
+    /// Protocol of the load.
     pub protocol: Protocol,
-    /// Backend of `net` that was used.
+    /// I/O backend of the generator.
     pub backend: String,
-    /// Connections.
+    /// Number of connections.
     pub clients: u32,
-    /// Workers.
+    /// Number of generator threads.
     pub threads: u32,
-    /// Requests in flight on one connection at most.
+    /// Maximum number of requests in flight per connection.
     pub pipeline: u32,
-    /// How long a connection was used.
+    /// Lifetime of a connection.
     pub connection: Connection,
-    /// Completed and valid within the timeout, while measured.
+    /// Requests with a valid response within the timeout while measuring.
     pub requests: u64,
-    /// Completed and valid in the warm-up; in no other figure here.
+    /// Requests with a valid response during the warm-up; not part of any other figure.
     pub warmup_requests: u64,
-    /// Sent and not answered when measuring ended.
+    /// Requests sent but without a response when measuring ended.
     pub unfinished: u64,
-    /// Written from the start of the load to its end, what the server was asked: `warmup_requests`, `requests`, the errors of both that are
-    /// of written requests, `asked_again` and `left_in_flight`.
+    /// Requests written from the start of the load to its end: `warmup_requests`, `requests`,
+    /// errors of both that concern written requests, `asked_again` and `left_in_flight`.
     pub sent: u64,
-    /// Sent once more on another connection, because the one before had ended behind an answer to an earlier one; no errors.
+    /// Requests resent on another connection because the first one closed after the response to an
+    /// earlier request; not errors.
     pub asked_again: u64,
-    /// In flight when the load ended and in no other count here; the server may have seen them or not.
+    /// Requests in flight when the load ended and not counted elsewhere; the server may have
+    /// received them.
     pub left_in_flight: u64,
-    /// What went wrong while measured, by kind.
+    /// Errors while measuring, by kind.
     pub errors: BTreeMap<String, u64>,
-    /// The first error of each kind that has more to say, in words.
+    /// The first error of each kind that carries a message.
     pub error_examples: BTreeMap<String, String>,
-    /// HTTP status of the responses that are among `requests`, `errors` or `late_answers`; empty for other protocols.
+    /// Responses by HTTP status, among `requests`, `errors` or `late_answers`; empty for other
+    /// protocols.
     pub statuses: BTreeMap<u16, u64>,
-    /// Length of what was measured, s.
+    /// Length of the measured time, s.
     pub duration_s: f64,
-    /// Valid answers a second.
+    /// Valid responses per second.
     pub rate_per_s: f64,
-    /// Offered rate, per second; `null` in a closed loop.
+    /// Offered rate, per second; `null` for a closed loop.
     pub offered_per_s: Option<f64>,
-    /// Bytes received while measured.
+    /// Bytes received while measuring.
     pub received_bytes: u64,
-    /// The same a second.
+    /// Bytes received per second.
     pub transfer_bytes_per_s: f64,
     /// Latency, ns.
     pub latency_ns: LatencyNs,
-    /// From asking for a connection to having it, ns; all connections, those before measuring too.
+    /// Time from requesting a connection until it is open, ns; includes connections opened before
+    /// measuring.
     pub connect_ns: SpreadNs,
-    /// TLS handshakes, ns; `null` without TLS.
+    /// Duration of TLS handshakes, ns; `null` without TLS.
     pub handshake_ns: Option<SpreadNs>,
-    /// TLS handshakes that resumed an earlier session.
+    /// TLS handshakes that resumed a session.
     pub resumed: u64,
-    /// Connections opened again after an end that was not ours.
+    /// Connections reopened after the other side closed them.
     pub reconnects: u64,
-    /// The generator; of a load from several machines, all together.
+    /// The generator; for several machines, all generators together.
     pub generator: Generator,
-    /// The generators one by one, of a load from several machines.
+    /// Results per generator, if the load came from several machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`, `latency_ns_p99` and so on. They are of the
-    /// seconds of this load: another stretch of this machine, or another start of the server, may differ.
+    /// Intervals by batch means or order statistics, by name: `rate_per_s`, `latency_ns_mean`,
+    /// `latency_ns_p99` and so on. They cover the seconds of this load: another period or another
+    /// start of the server may differ.
     pub intervals: BTreeMap<String, IntervalOrNote>,
-    /// Responses that came after the timeout: errors of kind `timeout` whose latency is in the quantiles.
+    /// Responses after the timeout: errors of kind `timeout` whose latency counts in the quantiles.
     pub late_answers: u64,
-    /// Intended sends that were never written.
+    /// Scheduled requests that were never sent.
     pub unsent: u64,
-    /// Requests that were due and had no answer, right or wrong, when measuring ended.
+    /// Requests that were due and had no response, valid or not, when measuring ended.
     pub censored: CensoredReport,
     /// Requests in flight as counted, mean over time.
     pub in_flight_mean: f64,
-    /// Clients in the generator's own pause before it opens a lost connection again (its back-off), mean over time.
+    /// Clients in back-off (the generator's pause before it reopens a lost connection), mean over
+    /// time.
     pub in_backoff_mean: f64,
-    /// The same by Little's law: service times, summed up, over the time measured. Requests that went wrong are not in it.
+    /// Requests in flight by Little's law: total service time over measured time, without failed
+    /// requests.
     pub in_flight_by_latency: f64,
-    /// Why it ended.
+    /// Why the load ended.
     pub stop_reason: String,
-    /// Volley's closing line, under its own rule.
+    /// Closing line of Volley, computed by its own rule.
     pub volley: Option<Volley>,
-    /// Hits over GETs of a cache; `null` for what is none, and where nothing was read.
+    /// Hits over GETs of a cache; `null` for other protocols and without GETs.
     pub hit_ratio: Option<f64>,
-    /// What a cache made of its workload; `null` for what is none.
+    /// Results of a cache workload; `null` for other loads.
     pub cache: Option<CacheReport>,
-    /// What a journey's operations came to; `null` for what is none.
+    /// Results per operation of a journey; `null` for other loads.
     pub journey: Option<JourneyReport>,
-    /// What the reader should know, one sentence each.
+    /// Warnings, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -125,23 +133,23 @@ impl<'a> From<&'a LoadReport> for FailedRequests<'a> {
     }
 }
 
-/// Requests that were due and had no answer when measuring ended.
+/// Requests that were due and had no response when measuring ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CensoredReport {
-    /// Written, and not answered. In a closed loop nearly every client has one.
+    /// Sent but without a response. In a closed loop nearly every client has one.
     pub in_flight: u64,
-    /// The longest of them had waited so long, ns.
+    /// Longest wait of these requests, ns.
     pub in_flight_waited_ns: Option<u64>,
-    /// To be sent, and not written; open loop only.
+    /// Due but not sent; open loop only.
     pub unsent: u64,
-    /// The longest of them had waited so long, ns.
+    /// Longest wait of these requests, ns.
     pub unsent_waited_ns: Option<u64>,
-    /// The subject fell silent on all connections, and stayed so until the end.
+    /// Whether the server stopped responding on all connections until the end.
     pub hung: bool,
 }
 
-/// Latency of a load, ns. What too few answers cannot tell is `null`: a quantile above all of them would be their
-/// maximum in disguise.
+/// Latency of a load, ns. A quantile with too few responses is `null`: it would only repeat the
+/// maximum.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyNs {
     /// Mean, from the exact sum.
@@ -158,28 +166,33 @@ pub struct LatencyNs {
     pub p99: Option<f64>,
     /// p99.9.
     pub p999: Option<f64>,
-    /// The largest, exact.
+    /// Maximum, exact.
     pub max: Option<u64>,
-    /// Which of the above are only the least that they can be, `p99`, because requests still waited when measuring ended.
+    /// Names of values above, such as `p99`, that are lower bounds because requests were still
+    /// waiting when measuring ended.
     pub at_least: BTreeSet<String>,
-    /// Where it starts: `service` (at the write) or `response` (at the intended send time).
+    /// Start of a latency: `service` (the write) or `response` (the intended send time).
     pub clock: Clock,
 }
 
-/// What a load cost the generator, and whether it was the limit.
+/// Resources used by the generator, and whether it was the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Generator {
-    /// CPU time of its workers while measuring, polling for the next send included, s; over `requests` it is the cost of one.
+    /// CPU time of its threads while measuring, s, including polling for the next send. Divided by
+    /// `requests`, it is the cost of a request.
     pub cpu_s: f64,
-    /// CPU time of its whole process, start to end, s.
+    /// CPU time of its process from start to end, s.
     pub process_cpu_s: f64,
-    /// Share of its processor that the busiest worker used while measuring, a fraction; without polling for the next send.
+    /// CPU utilization of the busiest thread while measuring, a fraction, without polling for the
+    /// next send.
     pub busy: Option<f64>,
-    /// The limit. `subject` where responses were waited for while the generator had time to spare: the server's CPUs are not observed here.
+    /// The limit. `subject` if clients waited for responses while the generator had CPU time to
+    /// spare; the server's CPUs are not observed.
     pub limited_by: Limit,
-    /// Whether the server is reached by a network that was not measured, so that `subject` means the server or the path to it.
+    /// Whether the path to the server was not measured, so that `subject` means the server or the
+    /// path to it.
     pub path_unknown: bool,
-    /// Why we think so.
+    /// Reasons for the limit.
     pub reasons: Vec<String>,
 }
 
@@ -187,16 +200,18 @@ pub struct Generator {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum IntervalOrNote {
-    /// Its point, bounds and level; `n` is the number of batches, or of effective samples for a quantile.
+    /// Point, bounds and level; `n` is the number of batches, or of effective samples for a
+    /// quantile.
     Interval(Estimate),
-    /// Why not.
+    /// Reason for the missing interval.
     Note {
-        /// `not enough data for an interval: ...`.
+        /// For example `not enough data for an interval: ...`.
         note: String,
     },
 }
 
-/// The numbers of a load. `agents` are its generators one by one where it came from several machines; `target` is how its user named it.
+/// Reports a load. `agents` are its generators if it came from several machines; `target` is the
+/// name its user gave.
 pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadReport {
     let of_all = verdict::judge_load(measurement);
     let path_unknown = is_elsewhere(&measurement.address);
@@ -264,7 +279,7 @@ pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadRe
     }
 }
 
-/// Whether an address leads out of this machine, as far as it can tell.
+/// Whether an address leads to another machine, as far as the address shows.
 pub fn is_elsewhere(address: &str) -> bool {
     if address.is_empty() || address.starts_with("unix:") {
         return false;
@@ -275,7 +290,7 @@ pub fn is_elsewhere(address: &str) -> bool {
     }
 }
 
-/// The latencies, and which of them are lower bounds.
+/// Computes latencies and determines which are lower bounds.
 fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs {
     let found = latency.map(Latency::estimate);
     let mut at_least = BTreeSet::new();
@@ -285,7 +300,8 @@ fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs
         }
         bound.map(|bound| bound.value).filter(|value| value.is_finite())
     };
-    // Neither is a lower bound a maximum in disguise, nor hides one behind it.
+    // Report lower bounds even with few responses: unlike such a quantile, they do not repeat the
+    // maximum.
     let mut quantile = |name: &str, q: f64| {
         let (latency, found) = latency.zip(found.as_ref())?;
         let known = known_quantile(latency.answered(), q).is_some();
@@ -310,7 +326,7 @@ fn censored(measurement: &Measurement) -> CensoredReport {
     }
 }
 
-/// Standard deviation of a sample, from its exact sums; `None` below two values.
+/// Standard deviation of a sample from its exact sums; `None` for fewer than two values.
 fn stdev(stored: &Histogram) -> Option<f64> {
     let n = stored.count as f64;
     let variance = (stored.sum_of_squares - stored.sum * stored.sum / n) / (n - 1.0);
@@ -326,7 +342,7 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
         }
         Err(declined) => IntervalOrNote::Note { note: declined.to_string() },
     };
-    // The same windows as the estimates: all of them.
+    // The same windows as in the estimates: all of them.
     let windows = value::timed_windows(measurement).unwrap_or_else(|| {
         let window_s = measurement.window_ns as f64 / 1e9;
         value::whole_windows(measurement).iter().map(|window| (window, window_s)).collect()
@@ -336,7 +352,8 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     let mut intervals = BTreeMap::new();
     let batches = |found: &stats::batch::Batches| found.batches as u64;
     intervals.insert("rate_per_s".to_owned(), or_note(stats::batch::ratio(&counts, LOAD_LEVEL), batches));
-    // Windows know answers alone: where requests without one change a number, they cannot say how sure it is.
+    // Windows only contain responses. If waiting requests change a value, they cannot give its
+    // interval.
     let or_moved = |bound: Option<Bound>, answered: Option<f64>, found: IntervalOrNote| match bound {
         Some(bound) if latency::is_moved(&bound, answered) => {
             let note = "not enough data for an interval: requests still waiting at the end would change it".to_owned();
@@ -368,9 +385,9 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// Windows of equal rates but for one, and a last one that was cut short.
+    /// Equal rates in all windows but one, and a last window that was cut short.
     #[test]
-    fn the_interval_of_the_rate_is_about_the_rate() {
+    fn rate_interval_contains_the_rate() {
         let mut record = example::volley().1.into_iter().find(|record| record.measurement().is_some()).unwrap();
         let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
         let window = |requests| Window { requests, errors: 0, latency: Histogram::default() };
@@ -385,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deviation_is_that_of_the_sample() {
+    fn deviation_is_the_sample_deviation() {
         let mut histogram = stats::Histogram::new();
         // numpy.std([2, 4, 4, 4, 5, 5, 7, 9], ddof=1) is 2.138089935299395.
         [2, 4, 4, 4, 5, 5, 7, 9].into_iter().for_each(|value| histogram.record(value));

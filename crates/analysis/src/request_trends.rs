@@ -1,7 +1,8 @@
-//! What happens over the requests of a trial: does the latency, the memory or the store of a proxy grow?
+//! Trends over the requests of a trial: growth of latency, memory or a proxy's store.
 //!
-//! In each trial a line is fitted through the series by least squares; its slope is one value of the trial, so the interval over trials is
-//! an interval over fresh processes. What is said of growth is said of all series of the report together (`stats::trend`).
+//! A line is fitted through the series of each trial by least squares. Its slope is one value per
+//! trial, so the interval over trials covers fresh processes. Claims are adjusted for all series of
+//! the report (`stats::trend`).
 
 use stats::trend::{self, Growth, Series, Shown};
 use study::calls::MemoryAt;
@@ -12,16 +13,19 @@ use study::record::{Measurement, ProxyUse, Record, SubjectUse};
 use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend};
 use crate::{proxy_overhead, value};
 
-/// Calls that the time of a proxy is averaged over (Waye 2017: "each point is the average of the 250 requests around it").
+/// Calls averaged per point of a proxy's time (Waye 2017: "each point is the average of the 250
+/// requests around it").
 const CALLS_A_MEAN: usize = 250;
-/// Points of every other series.
+/// Number of points of all other series.
 const POINTS: usize = 40;
-/// Where the slopes of both halves differ by more than this share of the whole's, there is no line to go on with.
+/// Maximum difference between the slopes of the two halves, relative to the overall slope, for a
+/// trend to be a line.
 const BEND_SHARE: f64 = 0.5;
-/// Points of a series of calls at most; where there would be more, the means are over twice as many calls, and so on.
+/// Maximum number of points of a series of calls. Averaging over twice as many calls, repeatedly,
+/// keeps within it.
 const POINTS_MAX: usize = 400;
 
-/// What the study asks for, by `[slopes]` or a figure: name and unit.
+/// The series requested by `[slopes]` or a figure: name and unit.
 fn wanted(plan: &Plan) -> impl Iterator<Item = (&'static str, &'static str)> {
     let drawn = |what: &str| {
         plan.figures.iter().any(|figure| match figure.kind {
@@ -34,12 +38,13 @@ fn wanted(plan: &Plan) -> impl Iterator<Item = (&'static str, &'static str)> {
     OVER_REQUESTS.iter().filter(move |(name, ..)| is_wanted(name)).map(|&(what, unit, _)| (what, unit))
 }
 
-/// Of one row; `records` are those of its design point under its idle policy. The index of the row is set when all rows are known.
+/// Series of one row; `records` belong to its design point and idle policy. The row index is set
+/// once all rows are known.
 pub(crate) fn of_row(plan: &Plan, records: &[&Record]) -> Vec<(OverRequests, Trials)> {
     wanted(plan).filter_map(|(what, unit)| one(what, unit, records, value::level(&plan.trials))).collect()
 }
 
-/// Of all rows, each by itself so far, in their order.
+/// Combines the series of all rows and judges them together.
 pub(crate) fn over_requests(
     findings: &Findings,
     plan: &Plan,
@@ -57,15 +62,15 @@ pub(crate) fn over_requests(
     all
 }
 
-/// The trials of a series, as far as claims are made of them.
+/// The trials of a series, as needed for claims.
 pub(crate) struct Trials {
-    /// By how much each changes.
+    /// Change within each trial.
     changes: Series,
-    /// The slopes of both halves of each.
+    /// Slopes of both halves of each trial.
     halves: Vec<(f64, f64)>,
-    /// Requests of the shortest one.
+    /// Requests of the shortest trial.
     requests: f64,
-    /// Trials of the row, those without a series included.
+    /// Trials of the row, including those without this series.
     of: usize,
 }
 
@@ -86,7 +91,7 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
             }
             calls as f64
         }
-        // A bin without a value in one of the trials is no point, so bins are as wide as its largest gap.
+        // A bin that is empty in one trial has no point, so bins are as wide as the largest gap.
         "latency" => (shortest / POINTS as f64).max(largest_gap(&trials)),
         _ => shortest / POINTS as f64,
     };
@@ -119,13 +124,14 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
     Some((found, of_trials))
 }
 
-/// Most requests from one value of a series to the next.
+/// Largest number of requests between two values of a series.
 fn largest_gap(trials: &[Vec<(f64, f64)>]) -> f64 {
     let gaps = trials.iter().flat_map(|series| series.windows(2).map(|pair| pair[1].0 - pair[0].0));
     gaps.fold(0.0, f64::max)
 }
 
-/// Says of all series together which ones grow, which ones are flat, and which of those that grow do not so in a line.
+/// Decides for all series together which grow, which are flat, and which of the growing ones are
+/// bent.
 fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     let error = 1.0 - findings.level;
     let growths = trend::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
@@ -159,7 +165,8 @@ fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     }
 }
 
-/// The value of a series at so many requests: on the line between those beside it, or that of its end.
+/// Value of a series at a number of requests, interpolated linearly; beyond the ends, the value at
+/// the end.
 fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     let behind = series.partition_point(|(at, _)| *at < requests);
     let (before, after) = (behind.checked_sub(1).and_then(|at| series.get(at)), series.get(behind));
@@ -171,8 +178,8 @@ fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     }
 }
 
-/// The means of the bins that every trial has values in. `is_state`: what is looked at is there between looks as well, so that a trial without a
-/// look in a bin has a value in it all the same.
+/// Means of the bins in which every trial has a value. `is_state` marks quantities that persist
+/// between samples, so that a bin without a sample gets an interpolated value.
 fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_state: bool) -> Vec<RequestPoint> {
     if width <= 0.0 || !width.is_finite() {
         return Vec::new();
@@ -203,7 +210,8 @@ fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_
     means.iter().enumerate().filter_map(point).collect()
 }
 
-/// The series of one trial: requests from the start of measuring, and the value. `None` where the trial has none.
+/// The series of one trial as pairs of requests since measuring began and value; `None` if the
+/// trial has none.
 fn series(record: &Record, what: &str) -> Option<Vec<(f64, f64)>> {
     let measurement = record.measurement()?;
     match what {
@@ -227,7 +235,7 @@ fn latency(measurement: &Measurement) -> Vec<(f64, f64)> {
     value::whole_windows(measurement).iter().filter_map(window).collect()
 }
 
-/// Of the proxies that tell it, summed call by call.
+/// Sum per call over the proxies that record the column.
 fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Option<Vec<(f64, f64)>> {
     let columns = record.proxies.iter().filter_map(column).filter(|column| !column.is_empty()).collect::<Vec<_>>();
     let shortest = columns.iter().map(|column| column.len()).min()?;
@@ -235,7 +243,8 @@ fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Op
     Some((0..shortest).map(|call| (call as f64 + 0.5, sum(call))).collect())
 }
 
-/// Of all proxies together, where each of them looked at itself by its calls; those of one client pass all of them in one order.
+/// Resident set of all proxies together, if each sampled itself by calls. One client's calls pass
+/// all proxies in the same order.
 fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     let looks = record.proxies.iter().map(|proxy| Some(proxy.calls.as_deref()?.memory.as_slice()));
     let all = looks.collect::<Option<Vec<&[MemoryAt]>>>()?;
@@ -254,13 +263,13 @@ fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     Some(first.iter().map(sum).collect())
 }
 
-/// Of all `processes` together, each with the requests that had been answered when it was looked at.
+/// Resident set of all processes together, by the number of responses at the time of the sample.
 fn resident(measurement: &Measurement, processes: Vec<&SubjectUse>) -> Option<Vec<(f64, f64)>> {
     let (first, others) = processes.split_first()?;
     let since = |used: &SubjectUse, at_ns: u64| at_ns.checked_sub(used.measured_from_ns);
     let points = first.samples.iter().filter_map(|sample| {
         let at_ns = since(first, sample.at_ns).filter(|at_ns| *at_ns <= measurement.duration_ns)?;
-        // They are looked at one after another: the latest look at each counts.
+        // Processes are sampled one after another, so use the latest sample of each.
         let latest = |used: &&SubjectUse| {
             let until = used.samples.iter().take_while(|other| {
                 since(used, other.at_ns).is_none_or(|other_ns| other_ns <= at_ns + measurement.window_ns)
@@ -273,7 +282,7 @@ fn resident(measurement: &Measurement, processes: Vec<&SubjectUse>) -> Option<Ve
     Some(points.collect())
 }
 
-/// Requests answered in the first so many ns of measuring, even within a window.
+/// Estimates the responses in the first `at_ns` of measuring, interpolated within a window.
 pub fn answered(measurement: &Measurement, at_ns: u64) -> f64 {
     let window_ns = measurement.window_ns.max(1);
     let whole = usize::try_from(at_ns / window_ns).unwrap_or(usize::MAX).min(measurement.windows.len());
@@ -282,7 +291,7 @@ pub fn answered(measurement: &Measurement, at_ns: u64) -> f64 {
     before + measurement.windows.get(whole).map_or(0.0, |window| window.requests as f64 * share)
 }
 
-/// `series`: how many the report tests.
+/// `series`: the number of series the report tests.
 fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: usize) -> String {
     const PER: &str = " per 1,000 requests";
     let label = &findings.rows[found.row].label;
@@ -342,7 +351,7 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
     }
 }
 
-/// The sentences of what the study asks for.
+/// Returns a sentence per requested series.
 pub fn sentences(findings: &Findings) -> impl Iterator<Item = String> {
     findings.over_requests.iter().map(|found| format!("{}.", found.sentence))
 }

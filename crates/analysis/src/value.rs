@@ -1,4 +1,4 @@
-//! The value that one trial has for each metric of [`study::METRICS`].
+//! Computes the value of each metric in [`study::METRICS`] for one trial.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::histogram;
 use crate::latency::{self, Latency};
 use crate::number::total;
 
-/// How the value of each metric of [`study::METRICS`] is read, in their order.
+/// How to read each metric of [`study::METRICS`], in the same order.
 const READERS: [(&str, Reader); 38] = [
     ("throughput", Exact(|t| (t.measurement.duration_ns > 0).then(|| t.measurement.rate_per_s()))),
     ("latency_mean", Bounded(|t| latency::mean(t.measurement))),
@@ -54,17 +54,16 @@ const READERS: [(&str, Reader); 38] = [
     ("store_bytes", Exact(|t| t.store())),
 ];
 
-/// How a value is read from a trial.
 enum Reader {
     Exact(fn(&Trial) -> Option<f64>),
-    /// It may be only the least that it can be: requests still waited when the trial ended.
+    /// May be a lower bound because requests were still waiting when the trial ended.
     Bounded(fn(&Trial) -> Option<Bound>),
-    /// A quantile of the latency, where the answers are enough for it.
+    /// A latency quantile, if there are enough responses for it.
     Quantile(f64),
 }
 use Reader::{Bounded, Exact, Quantile};
 
-/// The quantile behind a metric's name.
+/// The quantile of a latency metric.
 pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
     READERS
         .iter()
@@ -72,18 +71,19 @@ pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
         .and_then(|(_, of)| if let Quantile(q) = of { Some(*q) } else { None })
 }
 
-/// Level of confidence of a rule; 95 % where a store holds one that cannot be.
+/// Confidence level of a rule; 95 % if the stored one is out of range.
 pub fn level(rule: &TrialRule) -> f64 {
     if rule.level > 0.0 && rule.level < 1.0 { rule.level } else { 0.95 }
 }
 
-/// All values of a trial, by name of the metric. A quantile that its answers are too few for is missing, and so is
-/// whatever was not measured: nothing is filled in.
+/// Returns all values of a trial by metric name. Quantiles with too few responses and unmeasured
+/// metrics are absent; nothing is filled in.
 pub fn values(record: &Record, level: f64) -> BTreeMap<&'static str, f64> {
     values_and_bounds(record, level).0
 }
 
-/// The same, and the names of those that are only the least that they can be: requests still waited when the trial ended.
+/// Also returns the names of values that are lower bounds because requests were still waiting when
+/// the trial ended.
 pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<&'static str, f64>, BTreeSet<&'static str>) {
     let (mut values, mut at_least) = (BTreeMap::new(), BTreeSet::new());
     let Some(measurement) = record.measurement() else { return (values, at_least) };
@@ -107,19 +107,19 @@ pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<&'stat
     (values, at_least)
 }
 
-/// A measured trial, with what several metrics are read from.
 struct Trial<'a> {
     record: &'a Record,
     measurement: &'a Measurement,
     latency: Option<&'a Latency>,
-    /// What proxies tell of their calls, of those that tell.
+    /// Calls of the proxies that record them.
     told: Vec<&'a Calls>,
-    /// What all of them took of each call, ascending, ns.
+    /// Self time of all these proxies per call, ascending, ns.
     own_ns: Vec<f64>,
     level: f64,
 }
 
-/// A call that passes several proxies is the sum of what each took of it; they see calls in one order where one client asks.
+/// Sums the self time of all proxies per call. They record calls in the same order if one client
+/// sends them.
 fn own_ns(told: &[&Calls]) -> Vec<f64> {
     let calls = told.iter().map(|calls| calls.len()).min().unwrap_or(0);
     let mut own = (0..calls).map(|at| told.iter().map(|calls| calls.own_ns[at] as f64).sum()).collect::<Vec<f64>>();
@@ -157,7 +157,7 @@ impl Trial<'_> {
         self.measurement.cache.as_deref()
     }
 
-    /// Misses of one cause, over GETs.
+    /// Misses of one cause over GETs.
     fn misses(&self, of: fn(&MissCauses) -> u64) -> Option<f64> {
         let counts = &self.cache()?.counts;
         let gets = counts.hits.saturating_add(counts.misses) as f64;
@@ -169,7 +169,7 @@ impl Trial<'_> {
         (hits.len() >= stats::order::samples_needed(0.99, self.level)).then(|| hits.quantile(0.99))?
     }
 
-    /// What the subject used, where it was looked at.
+    /// Resources used by the server, if sampled.
     fn subject(&self) -> Option<&SubjectUse> {
         Some(&self.record.subject).filter(|used| used.measured_ns > 0)
     }
@@ -181,12 +181,12 @@ impl Trial<'_> {
     }
 
     fn memory(&self) -> Option<f64> {
-        // The first sample is taken when the port answers and the generator is just being started.
+        // The first sample precedes the load: it is taken when the port accepts, while the
+        // generator starts.
         let before = self.record.subject.samples.first()?.rss_bytes;
         Some(self.record.subject.rss_max_bytes?.saturating_sub(before) as f64)
     }
 
-    /// The proxies, where there are any.
     fn proxies(&self) -> Option<std::slice::Iter<'_, ProxyUse>> {
         Some(self.record.proxies.iter()).filter(|proxies| proxies.len() > 0)
     }
@@ -201,14 +201,15 @@ impl Trial<'_> {
         stats::order::quantile(&self.own_ns, q).filter(|_| enough)
     }
 
-    /// Payload a request at the generator, which counts to the byte; of interest where something may stand in between alone.
+    /// Payload per request at the generator, which counts every byte. Only of interest if proxies
+    /// can be involved.
     fn client_bytes(&self) -> Option<f64> {
         let studied = self.record.factors.contains_key(study::proxy::THROUGH);
         let bytes = self.measurement.sent_bytes.saturating_add(self.measurement.received_bytes) as f64;
         self.a_request(bytes).filter(|_| studied && bytes > 0.0)
     }
 
-    /// At the subject it is the same without proxies, and with them what they passed on for what they were sent.
+    /// Ratio of forwarded to received bytes over all proxies; 1 without proxies.
     fn passed_on(&self) -> Option<f64> {
         let shares = self.record.proxies.iter().map(|proxy| {
             let wire = proxy.wire.filter(|wire| wire.front_bytes > 0)?;
@@ -217,7 +218,7 @@ impl Trial<'_> {
         shares.product()
     }
 
-    /// Metadata is counted once, at the proxy next to the generator.
+    /// Metadata counts once, at the proxy next to the generator.
     fn metadata(&self) -> Option<&Calls> {
         self.told.first().copied()
     }
@@ -234,18 +235,18 @@ impl Trial<'_> {
     }
 }
 
-/// The value of the metric named so in one trial, in the metric's unit; `None` where the trial has none.
+/// Returns a metric of one trial in the metric's unit; `None` if the trial has no value.
 pub fn metric_value(record: &Record, metric: &str, level: f64) -> Option<f64> {
     values(record, level).remove(metric)
 }
 
-/// Requests gone wrong, of all kinds.
+/// Counts failed requests of all kinds.
 pub fn errors_total(measurement: &Measurement) -> u64 {
     total(measurement.errors.values().copied())
 }
 
-/// The share of requests that failed their user: those that went wrong, timeouts among them, and those that were never sent and had waited
-/// longer than the timeout; of all that had an end.
+/// Share of failed requests among all completed ones. Failed are errors, including timeouts, and
+/// requests never sent that had waited longer than the timeout.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = errors_total(measurement).saturating_add(overdue);
@@ -253,20 +254,20 @@ pub fn error_share(measurement: &Measurement) -> Option<f64> {
     (all > 0).then(|| failed as f64 / all as f64)
 }
 
-/// Where the latencies of a measurement start.
+/// Returns the clock of a measurement's latencies.
 pub fn clock(measurement: &Measurement) -> Clock {
     if measurement.response.is_some() { Clock::Response } else { Clock::Service }
 }
 
-/// Whole windows: the last one may have been cut short.
+/// Complete windows; the last one may have been cut short.
 pub(crate) fn whole_windows(measurement: &Measurement) -> &[Window] {
     let whole = measurement.duration_ns.checked_div(measurement.window_ns).unwrap_or(0);
     let windows = measurement.windows.as_slice();
     &windows[..windows.len().min(usize::try_from(whole).unwrap_or(usize::MAX))]
 }
 
-/// All windows with their lengths, s: the last one may have been cut short. `None` where these are not known, as between the
-/// rounds of volley's rule.
+/// All windows with their lengths, s; the last one may have been cut short. `None` if the lengths
+/// are unknown, as between the rounds of volley's rule.
 pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f64)>> {
     let window_ns = measurement.window_ns;
     let rest = u64::try_from(measurement.windows.len()).ok()?.checked_sub(1)?.checked_mul(window_ns)?;
@@ -276,7 +277,7 @@ pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f
     Some(measurement.windows.iter().enumerate().map(|(index, window)| (window, length_s(index))).collect())
 }
 
-/// A metric by window; `None` for one that windows do not have, or where a window lacks it.
+/// A metric by window; `None` if windows do not have it or one of them lacks it.
 pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<Vec<f64>> {
     let windows = whole_windows(measurement).iter();
     let window_s = measurement.window_ns as f64 / 1e9;
@@ -289,12 +290,13 @@ pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<V
     }
 }
 
-/// The series that steadiness is read from: mean latency by window, or throughput where a window had no answer.
+/// Returns the series used to detect steady state: mean latency by window, or throughput if a
+/// window has no response.
 pub fn series(measurement: &Measurement) -> Vec<f64> {
     window_values("latency_mean", measurement).or_else(|| window_values("throughput", measurement)).unwrap_or_default()
 }
 
-/// The interval of a metric at the level that the figure asks for: widths at two levels are to each other as Student's t is.
+/// Converts the interval of a metric to another confidence level. Widths scale with Student's t.
 pub fn estimate_at(row: &Row, metric: &str, level: f64) -> Option<Estimate> {
     let known = row.estimate(metric)?;
     if (known.level - level).abs() < 1e-9 || !(0.5..1.0).contains(&level) || known.n < 2 {
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_trial_has_every_metric() {
+    fn full_trial_has_every_metric() {
         let values = values(&measured(), 0.95);
         let names = study::METRICS.iter().map(|metric| metric.name).filter(|name| !values.contains_key(*name));
         let of_caches = [
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_has_its_ratios() {
+    fn cache_trial_has_ratios() {
         use study::record::{CacheCounts, CacheMeasurement, MissCauses};
         let causes = MissCauses { compulsory: 4, capacity: 6, invalidation: 3, expiry: 2, refused: 5 };
         let mut latency = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
@@ -381,14 +383,14 @@ mod tests {
     }
 
     #[test]
-    fn values_are_those_of_the_measurement() {
+    fn values_match_the_measurement() {
         let record = measured();
         let (values, measurement) = (values(&record, 0.95), record.measurement().unwrap());
         assert_eq!(values["throughput"], measurement.requests as f64 / 0.25);
         assert_eq!(values["latency_mean"], measurement.service.sum / measurement.requests as f64);
         let cpu_ns = (record.subject.user_ns + record.subject.system_ns) as f64;
         assert_eq!(values["subject_cpu_per_request"], cpu_ns / measurement.requests as f64);
-        // A reading that came late missed a tenth of the requests, and what they cost.
+        // A late sample missed a tenth of the requests and their cost.
         let mut late = record.clone();
         late.subject.measured_share = Some(0.9);
         assert_eq!(super::values(&late, 0.95)["subject_cpu_per_request"], cpu_ns / 0.9 / measurement.requests as f64);
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_counted_from_before_the_load() {
+    fn memory_excludes_usage_before_the_load() {
         let mut record = measured();
         record.subject.rss_max_bytes = Some(10_000);
         let samples = [4_000, 9_000].map(|rss_bytes| study::record::Sample { rss_bytes, ..Default::default() });
@@ -424,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_answers_for_a_quantile() {
+    fn too_few_responses_give_no_quantile() {
         let few = edited(|measurement| {
             let mut latency = stats::Histogram::new();
             (1..=100).for_each(|i| latency.record(i * 1_000));
@@ -437,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_answered_and_nothing_known_is_missing_not_zero() {
+    fn unknown_values_are_missing_not_zero() {
         let mut empty = edited(|measurement| {
             measurement.service = study::record::Histogram::default();
             measurement.requests = 0;
@@ -450,13 +452,13 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_that_cannot_be_has_no_quantiles() {
+    fn invalid_histogram_has_no_quantiles() {
         let broken = edited(|measurement| measurement.service.buckets = vec![(u32::MAX, 3)]);
         assert!(!values(&broken, 0.95).contains_key("latency_p50"));
     }
 
     #[test]
-    fn the_last_window_counts_only_when_whole() {
+    fn incomplete_last_window_is_excluded() {
         let record = edited(|measurement| measurement.duration_ns -= 1);
         assert_eq!(whole_windows(record.measurement().unwrap()).len(), 49);
         let record = edited(|measurement| measurement.window_ns = 0);
@@ -465,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn all_windows_together_are_as_long_as_the_measurement() {
+    fn windows_cover_the_measurement() {
         for shorter_ns in [0, 1, 4_999_999] {
             let record = edited(|measurement| measurement.duration_ns -= shorter_ns);
             let measurement = record.measurement().unwrap();

@@ -1,16 +1,18 @@
-//! Who was the limit of a trial, and what its reader should be warned of.
+//! Determines the bottleneck of a trial and its warnings.
 //!
-//! Rules, in this order (docs/METHOD.md says why):
+//! Rules in order of precedence (docs/METHOD.md gives the reasons):
 //! 1. Server and generator share a CPU, or another process took the CPU of one of them: `shared`.
-//! 2. A subject that fell silent on all connections is the limit; else a generator that was held up is.
-//! 3. Open loop: the generator's own lag beyond a tenth of the latency at p99 is its fault; an offered load that was met
-//!    is `neither`; one that was missed is the subject's doing where it was saturated, gave errors or left no
-//!    connection free, else the generator's.
-//! 4. Closed loop: a saturated subject is the limit; else a generator that is busy, or kept waiting for a processor, is; so is
-//!    one near what it can do at all (calibration). With nothing busy the clients just wait: `latency`; or, where most of them are in
-//!    back-off, the subject that loses their connections is the limit.
-//! 5. A proxy whose processors were busy is the limit in place of the subject, or of nobody.
-//! 6. Of several generators each has a verdict, and the worst is that of the trial (`agents`).
+//! 2. A server that hung is the limit; otherwise a generator that was held up is.
+//! 3. Open loop: if the generator's own lag exceeds a tenth of the latency at p99, the generator is
+//!    the limit. If the offered load was met, the limit is `neither`. If it was missed, the server is
+//!    the limit if it was saturated, caused errors or left no connection free; otherwise the generator
+//!    is.
+//! 4. Closed loop: a saturated server is the limit. Otherwise a generator is if it is busy, kept
+//!    waiting for a CPU, or close to its calibrated maximum. If nothing is busy, clients just wait:
+//!    `latency`. If most clients are in back-off, the server that loses their connections is the
+//!    limit.
+//! 5. A proxy with busy CPUs replaces the server, `latency` or `neither` as the limit.
+//! 6. With several generators each has a verdict, and the worst is the trial's (`agents`).
 
 use study::record::{Calibration, Limit, Measurement, Node, ProxyUse, Record, Run, Verdict, Worker};
 use study::{Warning, WarningKind};
@@ -24,14 +26,16 @@ use crate::hangs;
 use crate::number::{count, percent, quantity};
 use crate::value::errors_total;
 
-/// A busier generator than this has nothing left.
+/// Utilization above which a generator has no CPU time left.
 const EXHAUSTED: f64 = 0.95;
-/// Little's law must hold within this.
+/// Tolerance of the check by Little's law.
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// If a server or generator waits for its CPU for more than this share of the time, another process disturbs the trial.
+/// Share of the time that a server or generator must wait for its CPU to show that another process
+/// disturbs the trial.
 const STARVED: f64 = 0.1;
 
-/// Judges stored trials by the rules of today: the verdict in a store is that of the build that measured.
+/// Judges stored trials again by the current rules; stored verdicts follow the rules of the build
+/// that measured.
 pub fn judge_again(run: &Run, records: &mut [Record]) {
     for record in records {
         let of_agents = agents::judge_agents(record, &run.nodes);
@@ -40,10 +44,11 @@ pub fn judge_again(run: &Run, records: &mut [Record]) {
     }
 }
 
-/// Who was the limit of the trial (`None`: it failed), and what the reader should know.
+/// Returns the limit of the trial (`None` if it failed) and its warnings.
 ///
-/// A calibration of another protocol, backend, idle policy or number of threads says nothing here and is not used; nor is one where generators
-/// ran on other machines. `nodes` are those of the run, empty where it had one machine.
+/// Ignores a calibration for another protocol, backend, idle policy or number of threads, and any
+/// calibration if generators ran on other machines. `nodes` are the machines of the run, empty for
+/// a single machine.
 pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node]) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);
@@ -81,12 +86,13 @@ pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node])
     (Some(agents::worst(with_proxies(verdict, record), record, nodes)), warnings)
 }
 
-/// The same where it is so much that the numbers are not about the subject alone: it is then neither slow nor hung by what they say.
+/// Share of the time that the server waited for its CPU, if it is so large that the trial does not
+/// measure the server. The server is then neither slow nor hung.
 pub fn starved(record: &Record) -> Option<f64> {
     subject_waiting(record).filter(|share| *share > STARVED)
 }
 
-/// The verdict if another process took the CPU of a generator that was not busy.
+/// Changes the verdict if another process took the CPU of a generator that was not busy.
 fn without_own_cpu(mut found: Verdict, measurement: &Measurement) -> Verdict {
     let share = generator_waiting(measurement);
     let is_busy = generator_busy(measurement).is_some_and(|busy| busy > BUSY);
@@ -97,7 +103,7 @@ fn without_own_cpu(mut found: Verdict, measurement: &Measurement) -> Verdict {
     found
 }
 
-/// Whether each worker has a separate CPU, so that none waited for another.
+/// Whether each worker has its own CPU, so that none waited for another.
 fn have_own_cpus(workers: &[Worker]) -> bool {
     let mut cpus = workers.iter().filter_map(|worker| worker.cpu).collect::<Vec<_>>();
     cpus.sort_unstable();
@@ -105,7 +111,7 @@ fn have_own_cpus(workers: &[Worker]) -> bool {
     cpus.len() == workers.len()
 }
 
-/// Of the subject, and of what stands in between.
+/// Warnings about the server and proxies waiting for their CPUs.
 fn waiting_warnings(record: &Record) -> Vec<Warning> {
     let subject = ("the server".to_owned(), &record.subject);
     let proxies = record.proxies.iter().map(|proxy| (format!("the proxy {}", proxy.name), &proxy.used));
@@ -117,15 +123,15 @@ fn waiting_warnings(record: &Record) -> Vec<Warning> {
     waiting.collect()
 }
 
-/// The verdict where something stands in between: a proxy whose processors were busy was the limit, unless the generator was, or subject and
-/// generator took each other's.
+/// Makes a proxy with busy CPUs the limit, unless the generator is, or server and generator shared
+/// CPUs.
 fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
     if record.proxies.is_empty() {
         return found;
     }
     let subject = subject_busy(&record.subject).unwrap_or(0.0);
     let busy = |proxy: &ProxyUse| subject_busy(&proxy.used).unwrap_or(0.0);
-    // Those that have the subject's processors are busy together with it.
+    // Proxies on the server's CPUs are busy together with the server.
     let together = subject + record.proxies.iter().filter(|proxy| proxy.shares_cpus).map(busy).sum::<f64>();
     let busiest = record.proxies.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
     if let Some(proxy) = busiest {
@@ -150,7 +156,7 @@ pub fn errors_warning(measurement: &Measurement) -> Option<String> {
     FailedRequests::from(measurement).sentence()
 }
 
-/// The warning of a load that nobody has answered. Errors of other kinds than lateness have a warning of their own.
+/// The warning if no request got a response. Errors other than timeouts have their own warning.
 pub fn silence_warning(measurement: &Measurement) -> Option<String> {
     let late = |kind: &String| matches!(kind.as_str(), "timeout" | "connect-timeout");
     let answered = measurement.requests > 0 || measurement.late_answers > 0;
@@ -160,7 +166,7 @@ pub fn silence_warning(measurement: &Measurement) -> Option<String> {
     silent.then(|| format!("no response in the {seconds:.3} s measured: {asked} still waiting at the end"))
 }
 
-/// Warnings that the measurement alone gives cause for.
+/// Warnings that only depend on the measurement.
 pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |kind: WarningKind, text: String| warnings.push(kind.says(text));
@@ -221,15 +227,16 @@ pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> V
     warnings
 }
 
-/// In flight = rate x latency, from the write to the answer; what began before or ended after the measuring blurs it, by no
-/// more than one longest latency of each client at each end.
+/// Checks Little's law: in flight = rate × latency, from write to response. Requests that cross the
+/// start or the end of measuring blur it, by at most one maximum latency per client at each end.
 fn little_warning(measurement: &Measurement) -> Option<String> {
-    // A request that went wrong was in flight too, but has no latency.
+    // Failed requests were in flight but have no latency.
     if errors_total(measurement) > 0 || measurement.late_answers > 0 || measurement.requests == 0 {
         return None;
     }
     let (caused_ns, caused) = crate::cache::caused(measurement);
-    // What still waited at the end was in flight too. On a connection of an open loop that is one request, from its write.
+    // Requests still waiting at the end were in flight, too. In an open loop that is one request
+    // per connection, from its write.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
         None => censored.in_flight.sum,
@@ -276,7 +283,7 @@ mod tests {
 
     const DURATION_NS: u64 = 250_000_000;
 
-    /// A closed loop on one processor each, with these shares busy.
+    /// A closed loop on one CPU each, with these utilizations.
     fn closed(subject: f64, generator: f64) -> Record {
         let records = example::volley().1;
         let mut record = records.into_iter().find(|record| record.point == 0).unwrap();
@@ -287,7 +294,8 @@ mod tests {
         record
     }
 
-    /// An open loop: latency and lags are all of one size, ns; `answered` is the share of 50,000 a second.
+    /// An open loop with constant latency and lags, ns; `answered` is a share of 50,000 requests
+    /// per second.
     fn open(subject: f64, answered: f64, latency: u64, lag_thread: u64, lag_connection: u64) -> Record {
         let mut record = closed(subject, 0.3);
         let all = |value: u64| {
@@ -357,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_is_kept_from_its_processor() {
+    fn generator_kept_from_its_cpu_is_shared() {
         let kept = edited(closed(0.4, 0.35), |r| of(r).workers[0].run_queue_ns = Some(DURATION_NS * 6 / 10));
         let verdict = judge(&kept, None, &[]).0.unwrap();
         assert_eq!(verdict.limited_by, Limit::Shared);
@@ -376,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_worker_counts() {
+    fn busiest_worker_decides() {
         let idle_beside = edited(closed(0.3, 0.97), |r| {
             let mut idle = of(r).workers[0].clone();
             idle.cpu_ns = 0;
@@ -428,7 +436,8 @@ mod tests {
         );
     }
 
-    /// A subject on one processor that was 40 % busy, waited for so much of the time, while others had so much of its processor.
+    /// A server on one CPU that was 40 % busy and waited for the share `waited` of the time; other
+    /// processes used the share `others` of its CPU.
     fn beside(waited: f64, others: f64) -> Record {
         edited(closed(0.4, 0.3), |record| {
             let ns = |share: f64| Some((share * record.subject.measured_ns as f64) as u64);
@@ -437,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_that_was_kept_from_its_processor_is_not_slow() {
+    fn server_kept_from_its_cpu_is_not_slow() {
         for (name, waited, others, share) in [
             ("alone", 0.0, 0.0, 0.0),
             ("its own threads waited for each other", 3.0, 0.0, 0.0),
@@ -473,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_in_back_off_wait_for_nobody() {
+    fn clients_in_back_off_do_not_wait() {
         let resting = |mean: f64| edited(closed(0.2, 0.2), |record| of(record).in_backoff_mean = mean);
         check("few", &resting(0.3), Limit::Latency, "nothing was saturated: 40 clients waited for responses");
         check(
@@ -494,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_in_their_think_time_wait_for_nobody() {
+    fn clients_in_think_time_do_not_wait() {
         // 50 clients with 2 s of think time: 24.8 requests per second, 0.4 in flight.
         let thinking = |in_flight_mean: f64, think_ns: u64| {
             edited(closed(0.01, 0.01), |record| {
@@ -522,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journey_whose_expectation_fails_loses_no_connections() {
+    fn failed_journeys_are_not_lost_connections() {
         let paused = edited(closed(0.2, 0.2), |record| {
             of(record).in_backoff_mean = 25.0;
             of(record).journey = Some(Box::default());
@@ -533,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_was_held_up_is_the_limit() {
+    fn held_up_generator_is_the_limit() {
         let stalled = |ns: u64, duration_ns: u64| {
             edited(closed(0.4, 0.3), |record| {
                 of(record).workers[0].stalled_ns = ns;
@@ -556,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_waited_for_a_cpu_half_of_the_time_shared_it() {
+    fn generator_waiting_half_of_the_time_is_shared() {
         let kept = |mut record: Record| {
             of(&mut record).workers[0].run_queue_ns = Some(DURATION_NS * 48 / 100);
             record
@@ -568,9 +577,9 @@ mod tests {
         check("busy server", &kept(closed(0.98, 0.2)), Limit::Subject, "its CPUs were busy");
     }
 
-    /// All 40 connections silent for the last 200 of 250 ms.
+    /// All 40 connections are silent for the last 200 of 250 ms.
     #[test]
-    fn a_server_that_waited_for_its_cpu_at_the_end_is_not_hung() {
+    fn server_waiting_for_its_cpu_is_not_hung() {
         let silent = |edit: fn(&mut Record)| {
             edited(beside(0.05, 0.9), |record| {
                 example::leave(of(record), &[200 * example::MS; 40], &[], 200 * example::MS);
@@ -598,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_nobody_answers_says_so() {
+    fn warns_if_no_request_gets_a_response() {
         let silent = |errors: &[(&str, u64)], unfinished| {
             edited(closed(0.0, 0.0), |record| {
                 let measurement = of(record);
@@ -616,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn polling_for_the_next_send_is_not_being_busy() {
+    fn polling_does_not_count_as_busy() {
         let polling = edited(open(0.3, 1.0, 100_000, 1_000, 0), |r| {
             let worker = &mut of(r).workers[0];
             worker.cpu_ns = worker.wall_ns;
@@ -626,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calibration_of_the_same_kind_is_a_bound() {
+    fn matching_calibration_bounds_the_rate() {
         let (run, _) = example::volley();
         let near = Calibration { rate_max_per_s: 75_000.0, ..run.calibration.unwrap() };
         let record = closed(0.5, 0.7);
@@ -662,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_nobody_watched() {
+    fn judges_loads_without_server_metrics() {
         let limit = |record: &Record| judge_load(record.measurement().unwrap()).limited_by;
         assert_eq!(limit(&closed(0.9, 0.5)), Limit::Subject, "40 clients wait, the generator does not");
         assert_eq!(limit(&closed(0.9, 0.95)), Limit::Generator);
@@ -764,7 +773,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_store_says_of_verdicts_is_judged_again() {
+    fn stored_verdicts_are_judged_again() {
         let (run, mut records) = example::volley();
         let told = records.iter().map(|record| record.verdict.clone()).collect::<Vec<_>>();
         for record in &mut records {
