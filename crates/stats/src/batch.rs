@@ -1,79 +1,81 @@
-//! How sure is one trial of itself? Its windows resemble their neighbours, so they count for less
-//! than their number. Batch means find out for how much less, or decline.
+//! Confidence intervals of a single trial from batch means of its windows, which are correlated and
+//! therefore count for less than their number.
 //!
-//! The method, and why not the textbook's alone. The textbook doubles the length of a batch until the
-//! von Neumann ratio of the batch means is not significant. With few batches that test seldom sees
-//! correlation, and stopping at the first length that passes picks the lucky ones: simulated with
-//! AR(1) series, intervals of nominal 95 % then cover 77 to 92 % where data is scarce. So:
+//! The textbook method doubles the batch length until the von Neumann ratio of the batch means is
+//! not significant. With few batches that test rarely detects correlation, and stopping at the
+//! first length that passes selects lucky ones: in simulated AR(1) series, nominal 95 % intervals
+//! cover 77 to 92 % when data is scarce. Therefore:
 //!
-//! 1. The autocorrelation time τ of the series (how many windows are worth one) is estimated from its
-//!    initial monotone sequence of autocovariances (Geyer 1992), corrected for the mean's being estimated.
-//! 2. If the series is worth fewer than [`FEWEST_EFFECTIVE`] independent windows, with an allowance for how
-//!    uncertain τ itself is, the answer is [`Declined`].
-//! 3. Batches are at least 2.5 τ long, and at most [`MOST_BATCHES`]. Every window is in one, so lengths may differ by 1.
-//! 4. The von Neumann ratio test (5 %, one-sided) must accept the batch means; until it does, batches are made half as long again.
-//!    Below [`FEWEST_BATCHES`] batches: [`Declined`].
-//! 5. Student's t with k - 1 degrees of freedom on the batch means, their variance corrected for the correlation
-//!    that batches of this length still have in an AR(1) process, and for the uncertainty of τ.
+//! 1. Estimate the autocorrelation time τ (how many windows are worth one) from the initial
+//!    monotone sequence of autocovariances (Geyer 1992), corrected for the estimated mean.
+//! 2. Return [`Declined`] if the series is worth fewer than [`FEWEST_EFFECTIVE`] independent
+//!    windows, allowing for the uncertainty of τ.
+//! 3. Form at most [`MOST_BATCHES`] batches of at least 2.5 τ. Every window is in one, so lengths
+//!    differ by up to 1.
+//! 4. Make batches half as long again until the von Neumann ratio test (5 %, one-sided) accepts
+//!    their means. Below [`FEWEST_BATCHES`] batches, return [`Declined`].
+//! 5. Apply Student's t with k - 1 degrees of freedom to the batch means. Their variance is
+//!    corrected for the remaining correlation in an AR(1) process and for the uncertainty of τ.
 //!
-//! `docs/METHOD.md` has the coverage that the whole has in simulations. Sources: von Neumann 1941; Law & Carson 1979;
-//! Geyer 1992, Practical Markov Chain Monte Carlo; Steiger et al. 2005 (ASAP3) for the idea of correcting what correlation is left.
+//! `docs/METHOD.md` has the simulated coverage. Sources: von Neumann 1941; Law & Carson 1979; Geyer
+//! 1992, Practical Markov Chain Monte Carlo; Steiger et al. 2005 (ASAP3) for correcting the
+//! remaining correlation.
 
 use crate::histogram::Histogram;
 use crate::interval::{self, Estimate};
 use crate::order::NotEnoughSamples;
 
-/// Fewer batches give no interval.
+/// Minimum number of batches.
 pub const FEWEST_BATCHES: usize = 10;
-/// More batches are not made: longer ones are less alike.
+/// Maximum number of batches: longer batches are less correlated.
 pub const MOST_BATCHES: usize = 20;
-/// A series must be worth so many independent windows.
+/// Minimum number of independent windows that a series must be worth.
 pub const FEWEST_EFFECTIVE: f64 = 20.0;
 /// Batch length over autocorrelation time.
 const LENGTHS: f64 = 2.5;
 /// One-sided normal bound of the von Neumann test at 5 %.
 const NEIGHBOURS_BOUND: f64 = 1.644_853_626_951_472_2;
-/// How much of the uncertainty of τ is added to the variance. Chosen by simulation.
+/// Share of the uncertainty of τ added to the variance, chosen by simulation.
 const ALLOWANCE: f64 = 0.4;
 
-/// An interval for a correlated series, and how it came about.
+/// An interval for a correlated series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Batches {
     /// The estimate; its `n` is the number of batches.
     pub estimate: Estimate,
-    /// Batches.
+    /// Number of batches.
     pub batches: usize,
-    /// Windows in a batch at least, and at most one more.
+    /// Minimum windows per batch; some batches have one more.
     pub batch_len: usize,
-    /// How many independent windows the series is worth.
+    /// Number of independent windows that the series is worth.
     pub effective: f64,
 }
 
-/// Why there is no interval. `Display` says it in words.
+/// Why there is no interval; `Display` gives the reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Declined {
-    /// The series is too short whatever it holds.
+    /// The series is too short.
     TooFew {
-        /// Windows there are.
+        /// Number of windows.
         windows: usize,
-        /// Windows needed.
+        /// Minimum number of windows.
         needed: usize,
     },
-    /// Neighbours are so alike that the series is worth too little.
+    /// Windows are so correlated that the series is worth too little.
     Correlated {
-        /// Windows there are.
+        /// Number of windows.
         windows: usize,
-        /// Independent windows that they are worth, cautiously.
+        /// Conservative number of independent windows.
         effective: f64,
     },
-    /// Even the fewest batches allowed are not independent: the series may be drifting.
+    /// Even the fewest batches are correlated: the series may be drifting.
     Drifting {
-        /// Windows there are.
+        /// Number of windows.
         windows: usize,
     },
-    /// A value is not a finite number.
+    /// A value is not finite.
     NotFinite,
-    /// No request was answered.
+    /// No request had a response.
     Nothing,
     /// The samples cannot bound this quantile.
     Samples(NotEnoughSamples),
@@ -106,10 +108,8 @@ impl std::error::Error for Declined {}
 
 /// Interval for the mean of a series of window values, such as throughput.
 ///
-/// The point is the mean of the whole series.
-///
 /// # Errors
-/// [`Declined`] when the series cannot support an interval.
+/// [`Declined`] if the series cannot support an interval.
 ///
 /// # Panics
 /// When `level` is not strictly between 0 and 1.
@@ -124,7 +124,8 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
     let n = windows as f64;
     let point = interval::average(series).expect("not empty");
     let tau = autocorrelation_time(series);
-    // The relative standard error of τ, roughly: about 2.5 τ lags are summed (Sokal 1997, with a window of 2.5 τ).
+    // Approximate relative standard error of τ: about 2.5 τ lags are summed (Sokal 1997, with a
+    // window of 2.5 τ).
     let doubt = ALLOWANCE * (10.0 * tau / n).sqrt();
     let cautious = n / (tau * if tau > 1.0 { 1.0 + doubt } else { 1.0 });
     if cautious < FEWEST_EFFECTIVE {
@@ -146,7 +147,7 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
     let batches = means.len();
     let short = shortfall(tau, batch_len);
     let unsure = 1.0 + doubt * (1.0 - 1.0 / tau);
-    // Weighted by length: the mean of a batch varies in inverse proportion to it.
+    // Weighted by length: the variance of a batch mean is inversely proportional to it.
     let squares = means.iter().zip(&lengths).map(|(mean, length)| length * (mean - point).powi(2)).sum::<f64>();
     let variance = squares / (batches - 1) as f64 / n / short * unsure;
     let half_width = interval::t_two_sided(level, (batches - 1) as f64) * variance.sqrt();
@@ -154,14 +155,14 @@ pub fn mean(series: &[f64], level: f64) -> Result<Batches, Declined> {
     Ok(Batches { estimate, batches, batch_len, effective: n / tau })
 }
 
-/// Interval for a mean over requests, from windows of unequal numbers of them: `(sum, count)` of each window, such
-/// as summed latency and answers.
+/// Interval for a mean over requests from `(sum, count)` per window, such as summed latency and
+/// responses.
 ///
-/// The point is total sum over total count. The interval is that of the linearised ratio (Cochran 1977,
-/// Sampling Techniques, section 6.4). A window without requests is a fact and stays.
+/// The point is total sum over total count; the interval is that of the linearized ratio (Cochran
+/// 1977, Sampling Techniques, section 6.4). Windows without requests count.
 ///
 /// # Errors
-/// [`Declined`] when the series cannot support an interval.
+/// [`Declined`] if the series cannot support an interval.
 ///
 /// # Panics
 /// When `level` is not strictly between 0 and 1.
@@ -177,21 +178,22 @@ pub fn ratio(series: &[(f64, f64)], level: f64) -> Result<Batches, Declined> {
     let count_mean = count / series.len() as f64;
     let linear = series.iter().map(|(sum, count)| ratio + (sum - ratio * count) / count_mean).collect::<Vec<_>>();
     let mut found = mean(&linear, level)?;
-    // Rounding apart the point is that already.
+    // Only removes rounding errors.
     found.estimate.point = ratio;
     Ok(found)
 }
 
-/// Interval for quantile `q` over the requests of one trial: `windows` its histograms in order, `whole` all of them
-/// together, which may be finer.
+/// Interval for quantile `q` over the requests of one trial, from the histograms of its `windows`
+/// in order and of the `whole` trial, which may be finer.
 ///
-/// How much the share of requests below the quantile varies between windows says how many independent requests these
-/// are worth; their number, with an allowance for the few batches it rests on, gives the binomial interval. Source:
-/// Korn & Graubard 1998, Confidence Intervals for Proportions with Small Expected Number of Positive Counts, whose
-/// effective sample this is, inverted to a quantile as in Woodruff 1952.
+/// The variance between windows of the share below the quantile gives the number of independent
+/// requests. With an allowance for few batches, that number gives the binomial interval. Source:
+/// the effective sample of Korn & Graubard 1998, Confidence Intervals for Proportions with Small
+/// Expected Number of Positive Counts, inverted to a quantile as in Woodruff 1952.
 ///
 /// # Errors
-/// [`Declined`] when there is no telling, or too few requests are left to bound the quantile on both sides.
+/// [`Declined`] if the series supports no interval, or too few requests remain to bound the
+/// quantile.
 ///
 /// # Panics
 /// When `q` is not a fraction or `level` not strictly between 0 and 1.
@@ -204,36 +206,37 @@ pub fn quantile(windows: &[Histogram], whole: &Histogram, q: f64, level: f64) ->
     let share = ratio(&shares, level)?;
     let standard_error = share.estimate.half_width() / -interval::normal_quantile((1.0 - level) / 2.0);
     let worth = q * (1.0 - q) / standard_error.powi(2);
-    // A cast saturates, so shares that do not vary are worth all requests.
+    // The cast saturates, so shares without variance use all requests.
     let estimate = whole.quantile_interval(q, level, worth as u64).map_err(Declined::Samples)?;
     Ok(Batches { estimate, ..share })
 }
 
-/// Means and lengths of `count` batches that are as long as each other and hold the whole series.
+/// Means and lengths of `count` nearly equal batches that cover the whole series.
 fn batch_means(series: &[f64], count: usize) -> (Vec<f64>, Vec<f64>) {
     let bound = |nth: usize| nth * series.len() / count;
     let batches = (0..count).map(|nth| &series[bound(nth)..bound(nth + 1)]);
     batches.map(|batch| (batch.iter().sum::<f64>() / batch.len() as f64, batch.len() as f64)).unzip()
 }
 
-/// Von Neumann's ratio test: whether neighbouring values are significantly alike. With the ratio η of mean square
-/// successive difference to variance, `1 - η/2` has mean 0 and variance `(m-2)/(m²-1)` for independent normal values.
+/// Von Neumann's ratio test for correlation of neighbors. For independent normal values and the
+/// ratio η of mean square successive difference to variance, `1 - η/2` has mean 0 and variance
+/// `(m-2)/(m²-1)`.
 fn neighbours_alike(values: &[f64]) -> bool {
     let m = values.len() as f64;
     let mean = values.iter().sum::<f64>() / m;
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let steps = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum::<f64>();
-    // Values that are all equal have no neighbours more alike than others.
+    // Equal values are not correlated.
     squares > 0.0 && 1.0 - steps / (2.0 * squares) > NEIGHBOURS_BOUND * ((m - 2.0) / (m * m - 1.0)).sqrt()
 }
 
-/// Share of the long-run variance that means of so short batches show, in an AR(1) process of autocorrelation time τ:
-/// `1 - 2ρ/((1 - ρ²)·length)`, which is this in terms of τ. Not trusted below one half.
+/// Share of the long-run variance in means of batches of this length, in an AR(1) process of
+/// autocorrelation time τ: `1 - 2ρ/((1 - ρ²)·length)`, in terms of τ. Clamped to one half.
 pub(crate) fn shortfall(tau: f64, batch_len: usize) -> f64 {
     1.0 - ((tau - 1.0 / tau) / (2.0 * batch_len as f64)).min(0.5)
 }
 
-/// How many values of the series are worth one independent value: 1 for independent ones, never less.
+/// Number of values worth one independent value, at least 1.
 pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
     let n = series.len();
     let mean = series.iter().sum::<f64>() / n as f64;
@@ -254,19 +257,19 @@ pub(crate) fn autocorrelation_time(series: &[f64]) -> f64 {
         lags += 2;
     }
     let time = (2.0 * sum - variance) / variance;
-    // Each of the 2·lags - 1 covariances is σ²τ/n too low, because the mean is that of the series itself.
+    // The estimated mean makes each of the 2·lags - 1 covariances σ²τ/n too low.
     let lost = (2 * lags).saturating_sub(1) as f64 / n as f64;
     (time / (1.0 - lost.min(0.8))).max(1.0)
 }
 
-/// Windows that a single trial must have before its interval is looked at in order to stop.
+/// Minimum windows of a single trial before it may stop early.
 const FIRST_LOOK: usize = 50;
 
-/// How many windows a trial of so many should have when its interval is next looked at in order to stop: 50, then half as
-/// many again each time.
+/// Number of windows at the next look: 50, then half as many again each time.
 ///
-/// Each look is a chance to stop because the interval happens to be narrow. Looking after every ten windows, intervals of
-/// nominal 95 % cover 85 to 92 % in simulations where many looks are taken; with this, 93 to 95 % (see `docs/METHOD.md`).
+/// Each look is a chance to stop because the interval happens to be narrow. In simulations with
+/// many looks, looking every ten windows makes nominal 95 % intervals cover 85 to 92 %; this
+/// schedule covers 93 to 95 % (see `docs/METHOD.md`).
 pub fn next_look(windows: usize) -> usize {
     if windows < FIRST_LOOK { FIRST_LOOK } else { windows.saturating_mul(3) / 2 }
 }
@@ -278,7 +281,7 @@ mod tests {
 
     // Python 3 with numpy 2: i = numpy.arange(60); x = 10 + (i**3*7 % 31)/10
     // m = x.reshape(20, 3).mean(1); 1 - (numpy.diff(m)**2).sum()/(2*((m-m.mean())**2).sum())
-    // and, the autocorrelation time being 1: scipy.stats.t.ppf(.975, 19)*m.std(ddof=1)/20**.5
+    // The autocorrelation time is 1: scipy.stats.t.ppf(.975, 19)*m.std(ddof=1)/20**.5
     #[test]
     fn uncorrelated_windows_match_plain_batch_means() {
         let series = (0..60).map(|i| 10.0 + f64::from(i * i * i * 7 % 31) / 10.0).collect::<Vec<_>>();
@@ -301,8 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn autocorrelation_time_is_that_of_the_process() {
-        // (1 + ρ) / (1 - ρ), and the relative standard error at this length is below a tenth.
+    fn autocorrelation_time_matches_the_process() {
+        // τ is (1 + ρ) / (1 - ρ); its relative standard error at this length is below a tenth.
         for (rho, tau) in [(0.0, 1.0), (0.5, 3.0), (0.9, 19.0)] {
             let found = autocorrelation_time(&ar1(&mut Rng::new(8), 40_000, rho));
             assert!((found / tau - 1.0).abs() < 0.15, "ρ = {rho}: {found}");
@@ -319,8 +322,8 @@ mod tests {
     }
 
     #[test]
-    fn no_window_is_left_out() {
-        // Wherever the one window stands that differs, the interval has a width and holds the mean.
+    fn every_window_counts() {
+        // Wherever the one deviating window is, the interval has a width and contains the mean.
         let mut intervals = 0;
         for windows in [37, 39, 50, 99, 101, 199] {
             for odd in [0, windows / 2, windows - 1] {
@@ -336,9 +339,9 @@ mod tests {
         assert!(intervals >= 9, "{intervals}");
     }
 
-    // With batches of 2 and 3 windows the variance of the mean is unbiased, as with equal ones.
+    // Batches of 2 and 3 windows keep the variance of the mean unbiased.
     #[test]
-    fn batches_of_unequal_length_know_the_variance() {
+    fn unequal_batches_estimate_the_variance() {
         let (mut rng, rounds) = (Rng::new(12), 4_000);
         let squares = (0..rounds).map(|_| {
             let series = (0..39).map(|_| rng.normal()).collect::<Vec<_>>();
@@ -376,7 +379,7 @@ mod tests {
         assert_eq!(ratio(&[], 0.95), Err(Declined::Nothing));
     }
 
-    /// Windows of 200 lognormal latencies whose level wanders as an AR(1) process.
+    /// Windows of 200 lognormal latencies whose level follows an AR(1) process.
     fn latency_windows(seed: u64, rho: f64, wander: f64) -> (Vec<Histogram>, Histogram) {
         let mut rng = Rng::new(seed);
         let mut whole = Histogram::new();

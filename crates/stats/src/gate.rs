@@ -1,29 +1,30 @@
-//! Sequential tests of a candidate against its baseline while pairs of trials come in.
+//! Sequential tests of a candidate against its baseline while pairs of trials arrive.
 //!
-//! Both run in the same blocks, in shuffled order, so the signed rank test ([`crate::pairs`]) holds whatever the machine does. The
-//! pairs are tested at a few looks only. Each look has its own level, and the levels add up to the promised error (Bonferroni over
-//! looks, valid for any test and any dependence between looks). Questions of one look share its level: differences by Holm (1979),
-//! limits by Bonferroni. An error share has a fixed part of it ([`ERRORS_PART`]).
+//! Both run in the same blocks in shuffled order, so the signed rank test ([`crate::pairs`]) is
+//! valid whatever the machine does. Pairs are tested only at a few looks, whose levels add up to
+//! the promised error (Bonferroni over looks, valid for any test and dependence). Questions of one
+//! look share its level: differences by Holm (1979), limits by Bonferroni. Error shares get a fixed
+//! part of it ([`ERRORS_PART`]).
 
 use crate::interval::Estimate;
 use crate::pairs::{Pairs, half_width};
 
-/// Numbers of pairs at which a gate is looked at, until it ends.
+/// Numbers of pairs at which a gate is tested.
 const LOOKS: [u32; 14] = [10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 1_000];
 
-/// Shares of the error at the first looks of a gate that ends within 30 pairs, and of one that ends within 60. Simulated against Wang & Tsiatis (1987):
-/// their levels save one pair of twenty and keep the error less surely.
+/// Shares of the error at the looks of gates of up to 30 and up to 60 pairs. In simulations, the
+/// levels of Wang & Tsiatis (1987) save one pair in twenty but keep the error less reliably.
 const SHORT: [f64; 4] = [0.20, 0.20, 0.25, 0.35];
 const MIDDLE: [f64; 6] = [0.10, 0.12, 0.15, 0.18, 0.20, 0.25];
 
-/// Pairs at the first look: nothing is decided before.
+/// Pairs at the first look; no decision is made earlier.
 pub const FIRST_LOOK: u32 = LOOKS[0];
 
-/// Most pairs that a gate may take.
+/// Maximum number of pairs of a gate.
 pub const PAIRS_MAX: u32 = LOOKS[LOOKS.len() - 1];
 
-/// The looks of a gate of at most so many pairs, each with its share of the error. The later a gate may end, the less is spent at each look; a look costs
-/// more the later it comes, as by then more depends on it. What is not spent before is spent at the last.
+/// Looks of a gate of at most `pairs_max` pairs, each with its share of the error. The more pairs a
+/// gate may take, the smaller each share. Later looks get more, and the last one the rest.
 pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     let mut pairs = LOOKS.into_iter().filter(|pairs| *pairs < pairs_max).collect::<Vec<_>>();
     pairs.push(pairs_max);
@@ -44,56 +45,57 @@ pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     looks
 }
 
-/// Part of the error that the test of failed requests gets. Its p-values fall with 2^-n, so that a small part costs few pairs.
+/// Part of the error for the test of failed requests. Its p-values fall with 2^-n, so a small part
+/// costs few pairs.
 pub const ERRORS_PART: f64 = 0.2;
 
-/// The p-value below which an excess of errors keeps a comparison going although it is not shown yet: with none at the baseline,
-/// two trials with errors.
+/// Largest p-value of an excess of errors that keeps a comparison going. With an error-free
+/// baseline, two trials with errors reach it.
 pub const SUSPICIOUS_P: f64 = 0.25;
 
-/// Pairs after which a comparison no longer waits for differences other than the first.
+/// Pairs after which a comparison waits only for the first difference.
 pub const PATIENCE: usize = 30;
 
-/// The logarithm that stands for a ratio to zero, or to a value without a known bound.
+/// Logarithm for a ratio to zero or to an unbounded value.
 const FAR: f64 = 1e3;
 
 /// A question about one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Asked {
-    /// Whether the two differ, either way.
+    /// Whether the two differ.
     Difference,
     /// Whether the ratio candidate/baseline is worse than this.
     Ratio(f64),
-    /// Whether the candidate's value is worse than this; values and limit are positive.
+    /// Whether the candidate's value is worse than this; both are positive.
     Value(f64),
     /// Whether the candidate's share exceeds this; shares may be zero.
     Share(f64),
-    /// Whether the candidate's share exceeds the baseline's by more than this, or falls short of it by more than this.
+    /// Whether the candidate's share differs from the baseline's by more than this, either way.
     Excess(f64),
 }
 
-/// The values of one side, one per pair; `None` if the trial does not have the metric.
+/// Values of one side, one per pair; `None` if the trial lacks the metric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Side {
-    /// The least that each value can be.
+    /// Lower bound of each value.
     pub least: Vec<Option<f64>>,
-    /// The most; infinite if requests were still waiting when the trial ended.
+    /// Upper bounds; infinite if requests were still waiting when the trial ended.
     pub most: Vec<Option<f64>>,
 }
 
 impl Side {
-    /// Values that are all known.
+    /// Exactly known values.
     pub fn known(values: &[Option<f64>]) -> Self {
         Self { least: values.to_vec(), most: values.to_vec() }
     }
 }
 
-/// A question and the values that answer it, in the order of time.
+/// A question with its values in order of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// The question.
     pub asked: Asked,
-    /// Whether more is better, as for throughput, or less, as for latency.
+    /// Whether more is better, as for throughput.
     pub higher_is_better: bool,
     /// The baseline.
     pub base: Side,
@@ -102,94 +104,98 @@ pub struct Question {
 }
 
 impl Question {
-    /// Whether it is decided by signs of errors alone, so that their absence ends it.
+    /// Whether only signs of errors decide it, so that it ends without them.
     fn is_about_errors(&self) -> bool {
         matches!(self.asked, Asked::Excess(_) | Asked::Share(0.0))
     }
 }
 
-/// Errors and ends of a gate.
+/// Error probability and end of a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Chance of a false claim over all questions and looks; of limits, each way.
+    /// Chance of a false claim over all questions and looks; for limits, in each direction.
     pub error: f64,
-    /// At most so many pairs.
+    /// Maximum number of pairs.
     pub pairs_max: u32,
-    /// Differences also end when the ratio is known within this fraction. Stopping by a width raises no error ([`crate::stop_rule`]).
+    /// Also ends when differences are known within this fraction. Stopping by width does not raise
+    /// the error ([`crate::stop_rule`]).
     pub within: Option<f64>,
 }
 
-/// What the pairs show of the candidate.
+/// The result for one question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is worse than the baseline, or than its limit.
+    /// The candidate is worse than the baseline or its limit.
     Worse,
-    /// It is better than the baseline, or than its limit.
+    /// The candidate is better than the baseline or its limit.
     NotWorse,
-    /// Neither was shown.
+    /// Neither is shown.
     Undecided,
 }
 
-/// Why no further pair is needed.
+/// Why a gate ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// There is a verdict.
+    /// A verdict was reached.
     Decided,
-    /// The ratios are known as well as was asked.
+    /// The ratios are known with the requested precision.
     Narrow,
-    /// The maximum number of pairs, or the time, is reached.
+    /// The maximum number of pairs or the time limit was reached.
     Pairs,
 }
 
-/// The answer to one question.
+/// The result for one question, with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decided {
-    /// What the pairs show.
+    /// The result.
     pub verdict: Verdict,
-    /// Pairs in which both trials have the metric.
+    /// Number of pairs in which both trials have the metric.
     pub pairs: usize,
     /// One-sided p-value of "worse".
     pub p_worse: f64,
     /// One-sided p-value of "better".
     pub p_better: f64,
-    /// The level that each of the two was held against.
+    /// Level of both p-values.
     pub level: f64,
-    /// The estimate that belongs to the test, with its interval of confidence `1 - 2·level`: a ratio, a value, or a difference of
-    /// shares. `None`: too few pairs for an interval.
+    /// Estimate with its interval of confidence `1 - 2·level`: a ratio, a value, or a difference of
+    /// shares. `None` if there are too few pairs for an interval.
     pub estimate: Option<Estimate>,
-    /// Typical values of baseline and candidate in these pairs. Those of ratios are apart by exactly the typical ratio.
+    /// Typical values of baseline and candidate. For ratios, they differ by exactly the typical
+    /// ratio.
     pub typical: [f64; 2],
 }
 
 impl Decided {
-    /// The p-value of the verdict; the smaller one if there is none.
+    /// The p-value of the verdict, or the smaller one without a verdict.
     pub fn p(&self) -> f64 {
         self.p_worse.min(self.p_better)
     }
 
-    /// Whether there are signs of errors of one side that are not shown yet.
+    /// Whether one side shows signs of errors that are not significant yet.
     fn is_suspicious(&self) -> bool {
         self.verdict == Verdict::Undecided && self.p() <= SUSPICIOUS_P
     }
 }
 
-/// The answers at one look.
+/// The results at one look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examined {
-    /// One answer per question; `None`: no pair has the metric.
+    /// One result per question; `None` if no pair has the metric.
     pub found: Vec<Option<Decided>>,
-    /// Pairs that were looked at.
+    /// Number of pairs tested.
     pub pairs: usize,
-    /// The part of the error that this look had.
+    /// The look's share of the error.
     pub share: f64,
-    /// Why no further pair is needed; `None`: more may come.
+    /// Why the gate ended; `None` if more pairs may follow.
     pub ended: Option<Ended>,
 }
 
-/// Answers all questions at the first look that ends the comparison. All sides have one value per pair.
+/// Answers all questions at the first look that ends the comparison. All sides have one value per
+/// pair.
 ///
-/// `is_over`: no further pair will come, for a reason that does not depend on the values, such as the time limit. All pairs are then
-/// the last look, with all of the error that was not spent. `None`: no pair.
+/// `is_over` means that no pair will follow, for a reason independent of the values, such as the
+/// time limit. All pairs then form the last look, with all of the unspent error. `None` without
+/// pairs.
 pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Examined> {
     let pairs = questions.first()?.base.least.len();
     if pairs == 0 {
@@ -198,7 +204,7 @@ pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Exa
     let mut spent = 0.0;
     for (look, share) in looks(rule.pairs_max) {
         if look as usize > pairs {
-            // Nothing is claimed between looks.
+            // No claims between looks.
             let share = if is_over { 1.0 - spent } else { share };
             let mut found = look_at(questions, pairs, rule.error * share);
             if !is_over || pairs < FIRST_LOOK as usize {
@@ -218,12 +224,12 @@ pub fn examine(questions: &[Question], rule: &Rule, is_over: bool) -> Option<Exa
     None
 }
 
-/// The difference by the first `pairs` pairs, at an error of its own: for metrics that are shown beside those that were asked for.
+/// The difference in the first `pairs` pairs at a separate error, for metrics shown along with the
+/// requested ones.
 pub fn also(question: &Question, pairs: usize, error: f64) -> Option<Decided> {
     look_at(std::slice::from_ref(question), pairs, error).pop()?
 }
 
-/// Whether, and why, no further pair is needed.
 fn has_ended(questions: &[Question], found: &[Option<Decided>], pairs: usize, rule: &Rule) -> Option<Ended> {
     let all = || questions.iter().zip(found).enumerate();
     let is_worse = |found: &Option<Decided>| found.is_some_and(|found| found.verdict == Verdict::Worse);
@@ -231,7 +237,7 @@ fn has_ended(questions: &[Question], found: &[Option<Decided>], pairs: usize, ru
     if of_errors().any(|(_, (_, found))| is_worse(found)) {
         return Some(Ended::Decided);
     }
-    // Whichever side may have errors of its own, they come before all that is claimed in its favour.
+    // Possible errors on either side delay any claim in its favor.
     if of_errors().any(|(_, (_, found))| found.is_some_and(|found| found.is_suspicious())) {
         return None;
     }
@@ -257,7 +263,7 @@ fn has_ended(questions: &[Question], found: &[Option<Decided>], pairs: usize, ru
     Some(if narrow { Ended::Narrow } else { Ended::Decided })
 }
 
-/// Answers all questions by the first `pairs` pairs, at this error of the look.
+/// Answers all questions from the first `pairs` pairs at this error of the look.
 fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decided>> {
     let seen = questions.iter().map(|question| Seen::new(question, pairs)).collect::<Vec<_>>();
     let count = |is: fn(&Asked) -> bool| {
@@ -274,7 +280,8 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
         (true, true) => 1.0,
     };
     let rest = error * (1.0 - of_errors);
-    // Holm (1979): the smallest p-value is held against the strictest level, and the first that fails ends it.
+    // Holm (1979): compare the smallest p-value with the strictest level, stop at the first
+    // failure.
     let p = |at: usize| seen[at].as_ref().map(Seen::p_two_sided);
     let is_difference = |&at: &usize| questions[at].asked == Asked::Difference && p(at).is_some();
     let mut order = (0..questions.len()).filter(is_difference).collect::<Vec<_>>();
@@ -289,7 +296,7 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
             left -= 1;
         }
     }
-    // Of differences a false claim may be made either way.
+    // Claims about differences can be false in both directions.
     let ways = if differences > 0 || only_excess { 2.0 } else { 1.0 };
     for (level, question) in levels.iter_mut().zip(questions) {
         match question.asked {
@@ -306,15 +313,13 @@ fn look_at(questions: &[Question], pairs: usize, error: f64) -> Vec<Option<Decid
         .collect()
 }
 
-/// The pairs of one question.
 struct Seen {
-    /// Differences as they are, at least and at most: of logarithms, or of shares.
+    /// Differences of logarithms or of shares: as observed, least and greatest.
     both: Pairs,
     least: Pairs,
     most: Pairs,
     p_worse: f64,
     p_better: f64,
-    /// Baseline and candidate.
     typical: [f64; 2],
 }
 
@@ -370,7 +375,7 @@ impl Seen {
             Verdict::Undecided
         };
         let shift = |pairs: &Pairs| pairs.shift(1.0 - 2.0 * level);
-        // One end of each: whatever the unknown values are, the interval of the true ones lies inside.
+        // One end from each, so the interval covers all possible values.
         let shift = shift(&self.both).zip(shift(&self.least)).zip(shift(&self.most));
         let estimate = shift.map(|((both, least), most)| {
             let of = |value: f64| match question.asked {
@@ -386,7 +391,7 @@ impl Seen {
     }
 }
 
-/// The logarithm of a/b; far away if one of them is zero.
+/// The logarithm of a/b, or ±[`FAR`] if one of them is zero.
 fn log(a: f64, b: f64) -> f64 {
     match (a > 0.0, b > 0.0) {
         (true, true) => a.ln() - b.ln(),
@@ -396,7 +401,6 @@ fn log(a: f64, b: f64) -> f64 {
     }
 }
 
-/// Typical values of both, apart by the typical ratio of the pairs.
 fn typical(pairs: &[(f64, f64)]) -> [f64; 2] {
     let of = |of: fn(&(f64, f64)) -> f64| Pairs::from_logs(pairs.iter().map(of).collect()).typical_log();
     if pairs.iter().any(|(base, candidate)| *base <= 0.0 || *candidate <= 0.0) {
@@ -423,7 +427,8 @@ mod tests {
             assert!(looks.is_sorted_by_key(|(pairs, _)| *pairs) && looks.last().unwrap().0 == pairs_max);
             assert!(looks.iter().all(|(_, share)| *share > 0.0), "{looks:?}");
         }
-        // inference.md, R5: .0100 .0100 .0125 .0175, and .005 .006 .0075 .009 .010 .0125.
+        // Recommendation R5 in inference.md: .0100 .0100 .0125 .0175, and .005 .006 .0075 .009 .010
+        // .0125.
         let levels = |max| looks(max).iter().map(|(_, share)| (share * 5e4).round() / 1e6).collect::<Vec<_>>();
         assert_eq!(levels(30), [0.01, 0.01, 0.0125, 0.0175]);
         assert_eq!(levels(60), [0.005, 0.006, 0.0075, 0.009, 0.01, 0.0125]);
@@ -435,13 +440,12 @@ mod tests {
         Question { asked, higher_is_better: false, base: Side::known(base), candidate: Side::known(candidate) }
     }
 
-    /// The one answer to a question about all of these values.
     fn one(asked: Asked, base: &[Option<f64>], candidate: &[Option<f64>], rule: &Rule) -> (Decided, Option<Ended>) {
         let found = examine(&[question(asked, base, candidate)], rule, false).unwrap();
         (found.found[0].unwrap(), found.ended)
     }
 
-    /// Trials of both in blocks that share what the machine does, with lognormal starts of this spread.
+    /// Trials of both sides with shared block effects and lognormal starts of this spread.
     fn world(rng: &mut Rng, ratio: f64, sigma: f64, pairs: usize) -> (Values, Values) {
         let mut baseline = Vec::new();
         let mut candidate = Vec::new();
@@ -476,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_decided_between_looks() {
+    fn decides_only_at_looks() {
         let (baseline, candidate) = world(&mut Rng::new(2), 1.5, 0.01, 30);
         let at = |pairs: usize| examine(&[question(LATENCY, &baseline[..pairs], &candidate[..pairs])], &RULE, false);
         assert_eq!(at(0), None);
@@ -486,12 +490,12 @@ mod tests {
             assert!(one.verdict == Verdict::Undecided && found.ended.is_none() && one.pairs == pairs, "{found:?}");
         }
         assert_eq!(at(10).unwrap().found[0].unwrap().verdict, Verdict::Worse);
-        // The look that ended it stays, whatever comes later.
+        // Later pairs do not change the result.
         assert_eq!(at(14), at(10));
     }
 
     #[test]
-    fn the_rest_of_the_error_is_spent_when_the_time_is_over() {
+    fn spends_the_remaining_error_at_the_time_limit() {
         let (baseline, candidate) = world(&mut Rng::new(6), 1.10, 0.05, 27);
         let rule = Rule { pairs_max: 60, ..RULE };
         let at = |pairs: usize, is_over: bool| {
@@ -508,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_ends_when_it_is_known_within_the_target() {
+    fn ends_when_the_difference_is_precise_enough() {
         let (baseline, candidate) = world(&mut Rng::new(7), 1.0, 0.02, 60);
         let rule = Rule { pairs_max: 60, within: Some(0.02), ..RULE };
         let (found, ended) = one(Asked::Difference, &baseline, &candidate, &rule);
@@ -517,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_without_the_metric_is_not_a_pair() {
+    fn ignores_trials_without_the_metric() {
         let (mut baseline, mut candidate) = world(&mut Rng::new(3), 1.5, 0.01, 14);
         (baseline[2], candidate[5]) = (None, None);
         let (found, _) = one(LATENCY, &baseline, &candidate, &Rule { pairs_max: 14, ..RULE });
@@ -525,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_without_a_bound_speaks_against_each_claim() {
+    fn unbounded_values_weaken_every_claim() {
         let (baseline, candidate) = world(&mut Rng::new(4), 1.0, 0.005, 30);
         let most = |hung: usize| {
             let mut asked = question(LATENCY, &baseline, &candidate);
@@ -543,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_that_the_baseline_does_not_have_are_shown() {
+    fn reports_errors_that_the_baseline_lacks() {
         let none = known(&[0.0; 30]);
         let one_percent = known(&(0..30).map(|i| 0.01 + 1e-4 * f64::from(i % 7)).collect::<Vec<_>>());
         let faster = known(&[0.8; 30]);
@@ -563,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn one_trial_with_errors_neither_fails_nor_delays() {
+    fn one_trial_with_errors_has_no_effect() {
         let (none, mut hiccup) = (known(&[0.0; 30]), known(&[0.0; 30]));
         hiccup[4] = Some(0.3);
         let speed = || question(LATENCY, &known(&[1.0; 30]), &known(&[0.8; 30]));
@@ -571,14 +575,14 @@ mod tests {
         let errors = found.found[1].unwrap();
         assert_eq!((errors.verdict, found.pairs, found.ended), (Verdict::Undecided, 10, Some(Ended::Decided)));
         assert_eq!(errors.p_worse, 0.5);
-        // With two trials of ten it goes on.
+        // Two trials with errors out of ten delay the decision.
         hiccup[7] = Some(0.1);
         let found = examine(&[speed(), question(Asked::Excess(0.0), &none, &hiccup)], &RULE, false).unwrap();
         assert_eq!((found.pairs, found.ended), (30, Some(Ended::Pairs)), "{found:?}");
     }
 
     #[test]
-    fn absolute_limits_are_about_the_candidate_alone() {
+    fn absolute_limits_ignore_the_baseline() {
         let (base, mut head) =
             (known(&[9.0; 30]), known(&(0..30).map(|i| 4.0 + f64::from(i) / 100.0).collect::<Vec<_>>()));
         let verdict = |asked, head: &Values| one(asked, &base, head, &RULE).0.verdict;
@@ -598,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_excludes_no_difference_exactly_if_it_is_shown() {
+    fn intervals_agree_with_verdicts() {
         for seed in 0..40 {
             let mut rng = Rng::new(seed);
             let metric = |rng: &mut Rng, ratio: f64| {
@@ -619,7 +623,7 @@ mod tests {
         }
     }
 
-    /// R5: errors at the margin, and at no difference, of the very code that reports use.
+    /// Errors at the margin (recommendation R5), with the code of reports.
     #[test]
     fn errors_at_the_margin_are_bounded() {
         const ROUNDS: usize = 400;
@@ -640,9 +644,9 @@ mod tests {
         }
     }
 
-    /// The small version of the promise; `experiments coverage` has the table.
+    /// A small version of the table from `experiments coverage`.
     #[test]
-    fn a_server_compared_with_itself_by_five_metrics_seldom_differs() {
+    fn self_comparison_by_five_metrics_seldom_differs() {
         const ROUNDS: usize = 300;
         let mut rng = Rng::new(8);
         let rule = Rule { within: Some(0.02), ..RULE };
@@ -653,7 +657,7 @@ mod tests {
                     question(Asked::Difference, &base, &candidate)
                 })
                 .collect::<Vec<_>>();
-            // Both fail 1 % of 200 requests now and then.
+            // Both sides sometimes fail 1 % of 200 requests.
             let mut failing = || (0..30).map(|_| Some((rng.next_u64() % 3) as f64 / 200.0)).collect::<Vec<_>>();
             asked.push(question(Asked::Excess(0.0), &failing(), &failing()));
             let found = examine(&asked, &rule, false).unwrap();
@@ -663,10 +667,11 @@ mod tests {
         assert!(false_claims <= 15 + 15, "{false_claims} of {ROUNDS}");
     }
 
-    /// Another process takes the CPUs in spells and slows trials up to `most` times, whichever side they are of: the order within a
-    /// block is drawn by lot. Three metrics of a trial are disturbed alike, the fourth a hundredth as much, as CPU time per request.
+    /// Another process takes the CPUs in bursts and slows trials of either side by up to `most`
+    /// times, because the order within a block is random. It disturbs three metrics equally and the
+    /// fourth a hundredth as much, like CPU time per request.
     #[test]
-    fn other_work_on_the_cpus_raises_no_error() {
+    fn other_work_on_the_cpus_keeps_the_error_rate() {
         const ROUNDS: usize = 100;
         let rule = Rule { within: Some(0.02), ..RULE };
         for (busy, spell, most) in [(0.4, 1.0, 4.0), (0.5, 5.0, 2.0), (0.1, 1.0, 10.0)] {

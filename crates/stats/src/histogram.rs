@@ -3,7 +3,7 @@
 use crate::interval::Estimate;
 use crate::order::{self, NotEnoughSamples};
 
-/// Largest value with a bucket: one hour in nanoseconds. What lies above is counted as saturated.
+/// Largest value with a bucket, one hour in nanoseconds. Larger values are counted as saturated.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 /// A log-linear histogram of nanoseconds, after Tene's HDR Histogram (<https://hdrhistogram.org>).
@@ -12,8 +12,9 @@ pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 /// `2^(precision+1)` each integer has its own. A bucket is thus never wider than `2^-precision` of
 /// the values in it, and its midpoint is off by half of that at most.
 ///
-/// Count, minimum, maximum, sum and sum of squares are exact. [`Histogram::new`] allocates all buckets, so that recording never allocates. One that was
-/// read has only the buckets from its first to its last in use, until more is added.
+/// Count, minimum, maximum, sum and sum of squares are exact. [`Histogram::new`] allocates all
+/// buckets, so recording never allocates. A histogram read from a file has only its used range of
+/// buckets until it grows.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     precision: u8,
@@ -28,21 +29,21 @@ pub struct Histogram {
     sum_sq: u128,
 }
 
-/// What a [`Histogram`] holds, as plain numbers for a file format to own.
+/// The content of a [`Histogram`] for file formats.
 ///
-/// `sum` and `sum_sq` exceed what JSON readers keep of a number: write them as decimal strings, or as
-/// floats, whose rounding [`Histogram::from_parts`] allows for.
+/// `sum` and `sum_sq` exceed the precision of JSON numbers: write them as decimal strings, or as
+/// floats, whose rounding [`Histogram::from_parts`] tolerates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Buckets in an octave, as a power of two.
+    /// Buckets per octave, as a power of two.
     pub precision: u8,
-    /// Index and count of each bucket that is not empty, ascending.
+    /// Index and count of each non-empty bucket, ascending.
     pub counts: Vec<(u32, u64)>,
-    /// Values above [`HIGHEST_NS`], which have no bucket.
+    /// Number of values above [`HIGHEST_NS`], which have no bucket.
     pub saturated: u64,
-    /// Smallest value in ns; 0 when nothing was recorded.
+    /// Smallest value in ns; 0 if empty.
     pub min: u64,
-    /// Largest value in ns; 0 when nothing was recorded.
+    /// Largest value in ns; 0 if empty.
     pub max: u64,
     /// Sum of all values in ns.
     pub sum: u128,
@@ -51,8 +52,9 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Adds the counts to fewer, wider `classes`: each of the ascending `bounds` has the values up to it and above the one before, and one class more has
-    /// the rest. A bucket that a bound divides counts as below it.
+    /// Adds the counts to wider `classes`. Each of the ascending `bounds` ends a class,
+    /// inclusively; one more class takes larger values. A bucket that contains a bound counts as
+    /// below it.
     ///
     /// # Panics
     /// Unless there is one class more than bounds.
@@ -70,18 +72,18 @@ impl Parts {
     }
 }
 
-/// Why [`Parts`] cannot be a histogram.
+/// Why [`Parts`] are not a valid histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadParts {
     /// The precision is outside [`Histogram::PRECISIONS`].
     Precision(u8),
-    /// A bucket index does not ascend or lies past the last bucket.
+    /// A bucket index does not ascend or exceeds the last bucket.
     Index(u32),
     /// A listed bucket is empty.
     EmptyBucket(u32),
-    /// The counts add up to more than 64 bits hold.
+    /// The counts overflow 64 bits.
     TooMany,
-    /// Minimum or maximum does not lie in the first or last bucket in use.
+    /// Minimum or maximum is outside the first or last used bucket.
     Range,
     /// The sums are impossible for these counts.
     Sums,
@@ -128,17 +130,17 @@ impl Default for Histogram {
 impl Histogram {
     /// Three significant digits: buckets at most 1/1024 of their value wide, 270 KiB.
     pub const PRECISION: u8 = 10;
-    /// For many small histograms, such as one a window: at most 1/64 wide, 19 KiB.
+    /// For many small histograms, such as one per window: at most 1/64 wide, 19 KiB.
     pub const WINDOW_PRECISION: u8 = 6;
-    /// The precisions that can be asked for.
+    /// Supported precisions.
     pub const PRECISIONS: std::ops::RangeInclusive<u8> = 1..=14;
 
-    /// An empty histogram with three significant digits ([`Histogram::PRECISION`]).
+    /// Empty histogram with three significant digits ([`Histogram::PRECISION`]).
     pub fn new() -> Self {
         Histogram::with_precision(Histogram::PRECISION)
     }
 
-    /// An empty histogram with `2^bits` buckets in an octave.
+    /// Empty histogram with `2^bits` buckets per octave.
     ///
     /// # Panics
     /// When `bits` is outside [`Histogram::PRECISIONS`].
@@ -157,7 +159,7 @@ impl Histogram {
         }
     }
 
-    /// Counts one value in ns. Zero has a bucket; a value above [`HIGHEST_NS`] counts as saturated.
+    /// Counts one value in ns; values above [`HIGHEST_NS`] count as saturated.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         if ns > HIGHEST_NS {
@@ -175,11 +177,11 @@ impl Histogram {
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
-        // Saturating, because values of centuries may have come before (see `record_saturated`).
+        // Saturates, because earlier values may be centuries long (see `record_saturated`).
         self.sum_sq = self.sum_sq.saturating_add(u128::from(ns) * u128::from(ns));
     }
 
-    /// Allocates the buckets that it was read without.
+    /// Allocates all buckets after reading from a file.
     #[cold]
     fn widen(&mut self) {
         let mut all = vec![0; index_of(HIGHEST_NS, self.precision) + 1];
@@ -187,7 +189,7 @@ impl Histogram {
         (self.first, self.counts) = (0, all.into_boxed_slice());
     }
 
-    /// The counts of the buckets that may be in use, with the index of the first of them.
+    /// Counts of the used range of buckets, with the index of the first.
     fn used(&self) -> (usize, &[u64]) {
         let index = |ns: u64| index_of(ns.min(HIGHEST_NS), self.precision).wrapping_sub(self.first);
         let is_empty = self.len == self.saturated;
@@ -204,12 +206,12 @@ impl Histogram {
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
-        // Only values of centuries come near the limit; their spread is then a lower bound.
+        // Only values of centuries reach the limit; the deviation is then a lower bound.
         self.sum_sq = self.sum_sq.saturating_add(u128::from(ns) * u128::from(ns));
     }
 
-    /// Adds all of `other`. When the precisions differ, the result has the coarser of the two:
-    /// fine buckets lie inside coarse ones, so nothing else is lost.
+    /// Adds all of `other`. If the precisions differ, the result has the coarser one; fine buckets
+    /// lie inside coarse ones, so only that precision is lost.
     pub fn merge(&mut self, other: &Histogram) {
         if other.precision < self.precision {
             let fine = std::mem::replace(self, Histogram::with_precision(other.precision));
@@ -231,7 +233,7 @@ impl Histogram {
             let mine = &mut self.counts[index_here(index) - self.first];
             *mine = mine.saturating_add(count);
         }
-        // Only counts that were made up, in a file, come near the limit.
+        // Only made-up counts in a file reach the limit.
         self.len = self.len.saturating_add(other.len);
         self.saturated = self.saturated.saturating_add(other.saturated);
         self.min = self.min.min(other.min);
@@ -240,7 +242,7 @@ impl Histogram {
         self.sum_sq = self.sum_sq.saturating_add(other.sum_sq);
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Clears the histogram and keeps its memory.
     pub fn reset(&mut self) {
         self.counts.fill(0);
         (self.len, self.saturated) = (0, 0);
@@ -248,22 +250,22 @@ impl Histogram {
         (self.sum, self.sum_sq) = (0, 0);
     }
 
-    /// How many values were recorded, saturated ones included.
+    /// Number of values, including saturated ones.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether nothing was recorded.
+    /// Whether no value was recorded.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many values lay above [`HIGHEST_NS`]. A report that shows quantiles shows this too.
+    /// Number of values above [`HIGHEST_NS`]. Reports show it along with quantiles.
     pub fn saturated(&self) -> u64 {
         self.saturated
     }
 
-    /// Buckets in an octave, as a power of two.
+    /// Buckets per octave, as a power of two.
     pub fn precision(&self) -> u8 {
         self.precision
     }
@@ -283,13 +285,14 @@ impl Histogram {
         (self.len > 0).then(|| self.sum as f64 / self.len as f64)
     }
 
-    /// Sample standard deviation in ns (divisor `n - 1`), exact up to rounding; two values needed.
+    /// Sample standard deviation in ns (divisor `n - 1`), exact up to rounding. `None` for fewer
+    /// than two values.
     pub fn stddev(&self) -> Option<f64> {
         if self.len < 2 {
             return None;
         }
-        // n·Σx² − (Σx)² loses no digit in integers; where it does not fit, rounding is harmless
-        // because such sums come from spreads of hours.
+        // n·Σx² − (Σx)² is exact in integers. If it overflows, rounding is harmless because the
+        // spread is hours.
         let n = u128::from(self.len);
         let centred = match (self.sum_sq.checked_mul(n), self.sum.checked_mul(self.sum)) {
             (Some(scaled), Some(square)) => scaled.saturating_sub(square) as f64,
@@ -298,11 +301,11 @@ impl Histogram {
         Some((centred / (n as f64 * (n - 1) as f64)).sqrt())
     }
 
-    /// Quantile `q` in ns: Hyndman & Fan 1996, definition 1 (the value at rank `⌈q·n⌉`, an observed
-    /// value and never one between two), read as the midpoint of its bucket and kept within the exact
-    /// minimum and maximum. Among saturated values it is the maximum, an upper bound.
+    /// Quantile `q` in ns: Hyndman & Fan 1996, definition 1 (the value at rank `⌈q·n⌉`, never
+    /// interpolated). Returns the midpoint of its bucket, clamped to the exact minimum and maximum.
+    /// Saturated values yield the maximum, an upper bound.
     ///
-    /// `None` when nothing was recorded.
+    /// `None` for an empty histogram.
     ///
     /// # Panics
     /// When `q` is not a fraction.
@@ -315,11 +318,11 @@ impl Histogram {
 
     /// Distribution-free interval of quantile `q` from order statistics (see [`order::ranks`]).
     ///
-    /// `effective_n` is the number of independent values these are worth: [`Histogram::len`] when
-    /// they are independent, less when neighbours resemble each other.
+    /// `effective_n` is the number of independent values these are worth: [`Histogram::len`] if
+    /// they are independent, less if neighbors are correlated.
     ///
     /// # Errors
-    /// [`NotEnoughSamples`] when so few values cannot bound the quantile on both sides.
+    /// [`NotEnoughSamples`] if these values cannot bound the quantile on both sides.
     pub fn quantile_interval(&self, q: f64, level: f64, effective_n: u64) -> Result<Estimate, NotEnoughSamples> {
         let effective_n = effective_n.min(self.len);
         let ranks = order::ranks(effective_n, q, level)?;
@@ -331,7 +334,7 @@ impl Histogram {
         Ok(Estimate { point, low: value(ranks.low), high: value(ranks.high), level, n: effective_n })
     }
 
-    /// Buckets in use, ascending, as `(lowest value, highest value, count)` in ns, both inclusive.
+    /// Used buckets, ascending, as `(lowest value, highest value, count)` in ns, both inclusive.
     /// Saturated values come last, as one bucket from above [`HIGHEST_NS`] to the maximum.
     pub fn iter_buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let bits = self.precision;
@@ -343,7 +346,7 @@ impl Histogram {
             .chain((self.saturated > 0).then_some((HIGHEST_NS + 1, self.max, self.saturated)))
     }
 
-    /// How many values do not exceed `ns`, or share its bucket.
+    /// Number of values at or below `ns`, or in its bucket.
     pub fn count_at_or_below(&self, ns: u64) -> u64 {
         if ns > HIGHEST_NS {
             return self.len;
@@ -361,11 +364,11 @@ impl Histogram {
                 return Some(self.value_of(low, high));
             }
         }
-        // Past the last count, which happens only when made-up counts had to saturate.
+        // Only reached if made-up counts were saturated.
         (self.len > 0).then_some(self.max as f64)
     }
 
-    /// The value that a bucket of this histogram is read as (see [`Histogram::quantile`]).
+    /// The value that represents a bucket (see [`Histogram::quantile`]).
     pub(crate) fn value_of(&self, low: u64, high: u64) -> f64 {
         if low > HIGHEST_NS {
             return self.max as f64;
@@ -374,7 +377,7 @@ impl Histogram {
         midpoint.clamp(self.min as f64, self.max as f64)
     }
 
-    /// The contents as plain numbers, for a file format.
+    /// Exports the content for a file format.
     pub fn to_parts(&self) -> Parts {
         let (first, counts) = self.used();
         let used = (first..).zip(counts).filter(|&(_, &count)| count > 0);
@@ -389,10 +392,10 @@ impl Histogram {
         }
     }
 
-    /// A histogram from plain numbers of any origin.
+    /// Imports untrusted content.
     ///
     /// # Errors
-    /// [`BadParts`] when no recording could have left these numbers.
+    /// [`BadParts`] if recording cannot produce these numbers.
     pub fn from_parts(parts: &Parts) -> Result<Histogram, BadParts> {
         if !Histogram::PRECISIONS.contains(&parts.precision) {
             return Err(BadParts::Precision(parts.precision));
@@ -446,7 +449,8 @@ impl Histogram {
     }
 
     fn check_range(&self) -> Result<(), BadParts> {
-        // The minimum is in the first bucket and the maximum in the last one, unless that is the saturated one.
+        // The minimum is in the first bucket and the maximum in the last, unless all values or the
+        // largest are saturated.
         let has_buckets = self.saturated < self.len;
         let fits = (has_buckets || self.min > HIGHEST_NS)
             && self.min <= self.max
@@ -465,7 +469,7 @@ impl Histogram {
             squares_low = squares_low.saturating_add((low * low).saturating_mul(count));
             squares_high = squares_high.saturating_add((high * high).saturating_mul(count));
         }
-        // A format may keep the sums as floats: the last of their 53 bits is allowed for.
+        // Formats may store the sums as floats with 53 bits, so the last bit may be off.
         let within =
             |low: u128, sum: u128, high: u128| low - (low >> 52) <= sum && sum <= high.saturating_add(high >> 52);
         if within(sum_low, self.sum, sum_high) && within(squares_low, self.sum_sq, squares_high) {
@@ -518,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_histogram_grows_to_what_is_added() {
+    fn read_histograms_grow_when_values_are_added() {
         let (low, high) = ([5, 900, 901], [7, 40_000_000, HIGHEST_NS, HIGHEST_NS + 1]);
         let read = |values: &[u64]| Histogram::from_parts(&of(values).to_parts()).unwrap();
         assert!(read(&low).counts.len() < 1000, "it has the buckets that it needs");

@@ -1,16 +1,17 @@
-//! When has a study that runs in whole blocks seen enough?
+//! Decides when a study that runs in whole blocks has enough of them.
 //!
-//! Every point has a trial in every block, and no point ends before the others: what ran alone cannot be compared. The rules look at widths
-//! only, never at which of two is ahead, so that the tests of [`crate::claims`] keep their level.
+//! Every point has a trial in every block and no point ends early, because trials without
+//! counterparts cannot be compared. The rules only consider interval widths, never which contender
+//! is ahead, so the tests of [`crate::claims`] keep their level.
 
 use crate::interval::{self, Estimate};
 
-/// Blocks before the first look; no claim is made with fewer.
+/// Blocks before the first look, and minimum for any claim.
 pub const FIRST_LOOK: u32 = 12;
 
-/// How many blocks a study of so many should have when it is next looked at: 12, 18, 24, 30, then half as many again each time.
+/// Number of blocks at the next look: 12, 18, 24, 30, then half as many again each time.
 ///
-/// Each look is a chance to stop because widths happen to be narrow; few looks keep that chance small.
+/// Each look is a chance to stop because widths happen to be narrow; few looks keep it small.
 pub fn next_look(blocks: u32) -> u32 {
     match blocks {
         0..12 => FIRST_LOOK,
@@ -23,15 +24,16 @@ pub fn next_look(blocks: u32) -> u32 {
     }
 }
 
-/// Whether a study of so many blocks is looked at.
+/// Whether a study with `blocks` blocks is due for a look.
 pub fn is_look(blocks: u32) -> bool {
     blocks >= FIRST_LOOK && next_look(blocks - 1) == blocks
 }
 
-/// Standard deviation between trials over the mean, pooled over the points of a study: the root of the mean of `(s_i / mean_i)²`.
+/// Relative standard deviation between trials, pooled over the points of a study: the root of the
+/// mean of `(s_i / mean_i)²`.
 ///
-/// Pooling takes the luck out of "narrow enough", and lets a point carry what others saw of rare starts. `None` where no point has two values
-/// and a mean that is not 0.
+/// Pooling removes luck from "narrow enough", and accounts for rare starts that only other points
+/// had. `None` if no point has two values and a nonzero mean.
 pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Option<f64> {
     let squares = points.into_iter().filter_map(|values| {
         let mean = interval::average(values)?;
@@ -41,8 +43,8 @@ pub fn pooled_relative_sd<'a>(points: impl IntoIterator<Item = &'a [f64]>) -> Op
     interval::average(&squares).map(f64::sqrt)
 }
 
-/// Half the width, over the mean, of the interval of a point with so many trials and the pooled deviation: what the absolute target is
-/// held against. `None` below two trials.
+/// Relative half-width of a point's interval with the pooled deviation, compared with the absolute
+/// target. `None` for fewer than two trials.
 pub fn pooled_half_width(pooled_relative_sd: f64, trials: u32, level: f64) -> Option<f64> {
     (trials >= 2).then(|| {
         let n = f64::from(trials);
@@ -50,9 +52,9 @@ pub fn pooled_half_width(pooled_relative_sd: f64, trials: u32, level: f64) -> Op
     })
 }
 
-/// The mean of a point's trials with the interval that is shown: `mean ± t(n-1)·max(s_i, s_pool·|mean|)/√n`.
+/// Mean of a point's trials with the reported interval, `mean ± t(n-1)·max(s_i, s_pool·|mean|)/√n`.
 ///
-/// `None` below two values, or when one is not finite.
+/// `None` for fewer than two values, or if one is not finite.
 pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Estimate> {
     let own = interval::mean(values, level)?;
     let pooled = pooled_half_width(pooled_relative_sd, u32::try_from(values.len()).ok()?, level)? * own.point.abs();
@@ -60,46 +62,46 @@ pub fn shown(values: &[f64], pooled_relative_sd: f64, level: f64) -> Option<Esti
     Some(Estimate { low: own.point - half_width, high: own.point + half_width, ..own })
 }
 
-/// What widths are held against.
+/// The target precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
-    /// The typical ratio of each point to the best of its place is known within this fraction.
+    /// Typical ratio of each point to the best of its place, within this fraction.
     Comparison(f64),
-    /// The mean of each point is known within this fraction.
+    /// Mean of each point, within this fraction.
     Absolute(f64),
 }
 
-/// When a study ends.
+/// The stopping rule of a study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// What is wanted; `None`: exactly `min` blocks.
+    /// Target precision; `None` runs exactly `min` blocks.
     pub target: Option<Target>,
-    /// At least this many blocks.
+    /// Minimum number of blocks.
     pub min: u32,
-    /// At most this many.
+    /// Maximum number of blocks.
     pub max: u32,
 }
 
-/// Whether there are blocks enough. `Display` says why.
+/// Whether there are enough blocks. `Display` gives the reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
     /// More blocks are needed.
     Continue,
-    /// The number that was asked for is there.
+    /// The requested number of blocks is complete.
     AsAsked {
         /// Blocks.
         blocks: u32,
     },
-    /// The widest interval is narrow enough.
+    /// The widest interval meets the target.
     Met {
         /// Its half-width, a fraction.
         width: f64,
-        /// Blocks it took.
+        /// Blocks done.
         blocks: u32,
     },
-    /// The most blocks are done and the widest interval is what it is.
+    /// The maximum number of blocks is reached.
     Budget {
-        /// Its half-width, a fraction; `None`: there is none.
+        /// Half-width of the widest interval, a fraction; `None` without an interval.
         width: Option<f64>,
         /// Blocks done.
         blocks: u32,
@@ -123,9 +125,8 @@ impl std::fmt::Display for Decision {
     }
 }
 
-/// Decides after a whole block. `width` is the widest half-width of the study so far, `None` while a point has no interval.
-///
-/// Widths are looked at at [`next_look`]'s numbers of blocks only, and at `max`.
+/// Decides after a whole block. `width` is the widest half-width of the study so far, `None` while
+/// a point has no interval. Widths count only at the looks of [`next_look`] and at `max`.
 pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
     let goal = match rule.target {
         None if blocks >= rule.min => return Decision::AsAsked { blocks },
@@ -141,8 +142,8 @@ pub fn decide(width: Option<f64>, blocks: u32, rule: &Rule) -> Decision {
     }
 }
 
-/// How many trials the target is likely to need: the least `n` for which a half-width that is `relative` at `trials` trials shrinks to
-/// `target`, as widths go with `t/√n`.
+/// Number of trials likely to reach the target: the smallest `n` for which the half-width
+/// `relative` at `trials` trials shrinks to `target`, in proportion to `t/√n`.
 pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Option<u32> {
     if trials < 2 || target.is_nan() || target <= 0.0 || !relative.is_finite() {
         return None;
@@ -164,7 +165,7 @@ pub fn trials_needed(relative: f64, trials: u32, target: f64, level: f64) -> Opt
     Some(high as u32)
 }
 
-/// The most rare kind of start that so many trials would have shown with this level: rarer kinds may not have been seen. `1 - error^(1/n)`
+/// Largest share of a rare kind of start that all these trials may have missed: `1 - error^(1/n)`
 /// (Hanley & Lippman-Hand 1983).
 pub fn unseen_share(trials: u32, error: f64) -> f64 {
     1.0 - error.powf(1.0 / f64::from(trials.max(1)))
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lucky_point_gets_the_width_of_all() {
+    fn lucky_points_get_the_pooled_width() {
         let lucky = [100.0, 100.1, 99.9];
         let own = interval::mean(&lucky, 0.95).unwrap();
         let found = shown(&lucky, 0.05, 0.95).unwrap();
@@ -224,7 +225,7 @@ mod tests {
 
     // scipy 1.17: next(n for n in range(2, 99) if t.ppf(.975, n-1)*.05/n**.5 <= .03) is 14; .08: 30
     #[test]
-    fn trials_that_a_target_needs() {
+    fn computes_trials_needed_for_a_target() {
         for (sd, expected) in [(0.05, 14), (0.08, 30)] {
             let now = pooled_half_width(sd, 12, 0.95).unwrap();
             assert_eq!(trials_needed(now, 12, 0.03, 0.95), Some(expected));
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_starts_that_may_not_have_been_seen() {
+    fn computes_share_of_unseen_starts() {
         let percent = [12, 20, 30].map(|trials| (unseen_share(trials, 0.05) * 100.0).round());
         assert_eq!(percent, [22.0, 14.0, 10.0]);
     }

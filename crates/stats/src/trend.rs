@@ -1,24 +1,25 @@
-//! Does a series grow while a trial runs? Each trial has one change of it, so the trials are what is counted: how the
-//! values of one trial resemble their neighbours does not matter.
+//! Tests whether a series grows during a trial. Each trial contributes one change, so correlation
+//! between neighboring values of a trial does not matter.
 
 use crate::adjust::holm;
 use crate::interval::{self, Estimate};
 
-/// A change over all of a trial that is less than this share of what changes leaves it flat.
+/// A change over a whole trial below this share counts as flat.
 pub const FLAT_SHARE: f64 = 0.05;
 
-/// What the trials of one design point say of one series.
+/// The changes of one series in the trials of a design point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// By how much it changes from the start of a trial to its end, one value a trial, in the series' own unit.
+    /// Change from start to end of each trial, in the unit of the series.
     pub changes: Vec<f64>,
-    /// A change that is smaller than this, either way, does not matter; in the same unit.
+    /// Changes smaller than this in either direction do not matter; same unit.
     pub margin: f64,
 }
 
 impl Series {
-    /// The series `(x, y)` of each trial: its change is the slope of the line through it, over as much of x as the shortest trial has; the
-    /// margin is this share of the mean of all values. Trials of which no line can be drawn are left out; `None`: none is left.
+    /// From the series `(x, y)` of each trial. The change is the slope of the fitted line times the
+    /// x range of the shortest trial; the margin is `margin_share` of the mean of all values. Skips
+    /// trials without a line; `None` if no trial is left.
     pub fn from_lines(trials: &[Vec<(f64, f64)>], margin_share: f64) -> Option<Series> {
         let slopes = trials.iter().filter_map(|series| Some((series.last()?.0, least_squares(series)?)));
         let slopes = slopes.collect::<Vec<_>>();
@@ -28,8 +29,9 @@ impl Series {
         Some(Series { changes: slopes.iter().map(|(_, slope)| slope * range).collect(), margin })
     }
 
-    /// The values of each trial in their order, as ratios: its change is the logarithm of the mean of the second half over that of the first.
-    /// Trials of fewer than 4 values, or with a half that has no positive mean, are left out.
+    /// From the values of each trial in order. The change is the logarithm of the mean of the
+    /// second half over that of the first. Skips trials with fewer than 4 values, or with a half
+    /// without positive mean.
     pub fn from_halves(trials: &[Vec<f64>], margin: f64) -> Series {
         let change = |values: &Vec<f64>| {
             let (first, second) = values.split_at(values.len() / 2);
@@ -40,45 +42,47 @@ impl Series {
     }
 }
 
-/// What was shown of a series.
+/// The result for one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// It grows.
+    /// The series grows.
     Grows,
-    /// It shrinks.
+    /// The series shrinks.
     Shrinks,
-    /// It changes by less than the margin, if at all.
+    /// The series changes by less than the margin, if at all.
     Flat,
-    /// Nothing: it may grow or not.
+    /// The data are inconclusive.
     Nothing,
 }
 
-/// A series and what was shown of it.
+/// A series with its result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Growth {
-    /// The mean change with its t interval, which stands by itself; `None` below two trials.
+    /// Mean change with its t interval, unadjusted; `None` for fewer than two trials.
     pub change: Option<Estimate>,
-    /// Chance of a mean so far from zero where nothing changes, adjusted for all series; 1 below two trials.
+    /// P-value of the change, adjusted for all series; 1 for fewer than two trials.
     pub p_change: f64,
-    /// Chance of a mean so well within the margin where the change is as large as it, adjusted for all series; 1 below two trials.
+    /// P-value of the change being within the margin, adjusted for all series; 1 for fewer than two
+    /// trials.
     pub p_flat: f64,
-    /// What is said of it: that it grows or shrinks goes before that it is flat, and both may be true.
+    /// The result. Growth takes precedence over flat; both may be true.
     pub shown: Shown,
-    /// Whether the change was shown to be within the margin, also where there was shown to be one.
+    /// Whether the change is shown to be within the margin, even if it is significant.
     pub is_small: bool,
 }
 
-/// Looks at all series of a report together.
+/// Tests all series of a report together.
 ///
-/// In at most `error` of reports one that does not change is said to, and in at most `error` one that changes by its margin
-/// or more is called small (Holm 1979 over all series, of each of the two). Growth is told by Student's t over trials, flat by two
-/// one-sided tests against the margin (Schuirmann 1987): a change that was not shown is not one that was shown to be none.
+/// At most `error` of reports call an unchanged series changed, and at most `error` call a change
+/// of the margin or more small (Holm 1979 over all series, for each of the two). Growth uses
+/// Student's t over trials, flat two one-sided tests against the margin (Schuirmann 1987). A change
+/// that is not significant is therefore not flat by itself.
 ///
 /// # Panics
 /// When `error` is not strictly between 0 and 1.
 pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
     let over_all = |p_of: fn(&Series) -> Option<f64>| {
-        // What cannot be tested takes no part.
+        // Series without a p-value do not count in the adjustment.
         let tested = series.iter().filter_map(p_of).collect::<Vec<_>>();
         let mut adjusted = holm(&tested).into_iter();
         series.iter().map(|series| p_of(series).and_then(|_| adjusted.next()).unwrap_or(1.0)).collect::<Vec<_>>()
@@ -99,14 +103,14 @@ pub fn growth(series: &[Series], error: f64) -> Vec<Growth> {
     series.iter().zip(p_change).zip(p_flat).map(one).collect()
 }
 
-/// Chance that values with a mean of zero have one as far from it, either way (Student's t test); `None` below two values or
-/// when one is not finite.
+/// Two-sided p-value of the mean differing from zero (Student's t test); `None` for fewer than two
+/// values or a value that is not finite.
 pub fn p_value(values: &[f64]) -> Option<f64> {
     let (mean, error, df) = mean_and_error(values)?;
     Some((2.0 * tail(mean.abs(), error, df)).min(1.0))
 }
 
-/// Chance of a mean so well within ±margin where the true one is at an end of it or beyond; `None` as in [`p_value`].
+/// P-value of the mean being within ±margin; `None` as in [`p_value`].
 fn p_within(values: &[f64], margin: f64) -> Option<f64> {
     let (mean, error, df) = mean_and_error(values)?;
     Some(tail(margin - mean, error, df).max(tail(margin + mean, error, df)))
@@ -119,20 +123,21 @@ fn mean_and_error(values: &[f64]) -> Option<(f64, f64, f64)> {
     (mean.is_finite() && error.is_finite()).then_some((mean, error, n - 1.0))
 }
 
-/// Chance that a t variable exceeds `distance`, in units of `error`.
+/// Probability that a t variable with standard error `error` exceeds `distance`.
 fn tail(distance: f64, error: f64, df: f64) -> f64 {
     match error > 0.0 {
         true => interval::t_cdf(-distance / error, df),
         false if distance > 0.0 => 0.0,
-        // Nothing varies and nothing changes: that is no change, and it is as flat as can be.
+        // Constant zero changes: no growth, and as flat as possible.
         false if distance == 0.0 => 0.5,
         false => 1.0,
     }
 }
 
-/// Slope of the line through `(x, y)` by least squares, y a unit of x; `None` below two different x or with a value that is not finite.
+/// Slope of the least-squares line through `(x, y)`, in y per x. `None` with fewer than two
+/// distinct x or a value that is not finite.
 ///
-/// In two passes about the means, so that no digit is lost where x are large.
+/// Centers the values first, to keep precision for large x.
 pub fn least_squares(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
     let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / n;
@@ -152,10 +157,10 @@ mod tests {
         growth(&[Series { changes: changes.to_vec(), margin }], 0.05)[0]
     }
 
-    // By Simpson's rule over the density of Student's law with 4 degrees of freedom, in Python: m = 1.1, e = stdev(c)/5**.5;
-    // 2*tail(m/e) and max(tail((2-m)/e), tail((2+m)/e)).
+    // Simpson's rule over Student's density with 4 degrees of freedom, in Python: m = 1.1, e =
+    // stdev(c)/5**.5; 2*tail(m/e) and max(tail((2-m)/e), tail((2+m)/e)).
     #[test]
-    fn p_values_are_those_of_students_law() {
+    fn p_values_match_student_t() {
         let found = one(&[1.2, 0.8, 1.5, 0.9, 1.1], 2.0);
         assert!((found.p_change - 0.000_850_545).abs() < 1e-9, "{found:?}");
         assert!((found.p_flat - 0.000_913_130).abs() < 1e-9, "{found:?}");
@@ -163,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said() {
+    fn classifies_changes() {
         let around = |mean: f64, spread: f64| (0..8).map(|i| mean + spread * f64::from(i % 3 - 1)).collect::<Vec<_>>();
         let table = [
             (around(1.0, 0.1), 0.5, Shown::Grows, false),
@@ -184,7 +189,7 @@ mod tests {
 
     #[test]
     fn p_values_of_a_mean() {
-        // t is the root of 15, and of three degrees of freedom p = 1 - 2/π (atan a + a / (1 + a²)) with a = t / √3.
+        // is √15; with three degrees of freedom, p = 1 - 2/π (atan a + a / (1 + a²)) with a = t / √3.
         assert!((p_value(&[0.1, 0.2, 0.15, 0.05]).unwrap() - 0.030_466_291_662_171).abs() < 1e-9);
         assert_eq!((p_value(&[0.5, 0.5]), p_value(&[0.0, 0.0]), p_value(&[0.5])), (Some(0.0), Some(1.0), None));
     }
@@ -196,7 +201,7 @@ mod tests {
         let found = Series::from_lines(&[line(0.0, 10), line(0.5, 20), vec![(1.0, 10.0)]], 0.05).unwrap();
         assert_eq!(found.changes.len(), 2);
         assert!(found.changes[0].abs() < 1e-12 && (found.changes[1] - 5.0).abs() < 1e-12, "{found:?}");
-        // 10 values of 10, 20 of 15.25 and one of 10.
+        // Mean of 10 values of 10, 20 of 15.25 and one of 10.
         assert!((found.margin - 0.05 * 415.0 / 31.0).abs() < 1e-12, "{found:?}");
         assert_eq!(Series::from_lines(&[], 0.05), None);
     }
@@ -218,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_without_trials_costs_the_others_nothing() {
+    fn ignores_series_without_trials() {
         let clear = Series { changes: vec![1.0, 1.2, 0.9, 1.1], margin: 0.1 };
         let alone = growth(std::slice::from_ref(&clear), 0.05)[0].p_change;
         let empty = Series { changes: vec![1.0], margin: 0.1 };
@@ -234,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_found_far_from_zero() {
+    fn fits_lines_far_from_zero() {
         let points = (0..100).map(|i| (1e9 + f64::from(i), 7.0 - 0.25 * f64::from(i))).collect::<Vec<_>>();
         assert!((least_squares(&points).unwrap() + 0.25).abs() < 1e-9);
     }
