@@ -1,6 +1,6 @@
-//! P-values of several tests made at once.
+//! Adjusts p-values for multiple tests.
 
-/// Adjusts p-values of several comparisons made at once (Holm 1979); the order is kept.
+/// Adjusts p-values of simultaneous tests (Holm 1979), in the given order.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order = (0..p_values.len()).collect::<Vec<_>>();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));

@@ -1,54 +1,56 @@
-//! Laws that delays and sizes are drawn from, with their exact figures to hold measurements against.
+//! Distributions of delays and sizes, with exact moments and quantiles to compare measurements
+//! with.
 
 use crate::random::Rng;
 use crate::special;
 
-/// A law of numbers, in whatever unit its parameters have. All are of non-negative numbers but those with a location, which
-/// reach below zero where that does.
+/// A distribution, in the unit of its parameters. Values are not negative, except with a negative
+/// location.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// Always the same.
+    /// Always the same value.
     Constant {
         /// The value.
         value: f64,
     },
-    /// Without memory.
+    /// Memoryless.
     Exponential {
         /// The mean.
         mean: f64,
     },
-    /// Its logarithm is normal.
+    /// The logarithm is normal.
     Lognormal {
         /// The median.
         median: f64,
         /// Standard deviation of the natural logarithm.
         sigma: f64,
     },
-    /// One of two values: a hit and a miss.
+    /// One of two values, such as a hit and a miss.
     Bimodal {
         /// The lower value.
         low: f64,
         /// The higher value.
         high: f64,
-        /// Share of the higher one, a fraction.
+        /// Share of the higher value, a fraction.
         high_share: f64,
     },
-    /// Every number between two bounds alike.
+    /// All values between two bounds, equally likely.
     Uniform {
         /// The lower bound.
         low: f64,
         /// The higher bound.
         high: f64,
     },
-    /// Gamma; of shape 1 it is exponential with mean `scale`.
+    /// Gamma; with shape 1, exponential with mean `scale`.
     Gamma {
         /// Shape, α.
         shape: f64,
         /// Scale, θ: the mean is shape times scale.
         scale: f64,
     },
-    /// Generalised extreme value: the largest of many. Source: Jenkinson 1955, in the sign that a positive shape is a heavy
-    /// upper tail (Atikoglu et al. 2012 have their keys so; scipy's `genextreme` has the other sign).
+    /// Generalized extreme value, the largest of many. Source: Jenkinson 1955, with a positive
+    /// shape for a heavy upper tail, as for the keys of Atikoglu et al. 2012; scipy's `genextreme`
+    /// has the opposite sign.
     GeneralisedExtremeValue {
         /// Location, μ.
         location: f64,
@@ -57,23 +59,24 @@ pub enum Distribution {
         /// Shape, ξ.
         shape: f64,
     },
-    /// Generalised Pareto: what lies beyond a threshold. Source: Pickands 1975.
+    /// Generalized Pareto, for values beyond a threshold. Source: Pickands 1975.
     GeneralisedPareto {
         /// Location, μ: the threshold, the lowest value.
         location: f64,
         /// Scale, σ.
         scale: f64,
-        /// Shape, ξ: positive is a heavy tail, 0 exponential.
+        /// Shape, ξ: heavy tail if positive, exponential if 0.
         shape: f64,
     },
 }
 
-/// (e^(k·t) - 1) / k, which is t where k is 0.
+/// (e^(k·t) - 1) / k, or t if k is 0.
 fn stretched(k: f64, t: f64) -> f64 {
     if k == 0.0 { t } else { (k * t).exp_m1() / k }
 }
 
-/// ln(1 + k·z) / k, the inverse of [`stretched`]: z where k is 0, infinite beyond the end of the support.
+/// ln(1 + k·z) / k, the inverse of [`stretched`]: z if k is 0, infinite beyond the end of the
+/// support.
 fn unstretched(k: f64, z: f64) -> f64 {
     if k == 0.0 {
         z
@@ -84,12 +87,12 @@ fn unstretched(k: f64, z: f64) -> f64 {
     }
 }
 
-/// Euler's constant: the mean of a standard Gumbel variable.
+/// Euler's constant, the mean of a standard Gumbel variable.
 const EULER: f64 = 0.577_215_664_901_532_9;
 
 impl Distribution {
-    /// Whether the parameters make a law: finite, not negative (a location and the shape beside it may be), `low` not above
-    /// `high`, a share within 0 and 1, and above zero a shape or scale that is divided by.
+    /// Whether the parameters are valid: finite, not negative (except location and its shape),
+    /// `low` at most `high`, a share within 0 and 1, and positive if used as divisor.
     pub fn is_valid(&self) -> bool {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         match *self {
@@ -108,7 +111,7 @@ impl Distribution {
         }
     }
 
-    /// One value.
+    /// Draws one value.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         match *self {
             Distribution::Constant { value } => value,
@@ -129,7 +132,7 @@ impl Distribution {
         }
     }
 
-    /// The exact mean; infinite for a shape of 1 and more where that is a heavy tail.
+    /// Exact mean; infinite for a heavy tail of shape 1 or more.
     pub fn mean(&self) -> f64 {
         match *self {
             Distribution::Constant { value } => value,
@@ -151,7 +154,7 @@ impl Distribution {
         }
     }
 
-    /// The exact quantile `p`: the smallest value that at least a share `p` of all do not exceed.
+    /// Exact quantile `p`: the smallest value that at least a share `p` of all do not exceed.
     ///
     /// # Panics
     /// When `p` is not a fraction.
@@ -182,7 +185,7 @@ impl Distribution {
         }
     }
 
-    /// The exact share of values that do not exceed `x`.
+    /// Exact share of values up to `x`.
     pub fn cdf(&self, x: f64) -> f64 {
         let step = |value: f64| if x >= value { 1.0 } else { 0.0 };
         match *self {
@@ -209,7 +212,7 @@ impl Distribution {
         }
     }
 
-    /// The exact share of values above `x`, precise where it is small, where the law has a tail that matters.
+    /// Exact share of values above `x`, precise for small results of distributions with a tail.
     pub fn upper(&self, x: f64) -> f64 {
         match *self {
             Distribution::Exponential { mean } if mean > 0.0 => (-x.max(0.0) / mean).exp(),
@@ -225,8 +228,8 @@ impl Distribution {
     }
 }
 
-/// Gamma of scale 1. Source: Marsaglia & Tsang 2000, A Simple Method for Generating Gamma Variables, with their section 6
-/// for shapes below 1.
+/// Gamma with scale 1. Source: Marsaglia & Tsang 2000, A Simple Method for Generating Gamma
+/// Variables; section 6 for shapes below 1.
 fn standard_gamma(shape: f64, rng: &mut Rng) -> f64 {
     if shape < 1.0 {
         return standard_gamma(shape + 1.0, rng) * rng.open_f64().powf(1.0 / shape);
@@ -378,7 +381,7 @@ mod tests {
 
     // The model of Facebook's ETC pool, in bytes: keys 36.2, p50 33.8, p90 51, p99 76, p99.9 106.
     #[test]
-    fn keys_of_etc_are_frozen() {
+    fn keys_of_etc_keep_their_distribution() {
         let keys = LAWS[9];
         let found = [keys.mean(), keys.quantile(0.5), keys.quantile(0.9), keys.quantile(0.99), keys.quantile(0.999)];
         assert_eq!(found.map(|x| format!("{x:.1}")), ["36.2", "33.8", "51.0", "76.3", "106.1"]);
@@ -387,7 +390,7 @@ mod tests {
 
     // scipy 1.17: st.expon(scale=100) and st.lognorm(s=0.5, scale=100), each .mean(), .ppf(0.99), .cdf(150)
     #[test]
-    fn figures_match_scipy() {
+    fn moments_and_quantiles_match_scipy() {
         let table = [
             (LAWS[1], 100.0, 460.517_018_598_809_1, 0.776_869_839_851_570_2),
             (LAWS[2], 113.314_845_306_682_63, 320.007_400_794_296_2, 0.791_297_126_615_528_6),
@@ -400,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn bimodal_by_hand() {
+    fn bimodal_matches_hand_computed_values() {
         let law = LAWS[3];
         assert_eq!(law.mean(), 97.5);
         assert_eq!([0.0, 0.5, 0.95, 0.9501, 1.0].map(|p| law.quantile(p)), [50.0, 50.0, 50.0, 1000.0, 1000.0]);
@@ -408,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_follow_the_law() {
+    fn samples_match_the_distribution() {
         for law in LAWS {
             let mut rng = Rng::new(7);
             let n = 40_000;
@@ -438,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_not_valid() {
+    fn rejects_invalid_parameters() {
         assert!(LAWS.iter().all(Distribution::is_valid));
         let nonsense = [
             Distribution::Constant { value: -1.0 },

@@ -1,32 +1,33 @@
-//! Laws that somebody counted: weighted points and bins, with a tail by formula where counting ended.
+//! Empirical distributions: weighted points and ranges, with an optional analytic tail.
 
 use crate::distribution::Distribution;
 use crate::random::Rng;
 
-/// Points and bins of one law at most.
+/// Maximum number of points and ranges of one distribution.
 pub const PIECES_MAX: usize = 65_536;
 
-/// A value, or a range of them all alike, with its weight.
+/// A value, or a range of equally likely values, with its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
     /// The lowest value.
     pub low: f64,
-    /// The highest; the same as `low`: a single value.
+    /// The highest value; equal to `low` for a single value.
     pub high: f64,
-    /// Weight among all pieces and the tail, in any unit.
+    /// Weight relative to all pieces and the tail.
     pub weight: f64,
 }
 
-/// Why pieces make no law.
+/// Why pieces do not form a distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EmpiricalError {
-    /// There is no weight at all.
+    /// The total weight is zero.
     Empty,
-    /// More than [`PIECES_MAX`] pieces; how many.
+    /// More than [`PIECES_MAX`] pieces; the number of pieces.
     TooMany(usize),
-    /// The piece of this index, from 0, has an end or a weight that is negative or not finite, or its ends are exchanged.
+    /// The piece of this index, from 0, has a negative or non-finite end or weight, or `low`
+    /// exceeds `high`.
     Piece(usize),
-    /// The tail is no law, or its weight is negative or not finite.
+    /// The tail is invalid, or its weight is negative or not finite.
     Tail,
 }
 
@@ -57,21 +58,21 @@ impl std::fmt::Display for EmpiricalError {
 
 impl std::error::Error for EmpiricalError {}
 
-/// A mixture of single values, of ranges in which all values are alike, and of one tail by formula.
+/// A mixture of single values, ranges and one analytic tail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Empirical {
-    /// Ascending, with shares instead of weights.
+    /// Ascending, with weights normalized to shares.
     pieces: Vec<Piece>,
-    /// Share of all pieces up to each.
+    /// Cumulative share of the pieces.
     shares: Vec<f64>,
     tail: Option<(Distribution, f64)>,
 }
 
 impl Empirical {
-    /// The law of `pieces` and a tail with its weight.
+    /// A distribution from `pieces` and a tail with its weight.
     ///
     /// # Errors
-    /// [`EmpiricalError`].
+    /// An [`EmpiricalError`] that names the invalid part.
     pub fn new(pieces: &[Piece], tail: Option<(Distribution, f64)>) -> Result<Empirical, EmpiricalError> {
         let fine = |value: f64| value.is_finite() && value >= 0.0;
         if pieces.len() > PIECES_MAX {
@@ -107,7 +108,7 @@ impl Empirical {
         self.shares.last().copied().unwrap_or(0.0)
     }
 
-    /// One value.
+    /// Draws one value.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         let u = rng.unit_f64();
         match (self.shares.partition_point(|share| *share <= u), &self.tail) {
@@ -116,31 +117,31 @@ impl Empirical {
                 if low == high { low } else { low + (high - low) * rng.unit_f64() }
             }
             (_, Some((law, _))) => law.sample(rng),
-            // The shares add up to a little less than 1 where rounding has it so.
+            // Rounding may leave the sum of the shares a little below 1.
             (_, None) => self.pieces[self.pieces.len() - 1].high,
         }
     }
 
-    /// The exact mean; infinite where the tail's is.
+    /// Exact mean; infinite if the tail's is.
     pub fn mean(&self) -> f64 {
         let pieces = self.pieces.iter().map(|piece| piece.weight * 0.5 * (piece.low + piece.high));
         pieces.sum::<f64>() + self.tail.map_or(0.0, |(law, share)| share * law.mean())
     }
 
-    /// The exact share of values that do not exceed `x`.
+    /// Exact share of values up to `x`.
     pub fn cdf(&self, x: f64) -> f64 {
         let of = |piece: &Piece| match piece {
             piece if x >= piece.high => piece.weight,
             piece if x <= piece.low => 0.0,
             piece => piece.weight * (x - piece.low) / (piece.high - piece.low),
         };
-        // Pieces are in order of their lower ends: those that begin above x count nothing.
+        // Pieces are sorted by their lower ends, so the rest begins above x.
         let below = self.pieces.partition_point(|piece| piece.low <= x);
         let head = self.pieces[..below].iter().map(of).sum::<f64>();
         (head + self.tail.map_or(0.0, |(law, share)| share * law.cdf(x))).min(1.0)
     }
 
-    /// The exact share of values above `x`, precise in the tail.
+    /// Exact share of values above `x`, precise in the tail.
     pub fn upper(&self, x: f64) -> f64 {
         let ends = self.pieces.iter().map(|piece| piece.high).fold(f64::NEG_INFINITY, f64::max);
         match self.tail {
@@ -150,7 +151,8 @@ impl Empirical {
         }
     }
 
-    /// The quantile `p`: the smallest value that at least a share `p` of all do not exceed, to the last digits of a bisection.
+    /// Quantile `p`: the smallest value that at least a share `p` of all do not exceed, found by
+    /// bisection.
     ///
     /// # Panics
     /// When `p` is not a fraction.
@@ -163,7 +165,7 @@ impl Empirical {
             (head(|p| p.low, f64::INFINITY, f64::min), head(|p| p.high, f64::NEG_INFINITY, f64::max));
         if let Some((law, share)) = self.tail {
             let head_share = 1.0 - share;
-            // Where the tail begins above all pieces, what it is asked for is a quantile of its own.
+            // A tail that begins above all pieces has its own quantile function.
             if law.quantile(0.0) >= high && p > head_share {
                 return law.quantile(((p - head_share) / share).clamp(0.0, 1.0));
             }
@@ -188,17 +190,17 @@ impl Empirical {
     }
 }
 
-/// A law of sizes: a formula or a count.
+/// A distribution of sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Law {
-    /// By a formula.
+    /// Analytic.
     Plain(Distribution),
-    /// As counted.
+    /// Empirical.
     Empirical(Empirical),
 }
 
 impl Law {
-    /// One value.
+    /// Draws one value.
     pub fn sample(&self, rng: &mut Rng) -> f64 {
         match self {
             Law::Plain(law) => law.sample(rng),
@@ -206,7 +208,7 @@ impl Law {
         }
     }
 
-    /// The exact mean; infinite where the tail is so heavy.
+    /// Exact mean; infinite for a heavy tail.
     pub fn mean(&self) -> f64 {
         match self {
             Law::Plain(law) => law.mean(),
@@ -214,7 +216,7 @@ impl Law {
         }
     }
 
-    /// The exact share of values that do not exceed `x`.
+    /// Exact share of values up to `x`.
     pub fn cdf(&self, x: f64) -> f64 {
         match self {
             Law::Plain(law) => law.cdf(x),
@@ -222,7 +224,7 @@ impl Law {
         }
     }
 
-    /// The exact share of values above `x`.
+    /// Exact share of values above `x`.
     pub fn upper(&self, x: f64) -> f64 {
         match self {
             Law::Plain(law) => law.upper(x),
@@ -230,7 +232,7 @@ impl Law {
         }
     }
 
-    /// The smallest value that at least a share `p` of all do not exceed.
+    /// Smallest value that at least a share `p` of all do not exceed.
     ///
     /// # Panics
     /// When `p` is not a fraction.
@@ -300,7 +302,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_overlapping_tail_has_quantiles_too() {
+    fn overlapping_tails_have_quantiles() {
         let law = etc_values(0.0);
         for p in [0.001, 0.1, 0.3, 0.5, 0.9, 0.9999] {
             let x = law.quantile(p);

@@ -1,23 +1,24 @@
-//! Does a sample follow its law? Goodness of fit with a probability: small means that chance would seldom stray so far.
+//! Goodness-of-fit test for samples from a distribution.
 
 use crate::special;
 
-/// What a test of fit found.
+/// The result of a goodness-of-fit test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     /// Pearson's χ².
     pub statistic: f64,
-    /// Number of cells less one.
+    /// Number of cells minus one.
     pub degrees: u64,
-    /// Probability that a sample of the law strays as far or farther.
+    /// Probability that a sample of the distribution deviates at least this much.
     pub p: f64,
 }
 
-/// Expected count of a cell below which it is joined with the next one. Source: Cochran 1954.
+/// Minimum expected count of a cell; smaller ones are merged with the next. Source: Cochran 1954.
 const CELL_MIN: f64 = 5.0;
 
-/// Pearson's χ² test of counts against the shares of a discrete law, which add up to 1; neighbouring cells with fewer than 5
-/// expected are joined. `None` where there are not two cells left, or nothing was counted, or there are not as many shares as counts.
+/// Pearson's χ² test of counts against the shares of a discrete distribution, which add up to 1.
+/// Merges neighboring cells with fewer than 5 expected. `None` if fewer than two cells are left,
+/// nothing was counted, or the numbers of shares and counts differ.
 pub fn chi_square(counts: &[u64], shares: &[f64]) -> Option<Fit> {
     let n = counts.iter().sum::<u64>();
     if n == 0 || counts.len() != shares.len() {
@@ -40,13 +41,13 @@ pub fn chi_square(counts: &[u64], shares: &[f64]) -> Option<Fit> {
     }
     let statistic = cells.iter().map(|(found, expected)| (found - expected).powi(2) / expected).sum::<f64>();
     let degrees = cells.len() as u64 - 1;
-    // What the law holds impossible was found.
+    // Infinite if an impossible value occurred.
     let p = if statistic.is_finite() { special::chi_square_upper(statistic, degrees as f64) } else { 0.0 };
     Some(Fit { statistic, degrees, p })
 }
 
 impl Fit {
-    /// The finding in words: `follows its law` unless chance would stray so far once in a thousand samples.
+    /// The conclusion in words. A sample does not follow its distribution if `p` is below 0.001.
     pub fn conclusion(&self) -> &'static str {
         match self.p {
             p if p >= 0.05 => "follows its distribution",
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_joined_and_nothing_is_nothing() {
+    fn merges_small_cells_and_rejects_empty_input() {
         assert_eq!(chi_square(&[50, 48, 1, 1], &[0.5, 0.48, 0.01, 0.01]).unwrap().degrees, 1);
         assert_eq!(chi_square(&[0, 0], &[0.5, 0.5]), None);
         assert_eq!(chi_square(&[3], &[1.0]), None);
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_draws_of_every_continuous_law_follow_it_and_no_other() {
+    fn a_million_draws_fit_only_their_distribution() {
         let gev = |shape| Distribution::GeneralisedExtremeValue { location: 30.7984, scale: 8.20449, shape };
         let pareto = |shape| Distribution::GeneralisedPareto { location: 15.0, scale: 214.476, shape };
         let table = [
@@ -104,12 +105,12 @@ mod tests {
             (gev(0.078688), gev(0.09)),
             (gev(-0.1), gev(-0.085)),
             (pareto(0.348238), pareto(0.362)),
-            // What mutilate's copies have for values: the shape of the keys.
+            // mutilate's copies use the shape of the keys for values.
             (pareto(0.348238), pareto(0.078688)),
         ];
         for (law, other) in table {
             let values = drawn(&law.into(), 20);
-            // By its own cumulative distribution, every law is uniform.
+            // The cumulative distribution maps every distribution to a uniform one.
             let test = |law: &Distribution| {
                 let cells = counted(values.iter().map(|x| (law.cdf(*x) * 100.0) as u64), 99);
                 chi_square(&cells, &[0.01; 100])
@@ -120,7 +121,7 @@ mod tests {
         }
     }
 
-    /// Counts of sizes 0 to `cells`, the last cell with all above.
+    /// Counts of sizes 0 to `cells`; the last cell has all larger ones.
     fn counted(values: impl Iterator<Item = u64>, cells: usize) -> Vec<u64> {
         let mut counts = vec![0; cells + 1];
         values.for_each(|size| counts[(size as usize).min(cells)] += 1);
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_sizes_of_every_law_follow_it_and_no_other() {
+    fn a_million_sizes_fit_only_their_distribution() {
         let plain = |law: Distribution| Law::from(law);
         let table = [
             (
@@ -166,11 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn head_of_etc_as_drawn() {
+    fn head_of_etc_matches_the_table() {
         let sizes = Sizes::new(etc_values(15.0), 0, 1 << 20);
         let mut rng = Rng::new(1);
         let head = (0..DRAWS).filter(|_| sizes.at(rng.next_u64()) < 15).count() as f64 / DRAWS as f64;
-        // Rounding moves what the tail has between 15 and 15.5 nowhere, so the head is that of the table.
+        // Rounding moves no tail mass below 15, so the head matches the table.
         assert!((head - 0.44155).abs() < 4.0 * (0.44155 * 0.55845 / DRAWS as f64).sqrt(), "{head}");
     }
 }

@@ -1,4 +1,4 @@
-//! A number and how sure it is.
+//! Point estimates with confidence intervals.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The same of the inverse ratio.
+    /// The estimate of the inverse ratio.
     pub fn inverse(&self) -> Estimate {
         Estimate { point: 1.0 / self.point, low: 1.0 / self.high, high: 1.0 / self.low, ..*self }
     }
@@ -31,7 +31,8 @@ impl Estimate {
         (self.high - self.low) / 2.0
     }
 
-    /// [`Estimate::half_width`] over the size of the point: 0 when there is no width, infinite when only the point is 0.
+    /// [`Estimate::half_width`] over the absolute point: 0 without width, infinite if only the
+    /// point is 0.
     pub fn relative_half_width(&self) -> f64 {
         let half_width = self.half_width();
         if half_width == 0.0 { 0.0 } else { half_width / self.point.abs() }
@@ -43,7 +44,8 @@ pub fn average(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Sample variance (divisor `n - 1`), in two passes so that no digit is lost; `None` below two values.
+/// Sample variance (divisor `n - 1`), in two passes for precision; `None` for fewer than two
+/// values.
 pub fn variance(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -55,9 +57,8 @@ pub fn variance(values: &[f64]) -> Option<f64> {
 
 /// Mean of independent values with its Student t interval: `mean ± t(n-1, 1-a/2)·s/√n`.
 ///
-/// `None` below two values, or when one is not a finite number. The interval holds its level for
-/// normal values, and nearly so for means of others (Georges et al. 2007; `docs/METHOD.md` has the
-/// simulated figures).
+/// `None` for fewer than two values, or a value that is not finite. The level is exact for normal
+/// values and nearly so for other means (Georges et al. 2007; simulations are in `docs/METHOD.md`).
 ///
 /// # Panics
 /// When `level` is not strictly between 0 and 1.
@@ -71,7 +72,8 @@ pub fn mean(values: &[f64], level: f64) -> Option<Estimate> {
     Some(Estimate { point, low: point - half_width, high: point + half_width, level, n: n as u64 })
 }
 
-/// The `t` for which Student's distribution with `df` degrees of freedom has `level` between `-t` and `t`.
+/// The `t` with probability `level` between `-t` and `t` in Student's distribution with `df`
+/// degrees of freedom.
 ///
 /// # Panics
 /// When `level` is not strictly between 0 and 1.
@@ -80,7 +82,7 @@ pub fn t_two_sided(level: f64, df: f64) -> f64 {
     -special::t_quantile((1.0 - level) / 2.0, df)
 }
 
-/// The number that a standard normal does not exceed with probability `p`; infinite at 0 and 1.
+/// Quantile `p` of the standard normal distribution; infinite at 0 and 1.
 ///
 /// # Panics
 /// When `p` is not a fraction.
@@ -94,7 +96,7 @@ pub fn normal_cdf(x: f64) -> f64 {
     special::normal_cdf(x)
 }
 
-/// The number that Student's t with `df` degrees of freedom (not necessarily whole) does not exceed with probability `p`.
+/// Quantile `p` of Student's t with `df` degrees of freedom, not necessarily an integer.
 ///
 /// # Panics
 /// When `p` is not a fraction or `df` not positive.
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "not a percentage")]
-    fn a_percentage_is_a_mistake() {
+    fn rejects_a_percentage_as_level() {
         mean(&[1.0, 2.0], 95.0);
     }
 }

@@ -1,37 +1,37 @@
-//! Whole numbers of bytes by a law, one from 64 bits: fast enough to be asked at every operation, and the same each time the
-//! same bits are given.
+//! Sizes in bytes from a distribution: one size per 64 bits, fast enough for every operation, and
+//! equal for equal bits.
 
 use crate::empirical::Law;
 use crate::random::mix;
 
-/// Sizes that the table holds one by one; what is larger is drawn by the quantile function of the law.
+/// Number of sizes in the table; larger ones come from the distribution's quantile function.
 const TABLE: u64 = 4096;
 
 /// A cell of Walker's alias table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cell {
-    /// Of 2^64, how much of this cell is its own.
+    /// Share of the cell for its own index, in units of 2^-64.
     pub(crate) own: u64,
-    /// Whose the rest is.
+    /// The index that has the rest.
     pub(crate) other: u32,
 }
 
-/// A law of sizes, rounded to the nearest byte and kept within two bounds: what lies outside is moved to the bound.
+/// A distribution of sizes, rounded to the nearest byte and clamped to two bounds.
 ///
-/// The distribution is exact: each size up to 4,096 above the lower bound has the share that the law gives it (Walker 1977, The
-/// alias method; Vose 1991 for the table), and beyond it the law's own quantile function is asked.
+/// Shares are exact. Each size up to 4,096 above the lower bound has a table cell (Walker 1977, The
+/// alias method; Vose 1991 for the table); the quantile function covers larger ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
     law: Law,
     min: u64,
     max: u64,
     cells: Vec<Cell>,
-    /// The cell, if any, that stands for everything above the table.
+    /// The cell, if any, of all sizes above the table.
     beyond: Option<u32>,
 }
 
 impl Sizes {
-    /// Sizes by `law` between `min` and `max`, bytes, both included.
+    /// Sizes from `law` between `min` and `max` bytes, both inclusive.
     ///
     /// # Panics
     /// When `min` is above `max`.
@@ -55,7 +55,7 @@ impl Sizes {
         Sizes { cells: alias(&shares), beyond, ..sizes }
     }
 
-    /// The size for these bits: over uniform bits it has the law, and for the same bits it is the same.
+    /// The size for these bits.
     #[inline]
     pub fn at(&self, bits: u64) -> u64 {
         let product = u128::from(bits) * self.cells.len() as u128;
@@ -65,29 +65,28 @@ impl Sizes {
         if Some(index) == self.beyond { self.far(bits) } else { self.min + u64::from(index) }
     }
 
-    /// A size above the table, by the quantile function on what is left of the unit interval.
     #[cold]
     fn far(&self, bits: u64) -> u64 {
         let last = self.min + TABLE - 1;
         let upper = self.upper(last);
-        // Other bits than those that chose the cell; strictly between 0 and 1.
+        // Independent of the bits that chose the cell; strictly between 0 and 1.
         let u = ((mix(bits) >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
         let size = self.law.quantile((1.0 - upper * u).clamp(0.0, 1.0)).round();
-        // A float above 2^64 saturates.
+        // The cast saturates for floats above 2^64.
         (size as u64).clamp(last + 1, self.max)
     }
 
-    /// The law without rounding and bounds.
+    /// The distribution before rounding and clamping.
     pub fn law(&self) -> &Law {
         &self.law
     }
 
-    /// The bounds, bytes.
+    /// Smallest and largest size in bytes.
     pub fn bounds(&self) -> (u64, u64) {
         (self.min, self.max)
     }
 
-    /// The exact share of sizes that do not exceed `size`.
+    /// Exact share of sizes up to `size`.
     pub fn cdf(&self, size: u64) -> f64 {
         match size {
             size if size < self.min => 0.0,
@@ -96,7 +95,7 @@ impl Sizes {
         }
     }
 
-    /// The exact share of sizes above `size`.
+    /// Exact share of sizes above `size`.
     pub fn upper(&self, size: u64) -> f64 {
         match size {
             size if size < self.min => 1.0,
@@ -105,24 +104,24 @@ impl Sizes {
         }
     }
 
-    /// The smallest size that at least a share `p` of all do not exceed.
+    /// Smallest size that at least a share `p` of all do not exceed.
     ///
     /// # Panics
     /// When `p` is not a fraction.
     pub fn quantile(&self, p: f64) -> u64 {
-        // Saturates at both ends of the type.
+        // The cast saturates at both ends.
         ((self.law.quantile(p) - 0.5).ceil() as u64).clamp(self.min, self.max)
     }
 
-    /// The exact mean, bytes, of what is drawn: after rounding and within the bounds. The sum of the shares above each size, one by
-    /// one in the table; beyond it by the midpoint rule on steps of a thousandth of the size.
+    /// Exact mean in bytes, after rounding and clamping: the sum of the shares above each size.
+    /// Beyond the table it uses the midpoint rule with steps of a thousandth of the size.
     pub fn mean(&self) -> f64 {
         let last = self.max.min(self.min.saturating_add(TABLE - 1));
         let mut sum = self.min as f64 + (self.min..last).map(|size| self.upper(size)).sum::<f64>();
         let mut size = last;
         while size < self.max {
             let step = (size / 1000).clamp(1, self.max - size);
-            // The sizes from `size` to `size + step - 1`, whose middle is where their law without rounding is asked.
+            // Evaluates the distribution in the middle of the sizes `size` to `size + step - 1`.
             let share = self.law.upper(size as f64 + 0.5 * step as f64);
             sum += step as f64 * share;
             if share * ((self.max - size) as f64) < 1e-9 * sum {
@@ -134,7 +133,7 @@ impl Sizes {
     }
 }
 
-/// Walker's table of these shares, which need not add up to 1.
+/// Walker's alias table; `shares` need not add up to 1.
 pub(crate) fn alias(shares: &[f64]) -> Vec<Cell> {
     let total = shares.iter().sum::<f64>();
     let n = shares.len();
@@ -142,7 +141,7 @@ pub(crate) fn alias(shares: &[f64]) -> Vec<Cell> {
     let mut cells = (0..n).map(|index| Cell { own: u64::MAX, other: index as u32 }).collect::<Vec<_>>();
     let (mut small, mut large) = (0..n).partition::<Vec<usize>, _>(|&index| scaled[index] < 1.0);
     while let (Some(&giver), Some(taker)) = (large.last(), small.pop()) {
-        // Saturates where rounding has it a little above 1.
+        // The cast saturates if rounding exceeds 1.
         cells[taker] = Cell { own: (scaled[taker] * 18_446_744_073_709_551_616.0) as u64, other: giver as u32 };
         scaled[giver] -= 1.0 - scaled[taker];
         if scaled[giver] < 1.0 {
@@ -161,7 +160,7 @@ mod tests {
     use crate::empirical::tests::etc_values;
 
     #[test]
-    fn shares_of_the_table_are_those_of_the_law() {
+    fn shares_match_the_distribution() {
         let law = Distribution::Gamma { shape: 4.0, scale: 7.0 };
         let sizes = Sizes::new(law, 1, 250);
         let mut shares = vec![0.0; 251];
@@ -190,7 +189,7 @@ mod tests {
             [constant(50_000.0).at(0), constant(50_000.0).at(u64::MAX), constant(0.2).at(7)],
             [50_000, 50_000, 0]
         );
-        // A geometric law: exponential, rounded. Its mean is e^(-h/2) / (1 - e^(-h)), h = 1/200.
+        // Geometric, as a rounded exponential. The mean is e^(-h/2) / (1 - e^(-h)) with h = 1/200.
         let h = 1.0_f64 / 200.0;
         let exponential = Sizes::new(Distribution::Exponential { mean: 200.0 }, 0, 1 << 20);
         assert!((exponential.mean() - (-h / 2.0).exp() / (1.0 - (-h).exp())).abs() < 1e-6, "{}", exponential.mean());
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_take_what_lies_outside() {
+    fn clamps_sizes_to_the_bounds() {
         let sizes = Sizes::new(Distribution::GeneralisedExtremeValue { location: 2.0, scale: 5.0, shape: 0.1 }, 1, 12);
         let mut rng = Rng::new(3);
         let mut counts = [0_u32; 13];
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_beyond_the_table_has_its_law() {
+    fn tail_beyond_the_table_matches_the_distribution() {
         let law = Distribution::GeneralisedPareto { location: 15.0, scale: 2_000.0, shape: 0.35 };
         let sizes = Sizes::new(law, 0, 1 << 40);
         let (mut rng, n) = (Rng::new(5), 400_000);

@@ -1,5 +1,5 @@
-//! How sure is a number? Histograms, quantiles, intervals, steady state, stop rules, fits, random
-//! numbers: values in, values out.
+//! Statistics of measurements as pure functions: histograms, quantiles, intervals, steady state,
+//! stop rules, fits and random numbers.
 //!
 //! ```
 //! let latency_ms_of_trials = [1.21, 1.17, 1.24, 1.19, 1.20, 1.22, 1.18, 1.23];

@@ -1,12 +1,12 @@
-//! Little's law: a check that counts, rate and latency tell one story.
+//! Little's law: checks that counts, rate and latency agree.
 
-/// Requests in flight as counted, over what rate and mean latency imply: `L / (λ·W)`.
+/// Measured requests in flight over the number that rate and mean latency imply: `L / (λ·W)`.
 ///
-/// 1 where all three were measured over one span in steady state. Source: Little 1961. Away from 1,
-/// one of the three is not what it claims to be: latencies miss part of the wait (coordinated
-/// omission), or answers are counted that were not waited for.
+/// The ratio is 1 if all three cover the same span in steady state. Source: Little 1961. Otherwise
+/// one of them is wrong: latencies may miss part of the wait (coordinated omission), or unsolicited
+/// responses may count.
 ///
-/// `None` when a factor is not a positive number: there is nothing to compare.
+/// `None` if a factor is not positive.
 pub fn ratio(in_flight_mean: f64, rate_per_s: f64, latency_mean_ns: f64) -> Option<f64> {
     let implied = rate_per_s * latency_mean_ns / 1e9;
     let ratio = in_flight_mean / implied;
@@ -18,18 +18,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_when_all_agree() {
+    fn ratio_is_one_if_all_agree() {
         assert_eq!(ratio(8.0, 80_000.0, 100_000.0), Some(1.0));
     }
 
     #[test]
-    fn hidden_waits_show() {
-        // 40 clients, each always waiting; an engine that hid half of the wait would show twice the ratio.
+    fn hidden_waits_raise_the_ratio() {
+        // Each of 40 clients always waits; an engine that hides half of the wait doubles the ratio.
         assert_eq!(ratio(40.0, 1_000.0, 20_000_000.0), Some(2.0));
     }
 
     #[test]
-    fn nothing_to_compare() {
+    fn no_ratio_without_positive_factors() {
         for (in_flight, rate, latency) in
             [(1.0, 0.0, 5.0), (1.0, 5.0, 0.0), (f64::NAN, 1.0, 1.0), (1.0, f64::NAN, 1.0), (-1.0, 1.0, 1.0)]
         {

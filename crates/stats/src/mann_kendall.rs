@@ -1,15 +1,16 @@
-//! Does a series wander?
+//! Trend test for a series.
 
 use crate::special;
 
-/// Outcome of a trend test.
+/// The result of a trend test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// Pairs that rise minus pairs that fall, in the order of time.
+    /// Rising pairs minus falling pairs, in order of time.
     pub s: i64,
-    /// Kendall's rank correlation with time, -1 to 1 (tau-b, corrected for ties); 0 when all values are equal.
+    /// Kendall's rank correlation with time, -1 to 1 (tau-b, corrected for ties); 0 if all values
+    /// are equal.
     pub tau: f64,
-    /// Chance of so clear a trend, up or down, where there is none.
+    /// Two-sided p-value of the trend.
     pub p_value: f64,
     /// Median change from one value to the next (Sen 1968), in the unit of the values.
     pub slope: f64,
@@ -17,8 +18,8 @@ pub struct Trend {
 
 /// Mann-Kendall test for a monotone trend, with correction for ties and continuity.
 ///
-/// `None` below 8 values, where the normal approximation does not hold, or when one is not a finite
-/// number. It presumes independent values: give it one a trial, not windows of one trial.
+/// `None` for fewer than 8 values, where the normal approximation is invalid, or a value that is
+/// not finite. Assumes independent values: pass one value per trial, not the windows of one trial.
 /// Source: Mann 1945; Kendall 1975; Gilbert 1987, Statistical Methods for Environmental Pollution
 /// Monitoring, section 16.4.
 pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
@@ -86,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_do_not_wander() {
+    fn equal_values_have_no_trend() {
         let found = mann_kendall(&[3.0; 10]).unwrap();
         assert_eq!((found.s, found.p_value, found.slope), (0, 1.0, 0.0));
     }
 
     #[test]
-    fn too_few_or_not_finite() {
+    fn rejects_too_few_or_non_finite_values() {
         assert_eq!(mann_kendall(&[1.0; 7]), None);
         assert_eq!(mann_kendall(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, f64::NAN]), None);
     }

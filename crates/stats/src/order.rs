@@ -1,11 +1,11 @@
-//! Order statistics: which two ranks of a sample enclose a quantile, whatever its distribution.
+//! Order statistics: two ranks of a sample that enclose a quantile, for any distribution.
 
 use crate::special;
 
 /// Quantile `q` of an ascending sample, in the sample's own unit, interpolated between order
 /// statistics. Source: Hyndman & Fan 1996, definition 7.
 ///
-/// `None` for an empty sample: a missing number stays missing and never becomes zero.
+/// `None` for an empty sample; a missing number never becomes zero.
 ///
 /// # Panics
 /// When `q` is not a fraction.
@@ -26,12 +26,12 @@ pub struct Ranks {
     pub high: u64,
 }
 
-/// A sample cannot bound the quantile on both sides: its maximum would be a guess in disguise.
+/// A sample cannot bound the quantile on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotEnoughSamples {
-    /// Effective samples there are.
+    /// Number of effective samples.
     pub have: u64,
-    /// Effective samples needed; `u64::MAX` when no number would do, as for quantiles 0 and 1.
+    /// Effective samples needed; `u64::MAX` if no number suffices, as for quantiles 0 and 1.
     pub needed: u64,
 }
 
@@ -46,9 +46,9 @@ impl std::fmt::Display for NotEnoughSamples {
 
 impl std::error::Error for NotEnoughSamples {}
 
-/// Smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` a side:
-/// both `q^n` (all values below the quantile) and `(1-q)^n` (all above) must be that rare. `u64::MAX`
-/// for quantiles 0 and 1, which no sample encloses.
+/// Smallest sample whose extremes enclose quantile `q` with error at most `(1 - level) / 2` on each
+/// side. Both `q^n` (all values below the quantile) and `(1-q)^n` (all above) must be that rare.
+/// `u64::MAX` for quantiles 0 and 1, which no sample encloses.
 pub fn samples_needed(q: f64, level: f64) -> u64 {
     let side = ((1.0 - level) / 2.0).ln();
     let rarer = q.max(1.0 - q);
@@ -65,7 +65,7 @@ pub fn samples_needed(q: f64, level: f64) -> u64 {
 /// Statistics, 3rd ed. 2003, section 7.1.
 ///
 /// # Errors
-/// [`NotEnoughSamples`] when no two ranks do.
+/// [`NotEnoughSamples`] if no two ranks enclose the quantile.
 ///
 /// # Panics
 /// When `q` is not a fraction or `level` not strictly between 0 and 1.
@@ -77,7 +77,7 @@ pub fn ranks(n: u64, q: f64, level: f64) -> Result<Ranks, NotEnoughSamples> {
         return Err(NotEnoughSamples { have: n, needed });
     }
     let side = (1.0 - level) / 2.0;
-    // Largest rank whose value exceeds the quantile too rarely to matter, and its mirror image.
+    // Largest rank that exceeds the quantile rarely enough, and its mirror image.
     let low = smallest(n, |rank| special::binomial_cdf(rank, n, q) > side).max(1);
     let high = smallest(n, |rank| special::binomial_upper(rank, n, q) <= side);
     Ok(Ranks { low, high })

@@ -1,18 +1,21 @@
-//! Values unlike the others: to be looked at, never to be removed.
+//! Finds outliers, to inspect and never to remove.
 
 use crate::interval;
 
-/// With fewer values nothing tells one kind from another.
+/// Minimum number of values; fewer cannot show an outlier.
 const FEWEST: usize = 5;
 
-/// Indices of the outliers of each group, among the values that are there: for a report, a group is one metric of one design point.
+/// Indices of the outliers in each group, not counting missing values. In a report, a group is one
+/// metric of one design point.
 ///
-/// The generalised extreme Studentised deviate (Rosner 1983, Percentage Points for a Generalized ESD Many-Outlier Procedure): the
-/// value farthest from the mean is taken away, then the next, up to a quarter of them; the outliers are those up to the last that
-/// is farther than its t bound, so that two do not hide each other. Each look at each group has its part of `error` (Bonferroni), so that in
-/// at most `error` of reports there is an outlier where all values of a group are of one kind, normal or, if all are positive, lognormal.
+/// The generalized extreme Studentized deviate (Rosner 1983, Percentage Points for a Generalized
+/// ESD Many-Outlier Procedure) removes the value farthest from the mean, then the next, up to a
+/// quarter of all. All values up to the last one beyond its t bound are outliers, so outliers
+/// cannot mask each other. Every step of every group has its part of `error` (Bonferroni): at most
+/// `error` of reports contain a false outlier, for normal or, if all are positive, lognormal
+/// values.
 ///
-/// Groups of fewer than 5 values, and those of which most are equal, have none.
+/// Groups with fewer than 5 values, or mostly equal ones, have no outliers.
 pub fn outliers(groups: &[Vec<Option<f64>>], error: f64) -> Vec<Vec<usize>> {
     let judged = groups.iter().filter(|values| values.iter().flatten().count() >= FEWEST).count();
     let error = error / judged.max(1) as f64;
@@ -41,7 +44,7 @@ fn group_outliers(values: &[Option<f64>], error: f64) -> Vec<usize> {
     taken
 }
 
-/// The place of the value farthest from the mean, and the chance of one so far; `None` where nothing varies.
+/// Position of the value farthest from the mean, and its p-value; `None` if all are equal.
 fn farthest(values: &[(usize, f64)]) -> Option<(usize, f64)> {
     let all = values.iter().map(|(_, value)| *value).collect::<Vec<_>>();
     let (mean, sd) = (interval::average(&all)?, interval::variance(&all)?.sqrt());
@@ -50,7 +53,8 @@ fn farthest(values: &[(usize, f64)]) -> Option<(usize, f64)> {
         return None;
     }
     let n = all.len() as f64;
-    // The deviation from the mean of the others in units of their standard deviation has Student's law (Grubbs 1950).
+    // The deviation from the others' mean, in units of their standard deviation, follows Student's
+    // t (Grubbs 1950).
     let square = ((all[place] - mean) / sd).powi(2);
     let room = (n - 1.0).powi(2) - n * square;
     let t = if room > 0.0 { ((n - 2.0) * n * square / room).sqrt() } else { f64::INFINITY };
@@ -71,9 +75,10 @@ mod tests {
         assert_eq!(outliers(std::slice::from_ref(&values), 0.05), [expected], "{values:?}");
     }
 
-    // Rosner 1983, the example (Vitamin E): three outliers of 54, masked by each other for Grubbs' test, at 5 % for each look. Here are 13.
+    // Rosner 1983, example (Vitamin E): three outliers of 54 that mask each other in Grubbs' test,
+    // at 5 % per step. There are 13 steps.
     #[test]
-    fn the_example_of_rosner() {
+    fn matches_example_of_rosner() {
         let data = [
             -0.25, 0.68, 0.94, 1.15, 1.20, 1.26, 1.26, 1.34, 1.38, 1.43, 1.49, 1.49, 1.55, 1.56, 1.58, 1.65, 1.69,
             1.70, 1.76, 1.77, 1.81, 1.91, 1.94, 1.96, 1.99, 2.06, 2.09, 2.10, 2.14, 2.15, 2.23, 2.24, 2.26, 2.35, 2.37,
@@ -88,7 +93,7 @@ mod tests {
         check(&[10.0, 11.0, 9.0, 10.0, 50.0], &[4]);
         check(&[9.0, 9.5, 10.0, 10.5, 11.0, 14.0], &[]);
         check(&[100.0, 101.0, 99.0, 100.5, 300.0, 98.5, 99.5, 310.0, 100.2, 101.5, 98.0, 99.9], &[4, 7]);
-        // Too few, all but one equal, none at all, and one that is no number.
+        // Too few values, all but one equal, none at all, and one that is not a number.
         check(&[1.0, 2.0, 3.0, 1000.0], &[]);
         check(&[10.0, 10.0, 10.0, 10.0, 11.0], &[]);
         check(&[7.0; 8], &[]);
@@ -97,20 +102,20 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_value_keeps_its_place() {
+    fn missing_values_keep_their_index() {
         let values = vec![Some(10.0), None, Some(11.0), Some(9.0), Some(10.0), Some(50.0)];
         assert_eq!(outliers(&[values], 0.05), [[5]]);
     }
 
     #[test]
-    fn more_groups_ask_for_more() {
+    fn more_groups_need_larger_deviations() {
         let values = [10.0, 11.0, 9.0, 10.5, 10.2, 9.5, 9.9, 14.6].map(Some).to_vec();
         assert_eq!(outliers(std::slice::from_ref(&values), 0.05), [[7]]);
         assert!(outliers(&vec![values; 100], 0.05).iter().all(Vec::is_empty));
     }
 
     #[test]
-    fn values_of_one_kind_seldom_have_one() {
+    fn homogeneous_values_seldom_have_outliers() {
         let mut rng = Rng::new(4);
         let mut group = |trials: usize| (0..trials).map(|_| Some((0.1 * rng.normal()).exp())).collect::<Vec<_>>();
         for trials in [5, 8, 12, 30] {

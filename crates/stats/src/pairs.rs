@@ -1,11 +1,12 @@
-//! Two conditions measured in the same blocks: is B different from A, and by how much?
+//! Compares two conditions measured in the same blocks.
 //!
-//! Within a block the order of conditions is shuffled, so that their labels are exchangeable whatever the machine does meanwhile
-//! (Fisher 1935): that is all that the test below rests on.
+//! The order of conditions is shuffled within each block, so their labels are exchangeable whatever
+//! the machine does (Fisher 1935). The test needs no other assumption.
 
 use crate::interval::{self, Estimate};
 
-/// Up to this many pairs the distribution of the signed ranks is exact; beyond, normal with the variance that the ranks have.
+/// Largest number of pairs with the exact distribution of signed ranks; larger ones use a normal
+/// approximation with the ranks' variance.
 const EXACT_MAX: usize = 400;
 
 /// Differences of logarithms, ln B - ln A, one per block in which both have a value.
@@ -15,17 +16,19 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// From `(a, b)`, one per block. `None` without a pair, or when a value is not positive and finite, as ratios need.
+    /// From `(a, b)`, one per block. `None` without pairs, or if a value is not positive and
+    /// finite.
     pub fn new(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Pairs> {
         let log = |value: f64| (value > 0.0 && value.is_finite()).then(|| value.ln());
         let logs = pairs.into_iter().map(|(a, b)| Some(log(b)? - log(a)?)).collect::<Option<Vec<_>>>()?;
         (!logs.is_empty()).then_some(Pairs { logs })
     }
 
-    /// From differences that are there already: ln B - ln A, or B - A, of which there is a [`Pairs::shift`] and no ratio.
+    /// From differences: ln B - ln A, or B - A, for which [`Pairs::shift`] is valid but ratios are
+    /// not.
     ///
     /// # Panics
-    /// When there is none, or one is not finite.
+    /// When there are no differences, or one is not finite.
     pub fn from_logs(logs: Vec<f64>) -> Pairs {
         assert!(!logs.is_empty() && logs.iter().all(|log| log.is_finite()), "at least one difference, all finite");
         Pairs { logs }
@@ -37,7 +40,6 @@ impl Pairs {
         self.logs.len()
     }
 
-    /// The differences, in the order of the blocks.
     pub fn logs(&self) -> &[f64] {
         &self.logs
     }
@@ -52,10 +54,11 @@ impl Pairs {
         SignedRank::new(&self.logs.iter().map(|log| log - shift).collect::<Vec<_>>())
     }
 
-    /// The ratio B/A of the typical start: exp of the median of all pairwise means of the differences, with the interval that belongs
-    /// to the signed rank test (Hodges & Lehmann 1963; Hollander, Wolfe & Chicken 2014, chapter 3).
+    /// Typical ratio B/A: exp of the median of all pairwise means of the differences, with the
+    /// interval of the signed rank test (Hodges & Lehmann 1963; Hollander, Wolfe & Chicken 2014,
+    /// chapter 3).
     ///
-    /// `None` where no interval of this confidence level exists: fewer than 6 pairs at 95 %.
+    /// `None` if no interval of this level exists: fewer than 6 pairs at 95 %.
     ///
     /// # Panics
     /// When `level` is not strictly between 0 and 1.
@@ -64,7 +67,7 @@ impl Pairs {
         Some(Estimate { point: logs.point.exp(), low: logs.low.exp(), high: logs.high.exp(), ..logs })
     }
 
-    /// The same of the differences as they are: for pairs made of differences of values, by how much B is more than A.
+    /// Typical difference B - A, like [`Pairs::typical`] without exponentiation.
     ///
     /// # Panics
     /// When `level` is not strictly between 0 and 1.
@@ -80,23 +83,24 @@ impl Pairs {
         Some(Estimate { point: median(&walsh), low, high, level, n: n as u64 })
     }
 
-    /// The typical ratio B/A without an interval.
+    /// Typical ratio B/A without an interval.
     pub fn typical_point(&self) -> f64 {
         self.typical_log().exp()
     }
 
-    /// The typical difference without an interval.
+    /// Typical difference without an interval.
     pub fn typical_log(&self) -> f64 {
         median(&self.walsh())
     }
 
-    /// The ratio of geometric means, with Student's t interval of the differences. `None` below two pairs.
+    /// Ratio of geometric means, with Student's t interval of the differences. `None` for fewer
+    /// than two pairs.
     pub fn mean(&self, level: f64) -> Option<Estimate> {
         let logs = interval::mean(&self.logs, level)?;
         Some(Estimate { point: logs.point.exp(), low: logs.low.exp(), high: logs.high.exp(), ..logs })
     }
 
-    /// All means of two differences, each also with itself, ascending (Walsh averages).
+    /// Means of all pairs of differences, each also with itself, ascending (Walsh averages).
     fn walsh(&self) -> Vec<f64> {
         let n = self.logs.len();
         let mut walsh = Vec::with_capacity(n * (n + 1) / 2);
@@ -108,7 +112,7 @@ impl Pairs {
     }
 }
 
-/// Half the width of a ratio's interval, as a fraction of the ratio: the geometric half-width.
+/// Geometric half-width of a ratio's interval, as a fraction of the ratio.
 pub fn half_width(ratio: &Estimate) -> f64 {
     ((ratio.high.ln() - ratio.low.ln()) / 2.0).exp_m1()
 }
@@ -118,8 +122,8 @@ fn median(sorted: &[f64]) -> f64 {
     (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
 }
 
-/// The number of sums `w` of signed ranks of `n` untied pairs with `P(W+ <= w) <= tail`: the interval runs from that Walsh average
-/// to its mirror image.
+/// Number of signed-rank sums `w` of `n` untied pairs with `P(W+ <= w) <= tail`. The interval runs
+/// from that Walsh average to its mirror image.
 fn walsh_rank(n: usize, tail: f64) -> usize {
     if n > EXACT_MAX {
         let (mean, sd) = moments(n);
@@ -127,7 +131,7 @@ fn walsh_rank(n: usize, tail: f64) -> usize {
     }
     let ranks = (1..=n).map(|rank| 2 * rank).collect::<Vec<_>>();
     let chances = distribution(&ranks);
-    // Doubled ranks: odd places are empty.
+    // Ranks are doubled, so odd indices are empty.
     let mut below = 0.0;
     chances
         .iter()
@@ -144,7 +148,8 @@ fn moments(n: usize) -> (f64, f64) {
     (n * (n + 1.0) / 4.0, (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt())
 }
 
-/// Chances of each sum of the ranks with a positive sign, each sign a fair coin: `c_n(w) = (c_{n-1}(w) + c_{n-1}(w - rank)) / 2`.
+/// Probability of each sum of positive ranks, with random signs: `c_n(w) = (c_{n-1}(w) + c_{n-1}(w
+/// - rank)) / 2`.
 fn distribution(ranks: &[usize]) -> Vec<f64> {
     let mut chances = vec![0.0; ranks.iter().sum::<usize>() + 1];
     chances[0] = 1.0;
@@ -159,15 +164,15 @@ fn distribution(ranks: &[usize]) -> Vec<f64> {
     chances
 }
 
-/// Outcome of Wilcoxon's signed rank test (Wilcoxon 1945).
+/// The result of Wilcoxon's signed rank test (Wilcoxon 1945).
 ///
-/// Equal differences have the mean of their ranks, and the distribution is that of these ranks. A difference of zero takes its rank with it
-/// (Pratt 1959).
+/// Equal differences share their mean rank, and the distribution uses these ranks. A zero
+/// difference is dropped after ranking (Pratt 1959).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRank {
-    /// Chance of so large a sum of positive ranks, or larger, where the median is the tested one: B is not larger.
+    /// One-sided p-value of "B is larger".
     pub p_larger: f64,
-    /// Likewise so small a sum: B is not smaller.
+    /// One-sided p-value of "B is smaller".
     pub p_smaller: f64,
 }
 
@@ -198,14 +203,14 @@ impl SignedRank {
         }
     }
 
-    /// Chance of sums as extreme, either way.
+    /// Two-sided p-value.
     pub fn p_two_sided(&self) -> f64 {
         (2.0 * self.p_larger.min(self.p_smaller)).min(1.0)
     }
 }
 
-/// Whether so many blocks could show a difference at all, with Holm over `tests` tests: `b >= log2(40·tests)` at 5 %, as the smallest
-/// two-sided p of `b` blocks is `2^(1-b)`.
+/// Number of blocks that can show a difference at all, with Holm over `tests` tests: `b >=
+/// log2(40·tests)` at 5 %, because the smallest two-sided p of `b` blocks is `2^(1-b)`.
 pub fn blocks_needed(tests: usize, error: f64) -> u32 {
     (2.0 * tests.max(1) as f64 / error).log2().ceil() as u32
 }
@@ -244,8 +249,8 @@ mod tests {
         }
     }
 
-    // Ties and zeros, by counting all 2^n signs of the mid-ranks; R: coin::wilcoxsign_test(a ~ b, distribution = "exact",
-    // zero.method = "Pratt") counts the same.
+    // Ties and zeros, counted over all 2^n signs of the mid-ranks, as in R: coin::wilcoxsign_test(a
+    // ~ b, distribution = "exact", zero.method = "Pratt").
     #[test]
     fn ties_and_zeros_match_the_enumeration_of_all_signs() {
         let table: [&[f64]; 5] = [
@@ -277,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn normal_beyond_the_exact_is_close_to_the_exact() {
+    fn normal_approximation_is_close_to_exact() {
         let mut rng = crate::Rng::new(3);
         let logs = (0..EXACT_MAX).map(|_| 0.05 * rng.normal() + 0.004).collect::<Vec<_>>();
         let exact = SignedRank::new(&logs);
@@ -299,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_tests_need() {
+    fn computes_blocks_needed_for_tests() {
         assert_eq!([1, 3, 12, 66].map(|tests| blocks_needed(tests, 0.05)), [6, 7, 9, 12]);
     }
 
@@ -309,7 +314,7 @@ mod tests {
             let pairs = Pairs::from_logs(logs);
             let ratio = pairs.typical(0.95).unwrap();
             prop_assert!(ratio.low <= ratio.point && ratio.point <= ratio.high);
-            // Without ties, the interval holds 1 where the test does not reject it.
+            // Without ties, the interval contains 1 exactly if the test does not reject it.
             let holds = ratio.low <= 1.0 && 1.0 <= ratio.high;
             prop_assert_eq!(holds, pairs.test(0.0).p_two_sided() > 0.05 , "{:?} {:?}", ratio, pairs.test(0.0));
         }

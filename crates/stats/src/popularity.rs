@@ -1,10 +1,10 @@
-//! Which keys are asked for how often: laws of ranks, and ranks to keys.
+//! Popularity of keys: distributions of ranks, and a permutation of ranks to keys.
 
 use crate::random::{Rng, mix};
 
-/// Zipf's law over ranks 1 to n: rank k has a share in proportion to k^-exponent. Exact for every exponent from 0 (all alike) up,
-/// in constant memory. Source: Hörmann & Derflinger 1996, Rejection-inversion to generate variates from monotone discrete
-/// distributions.
+/// Zipf's law over ranks 1 to n: the share of rank k is proportional to k^-exponent. Exact for
+/// every exponent from 0 (uniform), in constant memory. Source: Hörmann & Derflinger 1996,
+/// Rejection-inversion to generate variates from monotone discrete distributions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zipf {
     n: u64,
@@ -14,7 +14,7 @@ pub struct Zipf {
     squeeze: f64,
 }
 
-/// Keys of a population at most: what a float still tells apart by its neighbours' halves.
+/// Maximum number of keys: a float must still distinguish neighbors' halves.
 pub const KEYS_MAX: u64 = 1 << 48;
 
 /// (e^x - 1) / x.
@@ -28,7 +28,7 @@ fn ln1p_ratio(x: f64) -> f64 {
 }
 
 impl Zipf {
-    /// The law over `n` ranks.
+    /// Zipf's law over `n` ranks.
     ///
     /// # Panics
     /// When `n` is 0 or above [`KEYS_MAX`], or the exponent is negative or not finite.
@@ -42,7 +42,7 @@ impl Zipf {
         zipf
     }
 
-    /// Ranks.
+    /// Number of ranks.
     pub fn len(&self) -> u64 {
         self.n
     }
@@ -52,7 +52,7 @@ impl Zipf {
         self.exponent
     }
 
-    /// Never: there is a rank at least.
+    /// Always `false`: there is at least one rank.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -62,25 +62,25 @@ impl Zipf {
         (-self.exponent * x.ln()).exp()
     }
 
-    /// An integral of [`Zipf::height`], which is 0 at 1.
+    /// An integral of [`Zipf::height`], 0 at 1.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         expm1_ratio((1.0 - self.exponent) * log) * log
     }
 
     fn inverse(&self, area: f64) -> f64 {
-        // Rounding must not take it beyond the end of the support.
+        // Keeps rounding within the support.
         let t = (area * (1.0 - self.exponent)).max(-1.0);
         (ln1p_ratio(t) * area).exp()
     }
 
-    /// A rank, from 0: the most popular.
+    /// Draws a rank, from 0, the most popular.
     #[inline]
     pub fn sample(&self, rng: &mut Rng) -> u64 {
         loop {
             let area = self.integral_last + rng.open_f64() * (self.integral_first - self.integral_last);
             let x = self.inverse(area);
-            // Saturates; an infinite x is the last rank.
+            // The cast saturates; an infinite x is the last rank.
             let rank = ((x + 0.5) as u64).clamp(1, self.n);
             let k = rank as f64;
             if k - x <= self.squeeze || area >= self.integral(k + 0.5) - self.height(k) {
@@ -89,18 +89,18 @@ impl Zipf {
         }
     }
 
-    /// The exact share of the first `ranks` ranks together.
+    /// Exact total share of the first `ranks` ranks.
     pub fn head_mass(&self, ranks: u64) -> f64 {
         harmonic(ranks.min(self.n), self.exponent) / harmonic(self.n, self.exponent)
     }
 }
 
-/// The sum of k^-exponent for k = 1 to n: term by term to 1,000, then by Euler and Maclaurin's formula (DLMF 2.10.1), whose next
-/// term is below 1e-17 of it.
+/// Sum of k^-exponent for k = 1 to n: by terms up to 1,000, then by the Euler-Maclaurin formula
+/// (DLMF 2.10.1), whose next term is below 1e-17 of the sum.
 pub fn harmonic(n: u64, exponent: f64) -> f64 {
     const DIRECT: u64 = 1000;
     let term = |k: f64| (-exponent * k.ln()).exp();
-    // From the smallest up, so that none is lost.
+    // Ascending by size, for precision.
     let direct = (1..=n.min(DIRECT)).rev().map(|k| term(k as f64)).sum::<f64>();
     if n <= DIRECT {
         return direct;
@@ -113,7 +113,8 @@ pub fn harmonic(n: u64, exponent: f64) -> f64 {
         - (third(b) - third(a)) / 720.0
 }
 
-/// An age between 1 and `most`, whose logarithm is uniform: age a has the share ln((a + 1) / a) / ln(most + 1).
+/// Draws an age between 1 and `most` with uniform logarithm: age a has the share ln((a + 1) / a) /
+/// ln(most + 1).
 ///
 /// # Panics
 /// When `most` is 0.
@@ -123,14 +124,15 @@ pub fn log_uniform_age(most: u64, rng: &mut Rng) -> u64 {
     ((rng.unit_f64() * (most as f64 + 1.0).ln()).exp() as u64).clamp(1, most)
 }
 
-/// The exact share of ages that do not exceed `age`, of [`log_uniform_age`].
+/// Exact share of ages up to `age`, for [`log_uniform_age`].
 pub fn log_uniform_age_cdf(most: u64, age: u64) -> f64 {
     (age.min(most) as f64 + 1.0).ln() / (most as f64 + 1.0).ln()
 }
 
-/// A bijection of the integers below n, another for each key: which key has which rank, so that popular keys are not neighbours.
-/// A Feistel network on as many bits as n needs, walked along its cycle until the result is below n (Black & Rogaway 2002, Ciphers
-/// with Arbitrary Finite Domains). Unlike a hash modulo n, it leaves no key out and gives none two ranks.
+/// A bijection of the integers below n, selected by a key. It maps ranks to keys, so that popular
+/// keys are not neighbors. A Feistel network on as many bits as n needs, repeated until the result
+/// is below n (Black & Rogaway 2002, Ciphers with Arbitrary Finite Domains). Unlike a hash modulo
+/// n, it uses every key exactly once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permutation {
     n: u64,
@@ -143,7 +145,7 @@ pub struct Permutation {
 const ROUNDS: usize = 4;
 
 impl Permutation {
-    /// The bijection of the integers below `n` that `key` names.
+    /// The bijection of the integers below `n` for this key.
     ///
     /// # Panics
     /// When `n` is 0.
@@ -162,7 +164,7 @@ impl Permutation {
         (product ^ (product >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
     }
 
-    /// Where `index` goes.
+    /// Maps an index to its image.
     ///
     /// # Panics
     /// When `index` is not below n.
@@ -183,7 +185,7 @@ impl Permutation {
         }
     }
 
-    /// Which index goes to `image`.
+    /// Maps an image back to its index.
     ///
     /// # Panics
     /// When `image` is not below n.
@@ -224,8 +226,8 @@ mod tests {
     }
 
     #[test]
-    fn head_of_exponent_099_is_that_of_the_true_law() {
-        // 9.8 % at 10^4 keys, 7.8 % at 10^5, 6.5 % at 10^6, where a constant zeta has 3.8 % for all.
+    fn head_of_exponent_099_is_exact() {
+        // 9.8 % at 10^4 keys, 7.8 % at 10^5, 6.5 % at 10^6; a constant zeta gives 3.8 % for all.
         let heads = [4, 5, 6].map(|power| format!("{:.3}", Zipf::new(10_u64.pow(power), 0.99).head_mass(1)));
         assert_eq!(heads, ["0.098", "0.078", "0.065"]);
     }
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_small_population_is_permuted() {
+    fn permutes_every_small_population() {
         for n in 1..=300 {
             for key in 0..3 {
                 let permutation = Permutation::new(n, key);
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_part() {
+    fn separates_neighboring_ranks() {
         let permutation = Permutation::new(1_000_000, 9);
         let images = (0..1000).map(|index| permutation.apply(index) / 1_000).collect::<std::collections::BTreeSet<_>>();
         // 1,000 balls in 1,000 boxes leave 368 empty.
@@ -311,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_permutation_can_be_undone(n in 1_u64..KEYS_MAX, key: u64, at: u64) {
+        fn permutations_are_invertible(n in 1_u64..KEYS_MAX, key: u64, at: u64) {
             let permutation = Permutation::new(n, key);
             let image = permutation.apply(at % n);
             prop_assert!(image < n);
@@ -319,7 +321,7 @@ mod tests {
         }
 
         #[test]
-        fn a_rank_is_below_n(n in 1_u64..KEYS_MAX, exponent in 0.0..8.0, seed: u64) {
+        fn ranks_are_below_n(n in 1_u64..KEYS_MAX, exponent in 0.0..8.0, seed: u64) {
             let zipf = Zipf::new(n, exponent);
             let mut rng = Rng::new(seed);
             for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Random numbers from a seed: the same on every machine and in every version of this crate.
+//! Random numbers from a seed, equal on every machine and in every version of this crate.
 
 /// xoshiro256++ 1.0 (Blackman & Vigna 2021, <https://prng.di.unimi.it>), seeded by SplitMix64.
 ///
@@ -8,8 +8,8 @@ pub struct Rng {
     state: [u64; 4],
 }
 
-/// 64 bits that depend on every one of `bits`, another for each: the output of SplitMix64 in a state. For numbers that
-/// must be the same each time a thing is met, such as the length of a key's value.
+/// Mixes 64 bits with SplitMix64, bijectively. For numbers that must be reproducible per item, such
+/// as the length of a key's value.
 #[inline]
 pub fn mix(bits: u64) -> u64 {
     let mut state = bits;
@@ -26,17 +26,17 @@ fn split_mix(state: &mut u64) -> u64 {
 }
 
 impl Rng {
-    /// The generator of a seed.
+    /// The generator for a seed.
     pub fn new(seed: u64) -> Self {
         let mut mixer = seed;
         Rng { state: std::array::from_fn(|_| split_mix(&mut mixer)) }
     }
 
-    /// One of many generators of a seed, each as good as unrelated to the others: one a worker, a
-    /// client or a trial, so that none depends on what the others drew.
+    /// One of many practically independent generators of a seed, for example one per worker, client
+    /// or trial.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let (mut seed, mut stream) = (seed, stream);
-        // Mixed apart before they meet, so that neither (1, 2) and (2, 1) nor neighbours coincide.
+        // Mixes both first, so that neither (1, 2) and (2, 1) nor neighbors coincide.
         let seed = split_mix(&mut seed);
         Rng::new(seed ^ split_mix(&mut stream).rotate_left(32))
     }
@@ -56,7 +56,7 @@ impl Rng {
         result
     }
 
-    /// 32 random bits, the upper half of the 64.
+    /// 32 random bits, the upper half of [`Rng::next_u64`].
     #[inline]
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
@@ -68,7 +68,7 @@ impl Rng {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform strictly between 0 and 1: for a quantile function that is infinite at either end.
+    /// Uniform strictly between 0 and 1, for quantile functions that are infinite at an end.
     #[inline]
     pub fn open_f64(&mut self) -> f64 {
         ((self.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
@@ -78,12 +78,12 @@ impl Rng {
     /// Generation in an Interval.
     ///
     /// # Panics
-    /// When `n` is 0: no integer lies below.
+    /// When `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "no integer is below 0");
         loop {
             let product = u128::from(self.next_u64()) * u128::from(n);
-            // The lowest `2^64 mod n` fractions would make some integers likelier than others.
+            // The lowest `2^64 mod n` fractions would bias the result.
             if product as u64 >= n || product as u64 >= n.wrapping_neg() % n {
                 return (product >> 64) as u64;
             }
@@ -93,12 +93,12 @@ impl Rng {
     /// Exponentially distributed with this mean.
     #[inline]
     pub fn exponential(&mut self, mean: f64) -> f64 {
-        // 1 - u lies in (0, 1], whose logarithm is finite.
+        // 1 - u is in (0, 1], so its logarithm is finite.
         -mean * (1.0 - self.unit_f64()).ln()
     }
 
-    /// Normally distributed with mean 0 and standard deviation 1. Source: Marsaglia & Bray 1964, the
-    /// polar method; its second value is not kept, so that a generator has no state but its own.
+    /// Normally distributed with mean 0 and standard deviation 1. Source: Marsaglia & Bray 1964,
+    /// the polar method. Discards the second value, so that a generator has no other state.
     pub fn normal(&mut self) -> f64 {
         loop {
             let x = 2.0 * self.unit_f64() - 1.0;
@@ -110,7 +110,7 @@ impl Rng {
         }
     }
 
-    /// Puts `items` in random order, each order equally likely (Fisher & Yates).
+    /// Shuffles `items`, all orders equally likely (Fisher & Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
@@ -122,10 +122,11 @@ impl Rng {
 mod tests {
     use super::*;
 
-    // Computed from the definition in Python 3 integers; the first five of state 1, 2, 3, 4 and the four of the
-    // seed 1477776061723855037 also stand in the tests of the crate rand_xoshiro, made with the authors' C code.
+    // Computed from the definition in Python 3 integers. The first five of state 1, 2, 3, 4 and the
+    // four of seed 1477776061723855037 are also in the tests of the crate rand_xoshiro, made with
+    // the authors' C code.
     #[test]
-    fn outputs_are_the_published_ones() {
+    fn outputs_match_published_values() {
         let mut plain = Rng { state: [1, 2, 3, 4] };
         let first = [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386, 9_228_616_714_210_784_205];
         assert_eq!(first.map(|_| plain.next_u64()), first);
@@ -166,7 +167,8 @@ mod tests {
         }
         let chi_square: f64 = counts.iter().map(|&count| (f64::from(count) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi_square < 22.46, "{chi_square} is beyond 99.9 % of chi-square with 6 degrees of freedom");
-        // Two thirds of the range: without rejection one half of the integers would be twice as likely.
+        // Two thirds of the range: without rejection, half of the integers would be twice as
+        // likely.
         let n = u64::MAX / 3 * 2;
         let low = (0..10_000).filter(|_| rng.below(n) < n / 2).count();
         assert!((4_800..5_200).contains(&low), "{low} of 10,000 in the lower half");
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_those_of_the_law() {
+    fn moments_match_the_distribution() {
         let mut rng = Rng::new(2);
         let n = 200_000;
         let moments = |draw: &mut dyn FnMut() -> f64| {
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn each_order_is_as_likely() {
+    fn all_orders_are_equally_likely() {
         let mut rng = Rng::new(3);
         let mut seen = std::collections::BTreeMap::new();
         for _ in 0..6_000 {

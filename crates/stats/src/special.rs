@@ -1,4 +1,4 @@
-//! Special functions behind the intervals: gamma, beta, and the distributions made of them.
+//! Special functions for the intervals: gamma, beta and the distributions based on them.
 
 use std::f64::consts::PI;
 
@@ -29,7 +29,7 @@ pub(crate) fn ln_gamma(x: f64) -> f64 {
     (x - 0.5) * x.ln() - x + 0.5 * (2.0 * PI).ln() + stirling_series(x) - product.ln()
 }
 
-/// `x·ln(x/m) + m - x` without cancellation where `x` is near `m`. Source: Loader 2000.
+/// `x·ln(x/m) + m - x` without cancellation for `x` near `m`. Source: Loader 2000.
 fn deviance(x: f64, m: f64) -> f64 {
     if (x - m).abs() >= 0.1 * (x + m) {
         return x * (x / m).ln() + m - x;
@@ -63,15 +63,15 @@ pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
     incomplete_beta_below(a, b, x, y)
 }
 
-/// [`incomplete_beta`] where `x` is below the mean, so that the fraction converges fast: in about
-/// the square root of the larger parameter.
+/// [`incomplete_beta`] for `x` below the mean, where the fraction converges in about the square
+/// root of the larger parameter.
 fn incomplete_beta_below(a: f64, b: f64, x: f64, y: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let n = a + b;
     let exponent = stirling_error(n) - stirling_error(a) - stirling_error(b) - deviance(a, n * x) - deviance(b, n * y);
     // x^a·y^b / (a·B(a, b))
     let front = (b / (2.0 * PI * a * n)).sqrt() * exponent.exp();
-    // 1 - n·x / (a + 1), without cancellation where x is near 1.
+    // 1 - n·x / (a + 1), without cancellation for x near 1.
     let (mut c, mut d) = (1.0, (1.0 - b + n * y) / (a + 1.0));
     d = if d.abs() < TINY { TINY } else { d }.recip();
     let mut fraction = d;
@@ -103,7 +103,7 @@ pub(crate) fn binomial_cdf(k: u64, n: u64, q: f64) -> f64 {
     incomplete_beta((n - k) as f64, (k + 1) as f64, 1.0 - q, q)
 }
 
-/// P(X ≥ k) for X binomial(n, q), precise where it is small.
+/// P(X ≥ k) for X binomial(n, q), precise for small results.
 pub(crate) fn binomial_upper(k: u64, n: u64, q: f64) -> f64 {
     if k == 0 {
         return 1.0;
@@ -123,7 +123,7 @@ pub(crate) fn normal_cdf(x: f64) -> f64 {
     if x > 0.0 { 1.0 - upper } else { upper }
 }
 
-/// P(X > x) for X standard normal and `x >= 0`, precise where it is small.
+/// P(X > x) for X standard normal and `x >= 0`, precise for small results.
 fn normal_upper(x: f64) -> f64 {
     let density = (-0.5 * x * x).exp() / (2.0 * PI).sqrt();
     if x < 3.0 {
@@ -141,7 +141,7 @@ fn normal_upper(x: f64) -> f64 {
     density / (1..=200).rev().fold(x, |rest, k| x + f64::from(k) / rest)
 }
 
-/// The number that a standard normal does not exceed with probability `p`.
+/// Quantile `p` of the standard normal distribution.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     if p > 0.5 {
         return -normal_quantile(1.0 - p);
@@ -152,33 +152,34 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
     if p == 0.5 {
         return 0.0;
     }
-    // Abramowitz & Stegun 26.2.23 is good to 4.5e-4; Halley's method triples the digits each time.
+    // Abramowitz & Stegun 26.2.23 is accurate to 4.5e-4; each step of Halley's method triples the
+    // digits.
     let t = (-2.0 * p.ln()).sqrt();
     let mut x =
         t - (2.515_517 + t * (0.802_853 + t * 0.010_328)) / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)));
     for _ in 0..3 {
         let density = (-0.5 * x * x).exp() / (2.0 * PI).sqrt();
-        // Here x is minus the quantile, so that the upper tail at x is p.
+        // x is minus the quantile, so that the upper tail at x is p.
         let step = (normal_cdf(-x) - p) / density;
         x += step / (1.0 - 0.5 * x * step);
     }
     -x
 }
 
-/// P(X > t) for X Student's with `df` degrees of freedom and `t >= 0`, precise where it is small.
+/// P(X > t) for Student's t with `df` degrees of freedom and `t >= 0`, precise for small results.
 fn t_upper(t: f64, df: f64) -> f64 {
     // x = df / (df + t²) and 1 - x, each without cancellation.
     let scaled = t * t / df;
     0.5 * incomplete_beta(0.5 * df, 0.5, 1.0 / (1.0 + scaled), scaled / (1.0 + scaled))
 }
 
-/// P(X ≤ t) for X Student's with `df` degrees of freedom.
+/// P(X ≤ t) for Student's t with `df` degrees of freedom.
 pub(crate) fn t_cdf(t: f64, df: f64) -> f64 {
     let upper = t_upper(t.abs(), df);
     if t > 0.0 { 1.0 - upper } else { upper }
 }
 
-/// The number that Student's t with `df` degrees of freedom does not exceed with probability `p`.
+/// Quantile `p` of Student's t with `df` degrees of freedom.
 pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
     if p > 0.5 {
         return -t_quantile(1.0 - p, df);
@@ -189,7 +190,8 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
     if p == 0.5 {
         return 0.0;
     }
-    // Newton on ln(upper tail) against ln(t): nearly straight for heavy tails. What leaves the bracket is bisected.
+    // Newton on ln(upper tail) over ln(t), nearly straight for heavy tails. Bisects if a step
+    // leaves the bracket.
     let (mut low, mut high) = (0.0_f64, f64::INFINITY);
     let mut t = -normal_quantile(p);
     let log_scale = ln_gamma(0.5 * (df + 1.0)) - ln_gamma(0.5 * df) - 0.5 * (df * PI).ln();
@@ -213,13 +215,15 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
     -t
 }
 
-/// `x^a·e^-x / Γ(a + 1)` for `a > 0` and `x > 0`, without cancellation where both are large. Source: Loader 2000.
+/// `x^a·e^-x / Γ(a + 1)` for `a > 0` and `x > 0`, without cancellation for large values. Source:
+/// Loader 2000.
 fn poisson_term(a: f64, x: f64) -> f64 {
     (-stirling_error(a) - deviance(a, x)).exp() / (2.0 * PI * a).sqrt()
 }
 
-/// Regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P for `a > 0`, each precise where it is small.
-/// Source: DLMF 8.11.4 (series) below the mean, 8.9.2 (continued fraction, by Lentz's method) above it.
+/// Regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P for `a > 0`, each precise for
+/// small results. Source: DLMF 8.11.4 (series) below the mean, 8.9.2 (continued fraction, by
+/// Lentz's method) above it.
 pub(crate) fn incomplete_gamma(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);
@@ -259,7 +263,7 @@ pub(crate) fn incomplete_gamma(a: f64, x: f64) -> (f64, f64) {
     (1.0 - upper, upper)
 }
 
-/// The number that a gamma variable of shape `a` and scale 1 does not exceed with probability `p`.
+/// Quantile `p` of the gamma distribution with shape `a` and scale 1.
 pub(crate) fn gamma_quantile(a: f64, p: f64) -> f64 {
     if p <= 0.0 {
         return 0.0;
@@ -272,12 +276,12 @@ pub(crate) fn gamma_quantile(a: f64, p: f64) -> f64 {
     let cube = 1.0 - wide + normal_quantile(p) * wide.sqrt();
     let near_zero = (p.ln() + ln_gamma(a + 1.0)) / a;
     let mut log_x = if cube > 0.3 && a > 0.5 { (a * cube * cube * cube).ln() } else { near_zero };
-    // Newton on the logarithm of the smaller tail over ln x; what leaves the bracket is bisected.
+    // Newton on the logarithm of the smaller tail over ln x. Bisects if a step leaves the bracket.
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     for _ in 0..200 {
         let x = log_x.exp();
         if x <= 0.0 {
-            // Below the smallest number there is.
+            // Below the smallest positive float.
             return 0.0;
         }
         let (lower, upper) = incomplete_gamma(a, x);
@@ -304,7 +308,7 @@ pub(crate) fn gamma_quantile(a: f64, p: f64) -> f64 {
     log_x.exp()
 }
 
-/// P(X > x) for X chi-square with `df` degrees of freedom, precise where it is small.
+/// P(X > x) for X chi-square with `df` degrees of freedom, precise for small results.
 pub(crate) fn chi_square_upper(x: f64, df: f64) -> f64 {
     incomplete_gamma(0.5 * df, 0.5 * x).1
 }

@@ -1,20 +1,23 @@
-//! Did the machine change its speed during the run, so that neighbouring trials are alike?
+//! Tests whether the machine changed its speed during a run, so that consecutive trials are alike.
 
 use crate::interval::normal_quantile;
 use crate::random::Rng;
 
-/// Neighbours up to so far apart are compared.
+/// Largest distance between compared trials.
 const LAGS: usize = 3;
-/// Orders that are drawn to see what chance makes.
+/// Number of random orders to compare with.
 const SHUFFLES: usize = 999;
 
-/// Chance that neighbouring trials are this alike where the order of trials means nothing.
+/// P-value of consecutive trials being alike, if the order of trials is irrelevant.
 ///
-/// `trials` are `(point, value)` in the order in which they ran, over all points. Each value becomes the normal score of its rank among the trials of
-/// its point; `S = Σ (1 - l/4)·r_l` over the autocorrelations at lags 1 to 3 is held against 999 orders that shuffle the scores within each point,
-/// which makes the test exact. A small p says that there were states; a large one proves nothing: long spells look like none.
+/// `trials` are `(point, value)` in the order in which they ran, over all points. Each value
+/// becomes the normal score of its rank among the trials of its point. The statistic `S = Σ (1 -
+/// l/4)·r_l` over the autocorrelations at lags 1 to 3 is compared with 999 orders that shuffle the
+/// scores within each point, which makes the test exact. A small p shows speed states; a large one
+/// proves nothing, because long spells are not detected.
 ///
-/// `None` below 8 trials of points that have two, or where all their values are equal.
+/// `None` for fewer than 8 trials of points with at least two trials, or if all their values are
+/// equal.
 pub fn p_value(trials: &[(usize, f64)], seed: u64) -> Option<f64> {
     let points = trials.iter().map(|&(point, _)| point + 1).max()?;
     let mut places = vec![Vec::new(); points];
@@ -35,7 +38,7 @@ pub fn p_value(trials: &[(usize, f64)], seed: u64) -> Option<f64> {
             scores[place] = normal_quantile((rank - 0.5) / n);
         }
     }
-    // Trials of points that have no other say nothing of the order.
+    // A point with a single trial says nothing about the order.
     let mut order = places.iter().flatten().copied().collect::<Vec<_>>();
     order.sort_unstable();
     if order.len() < 8 || order.iter().all(|&place| scores[place] == 0.0) {
@@ -86,13 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn spells_are_seen() {
+    fn detects_spells() {
         // Ten slow trials of every thirty.
         assert!(run(1, 4, 20, |trial| if trial % 30 < 10 { 1.225 } else { 1.0 }) <= 0.01);
     }
 
     #[test]
-    fn a_drift_is_seen() {
+    fn detects_drift() {
         assert!(run(1, 4, 20, |trial| 1.0 + 0.2 * trial as f64 / 80.0) <= 0.01);
     }
 
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_says_nothing() {
+    fn no_p_value_without_enough_trials() {
         assert_eq!(p_value(&[], 1), None);
         assert_eq!(p_value(&[(0, 1.0), (1, 2.0)], 1), None);
         assert_eq!(p_value(&[(0, 1.0); 20], 1), None);

@@ -1,31 +1,35 @@
-//! Is it the trials that differ, or what happens inside one? And what is the next minute best spent on?
+//! Splits variation into differences between trials and variation within them, to choose the best
+//! length of a trial.
 
 use crate::{batch, interval};
 
-/// Batches that each trial is cut into, to see how much it varies inside.
+/// Number of batches per trial.
 const BATCHES: usize = 10;
 
-/// The two sources of variation of a metric. Standard deviations, in the metric's own unit.
+/// The two sources of variation of a metric, as standard deviations in the unit of the metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Components {
-    /// s_B: between the true means of trials; 0 when no more than what varies inside of them explains.
+    /// s_B: between the true means of trials; 0 if variation within trials explains all.
     pub between: f64,
-    /// s_W: of one window inside a trial.
+    /// s_W: of one window within a trial.
     pub within: f64,
-    /// s_1: of the mean over one second of a trial, in the long run. Unlike `within` it takes into account that
-    /// neighbouring windows are alike.
+    /// s_1: of the long-run mean over one second of a trial. Unlike `within`, it accounts for
+    /// correlation between windows.
     pub second: f64,
-    /// Trials it rests on.
+    /// Number of trials.
     pub trials: usize,
 }
 
-/// Splits the variation of a metric: `trials` holds the window values of each trial, `window_s` is the length of a window in seconds.
+/// Splits the variation of a metric. `trials` has the window values of each trial; windows last
+/// `window_s` seconds.
 ///
-/// The variance of a trial's mean is taken from ten batch means (corrected as in [`batch::mean`]), pooled over trials; s_B² is what the variance
-/// between trials exceeds it by. With windows that are independent this is the one-way analysis of
-/// variance with random effects (Searle, Casella & McCulloch 1992, Variance Components, section 3.6).
+/// The variance of a trial's mean comes from ten batch means (corrected as in [`batch::mean`]),
+/// pooled over trials. s_B² is the excess of the variance between trials. With independent windows,
+/// this is the one-way analysis of variance with random effects (Searle, Casella & McCulloch 1992,
+/// Variance Components, section 3.6).
 ///
-/// `None` below two trials, when one has fewer than ten windows, or when a value is not a finite number.
+/// `None` for fewer than two trials, fewer than ten windows in a trial, or a value that is not
+/// finite.
 ///
 /// # Panics
 /// When `window_s` is not positive.
@@ -58,11 +62,11 @@ pub fn components(trials: &[Vec<f64>], window_s: f64) -> Option<Components> {
 }
 
 impl Components {
-    /// How many seconds a trial should last for the narrowest interval in a given time, when each
-    /// costs `restart_s` seconds besides: `sqrt(restart_s · s_1² / s_B²)`.
+    /// Seconds per trial for the narrowest interval in a given time, if each trial costs another
+    /// `restart_s` seconds: `sqrt(restart_s · s_1² / s_B²)`.
     ///
-    /// `None` when trials do not differ: then one long trial would do.
-    /// Source: Cochran 1977, Sampling Techniques, section 10.6, two-stage sampling.
+    /// `None` if trials do not differ, so that one long trial is best. Source: Cochran 1977,
+    /// Sampling Techniques, section 10.6, two-stage sampling.
     pub fn best_seconds_per_trial(&self, restart_s: f64) -> Option<f64> {
         (self.between > 0.0).then(|| (restart_s * self.second.powi(2) / self.between.powi(2)).sqrt())
     }
@@ -74,7 +78,8 @@ mod tests {
     use crate::Rng;
 
     // Python 3 with statsmodels 0.15: y = [[10 + j + (i*7 % 5)/2 for i in range(10)] for j in (0, 1.5, 0.7, 2.2)]
-    // one-way random effects by restricted maximum likelihood, which for balanced data is the analysis of variance:
+    // One-way random effects by restricted maximum likelihood, equal to the analysis of variance
+    // for balanced data:
     // m = statsmodels.api.MixedLM(numpy.ravel(y), numpy.ones(40), groups=numpy.repeat(range(4), 10)).fit(reml=True)
     // m.cov_re[0, 0]**.5, m.scale**.5
     #[test]
@@ -84,12 +89,12 @@ mod tests {
         let found = components(&trials, 0.1).unwrap();
         assert!((found.between - 0.92615464).abs() < 1e-5, "{found:?}");
         assert!((found.within - 0.74535651).abs() < 1e-5, "{found:?}");
-        // Ten windows a second.
+        // Ten windows per second.
         assert!((found.second - found.within / 10f64.sqrt()).abs() < 1e-12, "{found:?}");
     }
 
     #[test]
-    fn correlated_windows_do_not_pass_for_differences_between_trials() {
+    fn correlated_windows_are_not_differences_between_trials() {
         let mut rng = Rng::new(4);
         let trials = (0..60)
             .map(|_| {
@@ -104,7 +109,7 @@ mod tests {
             })
             .collect::<Vec<Vec<f64>>>();
         let found = components(&trials, 0.1).unwrap();
-        // s_B is 0.5 and s_W is 1 by construction; s_1² is 9 times s_W² over ten windows.
+        // By construction, s_B is 0.5 and s_W is 1; s_1² is 9 times s_W² over ten windows.
         assert!((0.38..0.62).contains(&found.between), "{found:?}");
         assert!((0.95..1.05).contains(&found.within), "{found:?}");
         assert!((0.85..1.05).contains(&found.second), "{found:?}");
@@ -119,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_split() {
+    fn needs_enough_trials_and_windows() {
         assert_eq!(components(&[], 0.1), None);
         assert_eq!(components(&[vec![1.0; 50]], 0.1), None);
         assert_eq!(components(&[vec![1.0; 50], vec![1.0; 9]], 0.1), None);

@@ -1,15 +1,15 @@
-//! The stop rule of volley (<https://github.com/jonhoo/volley>, `client/main.c`), kept so that its
-//! figures can be reproduced. Its interval takes correlated requests for independent ones and is far
-//! too narrow: report it beside an honest one.
+//! The stop rule of volley (<https://github.com/jonhoo/volley>, `client/main.c`), to reproduce its
+//! results. It treats correlated requests as independent, so its interval is far too narrow: report
+//! it only along with a valid one.
 
 /// Count, mean and sum of squared deviations of one client's latencies in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// Latencies recorded.
+    /// Number of latencies.
     pub count: u64,
-    /// Their mean, ns.
+    /// Mean in ns.
     pub mean: f64,
-    /// Sum of their squared deviations from the mean, ns².
+    /// Sum of squared deviations from the mean, ns².
     pub m2: f64,
 }
 
@@ -24,26 +24,26 @@ impl Moments {
     }
 }
 
-/// What the load engine does next.
+/// The next action of the load engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// One more round.
+    /// Another round.
     Round {
-        /// Requests of each client.
+        /// Requests per client.
         requests_per_client: u64,
     },
-    /// No more rounds.
+    /// The measurement has ended.
     Done(VolleyEnd),
 }
 
-/// Why there are no more rounds.
+/// Why a measurement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolleyEnd {
     /// Volley's interval is narrow enough.
     Met,
-    /// Time was up first.
+    /// The time limit was reached.
     TooLong,
-    /// With so many clients a round would be ten requests of each or fewer, which volley does not start.
+    /// A round would have ten or fewer requests per client, too few for volley.
     TooManyClients,
 }
 
@@ -57,8 +57,8 @@ impl std::fmt::Display for VolleyEnd {
     }
 }
 
-/// Volley's rule as a state machine: ask [`VolleyRule::first`], carry the round out, hand what each
-/// client saw to [`VolleyRule::finish_round`], and do what it says.
+/// Volley's rule as a state machine: start with [`VolleyRule::first`], then pass each round's
+/// latencies to [`VolleyRule::finish_round`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolleyRule {
     clients: u32,
@@ -71,16 +71,16 @@ pub struct VolleyRule {
     rounds: u32,
 }
 
-/// Volley's normal quantile of 95 %, rounded as it has it.
+/// Volley's rounded normal quantile for 95 %.
 const Z: f64 = 1.96;
-/// A round of so few requests a client is not started.
+/// Largest number of requests per client that does not start a round.
 const TOO_FEW: u64 = 10;
 
 impl VolleyRule {
-    /// The rule with its three constants; volley itself has 1,000,000 requests per round, 5 us and 180 s.
+    /// A rule with its three constants; volley uses 1,000,000 requests per round, 5 us and 180 s.
     ///
     /// # Panics
-    /// When there is no client or the half-width is 0.
+    /// When `clients` or the half-width is 0.
     pub fn new(clients: u32, round_requests: u64, half_width_ns: u64, max_ns: u64) -> Self {
         assert!(clients > 0, "a rule without clients");
         assert!(half_width_ns > 0, "no interval has half-width 0");
@@ -96,7 +96,7 @@ impl VolleyRule {
         }
     }
 
-    /// The priming round, as large as a round may be. Volley counts what it measures in it.
+    /// The priming round, of maximum size. Volley includes its latencies.
     pub fn first(&self) -> Next {
         match self.round_requests / u64::from(self.clients) {
             0..=TOO_FEW => Next::Done(VolleyEnd::TooManyClients),
@@ -104,11 +104,11 @@ impl VolleyRule {
         }
     }
 
-    /// Takes in what each client saw in the round that just ended; `elapsed_ns` counts from the start
+    /// Adds the latencies of each client in the finished round; `elapsed_ns` counts from the start
     /// of the priming round.
     ///
-    /// As volley does, pools the squared deviations within clients, so that differences between
-    /// clients and rounds add nothing to the standard deviation, and divides by n.
+    /// Like volley, it pools squared deviations within clients and divides by n, so differences
+    /// between clients and rounds add nothing to the standard deviation.
     pub fn finish_round(&mut self, clients: &[Moments], elapsed_ns: u64) -> Next {
         self.rounds += 1;
         let mut pooled = self.stddev_ns.powi(2) * self.samples as f64;
@@ -122,7 +122,7 @@ impl VolleyRule {
             self.stddev_ns = (pooled / self.samples as f64).sqrt();
         }
         let needed = (Z * self.stddev_ns / self.half_width_ns).powi(2);
-        // A negative number, when there are more than enough, becomes 0.
+        // The cast turns negative numbers into 0.
         let missing = ((needed - self.samples as f64) / f64::from(self.clients)).ceil() as u64;
         let requests_per_client = missing.min(self.round_requests / u64::from(self.clients));
         if requests_per_client <= TOO_FEW {
@@ -139,17 +139,17 @@ impl VolleyRule {
         self.mean_ns
     }
 
-    /// Standard deviation as volley pools it, ns.
+    /// Volley's pooled standard deviation, ns.
     pub fn stddev_ns(&self) -> f64 {
         self.stddev_ns
     }
 
-    /// Latencies so far, the priming round's included.
+    /// Number of latencies so far, including the priming round.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Rounds so far, without the priming one.
+    /// Number of rounds so far, excluding the priming round.
     pub fn rounds(&self) -> u32 {
         self.rounds.saturating_sub(1)
     }
@@ -188,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_what_is_missing_and_no_more_than_a_round() {
-        // (1.96 * 3 ms / 5 us)^2 = 1,382,976 needed; 382,976 missing over 4 clients: 95,744 each.
+    fn requests_missing_samples_up_to_a_full_round() {
+        // (1.96 * 3 ms / 5 us)^2 = 1,382,976 needed; 382,976 missing for 4 clients: 95,744 each.
         let mut rule = volley(4);
         let wide = [client(250_000, 1e6, 3e6); 4];
         assert_eq!(rule.finish_round(&wide, 1), Next::Round { requests_per_client: 95_744 });
@@ -204,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn ten_or_fewer_a_client_are_not_worth_a_round() {
-        // (1.96 * s / 5 us)^2 = 1,000,010.4: 11 missing, one client.
+    fn ends_if_a_round_would_be_too_small() {
+        // (1.96 * s / 5 us)^2 = 1,000,010.4: 11 missing with one client.
         let stddev = 1_000_010.4_f64.sqrt() * 5_000.0 / 1.96;
         assert_eq!(
             volley(1).finish_round(&[client(1_000_000, 0.0, stddev)], 1),

@@ -1,27 +1,28 @@
-//! Ranks by Zipf's law from a table of a few hundred blocks: no logarithm for most of them.
+//! Fast Zipf ranks from a table of a few hundred blocks, mostly without logarithms.
 
 use crate::item_sizes::{Cell, alias};
 use crate::popularity::Zipf;
 use crate::random::Rng;
 
-/// A block of ranks is as wide as this part of its first rank: then its last rank is no less than 1 / (1 + 1/32)^exponent as popular as
-/// its first.
+/// A block's width is its first rank divided by this, so its last rank is at least 1 / (1 +
+/// 1/32)^exponent as popular as its first.
 const PARTS: u64 = 32;
 
-/// Neighbouring ranks, from `start`, the first of which is the most popular.
+/// Neighboring ranks from `start`, the most popular of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Block {
     cell: Cell,
-    /// Its first rank, from 0, and how many there are.
+    /// First rank, from 0, and number of ranks.
     start: u64,
     width: u64,
-    /// How popular its last rank is, over its first.
+    /// Popularity of the last rank relative to the first.
     least: f64,
 }
 
-/// Zipf's law over a population that does not change, drawn by alias and rejection: a block in proportion to its width times the
-/// popularity of its first rank (Walker 1977), a rank of it, and that rank with its popularity over the first one's (von Neumann
-/// 1951). Exact for every exponent, as [`Zipf`] is, and several times as fast: nearly every rank is taken by the bound of its block.
+/// Zipf's law over a fixed population, sampled by alias and rejection. It draws a block by width
+/// times the popularity of its first rank (Walker 1977), then a rank in it. It accepts the rank
+/// with its relative popularity (von Neumann 1951). Exact for every exponent, like [`Zipf`], and
+/// several times as fast, because the block's bound accepts nearly every rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZipfRanks {
     exponent: f64,
@@ -29,7 +30,7 @@ pub struct ZipfRanks {
 }
 
 impl ZipfRanks {
-    /// Draws of `law`; 48 bytes a block, 344 blocks for 400,000 ranks.
+    /// Samples `law`; 48 bytes per block, 344 blocks for 400,000 ranks.
     pub fn new(law: Zipf) -> ZipfRanks {
         let (n, exponent) = (law.len(), law.exponent());
         let height = |rank: u64| (-exponent * ((rank + 1) as f64).ln()).exp();
@@ -48,7 +49,7 @@ impl ZipfRanks {
         ZipfRanks { exponent, blocks }
     }
 
-    /// A rank, from 0: the most popular.
+    /// Draws a rank, from 0, the most popular.
     #[inline]
     pub fn sample(&self, rng: &mut Rng) -> u64 {
         loop {
@@ -68,7 +69,7 @@ impl ZipfRanks {
         }
     }
 
-    /// How popular a rank is, over the first of its block.
+    /// Popularity of a rank relative to the first of its block.
     #[cold]
     fn over_first(&self, rank: u64, start: u64) -> f64 {
         (-self.exponent * ((rank + 1) as f64 / (start + 1) as f64).ln()).exp()
@@ -80,7 +81,6 @@ mod tests {
     use super::*;
     use crate::fit::chi_square;
 
-    /// What the table gives each block, and what is left of it after rejection, is the mass of its ranks.
     #[test]
     fn blocks_have_the_mass_of_their_ranks() {
         for (n, exponent) in [(1, 1.0), (31, 0.9), (64, 0.0), (5_000, 0.3), (40_000, 0.9), (40_000, 1.0), (3_000, 2.7)]
@@ -113,11 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn a_million_ranks_follow_the_law_and_no_other() {
+    fn a_million_ranks_fit_only_their_distribution() {
         for (n, exponent) in [(10, 0.0), (1_000, 0.3), (200_000, 0.99), (400_000, 0.9), (1 << 40, 1.21), (5_000, 2.7)] {
             let (law, mut rng) = (Zipf::new(n, exponent), Rng::new(12));
             let ranks = ZipfRanks::new(law);
-            // Cells of about a fiftieth, that what is a little off everywhere shows.
+            // Cells a fiftieth wide also reveal small errors everywhere.
             let mut ends = vec![0];
             while *ends.last().unwrap() < n {
                 let from = *ends.last().unwrap();
