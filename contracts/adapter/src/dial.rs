@@ -1,4 +1,4 @@
-//! Connecting to services and to other adapters: who may be dialled, how long it may take, how adapters greet each other.
+//! Connects to services and to other adapters: which addresses are allowed, timeouts, greetings.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,39 +16,35 @@ use crate::metrics::{Metrics, count};
 use crate::stream::{OwnSocket, OwnSockets, Stream};
 use crate::tls::Tls;
 
-/// What an adapter says first to another one that carries Thrift: no Thrift message begins so, as a frame it would be too long.
-/// The last byte is the version of what follows.
+/// The first bytes between adapters that carry Thrift. As a frame's length they would be too long,
+/// so no Thrift message begins with them. The last byte is the version.
 pub(crate) const GREETING: &[u8; 5] = b"whip\x01";
 
-/// Who may be dialled, and how.
 #[derive(Debug)]
 pub(crate) struct Dial {
     pub(crate) tls: Tls,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) connect: Duration,
-    /// Authorities that the configuration names.
     pub(crate) configured: Vec<String>,
     pub(crate) allow: Vec<Pattern>,
-    /// Where the adapter answers about itself, which its own proxy must not reach.
+    /// The admin address, which the adapter's own proxy must not reach.
     pub(crate) admin: OnceLock<SocketAddr>,
-    /// Open connections to other adapters, which may be this one.
+    /// Open connections to other adapters, possibly to this one.
     pub(crate) own: OwnSockets,
 }
 
-/// Whom a connection is to.
+/// The kind of peer at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Whom {
-    /// A service, plainly.
     Plain,
-    /// A service, over TLS.
     Tls,
-    /// Another adapter, over TLS where that is configured.
+    /// Another adapter, over TLS if `tls.peers` is configured.
     Peer,
 }
 
 impl Dial {
-    /// Whether an endpoint may be dialled: the configuration names it, or a rule allows it. Without this, whoever can send an
-    /// endpoint in a message could have the adapter connect to wherever the adapter can.
+    /// Whether the configuration names an endpoint or a rule allows it. Without this check, anyone
+    /// able to send an endpoint in a message could direct the adapter's connections.
     pub(crate) fn may(&self, authority: &str) -> bool {
         if self.configured.iter().any(|known| known == authority) {
             return true;
@@ -57,10 +53,7 @@ impl Dial {
         endpoint.is_some_and(|to| self.allow.iter().any(|pattern| pattern.matches(&to.host, to.port)))
     }
 
-    /// Connects, handshake of TLS included.
-    ///
-    /// # Errors
-    /// Why not; endpoints that may not be dialled are `PermissionDenied`.
+    /// Connects, including the TLS handshake. A forbidden endpoint fails with `PermissionDenied`.
     pub(crate) async fn connect(&self, authority: &str, whom: Whom) -> io::Result<Stream> {
         if !self.may(authority) {
             count(&self.metrics.dials_refused);
@@ -110,15 +103,12 @@ impl Dial {
         Ok(Stream::new(connector.connect(name, tcp).await?))
     }
 
-    /// Whether a connection from this address is one that this adapter made to another adapter.
     pub(crate) fn is_own(&self, from: &SocketAddr) -> bool {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(from)
     }
 
-    /// Connects to another adapter that carries Thrift, and greets it.
-    ///
-    /// # Errors
-    /// Why not; what answers another greeting is no adapter.
+    /// Connects to another adapter that carries Thrift, and greets it. Fails if the peer responds
+    /// with a different greeting, since it is then not an adapter.
     pub(crate) async fn greet(&self, peer: &str) -> io::Result<Stream> {
         let mut stream = self.connect(peer, Whom::Peer).await?;
         let greeted = timeout(self.connect, async {
@@ -136,7 +126,7 @@ impl Dial {
     }
 }
 
-/// Whether a connection leads to a listener of this machine at `listener`, by whichever name or address it was made.
+/// Whether a connection leads to a listener of this machine, by any of its names or addresses.
 fn is_same_listener(listener: SocketAddr, from: SocketAddr, to: SocketAddr) -> bool {
     let plain = |address: SocketAddr| address.ip().to_canonical();
     let is_here = plain(to).is_loopback() || plain(from) == plain(to);
@@ -149,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_listener_behind_every_address_of_the_machine() {
+    fn recognizes_the_listener_at_every_local_address() {
         let own = |listener: &str, from: &str, to: &str| {
             let ip = |text: &str| text.parse::<SocketAddr>().unwrap();
             is_same_listener(ip(listener), ip(from), ip(to))

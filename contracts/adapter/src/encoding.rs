@@ -1,4 +1,4 @@
-//! Bodies that are compressed: they are decoded to be looked at, while what passes is what came.
+//! Decodes compressed bodies for checking. Bodies are forwarded as they arrived.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -7,28 +7,26 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_ENCODING;
 
-/// A body as whoever it is for reads it.
+/// A body as its receiver reads it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content<'b> {
-    /// What is in it.
     Plain(Cow<'b, [u8]>),
-    /// It is encoded in a way that is not read here.
+    /// An unsupported encoding.
     Unread(String),
-    /// It is not what its encoding says, and why.
+    /// Bytes that do not fit the declared encoding, and why.
     Broken(String),
-    /// What is in it is longer than may be looked at.
+    /// The decoded body exceeds the limit.
     Over,
 }
 
 impl Content<'_> {
-    /// Memory that decoding took, bytes.
     pub(crate) fn decoded_bytes(&self) -> usize {
         if let Self::Plain(Cow::Owned(bytes)) = self { bytes.capacity() } else { 0 }
     }
 }
 
-/// Decodes a body: `gzip`, and `deflate` with the frame of zlib or, as some have it, without one. Of what is in it no more is made than `limit` bytes.
-/// Source: RFC 9110, section 8.4.1.
+/// Decodes `gzip`, and `deflate` with or without a zlib header, up to `limit` bytes. Source: RFC
+/// 9110, section 8.4.1.
 pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], limit: usize) -> Content<'b> {
     let mut codings = headers.get_all(CONTENT_ENCODING).into_iter().peekable();
     if body.is_empty() || codings.peek().is_none() {
@@ -47,7 +45,7 @@ pub(crate) fn decode<'b>(headers: &HeaderMap, body: &'b [u8], limit: usize) -> C
     }
 }
 
-/// Whether bytes begin as those of zlib do. Source: RFC 1950, section 2.2.
+/// Whether bytes begin with a zlib header. Source: RFC 1950, section 2.2.
 fn is_zlib(body: &[u8]) -> bool {
     matches!(body, [first, second, ..] if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
 }
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_and_what_is_not() {
+    fn decodes_supported_encodings() {
         let plain = |text: &str| Content::Plain(Cow::Owned(text.as_bytes().to_vec()));
         check("gzip", &gzip(b"one"), &plain("one"));
         check("X-GZIP", &gzip(b"one"), &plain("one"));
@@ -110,13 +108,13 @@ mod tests {
         check("br", b"one", &Content::Unread("br".to_owned()));
         check("zstd", b"one", &Content::Unread("zstd".to_owned()));
         check("gzip, br", b"one", &Content::Unread("gzip, br".to_owned()));
-        // What answers HEAD has the field and no body.
+        // A response to HEAD has the field but no body.
         check("gzip", b"", &plain(""));
         assert_eq!(decode(&HeaderMap::new(), b"one", LIMIT), plain("one"));
     }
 
     #[test]
-    fn no_more_is_made_than_the_limit_says() {
+    fn decodes_at_most_the_limit() {
         check("gzip", &gzip(&[b'x'; LIMIT]), &Content::Plain(Cow::Owned(vec![b'x'; LIMIT])));
         for (coding, bomb) in
             [("gzip", gzip(&[0; LIMIT + 1])), ("deflate", zlib(&[0; 1 << 20])), ("deflate", raw(&[0; 1 << 24]))]
@@ -126,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_of_its_encoding_is_broken() {
+    fn rejects_bytes_of_another_encoding() {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         let cut = &gzip(b"a text that is cut")[..20];

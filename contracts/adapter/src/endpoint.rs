@@ -1,21 +1,21 @@
-//! Where a service answers, and which endpoints may be dialled.
+//! Endpoints of services, and patterns of allowed endpoints.
 
 use std::net::IpAddr;
 
-/// An endpoint as contracts and configurations name it, taken apart: `host:port`, or a URL.
+/// A parsed endpoint of a contract or configuration: `host:port`, or a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// `http`, `https`, or neither.
     pub scheme: Scheme,
     /// Name or address, without brackets.
     pub host: String,
-    /// The port; that of its scheme where none is written.
+    /// The port, by default the scheme's.
     pub port: u16,
-    /// From the first slash; empty where there is none.
+    /// From the first slash; may be empty.
     pub path: String,
 }
 
-/// What an endpoint's URL begins with.
+/// The scheme of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// None: bytes over TCP.
@@ -27,7 +27,7 @@ pub enum Scheme {
 }
 
 impl Endpoint {
-    /// Reads an endpoint; `None` where it is none.
+    /// Parses an endpoint. `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = match text.split_once("://") {
             Some(("http", rest)) => (Scheme::Http, rest),
@@ -46,18 +46,18 @@ impl Endpoint {
             Scheme::Https => Some(443),
         };
         let (host, port) = split_authority(authority, otherwise)?;
-        // What is behind `?` or `#` is no part of an endpoint.
+        // A query or fragment is not part of an endpoint.
         let path = path.split(['?', '#']).next().unwrap_or_default();
         Some(Self { scheme, host: host.to_owned(), port, path: path.to_owned() })
     }
 
-    /// The same, with this scheme where it has none.
+    /// Replaces a missing scheme with `bare`.
     pub(crate) fn over(self, bare: Scheme) -> Self {
         let scheme = if self.scheme == Scheme::Tcp { bare } else { self.scheme };
         Self { scheme, ..self }
     }
 
-    /// `host:port`, an IPv6 address in brackets.
+    /// `host:port`, with an IPv6 address in brackets.
     pub fn authority(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),
@@ -66,7 +66,7 @@ impl Endpoint {
     }
 }
 
-/// Host and port of `host:port` and `[v6]:port`.
+/// Splits `host:port` or `[v6]:port`.
 fn split_authority(authority: &str, otherwise: Option<u16>) -> Option<(&str, u16)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
@@ -88,12 +88,11 @@ fn split_authority(authority: &str, otherwise: Option<u16>) -> Option<(&str, u16
     Some((host, port))
 }
 
-/// Whether a text is `host:port`.
 pub(crate) fn is_address(text: &str) -> bool {
     split_authority(text, None).is_some()
 }
 
-/// Endpoints that may be dialled: `host:port`, where the host may be `*`, `*.example.com` or a net, and the port `*`.
+/// A pattern `host:port`. The host may be `*`, `*.example.com` or a network, and the port `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     host: Host,
@@ -104,13 +103,13 @@ pub struct Pattern {
 enum Host {
     Any,
     Name(String),
-    /// Every name that ends so, the dot included.
+    /// Every name with this ending, including the dot.
     Below(String),
     Net(IpAddr, u8),
 }
 
 impl Pattern {
-    /// Reads a pattern; `None` where it is none.
+    /// Parses a pattern. `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let port = match port {
@@ -140,7 +139,8 @@ impl Pattern {
         Some(Self { host, port })
     }
 
-    /// Whether an endpoint is one of these. A name never matches a net: what it stands for is not looked up here.
+    /// Whether an endpoint matches. A name never matches a network, because it is not resolved
+    /// here.
     pub fn matches(&self, host: &str, port: u16) -> bool {
         if self.port.is_some_and(|own| own != port) {
             return false;

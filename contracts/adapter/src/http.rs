@@ -1,4 +1,4 @@
-//! HTTP: one connection of a client, requests one after another, each to its service or to the adapter before it.
+//! HTTP: serves a client connection, and sends each request to its service or to the next adapter.
 
 mod fields;
 mod proxy;
@@ -33,22 +33,22 @@ use crate::pool::{Conn, MADE_HERE, META};
 use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
 
-/// Where the requests of a connection go.
+/// The destination of the requests of a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
-    /// To one authority, which the listener stands for.
+    /// The authority that the listener represents.
     Fixed { side: Side, scheme: Scheme, authority: String, forward: String, caller: Caller },
-    /// Wherever they say: a forward proxy.
+    /// The URL of each request: a forward proxy.
     Any,
 }
 
-/// What a client begins with that knows its server to speak HTTP/2. Source: RFC 9113, section 3.4.
+/// The start of an HTTP/2 connection with prior knowledge. Source: RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Empty SETTINGS and a GOAWAY with HTTP_1_1_REQUIRED, which refuse HTTP/2. Source: RFC 9113, sections 3.4, 6.8 and 7.
+/// Empty SETTINGS and a GOAWAY with HTTP_1_1_REQUIRED, which reject HTTP/2. Source: RFC 9113,
+/// sections 3.4, 6.8 and 7.
 const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
 
-/// Serves one connection until either side ends.
 pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) -> io::Result<()> {
     if let Target::Fixed { scheme, forward, .. } = &target {
         let is_other = tokio::select! {
@@ -80,7 +80,7 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) ->
         .half_close(true)
         .auto_date_header(false)
         .max_buf_size(app.limits.head_bytes)
-        // Most messages are small: one buffer to send is cheaper than two, though the body is copied once more.
+        // Most messages are small: copying the body into one buffer is cheaper than sending two.
         .writev(false)
         .timer(TokioTimer::new())
         .header_read_timeout(app.limits.idle);
@@ -100,15 +100,15 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, target: Target) ->
     done.map_err(io::Error::other)
 }
 
-/// The connection that the last request of a client took: the next one takes it again.
+/// The connection of a client's last request, which the next one reuses.
 type Keeping = Arc<Mutex<Option<UpstreamConn>>>;
 
-/// A request with all that is known of where it goes.
+/// A request with its destination.
 struct RoutedRequest {
     hop: Hop,
-    /// Of the endpoint, for `Host`.
+    /// The endpoint's authority, for `Host`.
     authority: String,
-    /// Behind the endpoint's own path.
+    /// The path after the endpoint's own path.
     behind: String,
     is_listed: bool,
 }
@@ -124,7 +124,7 @@ async fn answer(app: &Arc<App>, target: &Target, kept: &Keeping, request: Reques
         let text = "this is a forward proxy: expected an absolute URL, `GET http://host/path`\n";
         return plain(StatusCode::BAD_REQUEST, text);
     };
-    // The other adapter must not take a response of this one for the service's.
+    // The other adapter must not take a response of this adapter for the service's.
     let is_from_adapter = going.hop.side == Side::Server { peers: true } && request.headers().contains_key(META);
     match pass(app, &going, kept, request).await {
         Ok(response) => response,
@@ -167,7 +167,7 @@ impl PartialEq for Target {
     }
 }
 
-/// Why a request has no answer of its service.
+/// Why a request got no response from its service.
 enum Failed {
     Upstream(io::Error),
     Reply(hyper::Error),
@@ -180,7 +180,7 @@ enum Failed {
         service: Arc<Service>,
         code: StatusCode,
     },
-    /// Refused without a service whose protocol would have a form for it.
+    /// Rejected, without a service whose protocol would define the response.
     Unlisted(Refusal),
 }
 
@@ -220,7 +220,7 @@ fn plain(code: StatusCode, text: &str) -> Response<Body> {
     response
 }
 
-/// The response to a refused call: a fault in SOAP, otherwise a problem of RFC 9457.
+/// The response to a rejected call: a fault in SOAP, otherwise a problem of RFC 9457.
 fn refused(family: ProtocolKind, refusal: &Refusal, code: StatusCode) -> Response<Body> {
     let text = refusal.text();
     let (code, kind, body) = match family {
@@ -254,7 +254,7 @@ async fn pass(
     let upgrade = asks_upgrade(&parts.headers).then(|| parts.extensions.remove::<OnUpgrade>()).flatten();
     drop_hop_fields(&mut parts.headers, upgrade.is_some());
     let block = block_of(&mut parts.headers);
-    // Metadata from whoever is no adapter is a forgery or an accident: it is dropped either way.
+    // Metadata from a peer that is not an adapter is a forgery or an accident, so it is dropped.
     let may_carry = matches!(hop.side, Side::Server { peers: true });
     if block.is_some() && !may_carry {
         count(&app.watch.metrics.metadata_refused);
@@ -276,7 +276,8 @@ async fn pass(
         service.as_ref().map(|service| service.by_head(parts.method.as_str(), &going.behind).map(|op| op.cloned()));
     let skip = match &by_head {
         None | Some(Some(None)) => Some(Skip::Unlisted),
-        // With an empty block the adapter before says that it has not looked at the call, so neither does this one.
+        // An empty block means that the previous adapter did not check the call, so neither does
+        // this one.
         Some(_) if !is_sampled || block.as_ref().is_some_and(|block| block.bytes.is_empty()) => Some(Skip::Sample),
         Some(_) => None,
     };
@@ -319,7 +320,7 @@ async fn pass(
     unchecked(app, send(app, going, kept, parts, Body::streaming(incoming), None).await?, upgrade)
 }
 
-/// The response to a request that was not looked at, or not to its end.
+/// Returns the response to an incompletely checked request.
 fn unchecked(app: &Arc<App>, sent: Sent, upgrade: Option<OnUpgrade>) -> Result<Response<Body>, Failed> {
     if let (StatusCode::SWITCHING_PROTOCOLS, Some(upgrade)) = (sent.response.status(), upgrade) {
         app.watch.metrics.skip(Skip::Unreadable);
@@ -331,9 +332,9 @@ fn unchecked(app: &Arc<App>, sent: Sent, upgrade: Option<OnUpgrade>) -> Result<R
     Ok(Response::from_parts(parts, Body::streaming(body)))
 }
 
-/// Another protocol begins on both sides: its bytes pass as they are.
+/// Switches to another protocol, whose bytes pass unchanged in both directions.
 fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -> Result<Response<Body>, Failed> {
-    // It outlives the connection that it began as, so it has a slot of its own.
+    // It outlives its HTTP connection, so it needs its own slot.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         count(&app.watch.metrics.connections_over);
         return Err(Failed::Full);
@@ -351,13 +352,11 @@ fn switch(app: &Arc<App>, mut response: Response<Incoming>, client: OnUpgrade) -
     Ok(response.map(Body::streaming))
 }
 
-/// A response with what was seen of its connection.
 struct Sent {
     response: Response<Incoming>,
     is_adapter: bool,
 }
 
-/// A connection, and whom it is to.
 #[derive(Debug)]
 struct UpstreamConn {
     authority: String,
@@ -365,12 +364,13 @@ struct UpstreamConn {
     conn: Conn,
 }
 
-/// Whether a reply is one of events that come while it is open: <https://html.spec.whatwg.org/multipage/server-sent-events.html>, section 9.2.
+/// Whether a reply is a stream of events. Source:
+/// <https://html.spec.whatwg.org/multipage/server-sent-events.html>, section 9.2.
 fn is_endless(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"))
 }
 
-/// Whom a request goes to: the adapter of the service where one is known and answers, else the service.
+/// Connects to the service's adapter if one is known and responds, otherwise to the service.
 async fn connection(app: &App, going: &RoutedRequest, kept: &Keeping, fresh: bool) -> io::Result<UpstreamConn> {
     let hop = &going.hop;
     let peer = if hop.side == Side::Client && going.is_listed { app.peer(&hop.endpoint) } else { None };
@@ -394,7 +394,7 @@ async fn connection_to(
     if !fresh {
         let last = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         match last {
-            // The response before may still be on its way; hyper says when it has gone.
+            // The previous response may still be in transit; hyper reports when it has been sent.
             Some(mut last) if last.authority == authority && last.whom == whom => {
                 let is_there = last.conn.sender.ready().await.is_ok();
                 last.conn.is_used = true;
@@ -413,7 +413,7 @@ async fn connection_to(
     Ok(UpstreamConn { authority, whom, conn })
 }
 
-/// Sends a request, once more where the server had closed its connection meanwhile.
+/// Sends a request, and repeats it if the server had closed the reused connection.
 async fn send(
     app: &App,
     going: &RoutedRequest,
@@ -436,7 +436,7 @@ async fn send(
                 return Ok(Sent { response, is_adapter });
             }
             Ok(Err(mut error)) => match error.take_message() {
-                // Nothing of it was sent, and the connection was an old one.
+                // The request was not sent, and the connection was reused.
                 Some(mut message) if held.conn.is_used => {
                     held = match connection_to(app, &held.authority, held.whom, kept, true).await {
                         Ok(held) => held,
@@ -461,11 +461,11 @@ async fn send(
     }
 }
 
-/// The request as a server is asked: path and query, and the host that the client means.
+/// Rewrites a request to origin form, with the host that the client means.
 fn origin_form(going: &RoutedRequest, mut parts: Parts) -> Parts {
     let path = parts.uri.path_and_query().cloned();
     parts.uri = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
-    // A client that was told the listener's address names that; the service is to see its own name.
+    // A client that connects to the listener names its address; the service must see its own name.
     if going.hop.side == Side::Client
         && let Ok(host) = HeaderValue::from_str(&host_of(going))
     {
@@ -475,13 +475,13 @@ fn origin_form(going: &RoutedRequest, mut parts: Parts) -> Parts {
     parts
 }
 
-/// The authority as a client writes it: without the port where that is the scheme's own.
+/// The authority without the scheme's default port, as clients write it.
 fn host_of(going: &RoutedRequest) -> String {
     let own = if going.hop.is_tls { ":443" } else { ":80" };
     going.authority.strip_suffix(own).unwrap_or(&going.authority).to_owned()
 }
 
-/// A request of which the contract may speak.
+/// Handles a request that the contract may refer to.
 #[allow(clippy::too_many_arguments, reason = "each is a fact of one request, used once")]
 async fn checked(
     app: &Arc<App>,
@@ -497,7 +497,7 @@ async fn checked(
     since: std::time::Instant,
 ) -> Result<Response<Body>, Failed> {
     let hop = &going.hop;
-    // What the clauses read is a copy of the head: the head itself travels on.
+    // Clauses read a copy of the head; the head itself is forwarded.
     let (method, query, headers) =
         (parts.method.clone(), parts.uri.query().unwrap_or_default().to_owned(), parts.headers.clone());
     let content = app.decoded(&headers, &whole.bytes);
@@ -602,8 +602,8 @@ async fn checked(
     let reads = passing.reads_reply() || passing.is_enhanced();
     let reads_body = passing.reads_reply();
     let mut added = None;
-    // A reply without a length may be one that its client reads as it comes. If nothing depends on its end, it is sent
-    // on at once and judged then.
+    // A client may read a reply without a length as it arrives. If no decision depends on its end,
+    // it is forwarded at once and checked afterwards.
     let is_streamed = incoming.size_hint().exact().is_none() && !is_endless(&parts.headers);
     if reads_body && is_streamed && !app.watch.enforce && !op.introduces_by_reply {
         let call = StreamedCall {
@@ -624,7 +624,7 @@ async fn checked(
         let body = Body::watched(incoming, &app.limits, &app.budget, done);
         return Ok(Response::from_parts(parts, body));
     }
-    // Without its whole body, a reply is judged by its head, and what is unknown then may refuse it.
+    // Without the whole body, a reply is judged by its head, and undecided clauses may reject it.
     let is_strict = app.watch.refuses_unchecked;
     let judge = |passing: &mut InFlightCall<'_>, head: &hyper::http::response::Parts, content: &Content<'_>| {
         let reply = HttpReply { code: head.status.as_u16(), headers: &head.headers, body: content };
@@ -679,13 +679,13 @@ async fn checked(
     if let Some(field) = added {
         parts.headers.insert(META, field);
     }
-    // Over HTTP the messages keep their form between adapters, so what is added to them is the fields.
+    // Messages over HTTP keep their form between adapters, so only the fields are extra.
     let extra = if is_adapter { passing.metadata_bytes as i64 } else { 0 };
     passing.end(extra);
     Ok(Response::from_parts(parts, body))
 }
 
-/// A call whose reply is judged after it has been sent on.
+/// A call whose reply is checked after it has been forwarded.
 struct StreamedCall {
     app: Arc<App>,
     hop: Hop,
@@ -727,7 +727,7 @@ impl StreamedCall {
             if let Some(RequestKind::Known(op, request)) = called {
                 let reply = app.watch.guarded(|| service.http_reply(&op, &reply));
                 let reply = reply.unwrap_or_else(crate::decode::Reply::opaque);
-                // Nothing is refused here, and no field can follow the head.
+                // The reply cannot be rejected any more, and no field can follow the head.
                 let _ = replied(&mut passing, &request, &reply, block.as_ref(), &service);
             }
         }
@@ -736,7 +736,7 @@ impl StreamedCall {
     }
 }
 
-/// Tells of a reply; gives the field that is to travel with it, where there is to be one.
+/// Checks a reply. Returns the field to send with it, if any.
 fn replied(
     passing: &mut InFlightCall<'_>,
     request: &crate::decode::Request<'_>,

@@ -1,11 +1,13 @@
-//! What passes between a party and its services, and are contracts kept? A proxy that asks.
+//! An adapter: a proxy beside one party that checks the messages between it and its services
+//! against a contract.
 //!
-//! An adapter stands beside one party. It takes the party's calls and those of others to it, passes the bytes on as they came, and shows every message
-//! to the monitor of `contract`. Between two adapters a small block of metadata goes beside each message. By default nothing is ever refused: what is not
-//! kept is told. `docs/CONTRACTS.md` has the language and the rules of blame.
+//! It forwards the calls of the party, and calls to it, unchanged and shows every message to the
+//! monitor of `contract`. Two adapters exchange a small block of metadata with each message. By
+//! default no call is rejected; broken clauses are only reported. docs/CONTRACTS.md describes the
+//! language and the rules of blame.
 //!
-//! Whatever is wrong with the adapter itself (a message that it cannot read, a store that is broken, another adapter that is gone), the party sees what it would
-//! have seen without it.
+//! If the adapter itself fails (an unreadable message, a broken store, a lost adapter), the party
+//! sees the same as without an adapter.
 
 mod adapter;
 mod app;

@@ -1,4 +1,4 @@
-//! Listeners: those that the configuration names, and those that somebody asked for.
+//! Listeners: configured ones, and ones opened on request.
 
 mod admin;
 
@@ -22,20 +22,18 @@ use crate::metrics::count;
 use crate::stream::Stream;
 use contract::monitor::EndpointState;
 
-/// What a listener does with a connection.
+/// The purpose of a listener.
 #[derive(Clone, Debug)]
 pub(crate) enum ListenerKind {
-    /// Thrift to one endpoint.
     Thrift(Hop),
-    /// HTTP to one authority. Whether it is shown a certificate.
+    /// HTTP to one authority, with or without TLS.
     Http(Target),
-    /// A forward proxy.
     Proxy,
-    /// Questions about the adapter.
     Admin,
 }
 
-/// Takes connections until the adapter is to end. In a box, because a listener may lead to questions that open another one.
+/// Accepts connections until the adapter ends. Boxed, because an admin request may open another
+/// listener.
 pub(crate) fn accept(
     app: Arc<App>,
     listener: TcpListener,
@@ -51,11 +49,11 @@ async fn taking(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) {
             () = app.ending() => return,
         };
         let Ok((stream, _)) = taken else {
-            // Most often there are no descriptors left, which only time mends.
+            // Usually no descriptors are left, which only time can fix.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        // While there is no room no other one is taken: they wait with the system, whose queue is bounded.
+        // Without a free slot, further connections wait in the system's bounded queue.
         if app.slots.available_permits() == 0 {
             count(&app.watch.metrics.connections_over);
         }
@@ -69,7 +67,7 @@ async fn taking(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) {
             let metrics = app.watch.metrics.clone();
             count(&metrics.connections);
             count(&metrics.connections_now);
-            // What goes wrong with one connection is its own affair: both sides see it end, and the counters tell.
+            // Both sides see a failed connection end, and the counters include it.
             let _ = serve(&app, stream, purpose).await;
             metrics.connections_now.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         });
@@ -109,7 +107,7 @@ async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::
     }
 }
 
-/// A connection of another adapter, and who that is where adapters have certificates.
+/// Accepts a connection of another adapter, and identifies it if adapters have certificates.
 async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
     let Some(acceptor) = &app.dial.tls.peers else {
         let from = stream.peer_addr()?;
@@ -127,7 +125,7 @@ async fn peer(app: &App, stream: TcpStream) -> io::Result<(Stream, Caller)> {
     Ok((Stream::new(tls), Caller::Certified(identity)))
 }
 
-/// Whether a connection begins with the greeting of adapters, which is answered.
+/// Whether a connection begins with the adapters' greeting. Sends the greeting back.
 async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
     let greets = timeout(app.limits.idle, stream.begins_with(GREETING)).await;
     let greets = greets.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
@@ -139,29 +137,27 @@ async fn greeted(app: &App, mut stream: Stream) -> io::Result<(Stream, bool)> {
     Ok((stream, greets))
 }
 
-/// Where the party is to connect to reach an endpoint through this adapter.
+/// The address for the party to reach an endpoint through this adapter.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Resolved {
-    /// The endpoint that was asked for.
+    /// The requested endpoint.
     pub endpoint: String,
     /// Whether it is reached through the adapter.
     pub intercepted: bool,
     /// `host:port` to connect to.
     pub address: String,
-    /// For endpoints over HTTP the URL to ask.
+    /// For endpoints over HTTP, the URL to use.
     pub url: Option<String>,
-    /// For endpoints over HTTP that are reached through the adapter: whether it is spoken to over TLS.
+    /// For endpoints over HTTP through the adapter, whether to use TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<bool>,
-    /// The service that it is to be, where it is promised to be one.
+    /// The service behind it, if an entry names one.
     pub service: Option<String>,
 }
 
-/// Finds or opens the listener for an endpoint. What nothing is promised of, what may not be dialled, and what there is no
-/// room for, is reached directly.
-///
-/// # Errors
-/// The text is no endpoint.
+/// Finds or opens the listener for an endpoint. Unknown and forbidden endpoints are reached
+/// directly, as are all others if there is no room for a listener. Fails if the text is not an
+/// endpoint.
 pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
     let authority = parsed.authority();
@@ -169,12 +165,12 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
         EndpointState::Service(id) => app.watch.services.get(id),
         EndpointState::Unlisted | EndpointState::Conflict => None,
     };
-    // Who asks may have a URL below the endpoint.
+    // The given URL may be below a known endpoint.
     let above = || {
         let (above, _) = app.watch.routes.find(parsed.scheme, &authority, &parsed.path)?;
         Some((service_of(&above)?, above))
     };
-    // Or the endpoint is written without a scheme.
+    // The known endpoint may be written without a scheme.
     let bare = || {
         let service = service_of(&authority).filter(|service| service.bare == parsed.scheme)?;
         Some((service, authority.as_str().into()))
@@ -205,10 +201,8 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
     Ok(Resolved { intercepted: true, address: address.to_string(), url, tls, ..direct })
 }
 
-/// The client's side: a listener that stands for an endpoint, or for all at its authority.
-///
-/// # Errors
-/// There is no room for one more, or no port.
+/// Opens a client-side listener for an endpoint, or for its whole authority. Fails if there is no
+/// room for a listener, or no port.
 pub(crate) async fn listener_for(
     app: &Arc<App>,
     endpoint: &str,

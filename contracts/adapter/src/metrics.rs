@@ -1,4 +1,4 @@
-//! What an adapter counts, as Prometheus reads it.
+//! The adapter's counters, and their OpenMetrics text.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,31 +12,30 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::refusal::{UNCHECKED, Unchecked};
 
-/// What became of a call besides being checked.
+/// Why a call was not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Skip {
-    /// The contract does not speak of it.
+    /// The contract does not list it.
     Unlisted,
-    /// It was too long to be looked at.
+    /// It exceeds `limits.body`.
     Size,
-    /// The memory for messages in flight was used up.
+    /// `limits.bodies` was used up.
     Memory,
-    /// It did not come as a whole in time, or is one that never does.
+    /// It did not arrive completely in time, or never ends.
     Slow,
-    /// It could not be read.
     Unreadable,
-    /// It was not drawn into the sample.
+    /// It is not in the sample.
     Sample,
-    /// It passed encrypted, within a tunnel.
+    /// It passed encrypted, in a tunnel.
     Encrypted,
     /// The adapter itself failed.
     Failed,
-    /// The other adapter answered instead of its service.
+    /// The other adapter responded instead of its service.
     Peer,
 }
 
 impl Skip {
-    /// The reason to refuse a message that could not be read whole.
+    /// The reason to reject a message that could not be read completely.
     pub(crate) fn unread(self) -> Unchecked {
         match self {
             Skip::Slow => Unchecked::Slow,
@@ -45,7 +44,7 @@ impl Skip {
         }
     }
 
-    /// As lines of calls and metrics name it.
+    /// The name in the call log and in metrics.
     pub(crate) fn name(self) -> &'static str {
         [
             "skipped:unlisted",
@@ -73,10 +72,10 @@ const SKIPS: [Skip; 9] = [
     Skip::Peer,
 ];
 
-/// Upper bounds of the histogram of own time, microseconds.
+/// Upper bounds of the histogram of own time, in µs.
 const BOUNDS_US: [u64; 16] = [2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 250, 500, 1_000, 10_000, 100_000];
 
-/// Counters. Each is true by itself; together they are no snapshot.
+/// Counters. Each is exact, but together they are not a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     pub(crate) calls: AtomicU64,
@@ -87,14 +86,14 @@ pub(crate) struct Metrics {
     pub(crate) upstream_failed: AtomicU64,
     pub(crate) peers_failed: AtomicU64,
     pub(crate) timeouts: AtomicU64,
-    /// Metadata that was not believed: from who may not send any, or that could not be read.
+    /// Rejected metadata: unreadable, or from a peer that may not send any.
     pub(crate) metadata_refused: AtomicU64,
     pub(crate) dials_refused: AtomicU64,
-    /// Bodies that are too long to be looked at once they are decoded.
+    /// Bodies over the limit once decoded.
     pub(crate) decoded_over: AtomicU64,
-    /// Endpoints that were asked for and have no listener, for want of room.
+    /// Requested endpoints without a listener, because of `limits.listeners`.
     pub(crate) listeners_over: AtomicU64,
-    /// Endpoints that were learned and are not known by their URL, for want of room.
+    /// Learned endpoints unknown by their URL, for lack of room.
     pub(crate) routes_over: AtomicU64,
     pub(crate) metadata_bytes: AtomicU64,
     pub(crate) reports: AtomicU64,
@@ -110,7 +109,6 @@ pub(crate) struct Metrics {
     own_sum_ns: AtomicU64,
 }
 
-/// One more.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -125,7 +123,6 @@ impl Metrics {
         count(&self.refused_unchecked[why as usize]);
     }
 
-    /// A call and the adapter's own time in it.
     pub(crate) fn call(&self, own_ns: u64) {
         count(&self.calls);
         let at = BOUNDS_US.iter().position(|bound| own_ns <= bound * 1_000).unwrap_or(BOUNDS_US.len());
@@ -133,7 +130,7 @@ impl Metrics {
         self.own_sum_ns.fetch_add(own_ns, Ordering::Relaxed);
     }
 
-    /// All of it as text. Source: OpenMetrics 1.0.0, which Prometheus reads.
+    /// All metrics as text. Source: OpenMetrics 1.0.0, which Prometheus reads.
     pub(crate) fn text(&self, counts: Counts, tallies: &Tallies) -> String {
         let mut registry = Registry::with_prefix("quintain_adapter");
         let own = BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6).chain([f64::INFINITY]);
@@ -275,7 +272,6 @@ fn value_of(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-/// Counts of one name, apart by their labels.
 #[derive(Debug)]
 struct Family {
     name: &'static str,
@@ -285,11 +281,10 @@ struct Family {
     rows: Vec<(Vec<(&'static str, String)>, u64)>,
 }
 
-/// What one scraper is told.
 #[derive(Debug)]
 struct Scrape {
     families: Vec<Family>,
-    /// Calls by the adapter's own time, each bucket with its upper bound.
+    /// Calls by own time: upper bound and count of each bucket.
     own: Vec<(f64, u64)>,
     own_sum_s: f64,
 }
@@ -306,7 +301,7 @@ impl Collector for Scrape {
         for Family { name, unit, kind, help, rows } in &self.families {
             let mut family = encoder.encode_descriptor(name, help, *unit, *kind)?;
             for (labels, count) in rows {
-                // Without labels there are no braces either.
+                // Without labels, braces are omitted.
                 if labels.is_empty() {
                     one(&mut family, *kind, *count)
                 } else {
@@ -353,9 +348,10 @@ mod tests {
         }
     }
 
-    /// Names that dashboards have, labels that others choose; a scraper reads all of it in `.ci/adapter_clients.py`.
+    /// The names are used in dashboards. `.ci/adapter_clients.py` checks the same text with a
+    /// scraper.
     #[test]
-    fn a_scraper_of_open_metrics_can_read_it() {
+    fn text_is_valid_open_metrics() {
         let mut tallies = Tallies::default();
         let odd = "a\\b\"c\nd\r\u{1b}".to_owned();
         let tally = contract::monitor::Tally { holds: 5, fails: 2, unknown: 1, errors: 0 };

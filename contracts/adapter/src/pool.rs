@@ -1,4 +1,4 @@
-//! Connections of HTTP to services and adapters that wait for their next request.
+//! Idle HTTP connections to services and adapters.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,30 +13,29 @@ use hyper_util::rt::TokioIo;
 use crate::body::Body;
 use crate::dial::{Dial, Whom};
 
-/// Most connections that wait for one server. More are closed.
+/// Maximum number of idle connections per server; more are closed.
 const WAITING_MAX: usize = 64;
-/// With more servers than these, those of which no connection waits any more are looked for and forgotten.
+/// Number of servers from which on those without idle connections are removed.
 const SERVERS_MAX: usize = 256;
 
-/// The field that carries metadata between adapters, and nowhere else: its name is as short as its content, of which there is some with every
-/// call.
+/// The field that carries metadata between adapters. Its name is short, since every call has one.
 pub(crate) const META: HeaderName = HeaderName::from_static("whip");
-/// What [`META`] says in the first request of a connection between adapters, `OPTIONS *`, and in its answer: no metadata is this.
+/// The value of [`META`] in the first request of a connection between adapters, `OPTIONS *`, and in
+/// its response. Metadata never has this value.
 pub(crate) const GREETING: &str = "whip-1";
 
-/// What [`META`] says in a response that an adapter made itself instead of its service: no metadata is this.
+/// The value of [`META`] in a response that the adapter made instead of its service. Metadata never
+/// has this value.
 pub(crate) const MADE_HERE: &str = "whip-made-here";
 
-/// A connection to a server.
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) sender: SendRequest<Body>,
-    /// It was used before, so the server may have closed it meanwhile.
+    /// Whether it was used before, so the server may have closed it.
     pub(crate) is_used: bool,
     since: Instant,
 }
 
-/// Connections that wait, by whom they are to.
 #[derive(Debug)]
 pub(crate) struct Pool {
     waiting: Mutex<HashMap<(Whom, String), Vec<Conn>>>,
@@ -49,7 +48,7 @@ impl Pool {
         Self { waiting: Mutex::default(), idle, head_bytes }
     }
 
-    /// A connection that waits; the one that has waited shortest, as it is the least likely to be closed.
+    /// Takes the most recently used idle connection, as it is the least likely to be closed.
     pub(crate) fn take(&self, authority: &str, whom: Whom) -> Option<Conn> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let of = waiting.get_mut(&(whom, authority.to_owned()))?;
@@ -61,7 +60,6 @@ impl Pool {
         None
     }
 
-    /// Lets a connection wait for whoever is next.
     pub(crate) fn put(&self, authority: &str, whom: Whom, conn: Conn) {
         if !conn.sender.is_ready() {
             return;
@@ -82,17 +80,13 @@ impl Pool {
         }
     }
 
-    /// A new connection.
-    ///
-    /// # Errors
-    /// Why not.
     pub(crate) async fn open(&self, dial: &Dial, authority: &str, whom: Whom) -> io::Result<Conn> {
         let stream = dial.connect(authority, whom).await?;
         let mut builder = Builder::new();
         builder.preserve_header_case(true).max_buf_size(self.head_bytes).writev(false);
         let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         tokio::spawn(async move {
-            // What goes wrong here goes wrong for the request, too, which tells of it.
+            // An error here also fails the request, which reports it.
             let _ = connection.with_upgrades().await;
         });
         if whom == Whom::Peer {
@@ -103,10 +97,8 @@ impl Pool {
     }
 }
 
-/// Asks whether what answers is an adapter that takes this one: before a request goes there that could not be taken back.
-///
-/// # Errors
-/// It is none, it does not, or the connection fails.
+/// Checks that the peer is an adapter that accepts this one, before a request is sent that cannot
+/// be taken back.
 async fn greet(to: &mut SendRequest<Body>, authority: &str) -> io::Result<()> {
     let request = Request::builder().method(Method::OPTIONS).uri("*").header(HOST, authority).header(META, GREETING);
     let request = request.body(Body::default()).map_err(io::Error::other)?;

@@ -1,27 +1,23 @@
-//! Refusals under `enforce`: the reason, the status, and the text that a client gets.
+//! Rejections under `enforce`: reason, status, and the text for the client.
 
 use hyper::StatusCode;
 
-/// Why a message cannot be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unchecked {
     /// A body over `limits.body`, decoded or not.
     Size,
-    /// A body without room in `limits.bodies`.
     Memory,
-    /// A body that did not arrive within `limits.request`.
     Slow,
-    /// A `Content-Encoding` that the adapter does not decode.
     Encoding,
     /// Bytes that are not a message of the service's protocol.
     Unreadable,
     /// A clause whose verdict is unknown or an error.
     Undecided,
-    /// A change to a protocol that the adapter does not read: HTTP/2, WebSocket.
+    /// A switch to an unsupported protocol: HTTP/2, WebSocket.
     Protocol,
     /// A tunnel to a known endpoint whose TLS the adapter cannot end.
     Encrypted,
-    /// An endpoint that was introduced as two services.
+    /// An endpoint introduced as two services.
     Conflict,
 }
 
@@ -38,7 +34,7 @@ pub(crate) const UNCHECKED: [Unchecked; 9] = [
 ];
 
 impl Unchecked {
-    /// The `reason` in metrics, the text for clients, and the status of a request refused for it.
+    /// The `reason` in metrics, the text for clients, and the status of a rejected request.
     fn row(self) -> (&'static str, &'static str, StatusCode) {
         match self {
             Self::Size => ("size", "the body exceeds `limits.body`", StatusCode::PAYLOAD_TOO_LARGE),
@@ -60,14 +56,10 @@ impl Unchecked {
     }
 }
 
-/// Why a message is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// This clause fails.
     Violated(String),
-    /// This clause has no verdict.
     Undecided(String),
-    /// The message cannot be checked.
     Unchecked(Unchecked),
 }
 
@@ -87,7 +79,7 @@ impl Refusal {
         }
     }
 
-    /// The status for the client if its request is refused. A refused reply is always 502.
+    /// The status for the client if its request is rejected. A rejected reply is always 502.
     pub(crate) fn request_status(&self) -> StatusCode {
         match self {
             Self::Violated(_) => StatusCode::FORBIDDEN,

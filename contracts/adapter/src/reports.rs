@@ -1,4 +1,5 @@
-//! What is told of clauses that are not kept: each thing once for a while, not too many, with a count of what was left out.
+//! Reports of broken clauses: repeats are suppressed for a while, the rate is bounded, and
+//! suppressed reports are counted.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -14,15 +15,15 @@ use contract::monitor::report::{Kind, Report, ReportVerdict};
 use crate::config::{Format, ReportSettings};
 use crate::metrics::{Metrics, count};
 
-/// Reports that may wait for a slow reader; more are left out and counted.
+/// Reports that may wait for a slow reader; more are dropped and counted.
 const WAITING_MAX: usize = 1024;
-/// Different reports that are remembered.
+/// Number of different reports remembered.
 const KNOWN_MAX: usize = 4096;
 
-/// Where reports go. Telling one never waits.
+/// The queue of reports. Adding to it never blocks.
 #[derive(Debug)]
 pub(crate) struct Reports {
-    /// Gone when this is dropped, which ends the thread.
+    /// `None` once dropped, which ends the thread.
     to: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<()>>,
     metrics: Arc<Metrics>,
@@ -35,7 +36,7 @@ enum Message {
     Flush(SyncSender<()>),
 }
 
-/// What makes two reports the same.
+/// The properties by which two reports count as the same.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Same {
     kind: u8,
@@ -64,7 +65,6 @@ struct RecentReport {
     again: u64,
 }
 
-/// Which reports are written.
 struct Gate {
     settings: ReportSettings,
     known: HashMap<Same, RecentReport>,
@@ -78,7 +78,7 @@ impl Gate {
         Self { settings, known: HashMap::new(), second: now, this_second: 0, left_out: 0 }
     }
 
-    /// How often the same was left out before; `None`: this one is left out, too.
+    /// How often the same report was suppressed before. `None` if this one is suppressed.
     fn pass(&mut self, report: &Report, now: Instant) -> Option<u64> {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.this_second) = (now, 0);
@@ -108,14 +108,13 @@ impl Gate {
         Some(again)
     }
 
-    /// How many different ones were left out for the rate since this was asked last.
+    /// Number of reports suppressed by the rate limit since the last call.
     fn take_left_out(&mut self) -> u64 {
         std::mem::take(&mut self.left_out)
     }
 }
 
 impl Reports {
-    /// Starts to write to `out`.
     pub(crate) fn start(
         settings: ReportSettings,
         metrics: Arc<Metrics>,
@@ -128,12 +127,12 @@ impl Reports {
         Ok(Self { to: Some(to), thread: Some(thread), metrics })
     }
 
-    /// Tells of a clause that is not kept. `call`: the call's number.
+    /// Reports a broken clause. `call`: the call's number.
     pub(crate) fn tell(&self, report: Report, call: u64) {
         self.send(Message::Report(Box::new(report), call));
     }
 
-    /// Tells of something else that somebody should know.
+    /// Reports anything else worth knowing.
     pub(crate) fn note(&self, text: String) {
         self.send(Message::Note(text));
     }
@@ -144,7 +143,6 @@ impl Reports {
         }
     }
 
-    /// Waits until what was told so far has been written.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.to.as_ref().is_some_and(|to| to.send(Message::Flush(done)).is_ok()) {
@@ -153,7 +151,6 @@ impl Reports {
     }
 }
 
-/// What was told is written when this is gone, and how much was left out.
 impl Drop for Reports {
     fn drop(&mut self) {
         self.to = None;
@@ -166,7 +163,7 @@ impl Drop for Reports {
 fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + Send>, from: &Receiver<Message>) {
     let format = settings.format;
     let mut gate = Gate::new(settings, crate::clock::now());
-    // A reader that is gone is no reason to stop what passes through the adapter: what cannot be written is left out.
+    // Calls must pass even if the reader is gone, so write errors are ignored.
     while let Ok(message) = from.recv() {
         match message {
             Message::Report(report, call) => match gate.pass(&report, crate::clock::now()) {
@@ -197,14 +194,14 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + S
     }
 }
 
-/// A report as a line of JSON.
+/// The JSON form of a report.
 #[derive(serde::Serialize)]
 struct Line<'r> {
     time_ms: u64,
     call: u64,
-    /// How often the same was left out before.
+    /// How often the same report was suppressed before.
     repeated: u64,
-    /// How many others were left out before, for the rate.
+    /// How many others the rate limit suppressed before.
     left_out: u64,
     verdict: &'static str,
     #[serde(flatten)]
@@ -264,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_told_once_and_counted() {
+    fn repeated_reports_are_counted_not_repeated() {
         let now = crate::clock::now();
         let settings = ReportSettings {
             format: Format::Text,
@@ -323,12 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_json_has_the_facts() {
+    fn json_line_has_clause_blame_and_counts() {
         let line = render(Format::Json, &report("Adder.add.sum"), 7, 2, 1);
         let line = serde_json::from_str::<serde_json::Value>(&line).unwrap();
         assert_eq!((&line["clause"], &line["blamed"][0]), (&"Adder.add.sum".into(), &"adder".into()));
         assert_eq!((&line["call"], &line["repeated"], &line["verdict"]), (&7.into(), &2.into(), &"fails".into()));
-        // What `quintain contract explain` reads.
+        // `quintain contract explain` reads it.
         assert!(serde_json::from_value::<Report>(line).is_ok());
     }
 }

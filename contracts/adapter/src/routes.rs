@@ -1,28 +1,28 @@
-//! Which endpoint a request over HTTP is to: of those of its origin the one whose path is the longest that its own begins with.
+//! Maps an HTTP request to the endpoint of its origin with the longest matching path prefix.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::endpoint::{Endpoint, Scheme};
 
-/// Most endpoints of one origin that are told apart by their paths. Calls of others pass as unlisted.
+/// Maximum number of endpoints per origin. Calls of others pass as unlisted.
 const PATHS_MAX: usize = 1024;
-/// Most endpoints of all origins: messages may introduce as many as somebody likes to write into them.
+/// Maximum number of endpoints in total, since messages may introduce any number of them.
 const ENDPOINTS_MAX: usize = 16_384;
 
 /// Scheme, and host and port in lower case.
 type Origin = (Scheme, String);
 
-/// A path, and the endpoint that it is the path of.
+/// A path and its endpoint.
 type Placed = (String, Arc<str>);
 
-/// Endpoints over HTTP: those that are configured, and those that were learned.
+/// Configured and learned endpoints over HTTP.
 #[derive(Debug, Default)]
 pub(crate) struct Routes(Mutex<KnownEndpoint>);
 
 #[derive(Debug, Default)]
 struct KnownEndpoint {
-    /// The longest path first.
+    /// Longest path first.
     origins: HashMap<Origin, Vec<Placed>>,
     count: usize,
 }
@@ -32,7 +32,7 @@ fn origin(scheme: Scheme, authority: &str) -> Origin {
 }
 
 impl Routes {
-    /// Remembers an endpoint; whether there was room for it, or it was known.
+    /// Adds an endpoint. Returns whether it is known now.
     pub(crate) fn add(&self, endpoint: &str, parsed: &Endpoint) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = known.count >= ENDPOINTS_MAX;
@@ -49,13 +49,12 @@ impl Routes {
         true
     }
 
-    /// Whether any endpoint is of this origin.
     pub(crate) fn has(&self, scheme: Scheme, authority: &str) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.origins.get(&origin(scheme, authority)).is_some_and(|of| !of.is_empty())
     }
 
-    /// The endpoint of a request, and what of its path is behind that of the endpoint.
+    /// The endpoint of a request, and the rest of the path.
     pub(crate) fn find<'p>(&self, scheme: Scheme, authority: &str, path: &'p str) -> Option<(Arc<str>, &'p str)> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of = known.origins.get(&origin(scheme, authority))?;
@@ -63,7 +62,7 @@ impl Routes {
     }
 }
 
-/// A path without doubled slashes and without one at its end.
+/// Normalizes a path: no doubled or trailing slashes.
 fn plain_path(path: &str) -> String {
     let mut plain = String::new();
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -73,7 +72,7 @@ fn plain_path(path: &str) -> String {
     plain
 }
 
-/// What is behind the parts of `prefix`, which is plain; `None`: the path does not begin with them.
+/// The rest of a path after the normalized `prefix`, or `None` if it does not match.
 fn behind<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
     let mut rest = path;
     for part in prefix.split('/').filter(|part| !part.is_empty()) {
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_begin_with_others_by_their_parts() {
+    fn prefixes_match_whole_segments() {
         for (path, prefix, expect) in [
             ("/1.1/friends/list.json", "", Some("/1.1/friends/list.json")),
             ("//edam/user", "/edam/user", Some("")),
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_path_of_the_same_origin_is_found() {
+    fn finds_the_longest_path_of_the_origin() {
         let routes =
             routes(&["http://Notes.test", "http://notes.test:80/s1", "https://notes.test/s1", "http://[::1]:8/a"]);
         for (scheme, authority, path, expect) in [
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_that_somebody_makes_up_take_no_memory_without_end() {
+    fn memory_for_made_up_endpoints_is_bounded() {
         let routes = Routes::default();
         let add = |endpoint: String| routes.add(&endpoint, &Endpoint::parse(&endpoint).unwrap());
         let added = (0..PATHS_MAX + 1).filter(|at| add(format!("http://one/{at}"))).count();

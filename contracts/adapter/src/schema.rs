@@ -1,4 +1,4 @@
-//! IDL and WSDL files: read, and turned into the types that contracts are checked against.
+//! Reads IDL and WSDL files and converts them to the types of contracts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,22 +9,20 @@ use codecs::rest::Template;
 use codecs::{soap, thrift};
 use contract::{Field, Finding, Schema, Signature, Type};
 
-/// An IDL file or a WSDL.
 #[derive(Clone, Debug)]
 pub(crate) enum File {
     Thrift(thrift::Schema),
     Soap(soap::Wsdl),
 }
 
-/// Longest file that is read, bytes.
 const FILE_MAX_BYTES: u64 = 16 << 20;
 
-/// Why the types of a file are not known.
+/// Why the types of a file are unknown.
 #[derive(Clone, Debug)]
 pub(crate) enum Wrong {
-    /// It cannot be read, and why.
+    /// The I/O error.
     Unreadable(String),
-    /// What is wrong in it and in what it includes.
+    /// The errors in the file and its includes.
     Mistakes(Vec<Mistake>),
 }
 
@@ -37,10 +35,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Reads a file with what it includes.
-///
-/// # Errors
-/// That it cannot be read, or all mistakes in it.
+/// Reads a file and its includes. Fails with all errors in them.
 pub(crate) fn load(path: &Path) -> Result<File, Wrong> {
     let source = path.display().to_string();
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -54,10 +49,6 @@ pub(crate) fn load(path: &Path) -> Result<File, Wrong> {
     parsed.map(File::Thrift).map_err(|mistakes| Wrong::Mistakes(mistakes.0))
 }
 
-/// The text of a file.
-///
-/// # Errors
-/// Why it cannot be read.
 pub(crate) fn read_file(path: &Path) -> Result<String, String> {
     let told = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     let length = std::fs::metadata(path).map_err(told)?.len();
@@ -67,23 +58,24 @@ pub(crate) fn read_file(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(told)
 }
 
-/// A contract's file and the schemas that it is held against, as far as all of these can be read.
+/// A contract and its schemas, as far as they can be read.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The contract. A schema that its text names and that cannot be read is one of the findings.
+    /// The contract. The findings include unreadable schemas that its text names.
     pub checked: contract::Checked,
-    /// What is wrong in the files of schemas.
+    /// Errors in schema files.
     pub schemas: Vec<Mistake>,
     /// Schemas given by the caller that cannot be read, and why.
     pub(crate) unreadable: Vec<String>,
-    /// Files of schemas whose types are not known.
+    /// Schema files without usable types.
     pub(crate) broken: BTreeSet<PathBuf>,
 }
 
-/// Reads a contract with the schemas that its text names, relative to its folder, and those given by service.
+/// Reads a contract with the schemas that its text names, relative to its directory, and those
+/// given by service. The result includes all errors in them.
 ///
 /// # Errors
-/// Why the contract cannot be read. All that is wrong in it and in the schemas is part of the result.
+/// The contract cannot be read.
 pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Result<Loaded, String> {
     let text = read_file(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -97,7 +89,7 @@ pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Resul
     };
     let mut findings = Vec::new();
     let keep_mistakes = |loaded: &mut Loaded, mistakes: Vec<Mistake>| {
-        // One file may be named by the contract and by the configuration, and be included by others.
+        // The contract, the configuration and includes may all name the same file.
         let new = mistakes.into_iter().filter(|mistake| !loaded.schemas.contains(mistake)).collect::<Vec<_>>();
         loaded.schemas.extend(new);
     };
@@ -131,7 +123,7 @@ pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Resul
     let is_any = !named.is_empty() || !given.is_empty();
     loaded.checked = match loaded.broken.is_empty() {
         true => contract::check(&text, is_any.then_some(&schema)),
-        // What the others would have said nobody knows.
+        // Types from the broken schemas are unknown.
         false => contract::check_partly(&text, &schema),
     };
     findings.extend(paths(&text, &loaded.checked));
@@ -143,7 +135,7 @@ pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Resul
     Ok(loaded)
 }
 
-/// Paths of operations over HTTP that are not templates.
+/// Finds paths of HTTP operations that are not valid templates.
 fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
     let operations = checked.file.services.iter().flat_map(|service| &service.operations);
     let paths = operations.filter(|operation| operation.method.is_some()).map(|operation| &operation.name);
@@ -161,7 +153,7 @@ fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
     mistakes.collect()
 }
 
-/// The types of a file; of one service alone, under another name, where that is asked.
+/// The types of a file, or only of one service, under another name.
 pub(crate) fn types(file: &File, service: Option<(&str, &str)>) -> Schema {
     match file {
         File::Thrift(schema) => of_thrift(schema, service),
@@ -229,7 +221,7 @@ fn of_wsdl(wsdl: &soap::Wsdl, only: Option<(&str, &str)>) -> Schema {
             operations.insert(operation.name.clone(), Signature { params, result, errors: Vec::new() });
         }
         match only {
-            // A contract's service is one of a WSDL's, or all of a WSDL that has but one.
+            // A service of the contract maps to the WSDL service of that name, or to the only one.
             Some((from, to)) if from == service.name || wsdl.services.len() == 1 => {
                 services.insert(to.to_owned(), operations)
             }
@@ -276,7 +268,7 @@ fn soap_type(wsdl: &soap::Wsdl, ty: soap::Type, types: &mut BTreeMap<String, Vec
                 return Type::List(Box::new(soap_type(wsdl, item.ty, types)));
             }
             if !types.contains_key(&complex.name) {
-                // The name stands there before the fields are walked through, so a type that contains itself ends.
+                // Registering the name first ends the recursion of a type that contains itself.
                 types.insert(complex.name.clone(), Vec::new());
                 let fields = fields(wsdl, id, types);
                 types.insert(complex.name.clone(), fields);
@@ -291,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_refuses_paths_that_no_adapter_could_match() {
+    fn check_rejects_paths_that_cannot_match() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.contract");
         for (operation, message) in [

@@ -1,4 +1,4 @@
-//! The monitor behind a lock: events go in as messages pass, reports and endpoints to intercept come out.
+//! The monitor behind a lock. Messages become events; reports and endpoints to intercept come out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,37 +18,36 @@ use crate::reports::Reports;
 use crate::routes::Routes;
 use crate::store::AnyStore;
 
-/// The monitor, and all that it needs to be asked from many tasks.
+/// The monitor with the state that tasks need to use it concurrently.
 #[derive(Debug)]
 pub(crate) struct Watch {
     monitor: Mutex<Monitor<AnyStore>>,
     pub(crate) services: Current,
-    /// Endpoints over HTTP of which something is promised, by their URLs.
+    /// Known endpoints over HTTP, by URL.
     pub(crate) routes: Routes,
     pub(crate) reports: Reports,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
     pub(crate) enforce: bool,
-    /// Whether messages that cannot be checked are refused.
+    /// Whether uncheckable messages are rejected.
     pub(crate) refuses_unchecked: bool,
     pub(crate) fail_open: bool,
-    /// A call is looked at where its draw is below this.
+    /// A call is checked if its draw is below this.
     sample_below: u64,
     numbers: AtomicU64,
 }
 
-/// What is to become of a message.
+/// The outcome of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It passes. For the other adapter, a block of metadata.
+    /// Forwards the message, with metadata for the other adapter.
     Pass { ticket: Option<Ticket>, block: Option<Block> },
-    /// It is refused.
+    /// Rejects it.
     Refuse(Refusal),
-    /// The adapter itself failed, and is told to let nothing pass then.
+    /// The adapter itself failed and is configured to let nothing pass in that case.
     Broken,
 }
 
-/// Metadata to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
     Request(RequestMetadata),
@@ -73,7 +72,7 @@ impl Watch {
         for providing in &config.providing {
             if let Some(service) = contract.service(&providing.service) {
                 let peer = providing.adapters_at.as_deref().or(providing.adapters.as_deref());
-                // A port that the kernel chooses is known too late to be told.
+                // A port chosen by the kernel is known too late to be announced.
                 let peer = peer.filter(|peer| !peer.ends_with(":0"));
                 monitor.configure(&providing.endpoint, service, &[&config.name], peer, now_s);
             }
@@ -85,7 +84,7 @@ impl Watch {
                 monitor.configure(&consuming.endpoint, service, &labels, consuming.peer.as_deref(), now_s);
             }
         }
-        // All of them where the share is 1: the product is then beyond what 64 bits hold, and the cast saturates.
+        // For a share of 1 the product exceeds 64 bits and the cast saturates.
         let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
         let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
         let watch = Self {
@@ -101,12 +100,13 @@ impl Watch {
             sample_below,
             numbers: AtomicU64::new(0),
         };
-        // What is configured, and what the store knows of an earlier life.
+        // Configured endpoints and those in the store.
         promised.iter().for_each(|(endpoint, service)| watch.route(endpoint, *service));
         watch
     }
 
-    /// From now on calls of an endpoint are known by their URLs: whoever comes by the forward proxy, or asks for a longer path, is seen to call it.
+    /// Registers an endpoint's URL, so that calls through the forward proxy or to longer paths are
+    /// matched.
     fn route(&self, endpoint: &str, service: ServiceId) {
         let Some(service) = self.services.get(service).filter(|service| service.family != ProtocolKind::Thrift) else {
             return;
@@ -121,15 +121,14 @@ impl Watch {
         self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many calls there were.
     pub(crate) fn calls(&self) -> u64 {
         self.numbers.load(Ordering::Relaxed)
     }
 
-    /// The number of the next call, and whether it is looked at.
+    /// The number of the next call, and whether to check it.
     pub(crate) fn next_call(&self) -> (u64, bool) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        // SplitMix64's finish: neighbours in, unrelated numbers out.
+        // The finalizer of SplitMix64 turns consecutive numbers into unrelated ones.
         let mut draw = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         draw = (draw ^ (draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         draw = (draw ^ (draw >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -149,13 +148,13 @@ impl Watch {
         self.lock().counts()
     }
 
-    /// What was counted, as Prometheus reads it.
     pub(crate) fn metrics_text(&self) -> String {
         let (counts, tallies) = self.with(|monitor| (monitor.counts(), monitor.tallies()));
         self.metrics.text(counts, &tallies)
     }
 
-    /// From now on another contract holds, all at once: whoever is recognised is held to the one that his number is of.
+    /// Replaces the contract atomically: a call is checked against the contract of its service
+    /// number.
     pub(crate) fn renew(&self, services: Services) {
         let mut monitor = self.lock();
         monitor.store().renew(services.contract.hash());
@@ -163,17 +162,17 @@ impl Watch {
         self.services.renew(services);
         let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
         drop(monitor);
-        // Services of the new contract may be asked over HTTP where the old one knew none.
+        // The new contract may know HTTP services that the old one lacked.
         promised.iter().for_each(|(endpoint, service)| self.route(endpoint, *service));
     }
 
-    /// Does something with the monitor that is no step: looking at its entries, flushing its store.
+    /// Accesses the monitor outside of events, for example to read entries or flush the store.
     pub(crate) fn with<T>(&self, with: impl FnOnce(&mut Monitor<AnyStore>) -> T) -> T {
         with(&mut self.lock())
     }
 
-    /// Takes one event and reports what the monitor found. `may_be_undecided`: clauses without a verdict do not
-    /// refuse this message.
+    /// Processes one event and reports the findings. `may_be_undecided`: undecided clauses do not
+    /// reject this message.
     pub(crate) fn step(&self, event: Event<'_>, call: u64, may_be_undecided: bool) -> Step {
         let now_s = crate::clock::unix_s();
         let stepped = catch_unwind(AssertUnwindSafe(|| self.lock().step(event, now_s)));
@@ -183,7 +182,7 @@ impl Watch {
         }
     }
 
-    /// The adapter of the other side cannot be reached: what it would have asked is asked here.
+    /// Checks the clauses of the other side's adapter here, because that adapter is unreachable.
     pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) -> Step {
         let now_s = crate::clock::unix_s();
         match catch_unwind(AssertUnwindSafe(|| self.lock().go_alone(call, ticket, now_s))) {
@@ -192,7 +191,7 @@ impl Watch {
         }
     }
 
-    /// Runs what reads foreign bytes: a mistake of ours in it costs the check, never the call.
+    /// Runs code that reads untrusted bytes. A bug in it costs the check, never the call.
     pub(crate) fn guarded<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
     }
@@ -208,7 +207,7 @@ impl Watch {
         for action in stepped.actions {
             match action {
                 Action::Forward => {}
-                // Its listener is opened when somebody asks for it: see `crate::listen`.
+                // Its listener is opened on request, see `crate::listen`.
                 Action::Intercept { endpoint, service, .. } => self.route(&endpoint, service),
                 Action::ForwardRequest { metadata, .. } => block = Some(Block::Request(metadata)),
                 Action::ForwardReply { metadata } => block = Some(Block::Reply(metadata)),
@@ -223,7 +222,7 @@ impl Watch {
         }
     }
 
-    /// Whether `enforce` refuses a message, counted.
+    /// Whether `enforce` rejects a message. Counts it.
     fn refusal(&self, stepped: &StepOutput, may_be_undecided: bool) -> Option<Refusal> {
         let failed = stepped.reports.iter().find(|report| report.found == ReportVerdict::Fails);
         if let Some(report) = failed.filter(|_| self.enforce) {
@@ -238,7 +237,7 @@ impl Watch {
         Some(Refusal::Undecided(undecided.clause.clone()))
     }
 
-    /// Refuses a message that cannot be checked, if the configuration says so.
+    /// Rejects an uncheckable message, if so configured.
     pub(crate) fn refuse_unchecked(&self, why: Unchecked) -> Option<Refusal> {
         self.refuses_unchecked.then(|| {
             self.metrics.refuse(why);
@@ -247,7 +246,7 @@ impl Watch {
     }
 }
 
-/// What both ends know of a call.
+/// The facts about a call that both ends know.
 pub(crate) fn call_context<'k>(receiver: &'k str, service: &'k str, sender: &'k str) -> CallContext<'k> {
     CallContext { receiver, service, sender }
 }

@@ -1,4 +1,5 @@
-//! Service entries in one file that outlives the process: read from memory where they are, written behind the calls.
+//! Service entries in a file that outlives the process. Reads use a cache; a thread writes in the
+//! background.
 
 mod file;
 #[cfg(test)]
@@ -18,51 +19,49 @@ use self::writer::{Batch, Writer};
 use crate::config::{OnMismatch, StoreSettings};
 use crate::metrics::{Metrics, count};
 
-/// Bytes that may wait to be written, where the disk does not keep up. What is new beyond that is kept in memory alone, and counted.
+/// Maximum size of entries waiting for a slow disk. Later entries stay only in memory and are
+/// counted.
 const WAITING_MAX_BYTES: usize = 8 << 20;
-/// With more waiting the writer does not wait for its time, so that a burst is not in memory twice.
+/// From this size on the writer writes at once, so that a burst is not in memory twice.
 const WRITE_FROM_BYTES: usize = 128 << 10;
 
-/// Bytes of entries in memory, if nobody says otherwise, where a file has them all.
+/// Default size of entries in memory with a file, which holds all of them.
 pub(crate) const BESIDE_FILE_BYTES: usize = 512 << 10;
-/// The same where there is no file, and what leaves memory is forgotten.
+/// Default size without a file. Evicted entries are forgotten.
 pub(crate) const ALONE_BYTES: usize = 16 << 20;
 
-/// Size of the filter of entries that neither memory nor the file has, once there is one.
+/// Size of the filter of keys missing from both memory and file.
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
-/// A store of either kind.
 #[derive(Debug)]
 pub(crate) enum AnyStore {
     Memory(MemoryStore),
     File(FileStore),
-    /// One that panics once it is told to.
+    /// Panics on request.
     #[cfg(test)]
     Failing(tests::Failing),
 }
 
-/// A file with a cache before it.
 #[derive(Debug)]
 pub(crate) struct FileStore {
-    /// Entries as the file has them: each behind the second since 1970 that the file has for it.
+    /// Entries as in the file, each after the time of its last use, in seconds since 1970.
     cache: MemoryStore,
     names: Vec<String>,
     shared: Arc<Shared>,
     writer: Writer,
     metrics: Arc<Metrics>,
     expire_after_s: Option<u64>,
-    /// The bound of `cache`.
     cache_bytes: usize,
     /// The bound of `cache` while the file cannot be written.
     alone_bytes: usize,
 }
 
-/// Entries without a bound of their own: [`WAITING_MAX_BYTES`] is it.
+/// An empty store. [`WAITING_MAX_BYTES`] bounds it.
 fn nothing() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(usize::MAX, None))
 }
 
-/// What the calls and the writer share.
+/// State shared by calls and the writer.
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
@@ -71,13 +70,13 @@ struct Shared {
 #[derive(Debug)]
 struct Waiting {
     batch: Batch,
-    /// The hash of the contract that the file is to be of from now on.
+    /// The contract hash to write to the file.
     contract_hash: Option<u64>,
-    /// What is being written: still to be found, as it may have left the cache.
+    /// Entries being written. Reads need them, since the cache may have evicted them.
     going: Arc<MemoryStore>,
     /// Keys of entries that the file may lack: dropped, expired, or lost in a crash.
     lost: Forgotten,
-    /// How many of them were dropped or have expired.
+    /// Number of entries dropped or expired.
     forgotten: u64,
 }
 
@@ -94,12 +93,11 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    /// What is on its way to the file has it, too.
     fn peek(&self, key: &Key) -> Option<&[u8]> {
         self.batch.entries.peek(key).or_else(|| self.going.peek(key))
     }
 
-    /// Adds an entry to the next batch, unless too much waits already.
+    /// Adds an entry to the next batch, unless too many bytes are waiting.
     fn put(&mut self, key: &Key, value: &[u8], now_s: u64, metrics: &Metrics) -> bool {
         if self.batch.entries.bytes() + value.len() > WAITING_MAX_BYTES {
             count(&metrics.store_dropped);
@@ -111,16 +109,17 @@ impl Waiting {
         true
     }
 
-    /// That what is in the store, written or not, takes so many bytes more.
+    /// Counts a change of the store's size, including unwritten entries.
     fn grow(&mut self, change_bytes: i64, metrics: &Metrics) {
         self.batch.change_bytes += change_bytes;
-        // Sums of two's complement wrap as they should.
+        // Two's complement sums wrap as intended.
         metrics.store_bytes.fetch_add(change_bytes.cast_unsigned(), Ordering::Relaxed);
     }
 }
 
 impl AnyStore {
-    /// Opens what the settings say. Whatever is wrong with a file, there is a store; what is to be told is for people.
+    /// Opens the configured store. If the file is unusable, falls back and returns notes for the
+    /// user.
     pub(crate) fn open(
         settings: &StoreSettings,
         name: &str,
@@ -174,21 +173,19 @@ impl AnyStore {
         }
     }
 
-    /// Waits until all that is known has been written.
     pub(crate) fn flush(&mut self) {
         if let Self::File(store) = self {
             store.writer.flush();
         }
     }
 
-    /// Writes all entries, makes the file small and closes it.
+    /// Writes all entries, compacts the file and closes it.
     pub(crate) fn close(&mut self) {
         if let Self::File(store) = self {
             store.writer.close();
         }
     }
 
-    /// From now on the entries are those of another contract.
     pub(crate) fn renew(&mut self, contract_hash: u64) {
         if let Self::File(store) = self {
             let mut waiting = store.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +193,7 @@ impl AnyStore {
         }
     }
 
-    /// What is wrong with the file since this was asked last.
+    /// Takes the notes about file errors since the last call.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         match self {
             Self::File(store) => store.writer.take_notes(),
@@ -218,8 +215,8 @@ impl FileStore {
         Self { cache, names, shared, writer, metrics, expire_after_s, cache_bytes, alone_bytes }
     }
 
-    /// An entry of the cache that is in use, though by its time in the file it would expire before long. Writing that anew at each use would be a write
-    /// a call.
+    /// A cached entry in use that would expire soon according to the file. Updating the file at
+    /// each use would cost a write per call.
     fn aged(&mut self, key: &Key, now_s: u64) -> Option<Vec<u8>> {
         let after = self.expire_after_s?;
         let value = self.cache.get(key, now_s)?;
@@ -273,7 +270,7 @@ impl Store for FileStore {
         }
         let change_bytes = row_bytes(value.len()) as i64 - before.map_or(0, |before| row_bytes(before) as i64);
         waiting.grow(change_bytes, &self.metrics);
-        // Once for each batch, so that there is always room to ask for a flush.
+        // Once per batch, so that a flush request always fits in the queue.
         let is_much = waiting.batch.entries.bytes() > WRITE_FROM_BYTES;
         if is_much && !std::mem::replace(&mut waiting.batch.is_urgent, true) {
             self.writer.hurry();
@@ -293,10 +290,10 @@ impl Store for FileStore {
     }
 
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
-        // Asked before the first call and by people alone, so it may take its time.
+        // Only used before the first call and by people, so it may be slow.
         self.writer.flush();
-        // While the file cannot be written, other places have later values. They are read first, as
-        // they may reach the file meanwhile.
+        // While the file cannot be written, memory has later values. They are read first, since
+        // they may reach the file in between.
         let mut unwritten = std::collections::BTreeMap::new();
         if self.writer.is_failing() {
             let waiting = self.waiting();

@@ -1,4 +1,4 @@
-//! Byte streams whatever they are made of, with a count of what passed.
+//! Byte streams of any transport, with a count of their bytes.
 
 use std::collections::HashSet;
 use std::io;
@@ -17,20 +17,20 @@ pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 
-/// A connection. Its count is of the bytes of both directions, within TLS where there is any.
+/// A connection that counts bytes in both directions, inside TLS.
 pub(crate) struct Stream {
     inner: Box<dyn Duplex>,
     bytes: Arc<AtomicU64>,
-    /// What was read to see what it is, and is still to be read.
+    /// Bytes read ahead, to be read again.
     again: Bytes,
-    /// Its entry among the sockets of the adapter itself, if it has one.
+    /// Registers the connection among the adapter's own sockets.
     _own: Option<OwnSocket>,
 }
 
 /// Local addresses of connections that this adapter made to other adapters.
 pub(crate) type OwnSockets = Arc<Mutex<HashSet<SocketAddr>>>;
 
-/// One of them, for as long as its connection is open.
+/// Registers an address while its connection is open.
 pub(crate) struct OwnSocket {
     address: SocketAddr,
     all: OwnSockets,
@@ -58,15 +58,12 @@ impl Stream {
         Self { _own: Some(own), ..Self::new(inner) }
     }
 
-    /// The count, to be read while the stream is elsewhere.
+    /// The counter, readable while the stream is elsewhere.
     pub(crate) fn count(&self) -> Arc<AtomicU64> {
         self.bytes.clone()
     }
 
-    /// Whether what comes first on it is this, as far as it comes. It is still to be read.
-    ///
-    /// # Errors
-    /// Its connection failed.
+    /// Whether the stream begins with these bytes, which stay unread.
     pub(crate) async fn begins_with(&mut self, with: &[u8]) -> io::Result<bool> {
         let mut begin = BytesMut::with_capacity(4 << 10);
         let is_open = |begin: &BytesMut| begin.len() < with.len() && with.starts_with(begin);
@@ -130,7 +127,7 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// Passes bytes on in both directions until both have ended, or for `idle` nothing came.
+/// Copies bytes in both directions until both have ended or nothing arrives for `idle`.
 pub(crate) async fn copy(idle: Duration, down: &mut Stream, up: &mut Stream) -> io::Result<()> {
     let counts = [down.count(), up.count()];
     let seen = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();

@@ -1,4 +1,4 @@
-//! Thrift over TCP: one connection of a client, one to its service or to the adapter before it, message by message.
+//! Thrift over TCP: forwards messages between a client and its service or the next adapter.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
 use crate::thrift_messages::{Messages, Received};
 
-/// Serves one connection until either side ends. `from_adapter`: it has greeted.
+/// Serves one connection until either side ends. `from_adapter`: whether the client greeted as an
+/// adapter.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapter: bool) -> io::Result<()> {
     let is_conflict = app.watch.standing(&hop.endpoint) == EndpointState::Conflict;
     if is_conflict && app.watch.refuse_unchecked(Unchecked::Conflict).is_some() {
@@ -38,7 +39,6 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: &Hop, from_adapte
     }
 }
 
-/// The service that an endpoint is to be, by the contract that holds now.
 fn service_of(app: &App, hop: &Hop) -> Option<Arc<Service>> {
     match app.watch.standing(&hop.endpoint) {
         EndpointState::Service(id) => {
@@ -48,7 +48,7 @@ fn service_of(app: &App, hop: &Hop) -> Option<Arc<Service>> {
     }
 }
 
-/// The next one on the way: the adapter of the service where one is known and answers, else the service.
+/// Connects to the service's adapter if one is known and responds, otherwise to the service.
 async fn upstream(app: &App, hop: &Hop, is_listed: bool) -> io::Result<Messages> {
     let limit = app.limits.body_bytes;
     if let Some(peer) = app.peer(&hop.endpoint).filter(|_| hop.side == Side::Client && is_listed) {
@@ -68,17 +68,18 @@ async fn calls(
     down: &mut Messages,
     up: &mut Messages,
 ) -> io::Result<()> {
-    // What passed before is the greeting between adapters, which the first call is charged with.
+    // Bytes before the first call are the greeting between adapters, which that call includes.
     let (mut count_up, mut seen) = (up.stream.count(), 0);
     let mut was_called = false;
     let mut service = service.clone();
     loop {
-        // Both sides are listened to while nothing is under way: either may end. First the service's, as what it has closed can take no request.
+        // An idle connection waits for both sides, since either may end. The service has priority:
+        // once closed, it cannot take a request.
         let got = tokio::select! {
             biased;
             filled = up.fill(), if !up.has_bytes() => {
                 match filled {
-                    // The adapter of the service has ended, while the service itself may be there: the party need not see it.
+                    // The adapter ended, but its service may still run. The party need not notice.
                     Ok(0) | Err(_) if up.is_adapter && was_called => {
                         *up = upstream(app, hop, true).await?;
                         (count_up, seen, was_called) = (up.stream.count(), 0, false);
@@ -88,7 +89,7 @@ async fn calls(
                     Err(error) => return Err(error),
                     Ok(_) => {}
                 }
-                // A service that speaks unasked is none that can be cut into calls.
+                // Unsolicited bytes from a service cannot be split into calls.
                 if app.watch.refuse_unchecked(Unchecked::Unreadable).is_some() {
                     return Ok(());
                 }
@@ -141,8 +142,8 @@ async fn calls(
                 };
                 let is_oneway = message.header.kind == MessageKind::Oneway;
                 let (number, is_sampled) = app.watch.next_call();
-                // An empty block says that the adapter before has not looked at the call, so neither does this one,
-                // unless that would exempt it from `enforce`.
+                // An empty block means that the previous adapter did not check the call. Neither
+                // does this one, unless that would exempt the call from `enforce`.
                 let block = block.filter(|block| !(app.watch.refuses_unchecked && block.is_empty()));
                 let is_looked_at = is_sampled && block.as_ref().is_none_or(|block| !block.is_empty());
                 let called = if is_looked_at {
@@ -243,7 +244,7 @@ async fn calls(
                     Received::End => return Ok(()),
                     Received::Opaque { what } => {
                         passing.skipped(Skip::Unreadable);
-                        // The adapter before, where there is one, sees bytes from now on and no reply.
+                        // The previous adapter, if any, sees plain bytes from now on and no reply.
                         let malformed = what.map(Reply::malformed);
                         match malformed.map(|reply| passing.reply_alone(&request, &reply)) {
                             Some(Decision::Refuse(refusal)) => {
@@ -278,7 +279,7 @@ fn reply(
     protocol: codecs::thrift::Protocol,
     bytes: &[u8],
 ) -> Decision {
-    // A block of a reply is empty where nothing is introduced.
+    // The block of a reply is empty if nothing is introduced.
     let read = app.watch.guarded(|| match crate::decode::thrift_message(protocol, bytes) {
         Ok(message) => service.thrift_reply(passing.op(), &message),
         Err(Unread::Over) => Reply::opaque(),
@@ -288,12 +289,11 @@ fn reply(
     passing.reply(request, &reply, block.map(|block| &block[..]))
 }
 
-/// No answer came in time.
 fn late(app: &App, hop: &Hop, up: &Messages) {
     app.late(app.watch.peer(&hop.endpoint).filter(|_| up.is_adapter).as_deref());
 }
 
-/// A reply to what was not looked at.
+/// Forwards the reply to an unchecked call.
 async fn unchecked_reply(app: &App, hop: &Hop, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
     match timeout(app.limits.answer(up.is_adapter), up.next()).await {
         Ok(Ok(Received::Message { bytes, .. })) => down.send(None, &bytes).await.map(drop),
@@ -308,14 +308,14 @@ async fn unchecked_reply(app: &App, hop: &Hop, down: &mut Messages, up: &mut Mes
     }
 }
 
-/// Bytes that passed between the adapters beyond those of the messages.
+/// Bytes between the adapters in addition to the messages.
 fn extra(count_up: &std::sync::atomic::AtomicU64, seen: &mut u64, messages: usize, is_adapter: bool) -> i64 {
     let all = count_up.load(Ordering::Relaxed);
     let passed = all - std::mem::replace(seen, all);
     if is_adapter { passed as i64 - messages as i64 } else { 0 }
 }
 
-/// The exception that answers a refused call.
+/// The exception sent for a rejected call.
 fn refused(
     protocol: codecs::thrift::Protocol,
     framing: codecs::thrift::Framing,
@@ -328,7 +328,7 @@ fn refused(
     out
 }
 
-/// Passes on whatever comes, in both directions, until both have ended or nothing has come for a while.
+/// Copies bytes in both directions until both have ended or nothing arrives for a while.
 pub(crate) async fn tunnel(app: &App, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
     up.open_up().await?;
     down.open_up().await?;

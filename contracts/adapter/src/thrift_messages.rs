@@ -1,9 +1,9 @@
-//! Thrift messages as they come over one connection, between adapters with a block of metadata before each.
+//! Thrift messages of one connection. Between adapters, a block of metadata precedes each.
 //!
 //! ```text
 //! between adapters = greeting { number block message } [ 0 bytes ]
-//! number           = LEB128: 1 + the length of the block; with an empty block the message is not looked at
-//! 0                = whatever follows passes as it is; the other side says so, too
+//! number           = LEB128: 1 + the length of the block; an empty block: the message is unchecked
+//! 0                = raw bytes follow; the other side also sends 0
 //! ```
 
 use std::io;
@@ -18,48 +18,45 @@ use crate::budget::{Budget, FREE_BYTES, Share};
 use crate::metrics::Skip;
 use crate::stream::Stream;
 
-/// Bytes to read at once.
 const READ_BYTES: usize = 8 << 10;
 
-/// What came.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// A message as a whole.
+    /// A complete message.
     Message {
-        /// What stood before it, between adapters.
+        /// The metadata in front of it, between adapters.
         block: Option<Bytes>,
-        /// As it came.
+        /// The bytes as they arrived.
         bytes: Bytes,
-        /// Where in it the message begins, behind its frame's length.
+        /// The offset of the message after its frame's length.
         begin: usize,
         protocol: Protocol,
         framing: Framing,
     },
-    /// A frame that is too long to be looked at, or has no room in memory: so many bytes from here on.
+    /// A frame that exceeds a limit, and its remaining length.
     Large { length: usize, skip: Skip },
-    /// What comes from now on cannot be cut into messages.
+    /// The following bytes cannot be split into messages.
     Opaque {
-        /// What it is, where that is no message for sure.
+        /// A description, if it is certainly not a message.
         what: Option<String>,
     },
-    /// The other side has ended.
+    /// The other side has closed the connection.
     End,
 }
 
-/// One direction of a connection, and the other one to write to.
+/// A connection that is read message by message.
 pub(crate) struct Messages {
     pub(crate) stream: Stream,
     buffer: BytesMut,
     how: Option<(Protocol, Framing)>,
     reader: Option<MessageReader>,
-    /// Whether the other side is an adapter.
     pub(crate) is_adapter: bool,
-    /// Whether it has said that its bytes pass as they are from now on.
+    /// Whether the other side has announced raw bytes.
     pub(crate) is_opaque: bool,
     limits: Limits,
-    /// The memory of the buffer, and of a message that was taken from it until more is read.
+    /// The memory of the buffer and of the message last taken from it.
     share: Share,
-    /// The budget has no room for the rest of the message that is being read.
+    /// Whether the budget has no room for the rest of the current message.
     is_over: bool,
 }
 
@@ -78,10 +75,10 @@ impl Messages {
         }
     }
 
-    /// Reads on; 0 at the end. May be given up and asked again.
+    /// Reads more bytes. Returns 0 at the end. Safe to cancel.
     pub(crate) async fn fill(&mut self) -> io::Result<usize> {
         if self.buffer.is_empty() {
-            // A long message is not to hold its memory until the connection ends.
+            // A long message must not occupy memory until the connection ends.
             if self.buffer.capacity() > FREE_BYTES {
                 self.buffer = BytesMut::new();
             }
@@ -91,7 +88,7 @@ impl Messages {
         self.stream.read_buf(&mut self.buffer).await
     }
 
-    /// Whether there is room to read on.
+    /// Whether the buffer has, or can get, room for more.
     fn grow(&mut self) -> bool {
         let (length, capacity) = (self.buffer.len(), self.buffer.capacity());
         if capacity - length >= READ_BYTES {
@@ -109,7 +106,7 @@ impl Messages {
         !self.buffer.is_empty()
     }
 
-    /// The next message. May be given up and asked again.
+    /// The next message. Safe to cancel.
     pub(crate) async fn next(&mut self) -> io::Result<Received> {
         loop {
             if let Some(got) = self.take()? {
@@ -122,7 +119,7 @@ impl Messages {
                 return taken?.ok_or_else(|| io::Error::other("metadata without room in `limits.bodies`"));
             }
             if self.fill().await? == 0 {
-                // Half a message is passed on as it is, and then the end.
+                // Half a message is forwarded unchanged, followed by the end.
                 return Ok(if self.buffer.is_empty() { Received::End } else { Received::Opaque { what: None } });
             }
         }
@@ -194,7 +191,7 @@ impl Messages {
         self.is_adapter.then(|| self.buffer.split_to(length).freeze())
     }
 
-    /// Sends a message, as it came; to an adapter with its block.
+    /// Sends a message unchanged, to an adapter with its block.
     pub(crate) async fn send(&mut self, block: Option<&[u8]>, message: &[u8]) -> io::Result<usize> {
         let mut head = Vec::new();
         if self.is_adapter {
@@ -216,7 +213,7 @@ impl Messages {
         Ok(extra)
     }
 
-    /// Passes so many bytes on as they come.
+    /// Forwards `length` bytes as they arrive.
     pub(crate) async fn pass(&mut self, to: &mut Messages, length: usize) -> io::Result<()> {
         to.send(None, &[]).await?;
         let mut left = length;
@@ -231,7 +228,7 @@ impl Messages {
         to.stream.flush().await
     }
 
-    /// Says that bytes pass as they are from now on, and waits until the other side has said so.
+    /// Announces raw bytes, and waits until the other side has done so.
     pub(crate) async fn open_up(&mut self) -> io::Result<()> {
         if !self.is_adapter {
             return Ok(());
@@ -250,13 +247,12 @@ impl Messages {
         Ok(())
     }
 
-    /// What has come and was not taken.
     pub(crate) fn rest(&mut self) -> BytesMut {
         self.buffer.split()
     }
 }
 
-/// A number and how many bytes it takes; `None`: there are not enough.
+/// Decodes a number and its length. `None` if bytes are missing.
 fn leb128(bytes: &[u8]) -> io::Result<Option<(usize, usize)>> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate().take(4) {

@@ -1,4 +1,4 @@
-//! Header fields between adapters: metadata, the greeting of a new connection, and those of one connection alone.
+//! Header fields between adapters (metadata and the greeting), and hop-by-hop fields.
 
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE};
@@ -9,12 +9,13 @@ use crate::body::Body;
 use crate::call::Side;
 use crate::pool::{GREETING, META};
 
-/// A byte of a block stands in the field with its highest bit turned over, so that texts and small counts become bytes that a field may have
-/// (RFC 9110, section 5.5: `obs-text`). The few that it may not stand behind this byte, which no UTF-8 becomes, with this much added.
+/// Marks a byte that a field value cannot contain. Each byte of a block has its highest bit
+/// inverted, so texts and small counts become `obs-text` (RFC 9110, section 5.5). The few forbidden
+/// bytes follow this byte, which never results from UTF-8, with `ESCAPED` added.
 const ESCAPE: u8 = 0x7e;
 const ESCAPED: u8 = 0x30;
 
-/// The answer to a greeting; `None`: the request is none.
+/// The response to a greeting, or `None` for other requests.
 pub(super) fn greeted(target: &Target, request: &Request<Incoming>) -> Option<Response<Body>> {
     let Target::Fixed { side: Side::Server { peers: true }, .. } = target else { return None };
     let is_greeting = request.method() == Method::OPTIONS && request.headers().get(META)? == GREETING;
@@ -25,8 +26,9 @@ pub(super) fn greeted(target: &Target, request: &Request<Incoming>) -> Option<Re
     })
 }
 
-/// Whether a request asks for another protocol, which it may be given. HTTP/2 it is not: a server that goes on with HTTP/1.1 does the same (RFC 9113,
-/// section 3.1), and the call is seen. Source: RFC 9110, section 7.8.
+/// Whether a request asks for an acceptable protocol upgrade. HTTP/2 is refused: a server may
+/// continue with HTTP/1.1 (RFC 9113, section 3.1), so the call can be checked. Source: RFC 9110,
+/// section 7.8.
 pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
     if !headers.contains_key(UPGRADE) {
         return false;
@@ -39,7 +41,7 @@ pub(super) fn asks_upgrade(headers: &HeaderMap) -> bool {
     is_named && words(UPGRADE).iter().any(|word| !word.eq_ignore_ascii_case("h2c"))
 }
 
-/// Fields that are of one connection alone. Source: RFC 9110, section 7.6.1.
+/// Removes hop-by-hop fields. Source: RFC 9110, section 7.6.1.
 pub(super) fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named = named.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse::<HeaderName>().ok());
@@ -58,15 +60,14 @@ pub(super) fn drop_hop_fields(headers: &mut HeaderMap, keep_upgrade: bool) {
     headers.remove(PROXY_AUTHORIZATION);
 }
 
-/// A block of metadata as it came in a field.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
-    /// What the field took beyond the block.
+    /// The size of the field without the block.
     pub(super) around_bytes: usize,
 }
 
-/// Takes the block out of its field; `None`: there is none, or it is none that could be read.
+/// Takes the block out of its field. `None` if it is missing or unreadable.
 pub(super) fn block_of(headers: &mut HeaderMap) -> Option<Block> {
     let value = headers.remove(&META)?;
     let bytes = unwrapped(value.as_bytes())?;
@@ -77,11 +78,10 @@ pub(super) fn field_of(block: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&wrapped(block)).ok()
 }
 
-/// A block as the value of a field.
 fn wrapped(block: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(block.len() + 4);
     for byte in block.iter().map(|byte| byte ^ 0x80) {
-        // Blanks may be cut off at the ends of a value.
+        // Blanks at the ends of a value may be trimmed.
         if byte <= b' ' || byte == ESCAPE || byte == 0x7f {
             value.extend([ESCAPE, (byte & 0x3f) + ESCAPED]);
         } else {
@@ -91,7 +91,6 @@ fn wrapped(block: &[u8]) -> Vec<u8> {
     value
 }
 
-/// The block that a value is; `None`: it is none.
 fn unwrapped(value: &[u8]) -> Option<Vec<u8>> {
     let mut block = Vec::with_capacity(value.len());
     let mut bytes = value.iter();
@@ -108,7 +107,7 @@ fn unwrapped(value: &[u8]) -> Option<Vec<u8>> {
     Some(block)
 }
 
-/// Bytes of the field line of a block: name, colon, blank, value, CR LF.
+/// The size of a block's field line: name, colon, blank, value, CR LF.
 pub(super) fn field_bytes(value: &HeaderValue) -> usize {
     META.as_str().len() + 4 + value.len()
 }
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_passes_a_field() {
+    fn every_byte_survives_a_field() {
         let all = (0..=255).collect::<Vec<u8>>();
         let field = field_of(&all).unwrap();
         assert_eq!(unwrapped(field.as_bytes()), Some(all));
@@ -128,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_small_counts_take_a_byte_each() {
+    fn texts_and_small_counts_take_one_byte() {
         let block = b"\x11\x01a\x02\x0e127.0.0.1:8000\x1f~ \x7f";
         assert_eq!(wrapped(block).len(), block.len());
     }
 
     #[test]
-    fn what_is_no_block_is_none() {
+    fn rejects_invalid_escapes() {
         for value in [&b"abc~"[..], b"~!", b"~\xff"] {
             assert_eq!(unwrapped(value), None, "{value:?}");
         }
@@ -142,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_come_back(block in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn blocks_round_trip(block in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert_eq!(unwrapped(&wrapped(&block)), Some(block));
         }
     }

@@ -22,11 +22,12 @@ use crate::metrics::Skip;
 use crate::refusal::Unchecked;
 use crate::stream::Stream;
 
-/// What a handshake of TLS begins with. Source: RFC 8446, section 5.1.
+/// The first byte of a TLS handshake. Source: RFC 8446, section 5.1.
 const HANDSHAKE: &[u8] = &[22];
 
-/// Opens a tunnel to an endpoint that may be dialled. One to a service that is known is looked into: Thrift, HTTP, and HTTPS where the certificate of
-/// `tls.listen` is one of its host. What else there is passes as it is and is counted as such.
+/// Opens a tunnel to an allowed endpoint. Messages to a known service are checked: Thrift, HTTP,
+/// and HTTPS if the certificate of `tls.listen` covers its host. Other bytes pass unchanged and are
+/// counted.
 pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Response<Body> {
     let told = |code: StatusCode, text: String| {
         let mut response = Response::new(Body::of(text));
@@ -47,7 +48,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     if let Some(refusal) = why.and_then(|why| app.watch.refuse_unchecked(why)) {
         return told(refusal.request_status(), format!("{}\n", refusal.text()));
     }
-    // A tunnel outlives the connection that it began as, so it has a slot of its own.
+    // A tunnel outlives its HTTP connection, so it needs its own slot.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         crate::metrics::count(&app.watch.metrics.connections_over);
         return told(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned());
@@ -84,7 +85,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         let _slot = slot;
         let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
         let mut client = Stream::new(TokioIo::new(upgraded));
-        // What goes wrong with a tunnel is told by its end.
+        // A tunnel reports failure only by ending.
         let _ = match upstream {
             Some(mut upstream) => {
                 app.watch.metrics.skip(Skip::Encrypted);
@@ -106,7 +107,8 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
     Response::new(Body::default())
 }
 
-/// A tunnel to an authority of which endpoints over HTTP are known. In a box, because what is in it is served as what led to it was.
+/// Serves a tunnel to an authority with known endpoints over HTTP. Boxed, because it recurses into
+/// `http::serve`.
 fn within(
     app: Arc<App>,
     mut client: Stream,
@@ -123,7 +125,7 @@ fn within(
     };
     let (plain, within_tls) = (target(Scheme::Http), target(Scheme::Https));
     Box::pin(async move {
-        // The client speaks first, in HTTP as in TLS.
+        // The client sends first, in HTTP and in TLS.
         let is_tls = timeout(app.limits.idle, client.begins_with(HANDSHAKE)).await;
         match (is_tls.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??, ends_tls) {
             (true, Some(acceptor)) => {

@@ -1,4 +1,4 @@
-//! What an adapter answers about itself: `/resolve?endpoint=...`, `/metrics`, `/state`, `/health`.
+//! The admin port: `/resolve?endpoint=...`, `/metrics`, `/state`, `/health`.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,4 +1,4 @@
-//! The file itself: a header that says whose it is, names by number, entries by key.
+//! The store's file: a header with its owner, names by number, entries by key.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -10,20 +10,18 @@ use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefini
 
 use super::FORGOTTEN_BYTES;
 
-/// The layout of the tables below.
 const LAYOUT: u64 = 1;
 
 pub(super) const ABOUT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("about");
 pub(super) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
 /// The key of [`ABOUT`] that exists only while no adapter has the file open: [`Forgotten::encode`].
 const CLOSED: &str = "closed";
-/// Seconds since 1970 of the last change, 8 bytes little endian, and the entry.
+/// The time of the last change in seconds since 1970, 8 bytes little endian, then the entry.
 pub(super) const ENTRIES: TableDefinition<'_, &[u8; 12], &[u8]> = TableDefinition::new("entries");
 
-/// Memory that the file's pages may take; entries themselves have a cache of their own, and the kernel has one of the file.
+/// Maximum memory for pages. Entries have their own cache, and the kernel caches the file.
 const PAGES_MAX_BYTES: usize = 256 << 10;
 
-/// Whose a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StoreOwner {
     pub(super) name: String,
@@ -36,7 +34,7 @@ pub enum StoreError {
     /// Another process has it open.
     #[error("another process has it open")]
     Busy,
-    /// It is another adapter's.
+    /// It belongs to another adapter.
     #[error("it belongs to the adapter `{0}`")]
     OtherName(String),
     /// It was written for another contract.
@@ -44,13 +42,13 @@ pub enum StoreError {
     OtherContract {
         /// The hash in the file.
         found: u64,
-        /// That of the contract.
+        /// The hash of the contract.
         expected: u64,
     },
-    /// A version that is not known.
+    /// An unknown version.
     #[error("unsupported layout {0}, expected {LAYOUT}")]
     OtherLayout(u64),
-    /// It is no store, or is damaged.
+    /// It is damaged or not a store.
     #[error("it cannot be read: {0}")]
     Broken(String),
 }
@@ -59,41 +57,42 @@ fn broken(error: impl std::fmt::Display) -> StoreError {
     StoreError::Broken(error.to_string())
 }
 
-/// A file that was opened.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) db: Database,
     pub(super) names: Vec<String>,
-    /// What keys, entries and names take. The file is longer: pages are not full, and it grows by leaps.
+    /// Size of keys, entries and names. The file is longer: pages are not full, and it grows in
+    /// steps.
     pub(super) content_bytes: u64,
     /// Keys of entries that the file may have lost.
     pub(super) lost: Forgotten,
-    /// The last adapter that had it ended without closing it.
+    /// Whether the last adapter ended without closing it.
     pub(super) is_unclean: bool,
 }
 
 /// Key, seconds since 1970 of the last change, entry.
 pub(super) type Row = (Key, u64, Vec<u8>);
 
-/// What a file keeps, for people to look at.
+/// The contents of a store's file, for people.
 #[derive(Debug)]
 pub struct StoreContents {
-    /// The adapter that it belongs to.
+    /// The adapter it belongs to.
     pub name: String,
     /// The hash of its contract.
     pub contract_hash: u64,
-    /// Names by their numbers.
+    /// Names by number.
     pub names: Vec<String>,
     /// Keys, seconds since 1970 of the last change, and entries.
     pub entries: Vec<(Key, u64, Vec<u8>)>,
 }
 
 thread_local! {
-    /// Whether a panic of this thread is expected, and told as an error.
+    /// Whether a panic of this thread becomes an error.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs what opens a file. The library asserts that one which was cut short is not: that is a refusal, and nothing is printed of it.
+/// Runs code that opens a file. redb panics on a truncated file; this returns an error and prints
+/// nothing.
 fn guarded<T>(run: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -123,7 +122,7 @@ fn database(path: &Path, create: bool) -> Result<Database, StoreError> {
     })
 }
 
-/// Reopens a file after a failed write. Only its repair writes, which needs no new space.
+/// Reopens a file after a failed write. Only its repair writes, without new space.
 pub(super) fn reopen(path: &Path) -> Result<Database, StoreError> {
     guarded(|| database(path, false))
 }
@@ -136,7 +135,6 @@ pub(super) fn close(db: &Database, lost: &Forgotten) -> Result<(), redb::Error> 
     Ok(())
 }
 
-/// Opens a file, or begins one.
 pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError> {
     guarded(|| {
         let db = database(path, true)?;
@@ -180,12 +178,11 @@ pub(super) fn open(path: &Path, about: &StoreOwner) -> Result<Opened, StoreError
     })
 }
 
-/// What an entry takes whose value has so many bytes.
+/// The size of an entry with a value of this many bytes.
 pub(super) fn row_bytes(value: usize) -> u64 {
     (size_of::<Key>() + value) as u64
 }
 
-/// What a name takes.
 pub(super) fn name_bytes(name: &str) -> u64 {
     (size_of::<u32>() + name.len()) as u64
 }
@@ -213,18 +210,16 @@ fn names(table: &impl ReadableTable<u32, &'static str>) -> Result<Vec<String>, S
     Ok(names)
 }
 
-/// The entry of a value of [`ENTRIES`], and when it was changed.
+/// Splits a value of [`ENTRIES`] into the time of its last change and the entry.
 pub(super) fn split(value: &[u8]) -> Option<(u64, &[u8])> {
     let (used_s, entry) = value.split_first_chunk::<8>()?;
     Some((u64::from_le_bytes(*used_s), entry))
 }
 
-/// A value of [`ENTRIES`].
 pub(super) fn joined(used_s: u64, entry: &[u8]) -> Vec<u8> {
     [&used_s.to_le_bytes()[..], entry].concat()
 }
 
-/// All entries of a file.
 pub(super) fn all(db: &Database) -> Result<Vec<Row>, redb::Error> {
     let table = db.begin_read()?.open_table(ENTRIES)?;
     let mut all = Vec::new();
@@ -237,10 +232,10 @@ pub(super) fn all(db: &Database) -> Result<Vec<Row>, redb::Error> {
     Ok(all)
 }
 
-/// Looks at a file that no adapter has open.
+/// Reads a file that no adapter has open.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The file cannot be read.
 pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
     guarded(|| {
         let db = database(path, false)?;
@@ -256,10 +251,11 @@ pub fn look(path: &Path) -> Result<StoreContents, StoreError> {
     })
 }
 
-/// Removes the entries of which `goes` is true from a file that no adapter has open; how many that were.
+/// Removes the entries for which `goes` is true from a file that no adapter has open. Returns their
+/// number.
 ///
 /// # Errors
-/// Why it cannot be written.
+/// The file cannot be written.
 pub fn purge(path: &Path, goes: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<u64, StoreError> {
     guarded(|| {
         let db = database(path, false)?;
@@ -285,7 +281,7 @@ pub fn purge(path: &Path, goes: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<u6
     })
 }
 
-/// Gives a file another name beside its own.
+/// Renames a file to a free name next to it.
 pub(super) fn put_aside(path: &Path) -> Result<PathBuf, StoreError> {
     let name = |number: u32| {
         let mut name = path.as_os_str().to_owned();

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A store in memory that panics from the moment at which `fails` is true.
 #[derive(Debug)]
 pub(crate) struct Failing {
     pub(crate) inner: MemoryStore,
@@ -44,7 +43,7 @@ impl Store for Failing {
     }
 }
 
-/// Simulated full disks, by path: only bytes that were written before can be overwritten.
+/// Simulated full disks, by path: only bytes within the current length can be overwritten.
 pub(crate) mod disk {
     use std::collections::HashMap;
     use std::fs::OpenOptions;
@@ -139,7 +138,7 @@ fn open(settings: &StoreSettings) -> (AnyStore, Vec<String>) {
 }
 
 #[test]
-fn entries_survive_and_those_that_left_memory_are_found() {
+fn evicted_entries_are_found_after_restart() {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(&folder.path().join("state.redb"));
     for round in 0..2 {
@@ -169,9 +168,9 @@ fn entries_survive_and_those_that_left_memory_are_found() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Where an entry is, in memory, on its way to the file or in it, is nobody's concern: the store is a map, and memory has its bound.
+    /// The location of an entry (cache, batch or file) makes no difference.
     #[test]
-    fn a_bounded_store_is_a_map_without_bound(
+    fn store_with_bounded_memory_behaves_like_a_map(
         steps in prop::collection::vec((0..600_u16, 0..90_usize, 0..4_u8), 1..1_500),
         flush_ms in prop::sample::select(vec![1, 1_000_000]),
     ) {
@@ -199,7 +198,7 @@ proptest! {
 }
 
 #[test]
-fn a_burst_does_not_wait_for_its_time_to_be_written() {
+fn bursts_are_written_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let settings = StoreSettings { flush: Duration::from_secs(3_600), ..settings(&folder.path().join("s")) };
     let metrics = Arc::<Metrics>::default();
@@ -220,7 +219,7 @@ fn a_burst_does_not_wait_for_its_time_to_be_written() {
 }
 
 #[test]
-fn what_is_about_to_be_written_is_counted_as_what_is() {
+fn unwritten_entries_count_like_written_ones() {
     let folder = tempfile::tempdir().unwrap();
     let settings = StoreSettings { flush: Duration::from_secs(3_600), ..settings(&folder.path().join("s")) };
     let metrics = Arc::<Metrics>::default();
@@ -242,7 +241,7 @@ fn what_is_about_to_be_written_is_counted_as_what_is() {
 }
 
 #[test]
-fn without_its_file_a_store_keeps_what_one_without_a_file_does() {
+fn store_that_lost_its_file_keeps_entries_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner");
     std::fs::create_dir(&inner).unwrap();
@@ -260,7 +259,7 @@ fn without_its_file_a_store_keeps_what_one_without_a_file_does() {
 }
 
 #[test]
-fn what_was_not_used_expires() {
+fn unused_entries_expire() {
     let folder = tempfile::tempdir().unwrap();
     let settings = StoreSettings { expire_after: Some(Duration::from_secs(10)), ..settings(&folder.path().join("s")) };
     let (mut store, _) = open(&settings);
@@ -272,7 +271,7 @@ fn what_was_not_used_expires() {
 }
 
 #[test]
-fn the_content_of_a_file_is_counted_whatever_comes_and_goes() {
+fn content_bytes_follow_changes_to_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let settings = StoreSettings { expire_after: Some(Duration::from_secs(1_000_000_000)), ..settings(&path) };
@@ -293,7 +292,7 @@ fn the_content_of_a_file_is_counted_whatever_comes_and_goes() {
     store.put(&key(1), b"longer", now_s);
     store.flush();
     assert_eq!(counted(&metrics), 9 + 26 + 29);
-    // The sweep comes after the batch of its round, so the next one shows it.
+    // The sweep follows its round's batch, so the next flush shows it.
     for _ in 0..122 {
         store.flush();
     }
@@ -312,7 +311,7 @@ fn the_content_of_a_file_is_counted_whatever_comes_and_goes() {
 
 /// Entries of the three case studies take 49 to 94 bytes.
 #[test]
-fn a_closed_file_is_not_much_longer_than_its_content() {
+fn closed_file_is_compact() {
     for row in [49_u64, 58, 94] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
@@ -320,7 +319,7 @@ fn a_closed_file_is_not_much_longer_than_its_content() {
         let (mut store, _) = AnyStore::open(&settings(&path), "client", 7, &metrics);
         let value = vec![7; row as usize - 12 - 8];
         for number in 0..10_000_u16 {
-            // Keys are hashes, so batches come in no order.
+            // Keys are hashes, so batches are unordered.
             store.put(&key(number.wrapping_mul(40_503)), &value, 1);
             if number % 400 == 0 {
                 store.flush();
@@ -343,7 +342,7 @@ fn a_closed_file_is_not_much_longer_than_its_content() {
 }
 
 #[test]
-fn what_is_used_lives_on_in_the_file_too() {
+fn used_entries_do_not_expire_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let settings = StoreSettings { expire_after: Some(Duration::from_secs(10)), ..settings(&folder.path().join("s")) };
     let (mut store, _) = open(&settings);
@@ -357,7 +356,7 @@ fn what_is_used_lives_on_in_the_file_too() {
 }
 
 #[test]
-fn entries_of_a_file_that_cannot_be_read_are_shown_from_memory() {
+fn unreadable_file_shows_entries_from_memory() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner");
     std::fs::create_dir(&inner).unwrap();
@@ -365,7 +364,7 @@ fn entries_of_a_file_that_cannot_be_read_are_shown_from_memory() {
     let (mut store, _) = AnyStore::open(&settings(&inner.join("state.redb")), "client", 7, &metrics);
     store.put(&key(1), b"a", 1);
     store.flush();
-    // No file can be begun where there is no folder.
+    // A file cannot be created in a missing directory.
     std::fs::remove_dir_all(&inner).unwrap();
     store.put(&key(2), b"b", 1);
     let mut seen = Vec::new();
@@ -378,7 +377,7 @@ fn entries_of_a_file_that_cannot_be_read_are_shown_from_memory() {
 }
 
 #[test]
-fn another_name_contract_or_damage_is_put_aside_with_words() {
+fn unusable_files_are_renamed_with_a_note() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.redb");
     let settings = settings(&path);
@@ -408,7 +407,7 @@ fn another_name_contract_or_damage_is_put_aside_with_words() {
 }
 
 #[test]
-fn a_file_that_goes_away_is_begun_anew() {
+fn removed_file_is_created_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.redb");
     let settings = settings(&path);
@@ -428,7 +427,6 @@ fn a_file_that_goes_away_is_begun_anew() {
     assert_eq!((purged, look(&path).unwrap().entries.len()), (1, 0));
 }
 
-/// Waits for a note that contains `text`.
 #[track_caller]
 fn told(store: &mut AnyStore, text: &str) {
     let mut notes = Vec::new();
@@ -441,10 +439,10 @@ fn told(store: &mut AnyStore, text: &str) {
 }
 
 #[test]
-fn a_full_disk_is_read_and_later_written_again() {
+fn full_disk_is_read_and_written_again_later() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
-    // Far fewer entries fit into memory than are put.
+    // Memory holds far fewer entries than are put.
     let metrics = Arc::default();
     let (mut store, _) = AnyStore::open(&settings(&path), "client", 7, &metrics);
     let value = |number: u16| [&number.to_be_bytes()[..], &[1; 100]].concat();
@@ -485,7 +483,7 @@ fn entries_dropped_on_a_full_disk_count_as_forgotten() {
     for number in 1..12_000 {
         store.put(&key(number), &long, 1);
     }
-    // A batch that is being written is put back, or dropped, once that has failed.
+    // A failed batch is put back or dropped.
     told(&mut store, "cannot write the store");
     let until = crate::clock::now() + Duration::from_secs(60);
     while store.forgotten() < 1_000 {
@@ -500,14 +498,14 @@ fn entries_dropped_on_a_full_disk_count_as_forgotten() {
 }
 
 #[test]
-fn an_unclosed_file_may_have_forgotten_any_key() {
+fn unclosed_file_may_lack_any_key() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let settings = settings(&path);
     let (mut store, _) = open(&settings);
     store.put(&key(1), b"a", 1);
     store.flush();
-    // As a crash leaves it.
+    // Simulates a crash.
     let copy = folder.path().join("copy");
     std::fs::copy(&path, &copy).unwrap();
     assert!(!store.may_have_forgotten(&key(2)));

@@ -1,4 +1,4 @@
-//! The thread that writes: a batch now and then, expired entries out, and what to do when the file is gone.
+//! The writer thread: writes batches, removes expired entries, and handles a missing file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,15 +14,12 @@ use super::file::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_byt
 use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
 use crate::metrics::Metrics;
 
-/// What waits to be written.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// As the file will have them.
     pub(super) entries: MemoryStore,
     pub(super) names: Vec<String>,
-    /// By how much the content is to grow by this, as far as could be told without a look at the file.
+    /// The expected growth of the content, estimated without reading the file.
     pub(super) change_bytes: i64,
-    /// The writer was told that it is time.
     pub(super) is_urgent: bool,
 }
 
@@ -34,20 +31,20 @@ impl Default for Batch {
 
 /// Time from a failed write to the next one. Each failure reopens the file, which reads all of it.
 const RETRY_AFTER: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
-/// Longest file to compact when it is closed, which reads and writes all of it.
+/// Longest file to compact when closing, which reads and writes all of it.
 const COMPACTED_MAX_BYTES: u64 = 32 << 20;
 /// How long a read waits for the file to be reopened after a failed write.
 const REOPENED_WITHIN_MS: u32 = 1_000;
-/// Every so many batches expired entries are looked for.
+/// Batches between two searches for expired entries.
 const SWEEP_EVERY: u64 = 120;
 
-/// Whom to tell that what waits has been written; `None`: nobody waits for that.
+/// The channel to notify after the flush, if a caller waits for it.
 type Asked = Option<SyncSender<()>>;
 
 #[derive(Debug)]
 pub(super) struct Writer {
     db: Arc<RwLock<Option<Database>>>,
-    /// Gone when the store is dropped, which ends the thread.
+    /// `None` once the store is dropped, which ends the thread.
     flush: Option<SyncSender<Asked>>,
     notes: Arc<Mutex<Vec<String>>>,
     is_failing: Arc<AtomicBool>,
@@ -61,13 +58,11 @@ struct Work {
     is_failing: Arc<AtomicBool>,
     path: PathBuf,
     about: StoreOwner,
-    /// Every name, to begin a new file with.
+    /// All names, for a new file.
     names: Vec<String>,
-    /// How many of them are in the file.
     names_written: usize,
-    /// When a write is tried again. `None`: the last one succeeded.
+    /// Time of the next attempt, or `None` if the last write succeeded.
     retry_at: Option<Instant>,
-    /// As [`Opened`] has it.
     content_bytes: u64,
     metrics: Arc<Metrics>,
     expire_after_s: Option<u64>,
@@ -108,7 +103,7 @@ impl Writer {
         Self { db, flush: Some(flush), notes, is_failing, thread: thread.ok() }
     }
 
-    /// Waits until all that is known has been written, but not for ever.
+    /// Waits up to 5 s until all entries have been written.
     pub(super) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.flush.as_ref().is_some_and(|flush| flush.try_send(Some(done)).is_ok()) {
@@ -116,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// Writes what waits and closes the file. Later entries stay in memory.
+    /// Writes all waiting entries and closes the file. Later entries stay in memory.
     pub(super) fn close(&mut self) {
         self.flush = None;
         if let Some(thread) = self.thread.take() {
@@ -124,14 +119,12 @@ impl Writer {
         }
     }
 
-    /// That it is time to write.
     pub(super) fn hurry(&self) {
         if let Some(flush) = &self.flush {
             let _ = flush.try_send(None);
         }
     }
 
-    /// Whether the file cannot be written now.
     pub(super) fn is_failing(&self) -> bool {
         self.is_failing.load(Ordering::Relaxed)
     }
@@ -140,10 +133,6 @@ impl Writer {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// An entry as the file has it.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub(super) fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, Box<redb::Error>> {
         self.reading(|db| {
             let table = db.begin_read()?.open_table(ENTRIES)?;
@@ -151,7 +140,7 @@ impl Writer {
         })
     }
 
-    /// All entries of the file. If it cannot be read, a note says so and there are none.
+    /// All entries of the file. If it cannot be read, adds a note and returns none.
     pub(super) fn all(&self) -> Vec<Row> {
         self.reading(file::all).unwrap_or_else(|error| {
             let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,7 +167,6 @@ impl Writer {
     }
 }
 
-/// The last batch is written before the store is gone.
 impl Drop for Writer {
     fn drop(&mut self) {
         self.close();
@@ -234,7 +222,7 @@ impl Work {
             }
             Err(error) => {
                 self.failed(&error);
-                // Written with the next batch, unless they have changed by then.
+                // The next batch includes them unless they have changed by then.
                 let mut waiting = self.waiting();
                 waiting.contract_hash = waiting.contract_hash.or(contract_hash);
                 waiting.batch.change_bytes += change_bytes;
@@ -247,7 +235,7 @@ impl Work {
         }
         let mut waiting = self.waiting();
         waiting.going = nothing();
-        // What calls count comes to the same, unless another thing than they changed the file.
+        // Equals the count from calls unless another cause changed the file.
         let content_bytes = self.content_bytes.saturating_add_signed(waiting.batch.change_bytes);
         self.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
         drop(waiting);
@@ -271,7 +259,7 @@ impl Work {
         Ok(())
     }
 
-    /// Reports a failed write and reopens the file: redb refuses reads, too, after an I/O error.
+    /// Reports a failed write and reopens the file: redb also refuses reads after an I/O error.
     fn failed(&mut self, error: &str) {
         if self.retry_at.is_none() {
             self.note(format!(
@@ -288,7 +276,7 @@ impl Work {
         *db = file::reopen(&self.path).ok();
     }
 
-    /// Marks the file as complete, and makes it small if it is not long. redb doubles a file that grows.
+    /// Marks the file as complete and compacts it if it is short. redb doubles a file that grows.
     fn close(&self) {
         let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
         let (Some(open), None) = (db.as_mut(), self.retry_at) else { return };
@@ -307,7 +295,7 @@ impl Work {
         std::fs::metadata(&self.path).map_or(0, |about| about.len())
     }
 
-    /// Writes a batch and returns the growth of the content, bytes.
+    /// Writes a batch and returns the growth of the content in bytes.
     fn commit(&self, entries: &MemoryStore, contract_hash: Option<u64>) -> Result<i64, redb::Error> {
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
         let Some(db) = db.as_ref() else { return Err(redb::Error::DatabaseClosed) };
@@ -323,7 +311,7 @@ impl Work {
                 change += name_bytes(name) as i64;
             }
             let mut table = write.open_table(ENTRIES)?;
-            // In the file's own order each of its pages is changed once.
+            // In key order, each page changes only once.
             let mut entries = entries.entries().collect::<Vec<_>>();
             entries.sort_unstable_by_key(|(key, _)| *key);
             for (key, value) in entries {
@@ -336,8 +324,8 @@ impl Work {
         Ok(change)
     }
 
-    /// Creates a new file after the open one was removed. The first batch has the names; entries are
-    /// written again when they change.
+    /// Creates a new file after the open one was removed. The first batch contains the names;
+    /// entries are written again when they change.
     fn begin_anew(&mut self) -> Result<(), String> {
         if self.retry_at.is_none() {
             self.note(format!(

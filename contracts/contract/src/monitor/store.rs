@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_expires() {
+    fn unused_entries_expire() {
         let mut store = MemoryStore::new(1 << 20, Some(10));
         store.put(&key(1), b"a", 0);
         store.put(&key(2), b"b", 0);
