@@ -1,38 +1,40 @@
-//! Where a server's CPU time goes: stacks that a profiler sampled in a trial of its own.
+//! CPU profiles of servers: stacks sampled in a trial of its own.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The CPU profile of the server of one design point, sampled in one further trial, which is not among the measured ones.
+/// The CPU profile of the server of one design point, sampled in an additional trial, which is not
+/// among the measured ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuProfile {
     /// Index of the design point in the plan.
     pub point: usize,
-    /// Why there is none, or why samples are missing.
+    /// Why the profile or some samples are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What was counted between samples, `cycles` or `cpu-clock`; empty without a sample.
+    /// The event counted between samples, `cycles` or `cpu-clock`; empty without samples.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub event: String,
-    /// Samples that were asked for, per second on each CPU.
+    /// Requested samples per second and CPU.
     #[serde(default)]
     pub frequency_hz: u32,
-    /// The time that samples are of: that of the trial's measurement, ns.
+    /// The sampled time, ns: the measured time of the trial.
     #[serde(default)]
     pub duration_ns: u64,
-    /// Valid responses per second in that time, while samples were taken; `None`: the trial has no measurement.
+    /// Valid responses per second in that time, while sampling; `None` if the trial has no
+    /// measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
-    /// Samples, all together.
+    /// Total number of samples.
     #[serde(default)]
     pub samples: u64,
-    /// The functions of the stacks, and those in which most samples were taken; by samples, the most first.
+    /// The functions in the stacks and those with the most samples, in descending order of samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<SampledFunction>,
-    /// The stacks with the most samples, the most first.
+    /// The stacks with the most samples, in descending order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<SampledStack>,
-    /// Samples of stacks that are not kept.
+    /// Samples of stacks that were dropped.
     #[serde(default)]
     pub other_samples: u64,
 }
@@ -40,19 +42,19 @@ pub struct CpuProfile {
 /// A function of a CPU profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledFunction {
-    /// Its name; the object file in brackets, `[libc.so.6]`, where it has no symbols.
+    /// Its name; the object file in brackets, `[libc.so.6]`, if it has no symbols.
     pub name: String,
-    /// Whether it is the kernel's.
+    /// Whether it belongs to the kernel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernel: bool,
-    /// Samples taken in it, not in what it calls.
+    /// Samples in the function itself, not in functions it calls.
     pub self_samples: u64,
 }
 
 /// A call stack of a CPU profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledStack {
-    /// Places among [`CpuProfile::functions`], the outermost caller first.
+    /// Indices in [`CpuProfile::functions`], the outermost caller first.
     pub frames: Vec<u32>,
     /// Samples with exactly this stack.
     pub samples: u64,

@@ -1,4 +1,5 @@
-//! A [`Study`] becomes a [`Plan`]: factors times levels, each design point with its own commands and numbers.
+//! Expands a [`Study`] to a [`Plan`]: one design point per combination of levels, with its commands
+//! and numbers.
 
 mod answer;
 mod companion;
@@ -36,29 +37,29 @@ use crate::{sets, template};
 pub(crate) use subject::check_variants;
 pub use workload::parse as parse_workload;
 
-/// Most design points of a plan, without the searches that find their capacities.
+/// Maximum design points of a plan, without the searches that find their capacities.
 pub const POINTS_MAX: usize = 10_000;
 
-/// What a plan depends on beside its study.
+/// Inputs of a plan in addition to its study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpandOptions {
     /// Name of the study, the stem of its file.
     pub name: String,
-    /// Seed of the order of the trials and of everything random in them.
+    /// Seed for the order of trials and all randomness in them.
     pub seed: u64,
-    /// How much of it is carried out.
+    /// Profile of the run.
     pub profile: Profile,
-    /// Processors that there are, for `"auto"` and to know what cannot be run.
+    /// CPUs of the machine, for `"auto"` and to find points that cannot be run.
     pub machine_cpus: u32,
-    /// Whether these are the server's alone, as generators have machines of their own.
+    /// Whether the CPUs are only for the server, because generators have their own machines.
     pub generators_apart: bool,
-    /// Keys and values that replace those of the study, over the profile; the last one wins. A factor's name with
+    /// Keys and values that override the study and the profile; the last one wins. A factor with
     /// levels (`cores`, `1,2`), or a dotted key with a value (`load.stop.duration`, `2s`).
     pub sets: Vec<(String, String)>,
 }
 
 impl Default for ExpandOptions {
-    /// The default profile of a study without a name, on two processors.
+    /// The default profile of an unnamed study on two CPUs.
     fn default() -> Self {
         let (name, sets) = (String::new(), Vec::new());
         Self { name, seed: 1, profile: Profile::Default, machine_cpus: 2, generators_apart: false, sets }
@@ -66,7 +67,7 @@ impl Default for ExpandOptions {
 }
 
 impl ExpandOptions {
-    /// Processors that a generator takes away from the server.
+    /// CPUs that a generator takes from the server.
     fn generator_cpus(&self, share: bool, cpus: Option<u32>) -> u32 {
         if self.generators_apart || share { 0 } else { cpus.unwrap_or(1) }
     }
@@ -75,7 +76,7 @@ impl ExpandOptions {
 /// Expands a study. The same study and options give the same plan.
 ///
 /// # Errors
-/// Mistakes in `--set`, and their consequences for the study.
+/// Errors in `--set`, and their consequences for the study.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);
@@ -85,8 +86,8 @@ pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagno
     report.finish().map(|()| plan)
 }
 
-/// The plan of a study in one profile. Every mistake is in `report`; values that have one are replaced by others, so
-/// that all are found, and the plan is of no use if there is any.
+/// The plan of a study in one profile. All errors are in `report`. Invalid values are replaced so
+/// that all errors are found; the plan is useless if there are any.
 pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report: &Report) -> Plan {
     let top = Section::whole(root, &keys::STUDY, Settings(&[]), report);
     top.check_keys();
@@ -118,7 +119,6 @@ pub(crate) fn plan_of(root: &Table, text: &str, options: &ExpandOptions, report:
     }
 }
 
-/// Series whose trend over the requests of a trial is reported.
 fn slopes(top: &Section) -> Vec<String> {
     let Some(slopes) = top.section("slopes") else { return Vec::new() };
     slopes.check_keys();
@@ -126,7 +126,7 @@ fn slopes(top: &Section) -> Vec<String> {
     slopes.choices("over_requests").unwrap_or_default().into_iter().map(str::to_owned).collect()
 }
 
-/// A text that means nothing when it is blank.
+/// A text, or `None` if it is blank.
 fn optional(section: &Section, key: &str) -> Option<String> {
     section.text(key).filter(|text| !text.trim().is_empty())
 }
@@ -135,7 +135,7 @@ fn port(section: &Section, key: &str) -> Option<u16> {
     section.small(key).map(|port| u16::try_from(port).expect("its bounds fit 16 bits"))
 }
 
-/// `[subject]` or `[load]`.
+/// Returns the section `[subject]` or `[load]`, and reports an error if it is missing.
 fn section<'a>(top: &'a Section, name: &str) -> Option<Section<'a>> {
     if !top.has(name) {
         let report = top.report;
@@ -176,7 +176,8 @@ fn points(
         capacities.push(capacity);
         wanted.push(cpus);
     }
-    // Proxies and companions get separate processors at every point, so that the server has the same ones everywhere.
+    // Proxies and companions get separate CPUs at every point, so that the server always has the
+    // same ones.
     let sum = |cpus: &mut dyn Iterator<Item = u32>| cpus.fold(0, u32::saturating_add);
     let of_proxies = |point: &Point| sum(&mut point.proxies.iter().map(|proxy| proxy.cpus));
     let of_companions = |point: &Point| sum(&mut point.companions.iter().map(|companion| companion.cpus));
@@ -207,15 +208,15 @@ fn settings(factors: &[Factor], index: usize) -> Vec<Setting<'_>> {
     settings
 }
 
-/// How many factors are not at their first level.
+/// Number of factors that are not at their first level.
 fn changed(factors: &[Factor], index: usize) -> usize {
     let first = |(setting, factor): (&Setting<'_>, &Factor)| *setting.level == factor.levels[0].0;
     settings(factors, index).iter().zip(factors).filter(|pair| !first((pair.0, pair.1))).count()
 }
 
-/// The processors that a subject gets, and those it would have used where this machine leaves it fewer.
+/// CPUs of the server, and the requested number if this machine leaves it fewer.
 fn cpus(wanted: Cpus, generator: u32, machine_cpus: u32) -> (u32, Option<u32>) {
-    // One at least: a machine that is too small is told of where everything else is that it cannot run.
+    // At least one: machines that are too small are reported by `unrunnable`.
     let left = machine_cpus.saturating_sub(generator).max(1);
     match wanted {
         Cpus::Exactly(count) => (count, None),
@@ -224,7 +225,7 @@ fn cpus(wanted: Cpus, generator: u32, machine_cpus: u32) -> (u32, Option<u32>) {
     }
 }
 
-/// Why the machine cannot run this.
+/// Why the machine cannot run the point.
 fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, options: &ExpandOptions) -> Option<String> {
     let generator = load.cpus.unwrap_or(1);
     let subject = server.saturating_add(proxies);
@@ -252,7 +253,7 @@ fn with_variants<'a>(root: &'a Table, name: &str) -> impl Iterator<Item = &'a Ta
     table.into_iter().chain(variants)
 }
 
-/// The place of a text, which decides which templates the lab fills in.
+/// Location of a text, which determines the templates that the lab fills in.
 #[derive(Clone, Copy, PartialEq)]
 enum Spot {
     Command,
@@ -263,7 +264,7 @@ enum Spot {
     Other,
 }
 
-/// The texts that templates may stand in.
+/// Texts that may contain templates.
 fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     let mut nodes = Vec::new();
     for (name, spot) in [("proxy", Spot::Proxy), ("companion", Spot::Companion)] {
@@ -286,11 +287,12 @@ fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// Templates that name no factor, and templates of the lab in places that it does not fill in.
+/// Reports templates that name no factor, and templates of the lab in places where it does not fill
+/// them in.
 fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Section)], report: &Report) {
     let ports = companions.iter().map(|(name, _)| template::port_of(name)).collect::<BTreeSet<_>>();
     let texts = texts(root);
-    // A misspelt `command` is one mistake, not two.
+    // A misspelled `command` is one error, not two.
     let has_command = texts.iter().any(|(spot, ..)| *spot == Spot::Command);
     for (spot, text, place) in texts {
         for (_, name) in template::templates(text) {
@@ -330,12 +332,12 @@ fn check_templates(root: &Table, factors: &[Factor], companions: &[(String, Sect
     }
 }
 
-/// Whether the factor of that name may have been lost to a syntax error.
+/// Whether a syntax error may have hidden the factor.
 fn lost(factor: &str, report: &Report) -> bool {
     report.lost(factor) || report.lost("factors")
 }
 
-/// Factors that change nothing: their trials would differ by chance alone and look like an effect.
+/// Reports unused factors: their trials would differ only by chance and look like an effect.
 fn check_use(root: &Table, factors: &[Factor], report: &Report) {
     let used = texts(root).into_iter().flat_map(|(_, text, _)| template::templates(text));
     let used = used.map(|(_, name)| name).collect::<BTreeSet<_>>();

@@ -1,46 +1,46 @@
-//! The stored [`Histogram`] to the one that is computed with, and back.
+//! Converts between the stored [`Histogram`] and [`stats::Histogram`].
 
 use stats::histogram::{BadParts, Parts};
 use thiserror::Error;
 
 use crate::record::Histogram;
 
-/// Why a stored histogram cannot be computed with.
+/// Why a stored histogram is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum HistogramError {
-    /// No recording can have left these numbers.
+    /// No sequence of recorded values gives these numbers.
     #[error("{0}")]
     Impossible(#[from] BadParts),
-    /// `count` is not what the buckets add up to.
+    /// `count` differs from the sum of the buckets.
     #[error("histogram count is {count}, but its buckets and saturated values hold {held}")]
     Count {
-        /// As stored.
+        /// The stored count.
         count: u64,
-        /// What the buckets hold.
+        /// The sum of the buckets.
         held: u128,
     },
-    /// A sum is negative or no number.
+    /// A sum is negative or not a number.
     #[error("histogram `{name}` is {value}")]
     Sum {
-        /// Which sum.
+        /// Name of the sum.
         name: &'static str,
-        /// As stored.
+        /// The stored value.
         value: f64,
     },
-    /// A minimum without values, or values without one.
+    /// A minimum without values, or values without a minimum.
     #[error("histogram with {count} values has min {min:?} and max {max:?}")]
     Extremes {
-        /// Values.
+        /// Number of values.
         count: u64,
-        /// As stored.
+        /// The stored minimum.
         min: Option<u64>,
-        /// As stored.
+        /// The stored maximum.
         max: Option<u64>,
     },
 }
 
 impl From<&stats::Histogram> for Histogram {
-    /// Lossless but for the sums, which keep the 53 bits that every reader of JSON keeps.
+    /// Lossless except for the sums, which keep 53 bits, as every JSON reader does.
     fn from(histogram: &stats::Histogram) -> Self {
         let parts = histogram.to_parts();
         Histogram {
@@ -82,7 +82,7 @@ impl TryFrom<&Histogram> for stats::Histogram {
             sum: stored.sum as u128,
             sum_sq: stored.sum_of_squares as u128,
         };
-        // Sums are rarely at a bound, where rounding puts them outside.
+        // Rounding can move a sum that is at a bound out of bounds, which is rare.
         Ok(stats::Histogram::from_parts(&parts).or_else(|_| {
             let (sum_bounds, squares_bounds) = bounds_of_sums(stored);
             stats::Histogram::from_parts(&Parts {
@@ -94,8 +94,9 @@ impl TryFrom<&Histogram> for stats::Histogram {
     }
 }
 
-/// The integer that `stored` was rounded from, as near as can be known: where the rounding has left `bounds`, the bound
-/// that rounds to the same. A sum that is off by more than its rounding stays as it is, to be refused.
+/// The integer that `stored` was rounded from, as far as known. If rounding moved it out of
+/// `bounds`, this is the bound that rounds to the same value. A sum that is off by more than
+/// rounding is unchanged, so that it is rejected.
 fn unrounded(stored: f64, (low, high): (u128, u128)) -> u128 {
     if stored == low as f64 {
         low
@@ -106,7 +107,8 @@ fn unrounded(stored: f64, (low, high): (u128, u128)) -> u128 {
     }
 }
 
-/// Bounds of the sum and the sum of squares that these buckets allow; where the buckets are nonsense, any bounds.
+/// Bounds of the sum and the sum of squares for these buckets; arbitrary if the buckets are
+/// invalid.
 fn bounds_of_sums(stored: &Histogram) -> ((u128, u128), (u128, u128)) {
     let (min, max) = (stored.min.unwrap_or(0), stored.max.unwrap_or(0));
     let precision = stored.precision_bits;
@@ -124,13 +126,13 @@ fn bounds_of_sums(stored: &Histogram) -> ((u128, u128), (u128, u128)) {
     (sum, squares)
 }
 
-/// Lowest value of a bucket, by the definition of the format: below `2^(precision + 1)` each integer has a bucket, above
-/// it each octave has `2^precision`.
+/// Lowest value of a bucket by the definition of the format. Below `2^(precision + 1)` each integer
+/// has a bucket; above, each octave has `2^precision`.
 fn low_of(index: u64, precision: u8) -> u64 {
     let dropped = index.checked_shr(u32::from(precision)).unwrap_or(0).saturating_sub(1);
     let shift = u32::try_from(dropped).unwrap_or(u32::MAX);
     let mantissa = index - dropped.checked_shl(u32::from(precision)).unwrap_or(0).min(index);
-    // What does not fit is no bucket of any histogram, and refused as such.
+    // A value that does not fit belongs to no bucket, and is rejected.
     if mantissa.leading_zeros() < shift { u64::MAX } else { mantissa.checked_shl(shift).unwrap_or(u64::MAX) }
 }
 
@@ -153,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stored_and_read_again(values in values(), precision in 1u8..=14) {
+        fn survives_storing_and_reading(values in values(), precision in 1u8..=14) {
             let original = recorded(&values, precision);
             let stored = Histogram::from(&original);
             let read = stats::Histogram::try_from(&stored).unwrap();
@@ -165,14 +167,14 @@ mod tests {
         }
 
         #[test]
-        fn json_keeps_all(values in values()) {
+        fn survives_json(values in values()) {
             let stored = Histogram::from(&recorded(&values, 10));
             let read = serde_json::from_str::<Histogram>(&serde_json::to_string(&stored).unwrap()).unwrap();
             prop_assert_eq!(read, stored);
         }
 
         #[test]
-        fn nonsense_is_refused_without_panic(
+        fn rejects_random_input_without_panic(
             precision_bits: u8,
             buckets in prop::collection::vec((any::<u32>(), any::<u64>()), 0..5),
             saturated: u64, min: Option<u64>, max: Option<u64>, sum: f64, sum_of_squares: f64,
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn many_equal_values_have_a_sum_that_no_float_holds() {
+    fn accepts_sums_that_floats_round() {
         let mut histogram = recorded(&[1_500], 10);
         for _ in 0..53 {
             let same = histogram.clone();
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn rejects_contradictory_histograms() {
         let good = Histogram::from(&recorded(&[5, 7, 7_000_000], 10));
         let refused = |change: fn(&mut Histogram)| {
             let mut stored = good.clone();

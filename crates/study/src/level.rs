@@ -1,11 +1,11 @@
-//! What a factor may be set to.
+//! Levels of factors.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One value of a factor.
+/// A value of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Level {
@@ -28,7 +28,7 @@ impl fmt::Display for Level {
 }
 
 impl Level {
-    /// As a number, for an axis: a number, or a text that is one with a unit, `2k` or `64KiB`.
+    /// The level as a number, for an axis: a number, or a text with a unit, `2k` or `64KiB`.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Level::Integer(value) => Some(*value as f64),

@@ -1,7 +1,8 @@
-//! The nouns of quintain: a [`Study`] (a file that asks a question) becomes a [`Plan`] (trials to run) becomes
-//! [`Record`]s (what each trial left).
+//! Data types of quintain: a [`Study`] (a file with a question) is expanded to a [`Plan`] (trials
+//! to run), which results in [`Record`]s (one per trial).
 //!
-//! Pure: text in, values out; no file, clock or machine is asked. What is serialised here is a promise (schemas/).
+//! Pure: text in, values out; no access to files, clocks or the machine. The serialized formats are
+//! stable (schemas/).
 //!
 //! ```
 //! let study = study::parse(

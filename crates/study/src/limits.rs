@@ -1,20 +1,20 @@
-//! Limits and defaults that studies, flags and the engine share: each has one value, here.
+//! Limits and defaults shared by studies, flags and the engine.
 
-/// Clients of a load at most, over all workers.
+/// Maximum clients of a load, over all workers.
 pub const CLIENTS_MAX: u32 = 1_000_000;
-/// Workers of a load at most.
+/// Maximum workers of a load.
 pub const THREADS_MAX: u32 = 1024;
-/// Processors of anything at most.
+/// Maximum CPUs of any process.
 pub const CPUS_MAX: u32 = 4096;
-/// Requests in flight on one connection at most.
+/// Maximum requests in flight per connection.
 pub const PIPELINE_MAX: u32 = 1024;
-/// Requests in flight of all clients together at most.
+/// Maximum requests in flight over all clients.
 pub const IN_FLIGHT_MAX: u64 = 4_000_000;
-/// Bytes of a body at most, of one that is sent and of one that is expected.
+/// Maximum size of a request body or an expected body, bytes.
 pub const BODY_MAX_BYTES: u64 = 16 << 20;
-/// The shortest time after which an answer may count as late, ns.
+/// Minimum timeout of a request, ns.
 pub const TIMEOUT_MIN_NS: u64 = 1_000_000;
-/// How long is loaded before anything is counted where nothing is said, ns.
+/// Default length of the warm-up, ns.
 pub const WARMUP_NS: u64 = 1_000_000_000;
-/// A slice of the measured time where nothing is said, ns.
+/// Default length of a window, ns.
 pub const WINDOW_NS: u64 = 100_000_000;

@@ -1,11 +1,9 @@
-//! A study file becomes a [`Study`]: read, with every mistake named in one go.
+//! Parses study files and reports all errors at once.
 //!
-//! # The file
+//! Study files are TOML. [`crate::units`] parses times, counts, rates and fractions. Any value in
+//! `[subject]` or `[load]` can be a text in which `{factor}` stands for a level.
 //!
-//! TOML. Times, counts, rates and fractions are read by [`crate::units`]. Wherever a value of `[subject]` or `[load]`
-//! may stand, a text may stand whose `{factor}` is replaced by the level of that factor.
-//!
-//! [`crate::keys`] has every key; docs/STUDY.md is made of it.
+//! [`crate::keys`] declares the keys, from which docs/STUDY.md is generated.
 
 mod journey;
 
@@ -16,17 +14,17 @@ use crate::source::in_profile;
 pub use crate::source::{Profile, Study, TEXT_MAX_BYTES};
 pub use journey::{TEXT_MAX_BYTES as JOURNEY_MAX_BYTES, parse as parse_journey, preset as preset_journey};
 
-/// Reads a study: syntax, names, types, units, ranges and references, in every profile.
+/// Parses a study and checks syntax, names, types, units, ranges and references in every profile.
 ///
 /// # Errors
-/// Every mistake in it, in the order of the text.
+/// All errors, in the order of the text.
 pub fn parse(text: &str) -> Result<Study, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
     report.check_length("a study", TEXT_MAX_BYTES)?;
     let root = node::document(text, &report);
     for profile in Profile::ALL {
         if profile == Profile::Default || root.get(profile.name()).is_some() {
-            // How many processors there will be is not known yet; with two, nothing that depends on it is a mistake.
+            // The number of CPUs is unknown here; with two, no error depends on it.
             let options = ExpandOptions { profile, ..ExpandOptions::default() };
             expand::plan_of(&in_profile(&root, profile, &report), text, &options, &report);
         }

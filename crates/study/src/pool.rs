@@ -1,7 +1,7 @@
-//! Measurements of several generators, made one of the whole load.
+//! Pools the measurements of several generators into one of the whole load.
 //!
-//! Counts are sums and histograms are merged bucket by bucket, so that every quantile is that of all requests together. Nothing is averaged: the mean of three
-//! p99s is no p99.
+//! Counts are added and histograms merged by bucket, so that quantiles are over all requests.
+//! Nothing is averaged: the mean of three p99s is not a p99.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,13 +11,13 @@ use thiserror::Error;
 use crate::histogram::HistogramError;
 use crate::record::{Censored, Histogram, Measurement, Window};
 
-/// Why measurements are not those of one load.
+/// Why measurements do not belong to one load.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PoolError {
-    /// There is none.
+    /// There are no measurements.
     #[error("no measurements to pool")]
     Empty,
-    /// What must be the same for all is not.
+    /// The measurements differ in a field that must be equal.
     #[error("generators 1 and {nth} differ in {what}: {first} and {other}")]
     Differ {
         /// The field.
@@ -29,28 +29,29 @@ pub enum PoolError {
         /// Its value.
         other: String,
     },
-    /// What a load of several generators cannot have.
+    /// A feature that is not supported with several generators.
     #[error("a load of several generators has no {0}")]
     Unsupported(&'static str),
-    /// No recording can have left these numbers.
+    /// The histogram is invalid.
     #[error("generator {nth}, {what}: {error}")]
     Histogram {
         /// The generator, from 1.
         nth: usize,
         /// The field.
         what: &'static str,
-        /// Why.
+        /// The error.
         error: HistogramError,
     },
 }
 
-/// The measurement of the whole load whose [parts](crate::spec::Part) `parts` are, in the order of their workers.
+/// Pools the [parts](crate::spec::Part) of a load, in the order of their workers.
 ///
-/// Sums: requests, errors, bytes, CPU time, requests in flight. The largest: resident memory. The first: examples of errors.
-/// [`Measurement::began_ns`] is the first part's: the clocks of the others are other clocks.
+/// Sums: requests, errors, bytes, CPU time, requests in flight. Maximum: resident memory. From the
+/// first part: examples of errors, and [`Measurement::began_ns`], because the others' clocks
+/// differ.
 ///
 /// # Errors
-/// [`PoolError`]: the parts measured for different lengths of time, or otherwise than one load can.
+/// [`PoolError`]: the parts differ in measured time, or cannot come from one load.
 pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
     let [first, rest @ ..] = parts else { return Err(PoolError::Empty) };
     same(parts, "version", |part| part.version)?;
@@ -119,8 +120,8 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
     Ok(all)
 }
 
-/// What is kept of one part beside the whole: all but the windows and the fine buckets. `workers` of `of` are its own, which says how much of an offered
-/// rate is.
+/// The stored part of one generator: everything except windows and fine buckets. It ran `workers`
+/// of `of` workers, which determines its part of an offered rate.
 ///
 /// # Errors
 /// [`PoolError::Histogram`].
@@ -155,12 +156,12 @@ fn censored(parts: &[Measurement]) -> Result<Option<Censored>, PoolError> {
         unsent: of("unsent requests", |censored| &censored.unsent)?,
         unsent_overdue: each.iter().map(|censored| censored.unsent_overdue).sum(),
         connections: of("silent connections", |censored| &censored.connections)?,
-        // Silent to all is as silent as to the one that heard from it last.
+        // The server was silent to all only since its last response to any generator.
         silent_ns: each.iter().map(|censored| censored.silent_ns).min().unwrap_or(0),
     }))
 }
 
-/// The histogram of all values together; `None` where no part has one.
+/// Merges the histograms of all parts; `None` if no part has one.
 fn merged<'a>(
     parts: &'a [Measurement],
     what: &'static str,

@@ -1,9 +1,9 @@
-//! Protocols: one table of their names, the schemes of their URLs and their ports.
+//! The table of protocols: names, URL schemes and default ports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is spoken to the server under test, by its name in studies, records and calibrations.
+/// Protocol of the server under test, by its name in studies, records and calibrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -13,14 +13,14 @@ pub enum Protocol {
     Http,
     /// HTTP/1.1 in TLS.
     Https,
-    /// A journey's own: what its operations say.
+    /// The protocols of a journey's operations.
     Journey,
-    /// A cache's.
+    /// A cache protocol.
     #[serde(untagged)]
     Cache(Dialect),
 }
 
-/// How a cache is spoken to.
+/// Protocol of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
@@ -32,7 +32,8 @@ pub enum Dialect {
     HttpCache,
 }
 
-/// Each protocol with its name, the scheme of its URLs and the port where a URL has none. What has no scheme is no URL's.
+/// Each protocol with its name, URL scheme and default port. Protocols without a scheme do not
+/// occur in URLs.
 const TABLE: [(Protocol, &str, &str, Option<u16>); 7] = [
     (Protocol::Http, "http", "http", Some(80)),
     (Protocol::Https, "https", "https", Some(443)),
@@ -44,17 +45,17 @@ const TABLE: [(Protocol, &str, &str, Option<u16>); 7] = [
 ];
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub fn all() -> impl Iterator<Item = Protocol> + Clone {
         TABLE.iter().map(|(protocol, ..)| *protocol)
     }
 
-    /// Those whose URLs have a scheme of their own.
+    /// Protocols that have a URL scheme.
     pub fn with_scheme() -> impl Iterator<Item = Protocol> + Clone {
         Protocol::all().filter(|protocol| !protocol.scheme().is_empty())
     }
 
-    /// The protocol whose URLs begin with `scheme`, in letters of either case.
+    /// The protocol of a URL scheme, ignoring case.
     pub fn of_scheme(scheme: &str) -> Option<Protocol> {
         Protocol::with_scheme().find(|protocol| protocol.scheme().eq_ignore_ascii_case(scheme))
     }
@@ -64,31 +65,31 @@ impl Protocol {
         (name, scheme, *port)
     }
 
-    /// Its name in studies and records.
+    /// Name in studies and records.
     pub fn name(self) -> &'static str {
         self.row().0
     }
 
-    /// What its URLs begin with; empty: nothing does.
+    /// URL scheme; empty if there is none.
     pub fn scheme(self) -> &'static str {
         self.row().1
     }
 
-    /// The port where a URL has none; `None`: a URL must have one.
+    /// Default port of URLs; `None` if they need a port.
     pub fn default_port(self) -> Option<u16> {
         self.row().2
     }
 
-    /// Whether its URLs have a path, which is requested; those of other protocols end with the port.
+    /// Whether its URLs have a path, which is requested. Other URLs end with the port.
     pub fn has_path(self) -> bool {
-        // Each by name, so that a new one is decided here.
+        // Without a wildcard, so that new protocols must be decided here.
         match self {
             Protocol::Http | Protocol::Https => true,
             Protocol::Pingpong | Protocol::Journey | Protocol::Cache(_) => false,
         }
     }
 
-    /// How a cache is spoken to; `None`: no cache.
+    /// The dialect of a cache; `None` for other protocols.
     pub fn dialect(self) -> Option<Dialect> {
         match self {
             Protocol::Cache(dialect) => Some(dialect),
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_says_the_name() {
+    fn names_are_the_stored_form() {
         for protocol in Protocol::all() {
             let json = serde_json::to_value(protocol).unwrap();
             assert_eq!(json, protocol.name());
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheme_is_of_one_protocol() {
+    fn schemes_are_unique() {
         for protocol in Protocol::with_scheme() {
             assert_eq!(Protocol::of_scheme(&protocol.scheme().to_uppercase()), Some(protocol));
         }

@@ -1,4 +1,4 @@
-//! JSON Schemas of what scripts may read and write, generated from the types.
+//! JSON Schemas of stored and exchanged data, generated from the types.
 
 use schemars::{JsonSchema, Schema, schema_for};
 
@@ -8,7 +8,7 @@ use crate::seam::{Heard, Told};
 use crate::verification::Verification;
 use crate::{LoadSpec, Measurement, Plan, Record, Run};
 
-/// The stem of each file in schemas/ that this crate owns, with its text.
+/// File name stem and text of each file in schemas/ that belongs to this crate.
 pub fn schemas() -> [(&'static str, String); 11] {
     [
         ("run", text::<Run>()),

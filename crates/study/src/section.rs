@@ -1,17 +1,17 @@
-//! A table of a study, seen from one design point: its templates stand for the levels there.
+//! A table of a study at one design point: its templates are filled with the point's levels.
 
 use config::{Fill, Filled, Place};
 
 use crate::plan::Level;
 use crate::template;
 
-/// Longest text of a value once its templates are filled, bytes.
+/// Maximum length of a value after filling, bytes.
 const VALUE_MAX_BYTES: usize = 4096;
 
-/// One table, seen from one design point.
+/// A table at one design point.
 pub(crate) type Section<'a> = config::Section<'a, Settings<'a>>;
 
-/// A level at one design point.
+/// A factor's level at one design point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting<'a> {
     pub(crate) factor: &'a str,
@@ -32,8 +32,8 @@ impl Fill for Settings<'_> {
             return Err(Some((format!("is longer than {VALUE_MAX_BYTES} bytes"), hint)));
         }
         let is_ours = |name: &str| !template::is_reserved(name);
-        // Of `"{clients}"` the level is the value: a mistake in it stands where the level stands. A factor that is not
-        // there has been reported with the template.
+        // The value `"{clients}"` is the level itself, so errors in it are reported at the level. A
+        // missing factor has been reported with the template.
         let from = match template::templates(text).first() {
             Some((span, factor)) if *span == (0..text.len()) && is_ours(factor) => {
                 let setting = setting(factor).ok_or(None)?;

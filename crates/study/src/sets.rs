@@ -1,4 +1,4 @@
-//! `--set KEY=VALUE`: changes a study as it stands, with the same diagnostics.
+//! Applies `--set KEY=VALUE` to a study, with the same diagnostics.
 
 use config::nearest::suggestion;
 use config::node::{self, Entry, Node, Table, Value};
@@ -6,10 +6,10 @@ use config::{Place, Report};
 
 use crate::keys::words::chooses;
 
-/// Tables that a dotted key may begin with.
+/// Tables that dotted keys may begin with.
 const TABLES: [&str; 5] = ["subject", "proxy", "load", "trials", "factors"];
 
-/// Applies every set, in order. The text of set `i` for the report is `KEY=VALUE`.
+/// Applies the sets in order. In the report, the text of set `i` is `KEY=VALUE`.
 pub(crate) fn apply(root: &mut Table, sets: &[(String, String)], report: &Report) {
     for (index, (key, value)) in sets.iter().enumerate() {
         let at = |start: usize, end: usize| Place { set: Some(index), start, end };
@@ -40,7 +40,7 @@ fn set_factor(root: &mut Table, factor: &str, place: Place, levels: Node, report
     }
 }
 
-/// `auto`, or levels between commas.
+/// `auto`, or comma-separated levels.
 fn levels(text: &str, place: Place, report: &Report) -> Node {
     if text.trim() == "auto" {
         return Node { value: Value::Text("auto".to_owned()), place };
@@ -88,11 +88,11 @@ fn set_value(root: &mut Table, key: &str, index: usize, node: Node, report: &Rep
         table = inner;
     }
     let last = segments.len() - 1;
-    // Another rule takes the place of the study's, with all that belonged to it; what other sets said stays.
+    // A new rule replaces the study's, including its other keys. Keys from other sets remain.
     if last == 2 && segments[0] == "load" && chooses(segments[1], segments[last]) {
         table.retain(|entry| entry.node.place.set.is_some() && !chooses(segments[1], &entry.key));
     }
-    // Of two targets of the trials, too.
+    // The same applies to the two targets of the trials.
     const TARGETS: [&str; 2] = ["comparison", "relative"];
     if last == 2 && segments[..2] == ["trials", "stop"] && TARGETS.contains(&segments[last]) {
         table.retain(|entry| entry.node.place.set.is_some() || !TARGETS.contains(&entry.key.as_str()));

@@ -1,15 +1,14 @@
-//! A study as it was read, and as its profiles have it.
+//! A parsed study and its profiles.
 
 use std::fmt;
 
 use config::Report;
 use config::node::{Entry, Node, Table, Value};
 
-/// Longest text of a study, bytes. It bounds what a mistaken or hostile file can cost.
+/// Maximum length of a study, bytes. It bounds the cost of a hostile file.
 pub const TEXT_MAX_BYTES: usize = 64 * 1024;
 
-/// A study file without mistakes: a question, what answers it, and how profiles differ. [`crate::expand()`] makes a
-/// plan of it.
+/// A valid study file. [`crate::expand()`] makes a plan from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
     pub(crate) text: String,
@@ -17,7 +16,7 @@ pub struct Study {
 }
 
 impl Study {
-    /// The text it was read from.
+    /// The text it was parsed from.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -27,7 +26,7 @@ impl Study {
         self.root.table("factors").into_iter().flat_map(Table::keys)
     }
 
-    /// The question it asks.
+    /// The question of the study.
     pub fn question(&self) -> &str {
         match self.root.get("question").map(|entry| &entry.node.value) {
             Some(Value::Text(question)) => question,
@@ -36,23 +35,24 @@ impl Study {
     }
 }
 
-/// How much of a study is carried out.
+/// Size of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// What the study says outside of `[quick]` and `[full]`.
+    /// The study without `[quick]` and `[full]`.
     #[default]
     Default,
-    /// A quick run, which claims no level of confidence: `[quick]` over the default, three trials unless it says.
+    /// A quick run, which claims no confidence level: `[quick]` over the default, three trials
+    /// unless it sets a number.
     Quick,
     /// The whole sweep: `[full]` over the default.
     Full,
 }
 
 impl Profile {
-    /// Every profile.
+    /// All profiles.
     pub const ALL: [Profile; 3] = [Profile::Default, Profile::Quick, Profile::Full];
 
-    /// Its name, which is also the name of its table.
+    /// Its name, also the name of its table.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Default => "default",
@@ -68,7 +68,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The study as `profile` has it: the profile's tables replace, key for key, those of the same name.
+/// The study in a profile: keys in the profile's tables replace keys of the study.
 pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Table {
     let mut merged = root.clone();
     let overrides = [Profile::Quick, Profile::Full].map(|other| (other, merged.remove(other.name())));
@@ -101,7 +101,7 @@ pub(crate) fn in_profile(root: &Table, profile: Profile, report: &Report) -> Tab
     merged
 }
 
-/// How many trials a whole run takes says nothing of a quick run, which has its own few.
+/// The number of trials of a whole run does not apply to a quick run, which has its own.
 fn forget_counts(root: &mut Table) {
     if let Some(Entry { node: Node { value: Value::Table(trials), .. }, .. }) = root.get_mut("trials")
         && let Some(Entry { node: Node { value: Value::Table(stop), .. }, .. }) = trials.get_mut("stop")

@@ -1,4 +1,4 @@
-//! What the load engine is told: one JSON object, from the lab to the generator's process.
+//! Specification of a load: one JSON object from the lab to the generator process.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct LoadSpec {
     pub cpus: Vec<u32>,
     /// I/O backend.
     pub backend: Backend,
-    /// When requests are meant to be sent.
+    /// When requests are scheduled.
     pub arrivals: Arrivals,
     /// Warm-up before measuring.
     pub warmup: Warmup,
@@ -49,8 +49,9 @@ pub struct LoadSpec {
     pub spin_ns: u64,
     /// Random seed of challenges and arrivals.
     pub seed: u64,
-    /// Which workers of a larger load these are; `None`: all of it. With it, [`LoadSpec::clients`] and the rate of [`LoadSpec::arrivals`] stay those of the
-    /// whole load, so that processes with the parts of one load request exactly what one process with all its workers would.
+    /// The workers of a larger load that this process runs; `None` for all. With it,
+    /// [`LoadSpec::clients`] and the rate of [`LoadSpec::arrivals`] are the whole load's. Processes
+    /// with the parts of one load then request exactly what one process with all its workers would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
     /// Once connected, wait for [`Heard::Go`](crate::seam::Heard::Go) before the first request.
@@ -59,7 +60,7 @@ pub struct LoadSpec {
 }
 
 impl LoadSpec {
-    /// Workers of this process: no more than there are clients.
+    /// Workers of this process, at most one per client.
     pub fn workers(&self) -> u32 {
         match self.part {
             Some(_) => self.threads,
@@ -72,12 +73,13 @@ impl LoadSpec {
         self.part.map_or(self.workers(), |part| part.of)
     }
 
-    /// The number of this process's `nth` worker among those of the whole load.
+    /// The index in the whole load of this process's `nth` worker.
     pub fn worker(&self, nth: u32) -> u32 {
         self.part.map_or(0, |part| part.first) + nth
     }
 
-    /// Clients of this process's `nth` worker: those of the load divided as evenly as possible.
+    /// Clients of this process's `nth` worker, with the clients of the load divided as evenly as
+    /// possible.
     pub fn clients_of(&self, nth: u32) -> u32 {
         let (index, of) = (self.worker(nth), self.workers_of_all());
         self.clients / of + u32::from(index < self.clients % of)
@@ -93,7 +95,7 @@ impl LoadSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// The first of them, from 0.
+    /// The first worker, from 0.
     pub first: u32,
     /// Workers of the whole load.
     pub of: u32,
@@ -127,20 +129,22 @@ pub enum Target {
         address: String,
         /// Dialect.
         dialect: Dialect,
-        /// Workload. Each worker samples a partition of it: one seed and one number of threads are one stream of operations,
-        /// whatever the cache responds.
+        /// Workload. Each worker samples a partition of it. One seed and one number of threads give
+        /// one stream of operations, whatever the cache responds.
         workload: Box<Workload>,
     },
-    /// A journey of several operations, what replies say going into later requests. Every reply is verified. Each client is a cursor with a connection for
-    /// each endpoint that it comes to; requests are counted by call, and of a number of requests whole journeys are made.
+    /// A journey of several operations, with values from replies used in later requests. Every
+    /// reply is verified. Each client has a connection per endpoint. Requests are counted by call,
+    /// and whole journeys are made from a number of requests.
     Journey {
         /// The journey that each client repeats.
         journey: Box<Journey>,
         /// URLs of its targets by name, overriding the journey's own.
         #[serde(default)]
         targets: BTreeMap<String, String>,
-        /// `http://host:port` of whom to ask where an endpoint is to be dialled: `GET /resolve?endpoint=URL` gives `{"address": "ip:port"}`, or 404 for dialling
-        /// what the URL says. `None`: no resolver.
+        /// `http://host:port` of the resolver of endpoints. `GET /resolve?endpoint=URL` returns the
+        /// address to connect to as `{"address": "ip:port"}`, or 404 to use the address in the URL.
+        /// `None`: no resolver.
         #[serde(default)]
         resolve: Option<String>,
         /// https: accept any certificate.
@@ -152,13 +156,13 @@ pub enum Target {
         /// Include the timing of every call in the measurement.
         #[serde(default)]
         keep_calls: bool,
-        /// Who the users of its journeys are.
+        /// Identities of the users of its journeys.
         #[serde(default)]
         identities: Identities,
     },
 }
 
-/// Who the users of journeys are.
+/// Identities of the users of journeys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Identities {
@@ -170,7 +174,7 @@ pub enum Identities {
 }
 
 impl Target {
-    /// What is spoken.
+    /// Protocol of the target.
     pub fn protocol(&self) -> Protocol {
         match self {
             Target::Pingpong { .. } => Protocol::Pingpong,
@@ -181,7 +185,8 @@ impl Target {
         }
     }
 
-    /// Where the subject is: `host:port`, or `unix:` and a path; of a journey the URL of its first target, empty where it has none.
+    /// Address of the server: `host:port`, or `unix:` and a path. For a journey, the URL of its
+    /// first target; empty if it has none.
     pub fn address(&self) -> &str {
         match self {
             Target::Journey { journey, targets, .. } => {
@@ -218,8 +223,8 @@ pub struct HttpRequest {
     pub method: String,
     /// Request target: path and query (RFC 9112, 3.2.1).
     pub target: String,
-    /// Headers, including `Host`, in the order they are sent. `Content-Length` is added if there is a body and it is not
-    /// given, `Connection: close` if a connection serves one request.
+    /// Headers, including `Host`, in the order they are sent. `Content-Length` is added if there is
+    /// a body and it is missing, `Connection: close` if a connection serves one request.
     pub headers: Vec<(String, String)>,
     /// Body, bytes; empty: none.
     #[serde(default)]
@@ -267,7 +272,7 @@ pub enum Backend {
     IoUring,
 }
 
-/// When requests are meant to be sent.
+/// When requests are scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "loop", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arrivals {
@@ -291,7 +296,7 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// The rate that is offered, per second; `None` in a closed loop, and where a trace decides.
+    /// Offered rate, per second; `None` in a closed loop, or if a trace sets the times.
     pub fn offered_per_s(&self) -> Option<f64> {
         match *self {
             Arrivals::Closed { .. } | Arrivals::Recorded => None,
@@ -299,7 +304,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether requests are sent by a timetable.
+    /// Whether requests are sent on a schedule.
     pub fn is_open(&self) -> bool {
         !matches!(self, Arrivals::Closed { .. })
     }
@@ -315,7 +320,7 @@ pub enum Warmup {
     Requests(u64),
     /// Caches: until the hit ratio shows no trend over the second half of the windows so far.
     Steady {
-        /// Time limit, ns; the measurement says if it was cut short.
+        /// Time limit, ns; the measurement reports if it was reached.
         max_ns: u64,
     },
 }
@@ -329,11 +334,11 @@ pub enum Stop {
         /// Nanoseconds.
         duration_ns: u64,
     },
-    /// When so many requests that were sent after the warm-up have ended, whatever they came to: no more are sent. One whose answer is late has
-    /// not ended; where for twice the timeout nothing ends but by timeouts and failed connects, the load is given up. Those that misses of a
-    /// cache cause are not among them.
+    /// After this many requests sent after the warm-up have ended, with any outcome. A request with
+    /// a late response has not ended. If for twice the timeout requests end only by timeouts and
+    /// failed connects, the load is abandoned. Requests caused by cache misses do not count.
     Requests {
-        /// Over all clients.
+        /// Number of requests over all clients.
         requests: u64,
         /// Time limit, ns.
         max_ns: u64,

@@ -1,14 +1,15 @@
 //! `{factor}` in the texts of a study.
 //!
-//! A template is a brace, a name (a letter or `_`, then letters, digits, `_`, `-`) and a brace; any other brace stands
-//! for itself, so that JSON in a command needs no escapes.
+//! A template is a name in braces: a letter or `_`, then letters, digits, `_` and `-`. Other braces
+//! are literal, so JSON in commands needs no escapes.
 
 use std::ops::Range;
 
-/// The name that the lab fills in when it starts the subject.
+/// The template of the server's port.
 pub(crate) const PORT: &str = "port";
 
-/// Names that the lab fills in when it starts the subject: the address and the port that it listens on, and a second port for servers that need two.
+/// Names that the lab fills in when it starts the server: the address, the port, and a second port
+/// for servers that need two.
 pub(crate) const SUBJECT: [&str; 3] = ["address", PORT, "second_port"];
 
 /// Names that the lab fills in when it starts a proxy, in its commands and files.
@@ -24,20 +25,20 @@ pub(crate) const PROXY: [&str; 9] = [
     "folder",
 ];
 
-/// What the name of a companion's port ends with.
+/// Suffix of the template of a companion's port.
 pub(crate) const PORT_OF: &str = "_port";
 
-/// The name that the port of a companion has in templates.
+/// The template of a companion's port.
 pub(crate) fn port_of(companion: &str) -> String {
     format!("{companion}{PORT_OF}")
 }
 
-/// Whether a name is filled in by the lab, so that no factor can have it.
+/// Whether the lab fills in the name, so that it cannot be a factor.
 pub(crate) fn is_reserved(name: &str) -> bool {
     PROXY.contains(&name) || name.ends_with(PORT_OF)
 }
 
-/// The templates of `text`, in order: the bytes with the braces, and the name.
+/// The templates of `text` in order: their bytes including braces, and the name.
 pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -54,13 +55,13 @@ pub(crate) fn templates(text: &str) -> Vec<(Range<usize>, &str)> {
     found
 }
 
-/// Whether a template can be written with this name.
+/// Whether the text is a valid name for a template.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// `text` with each template replaced by what `value` has for its name; where it has nothing, the template stays.
+/// Replaces each template of `text` by the `value` of its name. Templates without a value remain.
 pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut copied = 0;
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn filling_is_one_pass() {
+    fn filled_values_are_not_filled_again() {
         let value = |name: &str| (name == "a").then(|| "{b}".to_owned());
         assert_eq!(fill("{a}-{b}-{a}", value), "{b}-{b}-{b}");
         assert_eq!(fill("é{a}é", value), "é{b}é");
@@ -108,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn filling_with_nothing_changes_nothing(text in "[{}a-c\" é]*") {
+        fn templates_without_values_remain(text in "[{}a-c\" é]*") {
             prop_assert_eq!(fill(&text, |_| None), text.clone());
             prop_assert_eq!(fill(&text, |name| Some(format!("{{{name}}}"))), text);
         }

@@ -1,8 +1,8 @@
-//! Values with their units, as users write them.
+//! Formats values with units, as users write them.
 
 use config::units;
 
-/// Exact, in the largest unit that leaves something before the point.
+/// Exact, in the largest unit with a whole part above 0.
 pub(crate) fn time_text(ns: u64) -> String {
     let units = [("s", 9usize), ("ms", 6), ("us", 3)];
     for (unit, digits) in units {
@@ -23,7 +23,7 @@ pub(crate) fn memory_text(bytes: u64) -> String {
     whole.map_or_else(|| format!("{bytes}B"), |(unit, size)| format!("{}{unit}", bytes / size))
 }
 
-/// In percent where that is exact.
+/// In percent if that is exact.
 pub(crate) fn share_text(share: f64) -> String {
     let percent = format!("{}%", (share * 1e12).round() / 1e10);
     if units::fraction(&percent) == Ok(share) { percent } else { format!("{share}") }

@@ -1,13 +1,14 @@
-//! A command as a study writes it, split into words as a shell would, without a shell.
+//! Splits the commands of a study into words, by the quoting rules of a shell but without starting
+//! one.
 
 use std::fmt;
 
-/// Why a command cannot be run as it stands.
+/// Why a command cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// What is wrong, without a full stop.
+    /// The message, without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// A suggestion.
     pub hint: Option<String>,
 }
 
@@ -19,16 +20,16 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// Stands in [`Word::bare`] for a character that was quoted; no text of a study holds one.
+/// Represents a quoted character in [`Word::bare`]. Texts of studies cannot contain it.
 const QUOTED: char = '\0';
 
-/// Words that are commands of a shell and no programs.
+/// Shell builtins, which are not programs.
 const BUILTINS: [&str; 6] = ["cd", "exec", "export", "set", "source", "ulimit"];
 
 #[derive(Default)]
 struct Word {
     text: String,
-    /// The same, with [`QUOTED`] for each character that a shell would take literally.
+    /// The text with [`QUOTED`] for each character that a shell would take literally.
     bare: String,
 }
 
@@ -39,21 +40,22 @@ impl Word {
     }
 }
 
-/// The words of what follows a command, which may be none.
+/// Splits the arguments of a command, which may be empty.
 pub fn arguments(text: &str) -> Result<Vec<String>, Mistake> {
     if text.trim().is_empty() { Ok(Vec::new()) } else { split(text) }
 }
 
-/// Splits at blanks; `'...'` is literal, `"..."` knows `\"` and `\\`, a backslash outside of quotes takes the next
-/// character literally. Nothing is expanded: no variables, globs, pipes or redirections; [`check`] reports those.
+/// Splits a command at blanks. `'...'` is literal, `"..."` allows `\"` and `\\`, and a backslash
+/// outside of quotes makes the next character literal. Variables, globs, pipes and redirections are
+/// not interpreted; [`check`] reports them.
 ///
 /// # Errors
-/// A quote that does not end, a backslash at the end, no word at all.
+/// An unterminated quote, a backslash at the end, or no word.
 pub fn split(command: &str) -> Result<Vec<String>, Mistake> {
     Ok(scan(command)?.into_iter().map(|word| word.text).collect())
 }
 
-/// The words as a command line: what [`split`], or a shell, makes the same words of.
+/// Quotes words so that [`split`] and shells return the same words.
 pub fn join(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
     let quoted = |word: &String| match word.is_empty() || !word.chars().all(plain) {
@@ -63,10 +65,10 @@ pub fn join(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a command means without a shell what it says: what [`split`] refuses, and what only a shell understands.
+/// Checks that a command needs no shell, and that [`split`] accepts it.
 ///
 /// # Errors
-/// The first such thing. Quoted, every word passes as it is.
+/// The first problem. Quoted words are always accepted.
 pub fn check(command: &str) -> Result<(), Mistake> {
     let words = scan(command)?;
     let of_shell = words.iter().enumerate().find_map(|(index, word)| of_shell(index == 0, word));
@@ -122,7 +124,7 @@ fn scan(command: &str) -> Result<Vec<Word>, Mistake> {
     if words.is_empty() { Err(mistake("the command is empty".to_owned(), None)) } else { Ok(words) }
 }
 
-/// What in a word only a shell understands.
+/// Returns an error if a word has a meaning only in a shell.
 fn of_shell(first: bool, word: &Word) -> Option<Mistake> {
     let bare = word.bare.as_str();
     let found = |what: &str, hint: &str| {
@@ -176,7 +178,7 @@ mod tests {
         splits("  subjects/go/go -p  7000\n", &["subjects/go/go", "-p", "7000"]);
     }
     #[test]
-    fn quotes_keep_blanks_and_join() {
+    fn quoted_blanks_do_not_split() {
         splits(r#"java "-Dname=a b" 'c d'e"#, &["java", "-Dname=a b", "c de"]);
     }
     #[test]
@@ -188,7 +190,7 @@ mod tests {
         splits(r#"a\ b "\"\\\n" '\'"#, &["a b", r#""\\n"#, r"\"]);
     }
     #[test]
-    fn nothing_is_expanded() {
+    fn variables_and_globs_are_not_expanded() {
         splits("echo $HOME *.rs | cat", &["echo", "$HOME", "*.rs", "|", "cat"]);
     }
     #[test]
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_words_are_split_into_the_same() {
+    fn joined_words_split_to_the_same_words() {
         let words =
             ["quintain", "", "a b", "it's", "--set", "clients=1,2", "$HOME", "\\", "\"", "é"].map(str::to_owned);
         assert_eq!(split(&join(&words)).unwrap(), words);
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_understands() {
+    fn reports_shell_syntax() {
         for (command, what) in [
             ("make -C x && ./x -p {port}", "`&&`"),
             ("a||b", "`||`"),
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_may_well_be_given() {
+    fn accepts_arguments_without_shell_syntax() {
         for command in [
             "sh -c 'exec x -p $PORT > log; done'",
             "sh -c \"a && b | c\"",

@@ -1,4 +1,4 @@
-//! A case file becomes its cases, or all of its mistakes.
+//! Parses case files.
 
 use config::node::{self, Node, Value as Toml};
 use config::{Diagnostic, Place, Report};
@@ -10,22 +10,22 @@ use super::split::SPLIT_MAX_BYTES;
 use super::template::{Kind, Template, Value, is_name};
 use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Split, Values, bytes_of_hex};
 
-/// Longest text of a case file, bytes.
+/// Maximum length of a case file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
-/// Most bytes of memory for a regular expression.
+/// Maximum memory of a regular expression, bytes.
 const REGEX_MAX_BYTES: usize = 1 << 20;
-/// Names that every case has.
+/// Names defined in every case.
 const OWN_NAMES: [(&str, Kind); 2] = [("index", Kind::Integer), ("path", Kind::Text)];
-/// Headers that come of the body.
+/// Headers derived from the body.
 const OF_BODY: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
 
 type Section<'a> = config::Section<'a, ()>;
 type Names = [(String, Kind)];
 
-/// Reads cases.
+/// Parses cases.
 ///
 /// # Errors
-/// Every mistake, in the order of the text.
+/// All errors, in the order of the text.
 pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
     let report = Report::new("the case file", text, &[]);
     report.check_length("a case file", TEXT_MAX_BYTES)?;
@@ -102,7 +102,8 @@ fn case(section: &Section) -> Case {
     case
 }
 
-/// What can only be seen of texts that are filled: whether hexadecimal digits are bytes, and whether a request is too long to cut.
+/// Checks that depend on random values: whether hexadecimal digits form bytes, and whether a
+/// request is too long to cut.
 fn check_filled(case: &Case, section: &Section) {
     for (values, which) in [(case.draw(0, 0), 0), (case.draw(1, 1), 1)] {
         let values = values.with("index", Value::Integer(0)).with("path", Value::Text("/".to_owned()));
@@ -128,7 +129,7 @@ fn check_filled(case: &Case, section: &Section) {
     }
 }
 
-/// About how many bytes a request has.
+/// Approximate length of a request, bytes.
 fn length(send: &Send, values: &Values) -> usize {
     match send {
         Send::Text(template) => values.fill(template).len(),
@@ -139,7 +140,7 @@ fn length(send: &Send, values: &Values) -> usize {
     }
 }
 
-/// The random values of a case; one with a mistake is a text.
+/// The random values of a case. Invalid ones count as texts.
 fn random(section: &Section) -> Vec<(String, Draw)> {
     let mut all = Vec::new();
     for (name, table) in section.named("random") {
@@ -205,12 +206,11 @@ fn split(section: &Section) -> Split {
     Split::At(at)
 }
 
-/// The text of a key as a template.
 fn template(section: &Section, key: &str, names: &Names) -> Option<Template> {
     section.text_as(key, |text| Template::parse(text, names))
 }
 
-/// The headers of a key: each name, where it stands, and its value.
+/// The headers of a key: name, place and value.
 fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
     let Some(table) = section.section(key) else { return Vec::new() };
     let mut all = Vec::new();
@@ -243,7 +243,7 @@ fn regex(text: &str) -> Result<Regex, (String, Option<String>)> {
     })
 }
 
-/// A request; `None` if it says nothing to send.
+/// A request; `None` if it has nothing to send.
 fn request(section: &Section, names: &Names) -> Option<Request> {
     section.check_keys();
     let kind = section.one_of(&["path", "text", "hex"]);
@@ -400,18 +400,18 @@ mod tests {
     }
 
     #[test]
-    fn examples_may_stand_where_they_are_shown() {
+    fn examples_are_valid_values() {
         assert_eq!(config::examples::mistakes(&CASES), Vec::<String>::new());
     }
 
     #[test]
-    fn a_file_of_each_kind_of_key_is_read() {
+    fn parses_the_example_file() {
         let text = include_str!("../../../../examples/verify.toml");
         assert_eq!(mistakes(text), "5 cases");
     }
 
     #[test]
-    fn mistakes_are_named_all_at_once() {
+    fn errors_are_reported_all_at_once() {
         insta::assert_snapshot!(mistakes(
             r#"
             [[case]]
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_draws_the_same_again_and_cases_draw_apart() {
+    fn seeds_are_reproducible_and_cases_differ() {
         let text = r#"
             [[case]]
             name = "one"

@@ -1,4 +1,4 @@
-//! `[answer]`: what is asked.
+//! Reads `[answer]`, the question of a study.
 
 use super::factors::Factor;
 use crate::keys::words::QUESTIONS;
@@ -6,7 +6,6 @@ use crate::plan::{Asked, AskedKind};
 use crate::proxy::{DIRECT, THROUGH};
 use crate::section::Section;
 
-/// The question, if the study states one.
 pub(super) fn read(top: &Section, factors: &[Factor]) -> Option<Asked> {
     let answer = top.section("answer")?;
     answer.check_keys();

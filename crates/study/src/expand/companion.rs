@@ -1,4 +1,4 @@
-//! `[companion.NAME]`: what the server needs beside it.
+//! Reads `[companion.NAME]`.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,9 @@ use crate::expand::subject;
 use crate::section::{Section, Settings};
 use crate::template;
 
-/// Companions at most.
+/// Maximum number of companions.
 const MOST: usize = 8;
 
-/// The companions of a study, by name.
 pub(super) fn read<'a>(top: &'a Section) -> Vec<(String, Section<'a>)> {
     let mut companions = top.named("companion");
     if let Some((_, section)) = companions.get(MOST) {
@@ -35,13 +34,12 @@ pub(super) fn read<'a>(top: &'a Section) -> Vec<(String, Section<'a>)> {
     companions
 }
 
-/// Names whose `{NAME_port}` means something else already.
+/// Names whose `{NAME_port}` is already used.
 fn taken_names() -> String {
     let names = template::PROXY.iter().filter_map(|name| name.strip_suffix(template::PORT_OF)).collect::<BTreeSet<_>>();
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The companions of one design point.
 pub(super) fn of_point(companions: &[(String, Section)], fill: Settings) -> Vec<CompanionPlan> {
     let plan = |(name, section): &(String, Section)| {
         let companion = &section.filled_by(fill);

@@ -1,14 +1,14 @@
-//! The keys of a section whose server runs in a container: `image`, and what says how.
+//! Reads the keys of a server in a container: `image` and its options.
 
 use crate::container::{ContainerPlan, is_image};
 use crate::keys::words::ENGINES;
 use crate::section::Section;
 use crate::words;
 
-/// Keys that only a container has.
+/// Keys that need `image`.
 const ONLY: [&str; 3] = ["engine", "publish", "options"];
 
-/// The container of a section; `None` if it has no `image`.
+/// Returns `None` if the section has no `image`.
 pub(super) fn read(section: &Section) -> Option<ContainerPlan> {
     let name = &section.name;
     let Some(image) = super::optional(section, "image") else {
@@ -37,7 +37,7 @@ pub(super) fn read(section: &Section) -> Option<ContainerPlan> {
     Some(ContainerPlan { image, engine, publish: super::port(section, "publish"), options })
 }
 
-/// Options that a study cannot have, as the lab gives them; and what to do instead.
+/// Options set by the lab, which a study cannot set, with the alternative if there is one.
 const OWN: [(&str, Option<&str>); 12] = [
     ("--name", None),
     ("--rm", None),

@@ -1,10 +1,11 @@
-//! `design` and `[effects]`: which combinations of levels are measured, and in which metrics the effects of the factors are looked for.
+//! Reads `design` and `[effects]`: which combinations of levels are measured, and the metrics in
+//! which effects are reported.
 
 use crate::keys::words::DESIGNS;
 use crate::plan::EffectsPlan;
 use crate::section::Section;
 
-/// What a study says of both; an empty list asks for no metric.
+/// An empty list of metrics disables the report of effects.
 pub(super) fn read(top: &Section) -> EffectsPlan {
     let metrics = top.section("effects").and_then(|effects| {
         effects.check_keys();

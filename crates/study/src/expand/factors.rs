@@ -1,4 +1,4 @@
-//! `[factors]`: what is varied, and its levels.
+//! Reads `[factors]`.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,9 @@ use crate::expand::ExpandOptions;
 use crate::plan::Level;
 use crate::template;
 
-/// Longest text of a level, bytes.
+/// Maximum length of a level, bytes.
 const LEVEL_MAX_BYTES: usize = 256;
 
-/// A factor with its levels, in the order of the file.
 #[derive(Debug)]
 pub(crate) struct Factor {
     pub(crate) name: String,
@@ -21,14 +20,13 @@ pub(crate) struct Factor {
 }
 
 impl Factor {
-    /// Whether all its levels are numbers.
     pub(crate) fn is_numeric(&self) -> bool {
         self.levels.iter().all(|(level, _)| level.as_f64().is_some())
     }
 }
 
-/// The factors of a study; none is fine, the study then has one design point. A factor whose levels are mistaken keeps
-/// those that are not, so that what names it is not mistaken too.
+/// Reads the factors; without any, the study has one design point. A factor keeps its valid levels,
+/// so that other keys can still refer to it.
 pub(crate) fn read(root: &Table, options: &ExpandOptions, report: &Report) -> Vec<Factor> {
     let Some(entry) = root.get("factors") else { return Vec::new() };
     let Value::Table(table) = &entry.node.value else {
@@ -72,7 +70,7 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
             "add a level, or drop the factor".to_owned(),
         );
     }
-    // Levels are told apart by what they look like, in commands as in tables.
+    // Levels are identified by their text, in commands and tables.
     let mut seen = BTreeSet::new();
     levels.retain(|(level, place)| {
         let is_new = seen.insert(level.to_string());
@@ -82,7 +80,7 @@ fn factor(entry: &Entry, auto: Vec<i64>, report: &Report) -> Factor {
         is_new
     });
     if levels.is_empty() {
-        // A mistake has been reported; one level keeps the rest of the study readable.
+        // An error has been reported; one level allows the rest of the study to be checked.
         levels.push((Level::Integer(1), node.place));
     }
     Factor { name: key.clone(), place: *key_place, levels }
@@ -117,7 +115,8 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
     Some((level, item.place))
 }
 
-/// `"auto"`: powers of two up to the processors that the generator leaves to the subject.
+/// Levels of `"auto"`: powers of two up to the number of CPUs that the generator leaves to the
+/// server.
 fn auto(root: &Table, options: &ExpandOptions) -> Vec<i64> {
     let load = root.table("load");
     let value = |key: &str| load.and_then(|load| load.get(key)).map(|entry| &entry.node.value);

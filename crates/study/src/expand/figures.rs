@@ -1,4 +1,4 @@
-//! `[[figure]]`: what to draw.
+//! Reads `[[figure]]`.
 
 use crate::expand::factors::Factor;
 use crate::expand::tables;
@@ -7,10 +7,9 @@ use crate::metric::{METRICS, Metric};
 use crate::plan::{Figure, FigureKind, TrialRule};
 use crate::section::Section;
 
-/// Policies of a miss-ratio curve that names none.
+/// Default policies of a miss-ratio curve.
 const USUAL_POLICIES: [&str; 3] = ["lru", "belady", "belady-size"];
 
-/// The figures of a study, in its order.
 pub(super) fn read(top: &Section, factors: &[Factor], trials: &TrialRule) -> Vec<Figure> {
     let figures = top.tables("figure", "a figure");
     figures.iter().flatten().flat_map(|table| figure(table, factors, trials).unwrap_or_default()).collect()
@@ -21,7 +20,7 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
     figure.required("kind");
     let kind = figure.choice("kind", FIGURES);
     let names = factors.iter().map(|factor| (factor.name.as_str(), factor)).collect::<Vec<_>>();
-    // A factor that a syntax error swallowed is not unknown.
+    // A factor hidden by a syntax error is not unknown.
     let is_lost = |key: &str| figure.filled(key).is_some_and(|(name, _)| super::lost(&name, figure.report));
     let factor = |key: &str| if is_lost(key) { None } else { figure.choice(key, &names) };
     let (x, series, facet) = (factor("x"), factor("series"), factor("facet"));
@@ -62,12 +61,13 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
     if kind != FigureKind::Interaction {
         return Some(vec![Figure { y_more: y.collect(), ..first }]);
     }
-    // One figure for each metric.
+    // One figure per metric.
     let more = y.map(|y| Figure { y: Some(y), ..first.clone() }).collect::<Vec<_>>();
     Some([first].into_iter().chain(more).collect())
 }
 
-/// The metrics on `y`; unless each is drawn `apart`, in one unit.
+/// The metrics on `y`. They must have the same unit unless each is drawn in a figure of its own
+/// (`apart`).
 fn metrics(figure: &Section, apart: bool) -> Vec<String> {
     let metrics = if figure.is_list("y") {
         tables::metrics(figure, "y")
@@ -83,7 +83,7 @@ fn metrics(figure: &Section, apart: bool) -> Vec<String> {
     metrics.into_iter().map(str::to_owned).collect()
 }
 
-/// Bytes of the unit of the numbers on `x`.
+/// Bytes per unit of the numbers on `x`.
 fn unit(figure: &Section) -> Option<u64> {
     figure.text_as("unit", |text| {
         config::units::bytes(&format!("1{text}")).map_err(|_| {

@@ -1,4 +1,4 @@
-//! `[gate]`: a baseline and what its candidates must not be.
+//! Reads `[gate]`, a baseline and limits for its candidates.
 
 use super::factors::Factor;
 use crate::gate::{COMPARED, FailIf, Gate};
@@ -6,7 +6,6 @@ use crate::keys::words::UNDECIDED;
 use crate::plan::TrialRule;
 use crate::section::Section;
 
-/// The gate of a study, if it has one.
 pub(super) fn read(top: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Gate> {
     let gate = top.section("gate")?;
     gate.check_keys();

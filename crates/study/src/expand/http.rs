@@ -1,4 +1,4 @@
-//! What is asked over HTTP: the keys of `[load]` that have a meaning with `protocol = "http"` and `"https"`, and `[[load.request]]`.
+//! Reads the keys of `[load]` for `protocol = "http"` and `"https"`, and `[[load.request]]`.
 
 use config::Place;
 use config::node::Value;
@@ -9,9 +9,9 @@ use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::section::Section;
 use crate::spec::{Connection, Expect, HttpRequest, Protocol, Tls};
 
-/// Keys that belong to encryption.
+/// Keys of TLS.
 const TLS: [&str; 4] = ["insecure", "ca_file", "server_name", "resume"];
-/// Keys of `[load]` that have a meaning over HTTP alone.
+/// Keys of `[load]` that only apply to HTTP.
 const OWN: [&str; 10] = [
     "path",
     "method",
@@ -24,29 +24,28 @@ const OWN: [&str; 10] = [
     "pipeline",
     "connection",
 ];
-/// Requests of a mix at most.
+/// Maximum requests of a mix.
 const REQUESTS_MAX: usize = 1000;
 
-/// What `[load]` says of HTTP, or of its absence.
+/// HTTP settings of a load.
 #[derive(Debug)]
 pub(super) struct Http {
-    /// `None`: another protocol.
+    /// `None` for other protocols.
     pub(super) plan: Option<HttpPlan>,
     pub(super) pipeline: u32,
     pub(super) connection: Connection,
 }
 
 impl Http {
-    /// That of another protocol.
+    /// Settings for other protocols.
     pub(super) const NONE: Http = Http { plan: None, pipeline: 1, connection: Connection::KeepAlive };
 }
 
-/// Reports unknown keys of requests.
 pub(super) fn check_keys(load: &Section) {
     load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
 }
 
-/// What is asked with `protocol`.
+/// Reads the HTTP settings of a load with `protocol`.
 pub(super) fn read(load: &Section, protocol: Protocol) -> Http {
     if !protocol.has_path() {
         let is_cache = protocol.dialect().is_some();
@@ -64,7 +63,7 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> Http {
     Http { plan: Some(plan), pipeline: pipeline(load, connection), connection }
 }
 
-/// Reports a mistake at the value of `key`, as the parts of requests tell it.
+/// Reports an error at the value of `key`.
 fn told(load: &Section, key: &str, error: &HttpError) {
     load.mistake(key, error.to_string(), error.hint());
 }
@@ -83,7 +82,7 @@ fn pipeline(load: &Section, connection: Connection) -> u32 {
     depth
 }
 
-/// The requests: those of `[[load.request]]`, or the one of `[load]` itself.
+/// The requests of `[[load.request]]`, or the only one, in `[load]` itself.
 fn mix(load: &Section, connection: Connection) -> Vec<HttpRequestPlan> {
     if !load.has("request") {
         return vec![request(load, &[], connection)];
@@ -105,7 +104,8 @@ fn mix(load: &Section, connection: Connection) -> Vec<HttpRequestPlan> {
     sections.iter().flatten().map(|section| request(section, &common, connection)).collect()
 }
 
-/// One request, of `[load]` or of `[[load.request]]`, with headers that all have unless it has its own.
+/// A request of `[load]` or `[[load.request]]`. `common` are headers of all requests, which its own
+/// override.
 fn request(section: &Section, common: &[(String, String)], connection: Connection) -> HttpRequestPlan {
     let own = headers(section);
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
@@ -124,7 +124,7 @@ fn request(section: &Section, common: &[(String, String)], connection: Connectio
     plan
 }
 
-/// What is wrong with a request as a whole: its header fields, against its body and its connection.
+/// Checks the header fields of a request against its body and connection.
 fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection) {
     let of_file = matches!(plan.body, Some(BodyPlan::File(_)));
     let body = match &plan.body {
@@ -136,7 +136,7 @@ fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection
     for error in http::mistakes(&request, connection) {
         let (name, mut message, mut hint) = (field_of(&error), error.to_string(), error.hint());
         if of_file && matches!(error, HttpError::Length { .. }) {
-            // How long a file is will be known when it is read.
+            // The length of a file is unknown until it is read.
             message = "`Content-Length` cannot be combined with `body_file`".to_owned();
         }
         if let HttpError::Ends { name, .. } = error {
@@ -151,7 +151,7 @@ fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection
     }
 }
 
-/// The header field that a mistake is about; empty: all of them.
+/// The header field of an error; empty for all fields.
 fn field_of(error: &HttpError) -> &'static str {
     match error {
         HttpError::Length { .. } => "Content-Length",
@@ -161,7 +161,7 @@ fn field_of(error: &HttpError) -> &'static str {
     }
 }
 
-/// Where a field of that name stands; the request where it has it from elsewhere.
+/// Place of the header field; if the request inherits it, place of `headers`.
 fn place_of_field(section: &Section, name: &str) -> Place {
     let fields = section.table.table("headers");
     let field = fields.and_then(|fields| fields.iter().find(|entry| entry.key.eq_ignore_ascii_case(name)));
@@ -202,7 +202,7 @@ fn body(section: &Section) -> Option<BodyPlan> {
     section.text("body").filter(|text| !text.is_empty()).map(BodyPlan::Text)
 }
 
-/// `insecure` and `ca_file`, of which one makes the other useless.
+/// Reads `insecure` and `ca_file`, which exclude each other.
 pub(super) fn trust(load: &Section) -> (bool, Option<String>) {
     let (insecure, ca_file) = (load.flag("insecure").unwrap_or_default(), load.text("ca_file"));
     if insecure && load.has("ca_file") {
@@ -233,7 +233,7 @@ fn expect(load: &Section, requests: &[HttpRequestPlan]) -> Expect {
     Expect { status: statuses(load), body: load.text("expect_body").map(String::into_bytes) }
 }
 
-/// The statuses that are right: one, a text of several, or a list of both.
+/// The valid statuses: one, a text with several, or a list of both.
 fn statuses(load: &Section) -> Option<Vec<u16>> {
     let node = &load.table.get("expect_status")?.node;
     if let Value::Text(_) = &node.value {

@@ -1,4 +1,4 @@
-//! `[load]` with `journey`: which journey, where it begins, and what of the other keys has a meaning with it.
+//! Reads `[load]` with `journey`: the journey, its targets, and the other keys that apply.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::section::Section;
 use crate::spec::Protocol;
 use crate::{template, url};
 
-/// Keys that belong to journeys alone.
+/// Keys that only apply to journeys.
 const OWN: [&str; 4] = ["targets", "resolve", "keep_calls", "identities"];
-/// Other keys of `[load]` that have a meaning with a journey.
+/// Other keys of `[load]` that apply to journeys.
 const SHARED: [&str; 14] = [
     "variants",
     "protocol",
@@ -29,7 +29,7 @@ const SHARED: [&str; 14] = [
     "timeout",
 ];
 
-/// Reports keys of journeys in a load that is none.
+/// Reports keys of journeys in other loads.
 pub(super) fn check_absent(load: &Section) {
     for key in OWN.iter().filter(|key| load.has(key)) {
         let hint = "add `journey = \"evernote\"`, or drop it".to_owned();
@@ -37,7 +37,6 @@ pub(super) fn check_absent(load: &Section) {
     }
 }
 
-/// The journey of one design point.
 pub(super) fn read(section: &Section) -> JourneyPlan {
     let is_known = |key: &str| OWN.contains(&key) || SHARED.contains(&key);
     for entry in section.table.iter().filter(|entry| !is_known(&entry.key)) {
@@ -71,11 +70,11 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
     }
 }
 
-/// Templates that the lab fills in in `targets` and `resolve`: where the generator's connections go, where the subject listens, and, in `resolve` alone, whom
-/// the process in front of the generator answers.
+/// Templates that the lab fills in `targets` and `resolve`: the port for the generator's
+/// connections and the server's port; in `resolve` only, the port of the first proxy's resolver.
 pub(super) const PORTS: [&str; 3] = [template::PORT, "subject_port", "admin_port"];
 
-/// Scheme, host and port, where a template may stand for the port.
+/// Scheme, host and port. A template may stand for the port.
 fn origin(text: &str, schemes: &[Protocol], ports: &[&str]) -> Result<String, (String, Option<String>)> {
     if let Some((_, name)) = template::templates(text).into_iter().find(|(_, name)| !ports.contains(name)) {
         return Err((format!("`{{{name}}}` only works in `resolve`"), None));

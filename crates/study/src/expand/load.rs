@@ -1,4 +1,4 @@
-//! `[load]`: who asks, how many, how fast, how long.
+//! Reads `[load]`: clients, rate and duration.
 
 use super::http::{self, Http};
 use super::journey;
@@ -13,7 +13,7 @@ use crate::section::Section;
 use crate::spec::{Arrivals, Protocol, Stop, Warmup};
 use crate::workload::Gaps;
 
-/// Reports unknown keys, and those that every load needs.
+/// Reports unknown keys, and missing keys that every load needs.
 pub(super) fn check_keys(load: &Section) {
     load.check_keys();
     subject::check_variants_keys(load);
@@ -25,7 +25,7 @@ pub(super) fn check_keys(load: &Section) {
     load.required("stop");
 }
 
-/// The load of one design point, and the search for the capacity that its rate is a share of.
+/// The load of one design point, and the search for the capacity if its rate is a share of one.
 pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     let is_journey = load.has("journey") || load.is_word("protocol", "journey");
     let journey = is_journey.then(|| journey::read(load));
@@ -59,7 +59,8 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
         _ => arrivals(load),
     };
     let warmup = match load.has("warmup") {
-        // A journey of few calls would be over before a second is, and a trace is measured from its first operation.
+        // A journey with few calls could end within the default second, and a trace is measured
+        // from its first operation.
         false if is_journey || trace.is_some() => Some(Warmup::DurationNs(0)),
         _ => warmup(load, is_cache, stop),
     };
@@ -112,7 +113,7 @@ pub(super) fn read(load: &Section) -> (LoadPlan, Option<SearchPlan>) {
     (plan, find("capacity"))
 }
 
-/// Arrivals at the times of a trace, which leave nothing else to say about when.
+/// Arrivals at the times of a trace. Reports other keys about arrivals.
 fn recorded_arrivals(load: &Section) -> Arrivals {
     for key in ["loop", "rate", "arrivals", "think", "search"].into_iter().filter(|key| load.has(key)) {
         let hint = "drop it, or the trace's `gaps`".to_owned();

@@ -1,4 +1,5 @@
-//! `[proxy.NAME]`: processes between generator and server, which the levels of `through` choose.
+//! Reads `[proxy.NAME]`, the processes between generator and server, and selects them by the levels
+//! of `through`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +11,9 @@ use crate::plan::Level;
 use crate::proxy::{DIRECT, ProxyPlan, THROUGH};
 use crate::section::{Section, Settings};
 
-/// Proxies in a row at most.
+/// Maximum proxies in a row.
 const CHAIN_MAX: usize = 8;
 
-/// The proxies of a study, by name.
 pub(super) fn read<'a>(top: &'a Section, factors: &[Factor]) -> BTreeMap<String, Section<'a>> {
     let mut proxies = BTreeMap::new();
     for (name, section) in top.named("proxy") {
@@ -34,7 +34,7 @@ pub(super) fn read<'a>(top: &'a Section, factors: &[Factor]) -> BTreeMap<String,
     proxies
 }
 
-/// The proxies of one design point, from the generator to the server.
+/// The proxies of one design point, from generator to server.
 pub(super) fn of_point(proxies: &BTreeMap<String, Section>, fill: Settings) -> Vec<ProxyPlan> {
     let Some((any, setting)) = proxies.values().next().zip(fill.0.iter().find(|setting| setting.factor == THROUGH))
     else {
@@ -91,7 +91,7 @@ fn plan(name: &str, proxy: &Section) -> ProxyPlan {
     }
 }
 
-/// Files of its own, by name, with the templates that they are made of.
+/// Its files by name, each with its template.
 fn files(proxy: &Section) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let Some(section) = proxy.section("files") else { return files };

@@ -1,4 +1,4 @@
-//! `load.search`, `load.capacity` and a `load.rate` that is a share of it.
+//! Reads `load.search`, `load.capacity` and a `load.rate` given as a share of a capacity.
 
 use config::node::Table;
 
@@ -11,10 +11,9 @@ use crate::spec::{Arrivals, Stop};
 /// Shares of a capacity, percent.
 const SHARES: std::ops::RangeInclusive<f64> = 0.1..=200.0;
 
-/// What stands in a plan for a rate that is found out later, per second.
+/// Placeholder in a plan for a rate that is found during the run, per second.
 pub(super) const LATER_PER_S: f64 = 1.0;
 
-/// The search under `key`, if there is one.
 pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<SearchPlan> {
     if key == "capacity" && load.has(key) && load.has("search") {
         load.mistake(key, "`load.search` already finds the capacity", "drop one of the two".to_owned());
@@ -60,7 +59,7 @@ fn objective(table: &Section) -> Option<Objective> {
     };
     let source = table.report.source(place);
     for error in errors {
-        // A text with templates or escapes stands otherwise in the file than it is read.
+        // A text with templates or escapes differs from the file, so its spans do not apply.
         let part = |at: usize| match error.span.is_empty() {
             true => place,
             false => place.part(at + error.span.start..at + error.span.end),
@@ -71,7 +70,7 @@ fn objective(table: &Section) -> Option<Objective> {
     None
 }
 
-/// Arrivals whose rate the search sets.
+/// Arrivals with a rate set by the search.
 pub(super) fn arrivals(load: &Section) -> Arrivals {
     for key in ["rate", "think"].iter().filter(|key| load.has(key)) {
         let hint = "drop it: the search chooses the rates".to_owned();
@@ -83,7 +82,6 @@ pub(super) fn arrivals(load: &Section) -> Arrivals {
     at_rate(load, LATER_PER_S)
 }
 
-/// Arrivals of an open loop.
 pub(super) fn at_rate(load: &Section, rate_per_s: f64) -> Arrivals {
     match load.choice("arrivals", ARRIVALS) {
         Some(false) => Arrivals::Constant { rate_per_s },
@@ -91,7 +89,7 @@ pub(super) fn at_rate(load: &Section, rate_per_s: f64) -> Arrivals {
     }
 }
 
-/// The share of a capacity that `rate` is, if it is one.
+/// Reads `rate` as a share of a capacity; `None` for other rates.
 pub(super) fn share(load: &Section) -> Option<CapacityShare> {
     let (text, place) = load.filled("rate")?;
     let number = text.trim().strip_suffix('%')?;
@@ -107,9 +105,11 @@ pub(super) fn share(load: &Section) -> Option<CapacityShare> {
     Some(CapacityShare { share: share.unwrap_or_default() / 100.0, point: usize::MAX })
 }
 
-/// Adds a point with a search for each load of which other points have shares. `capacities` has the search of each point.
+/// Adds a design point with a search for each capacity that other points use. `capacities` has the
+/// search of each point.
 ///
-/// Points that differ in nothing but their share have one capacity. Its levels are those that they have in common.
+/// Points that differ only in their share use one capacity. Its levels are those they have in
+/// common.
 pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>) {
     let own = points.len();
     for (index, search) in capacities.into_iter().enumerate() {
@@ -130,7 +130,7 @@ pub(super) fn link(points: &mut Vec<Point>, capacities: Vec<Option<SearchPlan>>)
     }
 }
 
-/// Reports counts of trials where every trial is the step of a search, and a capacity that nothing is a share of.
+/// Reports numbers of trials if every trial is the step of a search, and a capacity without shares.
 pub(super) fn check_use(top: &Section, load: &Section, points: &[Point]) {
     if points.is_empty() {
         return;

@@ -1,17 +1,17 @@
-//! `load.warmup` and `load.stop`: what is asked before anything is counted, and when a trial is long enough.
+//! Reads `load.warmup` and `load.stop`.
 
 use crate::keys::words::{RULES, STOP_RULES, WARMUP_RULES};
 use crate::limits::WARMUP_NS;
 use crate::section::Section;
 use crate::spec::{Stop, Warmup};
 
-/// A cache warms up so long at most where nothing is said.
+/// Default time limit of a cache's warm-up.
 const STEADY_MAX_NS: u64 = 60_000_000_000;
 const DEFAULT_MAX_NS: u64 = 60_000_000_000;
-// Volley's own limit, from its client.
+// The limit of volley's client.
 const VOLLEY_MAX_NS: u64 = 180_000_000_000;
 
-/// The warm-up; `None` if a mistake was reported.
+/// Returns `None` if an error was reported.
 pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Option<Warmup> {
     let steady = |max_ns| {
         if !is_cache {
@@ -47,7 +47,7 @@ pub(super) fn warmup(load: &Section, is_cache: bool, stop: Option<Stop>) -> Opti
     }
 }
 
-/// When a trial ends; `None` if a mistake was reported.
+/// Returns `None` if an error was reported.
 pub(super) fn stop(load: &Section) -> Option<Stop> {
     if !load.is_table("stop") {
         return load.duration_ns("stop").map(|duration_ns| Stop::Duration { duration_ns });

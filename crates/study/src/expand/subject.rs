@@ -1,4 +1,5 @@
-//! `[subject]`: how the server is built and started, and `[subject.variants]`, where one level needs it otherwise.
+//! Reads `[subject]`, how to build and start the server, and `[subject.variants]`, its keys that
+//! differ by level.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +15,15 @@ use crate::source::{Profile, in_profile};
 use crate::template::{self, PORT};
 use crate::words;
 
-/// The sections that a level may have otherwise.
+/// Sections that can have variants.
 pub(super) const VARIED: [&str; 2] = ["subject", "load"];
 
-/// Reports unknown keys.
 pub(super) fn check_keys(subject: &Section) {
     subject.check_keys();
     check_variants_keys(subject);
 }
 
-/// Reports unknown keys of the variants of a section, which has all but variants of their own.
+/// Reports unknown keys of the variants of a section. Variants have all its keys except `variants`.
 pub(super) fn check_variants_keys(section: &Section) {
     let known = section.keys.names().filter(|name| *name != "variants").collect::<Vec<_>>();
     let Some(variants) = section.section("variants") else { return };
@@ -32,27 +32,27 @@ pub(super) fn check_variants_keys(section: &Section) {
     }
 }
 
-/// How many processors a subject is to have.
+/// CPUs of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cpus {
-    /// So many, or the point cannot be run.
+    /// This many, or the point cannot be run.
     Exactly(u32),
-    /// So many, or what the generator leaves where that is less.
+    /// This many, or what the generator leaves if that is less.
     UpTo(u32),
-    /// What the generator leaves.
+    /// All that the generator leaves.
     All,
 }
 
-/// The subject of one design point, and the processors it is to have.
+/// The server of one design point, and its CPUs.
 pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
     let subject = &with_variant(subject);
     (SubjectPlan { verify: verify(subject), ..server(subject) }, cpus(subject))
 }
 
-/// A server, process or container: of the subject, or of a companion. Its processors are not read here.
+/// A server or companion, as a process or container, without its CPUs.
 pub(super) fn server(subject: &Section) -> SubjectPlan {
     let in_container = subject.filled("image").map_or(subject.has("image"), |(image, _)| !image.trim().is_empty());
-    // The port of a container may be known: its own command needs no arguments then.
+    // A container with a known port needs no arguments.
     let knows_port = subject.has("port") || in_container && subject.has("publish");
     let environment = environment(subject);
     if !(in_container && knows_port) {
@@ -75,7 +75,7 @@ pub(super) fn server(subject: &Section) -> SubjectPlan {
         directory: optional(subject, "directory"),
         revision: None,
         environment,
-        // What the machine has is not known here.
+        // The number of CPUs of the machine is unknown here.
         cpus: 0,
         cpus_wanted: None,
         port: port(subject, "port"),
@@ -85,13 +85,12 @@ pub(super) fn server(subject: &Section) -> SubjectPlan {
     }
 }
 
-/// Whether a command or its environment has `{port}`.
 pub(super) fn takes_port(command: &str, environment: &BTreeMap<String, String>) -> bool {
     let has_port = |text: &str| template::templates(text).iter().any(|(_, name)| *name == PORT);
     has_port(command) || environment.values().any(|value| has_port(value))
 }
 
-/// Whether it is verified: `true`, or a file with more cases.
+/// Reads `verify`: `true`, or a file with more cases.
 fn verify(subject: &Section) -> Option<VerifyPlan> {
     match subject.filled("verify") {
         Some((text, _)) if !["true", "false"].contains(&text.as_str()) => {
@@ -116,20 +115,19 @@ fn cpus(subject: &Section) -> Cpus {
     Cpus::UpTo(up_to.unwrap_or_default())
 }
 
-/// The command that builds it.
 pub(super) fn build(section: &Section) -> Option<String> {
     let build = optional(section, "build");
     build.iter().for_each(|command| check_words(section, "build", command));
     build
 }
 
-/// Reports a command that does not mean what it says when no shell reads it.
+/// Reports a command that needs a shell.
 pub(super) fn check_command(section: &Section, command: &str) {
     check_words(section, "command", command);
 }
 
 fn check_words(section: &Section, key: &str, command: &str) {
-    // An empty one has been reported.
+    // An empty command has been reported already.
     if !command.trim().is_empty()
         && let Err(mistake) = words::check(command)
     {
@@ -150,7 +148,7 @@ pub(super) fn environment(subject: &Section) -> BTreeMap<String, String> {
     environment
 }
 
-/// `[subject]` or `[load]` with the keys of the variant that one of this point's levels has.
+/// The section `[subject]` or `[load]` with the keys of the variant of the point's levels.
 pub(super) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
     let mut table = subject.table.clone();
     if let Some(variants) = subject.table.table("variants") {
@@ -161,16 +159,16 @@ pub(super) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
     Section { table, ..subject.clone() }
 }
 
-/// Whether the level of some variant is one of `factor`'s.
+/// Whether a level of `factor` has a variant.
 pub(super) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
     let names = |variants: &Table| factor.levels.iter().any(|(level, _)| variants.get(&level.to_string()).is_some());
     VARIED.iter().filter_map(|section| root.table(section)?.table("variants")).any(names)
 }
 
-/// Reports variants whose name is no level in any profile, or a level of two factors. Not a matter of one profile, and
-/// not of `--set`: a variant may wait for a level that is not asked for now.
+/// Reports variants that are not named after a level in any profile, or after a level of two
+/// factors. Ignores `--set`: a variant may belong to a level that is not selected now.
 pub(crate) fn check_variants(root: &Table, report: &Report) {
-    // The words of every factor, over all profiles.
+    // Levels of every factor as text, over all profiles.
     let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut variants = BTreeMap::new();
     let muted = Report::new("the study", "", &[]);

@@ -1,10 +1,9 @@
-//! `[[table]]`: tables in addition to the standard one.
+//! Reads `[[table]]`, tables in addition to the standard one.
 
 use crate::metric::METRICS;
 use crate::plan::{Table, TableKind};
 use crate::section::Section;
 
-/// The tables of a study, in its order.
 pub(super) fn read(top: &Section) -> Vec<Table> {
     top.tables("table", "each `[[table]]`").iter().flatten().filter_map(table).collect()
 }
@@ -22,7 +21,7 @@ fn table(table: &Section) -> Option<Table> {
     Some(Table { kind, metrics: metrics.into_iter().map(str::to_owned).collect(), title })
 }
 
-/// A list of metrics under `key`, which names one at least.
+/// A list of at least one metric under `key`.
 pub(super) fn metrics(section: &Section, key: &str) -> Vec<&'static str> {
     let metrics = section.choices(key);
     if metrics.as_ref().is_some_and(Vec::is_empty) {

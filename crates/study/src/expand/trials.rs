@@ -1,4 +1,4 @@
-//! `[trials]`: when there are enough.
+//! Reads `[trials]`: the number of trials.
 
 use crate::gate::COMPARED;
 use crate::metric::METRICS;
@@ -6,18 +6,17 @@ use crate::plan::TrialRule;
 use crate::section::Section;
 use crate::source::Profile;
 
-/// The target where a study names none: as a fraction.
+/// The default target, a fraction.
 const COMPARISON: f64 = 0.03;
-/// With fewer blocks nothing is claimed of any two points.
+/// With fewer blocks, no difference between two points is claimed.
 const MIN: u32 = 12;
 const MAX: u32 = 30;
 const QUICK: u32 = 3;
-/// With a `[gate]`: known to this fraction, from the first look on.
+/// Target with a `[gate]`, a fraction, valid from the first look on.
 const GATE_COMPARISON: f64 = 0.02;
 const GATE_MIN: u32 = 10;
 const GATE_MAX: u32 = 60;
 
-/// The rule of a study, in one profile.
 pub(super) fn read(top: &Section, profile: Profile) -> TrialRule {
     let (quick, is_gate) = (profile == Profile::Quick, top.has("gate"));
     let metric = if is_gate { COMPARED[0] } else { "latency_mean" }.to_owned();

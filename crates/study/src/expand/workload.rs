@@ -1,4 +1,4 @@
-//! `[load.workload]` becomes a [`Workload`].
+//! Reads `[load.workload]` as a [`Workload`].
 
 use config::node::{self, Entry, Node, Table, Value};
 use config::{Diagnostic, Place, Report};
@@ -11,14 +11,14 @@ use crate::workload::{
     KEY_MAX_BYTES, Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, preset,
 };
 
-/// Points and ranges of an empirical law in a file at most.
+/// Maximum points and ranges of an empirical distribution.
 const VALUES_MAX: usize = 4096;
 
-/// The workload in the `[load.workload]` of a text of TOML, whatever else stands there, or in a text that is the content of that table alone; where its values name factors, with the
-/// first level of each.
+/// Reads the workload from TOML: from its `[load.workload]`, or from a text with only the keys of
+/// that table. Names of factors stand for their first level.
 ///
 /// # Errors
-/// Every mistake in it, and that there is none.
+/// All errors in the workload, or that it is missing.
 pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
     report.check_length("a study", TEXT_MAX_BYTES)?;
@@ -29,7 +29,6 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
         Some(Setting { factor: &factor.name, level, place: *place })
     });
     let settings = settings.collect::<Vec<_>>();
-    // A file may be the content of the table alone.
     // A file may have only the keys of the workload.
     let is_bare = root.get("load").is_none() && root.keys().any(|key| WORKLOAD.get(key).is_some());
     let root = match is_bare {
@@ -54,17 +53,17 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     Ok(workload.expect("missing values have been reported"))
 }
 
-/// The workload of a load, if it has one; its mistakes are reported.
+/// The workload of a load, if it has one. Reports errors.
 pub(super) fn read(load: &Section) -> Option<Workload> {
     let section = load.section("workload")?;
     section.check_keys();
     let base = base(&section);
-    // Keys that a mistaken preset would have set are not reported as missing.
+    // Keys that an invalid preset would have set are not reported as missing.
     let is_lost = section.has("preset") && base.is_none();
     let base = base.as_ref();
     let trace = trace_of(&section);
     let traced = section.has("trace");
-    // Neither are those of a mistaken trace.
+    // Neither are keys that an invalid trace would have set.
     let has_lengths = traced && trace.as_ref().is_none_or(|trace| trace.format.has_lengths());
     let operations = operations(&section, base, traced || is_lost);
     let workload = Workload {
@@ -88,7 +87,7 @@ pub(super) fn read(load: &Section) -> Option<Workload> {
     Some(workload)
 }
 
-/// Hands on the section and the key that a dotted key means.
+/// Passes the section and key of a dotted key to `then`.
 fn place(section: &Section, dotted: &str, then: impl FnOnce(&Section, &str)) {
     let (table, key) = dotted.split_once('.').unwrap_or((dotted, ""));
     match section.section(table).filter(|_| !key.is_empty()) {
@@ -100,7 +99,7 @@ fn place(section: &Section, dotted: &str, then: impl FnOnce(&Section, &str)) {
     }
 }
 
-/// The preset that the workload begins with.
+/// The preset that the workload is based on.
 fn base(section: &Section) -> Option<Workload> {
     section.text_as("preset", |name| {
         if name == "ycsb-e" {
@@ -125,7 +124,7 @@ fn operations(section: &Section, base: Option<&Workload>, is_optional: bool) -> 
     let table = section.section("operations")?;
     table.check_keys();
     let base = base.unwrap_or_default();
-    // A mistaken weight is some weight.
+    // An invalid weight counts as a weight.
     let weight = |key, base| if table.has(key) { table.number(key).unwrap_or(1.0) } else { base };
     Some(Operations {
         get: weight("get", base.get),
@@ -135,7 +134,6 @@ fn operations(section: &Section, base: Option<&Workload>, is_optional: bool) -> 
     })
 }
 
-/// Times to live with their shares.
 fn ttl(section: &Section) -> Option<Vec<Ttl>> {
     let seconds = |table: &Section, key: &str| {
         let ns = table.duration_ns(key)?;
@@ -163,7 +161,7 @@ fn keys(section: &Section, base: Option<&Keys>, is_optional: bool) -> Keys {
     table.check_keys();
     let reuse = table.number("reuse").or(base.and_then(|base| base.reuse));
     let count = table.count("count").or(base.map(|base| base.count));
-    // The keys of a trace have lengths or are written with as few characters as tell them apart.
+    // Keys of a trace have recorded lengths, or are as short as distinct keys can be.
     let shortest = SizeLaw::Constant { bytes: 1.0 };
     Keys {
         count: count.unwrap_or(if reuse.is_none() { 100_000 } else { 0 }),
@@ -239,7 +237,7 @@ fn size(table: &Section, base: Option<&SizeLaw>, is_optional: bool) -> Option<Si
     if table.has("size") { law(&table.section("size")?, true) } else { base.cloned() }
 }
 
-/// A law of lengths; `counted` where an empirical one may stand.
+/// A distribution of lengths; `counted` allows an empirical one.
 fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
     table.required("law");
     let known = LAWS.iter().map(|law| (law.0, *law)).filter(|law| counted || law.0 != "empirical").collect::<Vec<_>>();
@@ -327,7 +325,7 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
     }
 }
 
-/// The trace that is replayed; `None` too if a mistake was reported.
+/// The trace to replay; `None` also if an error was reported.
 fn trace_of(section: &Section) -> Option<Trace> {
     let table = section.section("trace")?;
     table.check_keys();

@@ -10,9 +10,9 @@ fn examples_and_defaults_may_stand_where_they_are_shown() {
     }
 }
 
-/// A changed declaration changes what is read, what is hinted, the page, the help and the schema.
+/// The same declaration controls parsing, hints, docs/STUDY.md, the help and the schema.
 #[test]
-fn one_declaration_has_many_faces() {
+fn changed_declaration_changes_all_outputs() {
     let changed = |from: &str, name: &'static str, kind: Kind, text: &'static str| -> &'static Keys {
         let mut keys = LOAD.keys.to_vec();
         let key = keys.iter_mut().find(|key| key.name == from).unwrap();
@@ -43,7 +43,7 @@ fn one_declaration_has_many_faces() {
 }
 
 #[test]
-fn ranges_read_as_people_write_them() {
+fn ranges_are_formatted_with_units() {
     let table = [
         (Kind::Count(1, 1_000_000), "1 to 1,000,000"),
         (Kind::Duration(10_000_000, 86_400_000_000_000), "10ms to 24h"),

@@ -1,4 +1,4 @@
-//! A journey file becomes a [`Journey`], or all of its mistakes.
+//! Parses journey files.
 
 use config::nearest::suggestion;
 use config::node::{self, Node, Value};
@@ -9,22 +9,22 @@ use crate::journey::template::{self, Part};
 use crate::journey::{Argument, Call, Journey, OWN_SCHEMAS, PRESETS, Schema, Step, path};
 use crate::keys::JOURNEY;
 
-/// Longest text of a journey file, bytes.
+/// Maximum length of a journey file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
-/// Steps of a journey at most.
+/// Maximum steps of a journey.
 const STEPS_MAX: usize = 1000;
 
-/// Header fields that are not a step's to set.
+/// Header fields that steps cannot set.
 const OWN_FIELDS: [&str; 6] = ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"];
-/// Names that mean something else in braces.
+/// Names with another meaning in braces.
 const RESERVED: [&str; 2] = ["number", "random"];
 
 type Section<'a> = config::Section<'a, ()>;
 
-/// Reads a journey: syntax, names, templates and paths. Schemas are not looked at.
+/// Parses a journey and checks syntax, names, templates and paths. Does not read schemas.
 ///
 /// # Errors
-/// Every mistake in it, in the order of the text.
+/// All errors, in the order of the text.
 pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
     let report = Report::new("the journey", text, &[]);
     report.check_length("a journey", TEXT_MAX_BYTES)?;
@@ -35,13 +35,12 @@ pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
     Ok(journey)
 }
 
-/// The journey in the binary of that name.
+/// A built-in journey.
 pub fn preset(name: &str) -> Option<Journey> {
     let (_, text) = PRESETS.iter().find(|preset| preset.0 == name)?;
     Some(parse(text).expect("every preset is covered by a test"))
 }
 
-/// A text by name.
 struct Named {
     name: String,
     name_place: Place,
@@ -55,7 +54,6 @@ impl From<Named> for (String, String) {
     }
 }
 
-/// The texts of a table.
 fn texts(section: &Section, key: &str) -> Vec<Named> {
     let Some(table) = section.section(key) else { return Vec::new() };
     let named = table.table.iter().filter_map(|entry| {
@@ -68,7 +66,7 @@ fn texts(section: &Section, key: &str) -> Vec<Named> {
 struct Reader<'r> {
     report: &'r Report<'r>,
     text: &'r str,
-    /// Names that templates may have so far.
+    /// Names that templates may use at this point.
     names: Vec<String>,
 }
 
@@ -107,7 +105,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text whose templates are checked.
+    /// A text with valid templates.
     fn template(&self, section: &Section, key: &str) -> Option<String> {
         let text = section.text(key)?;
         self.check_template(&text, section.place_of(key), false);
@@ -200,7 +198,7 @@ impl Reader<'_> {
         Some(Step { operation, line: line as u32, url: url?, call, headers, take, expect })
     }
 
-    /// What is called, and the name of the operation unless it has another.
+    /// The call, and the default name of the operation.
     fn call(&self, step: &Section, schemas: &[Schema]) -> Option<(Call, String)> {
         let kinds = ["thrift", "soap", "method"].into_iter().filter(|key| step.has(key)).collect::<Vec<_>>();
         for other in kinds.iter().skip(1) {
@@ -318,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_are_read_and_have_the_calls_of_the_case_studies() {
+    fn presets_have_the_calls_of_the_case_studies() {
         for (name, calls) in [
             (
                 "evernote",
@@ -337,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journey_is_read() {
+    fn parses_a_journey() {
         let text = r#"
 name = "shop"
 targets = { shop = "http://127.0.0.1:1" }
@@ -372,7 +370,7 @@ url = "{shop}/pay/{id}"
     }
 
     #[test]
-    fn all_mistakes_are_told_with_their_places() {
+    fn reports_all_errors_with_their_places() {
         let text = r#"
 nam = "x"
 targets = { api = "ftp://x", number = "" }
@@ -436,7 +434,7 @@ thrift = "a m"
     }
 
     #[test]
-    fn a_name_is_there_after_the_step_that_takes_it() {
+    fn taken_names_exist_after_their_step() {
         let early = "name = \"x\"\ntargets = { a = \"\" }\n[[step]]\nurl = \"{a}/{id}\"\ntake = { id = \"body.id\" }\n";
         assert_eq!(told(early), ["4:7: `id` is not defined here"]);
         let late = format!("{early}[[step]]\nurl = \"{{a}}/{{id}}\"\n").replacen("/{id}", "/", 1);
@@ -444,7 +442,7 @@ thrift = "a m"
     }
 
     #[test]
-    fn what_is_no_journey_is_told() {
+    fn rejects_invalid_journeys() {
         assert!(!told("").is_empty());
         assert!(!told("= = =").is_empty());
         assert!(told(&" ".repeat(TEXT_MAX_BYTES + 1))[0].contains("limited to 262144 bytes"));

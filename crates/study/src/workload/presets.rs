@@ -1,17 +1,17 @@
-//! Named workloads, with what is published of them and what is a choice of ours.
+//! Workload presets, with their published parameters and our own choices.
 
 use super::{Keys, NewKey, Operations, Popularity, SizeLaw, Tail, Ttl, ValueLength, Values, Workload};
 
-/// A named workload.
+/// A workload preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
-    /// Where its numbers come from, and which are chosen here.
+    /// Sources of its numbers, and our own choices.
     pub about: &'static str,
 }
 
-/// Every preset.
+/// All presets.
 pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "course",
@@ -51,13 +51,14 @@ pub const PRESETS: [Preset; 12] = [
     Preset { name: "ycsb-f", about: "YCSB F, 50/50 read/read-modify-write; the rest as A" },
 ];
 
-/// Shares of values of 0 to 14 bytes in ETC. Source: Atikoglu et al. 2012, table 5; they add up to 0.44155.
+/// Shares of values of 0 to 14 bytes in ETC. Source: Atikoglu et al. 2012, table 5. They sum to
+/// 0.44155.
 pub const ETC_VALUES_HEAD: [f64; 15] = [
     0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837, 0.08989,
     0.00092, 0.00326, 0.01980,
 ];
 
-/// What a preset is made of before its own is put in.
+/// The common base of presets.
 fn plain(name: &str, key_size: SizeLaw, value_size: SizeLaw) -> Workload {
     Workload {
         preset: Some(name.to_owned()),
@@ -85,7 +86,7 @@ fn operations(get: f64, set: f64, delete: f64) -> Operations {
     Operations { get, set, delete, read_modify_write: 0.0 }
 }
 
-/// The workload of that name; `None`: there is none.
+/// The workload of a preset; `None` if it does not exist.
 pub fn preset(name: &str) -> Option<Workload> {
     let gamma = |shape, scale| SizeLaw::Gamma { shape, scale };
     let constant = |bytes| SizeLaw::Constant { bytes };
@@ -96,7 +97,7 @@ pub fn preset(name: &str) -> Option<Workload> {
         "twitter-c12" => plain(name, constant(44.0), constant(1_030.0)),
         "twitter-c45" => plain(name, constant(10.0), constant(120.0)),
         "twitter-c52" => plain(name, constant(20.0), constant(273.0)),
-        // `user` and a hash of 64 bits in decimal digits; ten fields of 100 bytes.
+        // `user` and a 64-bit hash in decimal digits; ten fields of 100 bytes.
         "ycsb-a" | "ycsb-b" | "ycsb-c" | "ycsb-d" | "ycsb-f" => plain(name, constant(23.0), constant(1_000.0)),
         _ => return None,
     };
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_preset_can_be_drawn_and_survives_json() {
+    fn presets_can_be_sampled_and_survive_json() {
         for Preset { name, about } in PRESETS {
             let workload = preset(name).unwrap();
             assert_eq!(workload.problems(), [], "{name}");
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_frozen() {
+    fn preset_parameters_are_stable() {
         let sizes = |name| {
             let workload = preset(name).unwrap();
             let (keys, values) = (workload.key_sizes().unwrap(), workload.value_sizes().unwrap());
@@ -192,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn the_mix_decides_where_misses_are_not_filled() {
+    fn mix_determines_hit_ratio_without_fills() {
         let ratio = |name| preset(name).unwrap().hit_ratio_of_mix();
         assert!((ratio("course-no-fill").unwrap() - 0.30 / 0.33).abs() < 1e-12);
         assert_eq!([ratio("course"), ratio("twitter-c52"), ratio("ycsb-c")], [None; 3]);
         let mut invalidated = preset("course-no-fill").unwrap();
         invalidated.keys.invalidation = 0.1;
-        // 0.9 * 0.30 sets, 0.1 + 0.9 * 0.03 deletions.
+        // 0.9 * 0.30 SETs, 0.1 + 0.9 * 0.03 DELETEs.
         assert!((invalidated.hit_ratio_of_mix().unwrap() - 0.27 / 0.397).abs() < 1e-12);
     }
 }
