@@ -1,12 +1,12 @@
-//! What a driver and its connections take of memory, apart from program and libraries: as made, with all connections
-//! open, after an answer of 100 bytes on each, after one of 60,000 bytes on each.
+//! Measures the anonymous memory of a driver and its connections: after creation, with all
+//! connections open, and after responses of 100 and of 60,000 bytes on each.
 //!
 //! ```text
 //! cargo run --release -p net --example memory -- epoll 400
 //! backend connections  made KiB  open KiB  small KiB  large KiB  bytes/connection
 //! ```
 //!
-//! The answers come from a process of its own, so that only the client's side is counted.
+//! A separate process sends the responses, so that only the client's side is counted.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a tool, which ends what it starts")]
 
@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 use net::{Address, Close, Config, Conn, Driver, Epoll, Event, Uring};
 
-/// As the load engine has it.
+/// The load engine's setting.
 const RECEIVE_BYTES: usize = 16_384;
 
 fn main() -> io::Result<()> {
@@ -55,7 +55,7 @@ impl Drop for Peer {
     }
 }
 
-/// Answers each request of a byte by as many hundreds of bytes as the byte says, or six hundred of them for a 0.
+/// Answers each request byte with 100 times its value in bytes, or with 60,000 bytes for 0.
 fn serve(connections: usize) -> io::Result<()> {
     let config =
         Config { connections, receive_bytes: RECEIVE_BYTES, send_bytes_max: 1 << 20, pause_reads_above_bytes: 65_536 };
@@ -131,7 +131,7 @@ fn measure<D: Driver>(open: impl FnOnce() -> io::Result<D>, connections: usize) 
     Ok(())
 }
 
-/// Memory that is resident and no file's.
+/// Resident memory that is not backed by files.
 fn anonymous_kib() -> io::Result<i64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let of = |key: &str| {

@@ -1,11 +1,11 @@
-//! Where a server listens: an internet address with a port, or the path of a Unix socket.
+//! Server addresses: an internet address with a port, or the path of a Unix socket.
 
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-/// An address of a stream socket.
+/// The address of a stream socket.
 ///
 /// ```
 /// use net::Address;
@@ -20,20 +20,22 @@ use std::path::{Path, PathBuf};
 pub enum Address {
     /// TCP over IPv4 or IPv6.
     Inet(SocketAddr),
-    /// A Unix stream socket, by its path. Linux takes at most [`Address::UNIX_BYTES_MAX`] bytes.
+    /// A Unix stream socket with its path. Linux accepts at most [`Address::UNIX_BYTES_MAX`] bytes.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// The longest path of a Unix socket, bytes: `sun_path` less its closing zero. Source: `unix(7)`.
+    /// Maximum length of a Unix socket's path in bytes: `sun_path` without its terminating zero.
+    /// Source: `unix(7)`.
     pub const UNIX_BYTES_MAX: usize = 107;
 
-    /// What `text` names: `unix:/path`, or `host:port`, whose host is an address (that of IPv6 in brackets) or a name. A
-    /// name may have several addresses; they come in the resolver's order, and there is at least one.
+    /// Parses `unix:/path` or `host:port`, where the host is a name or an address (IPv6 in
+    /// brackets). A name may have several addresses, returned in the resolver's order. There is at
+    /// least one.
     ///
     /// # Errors
-    /// `InvalidInput` for a path that no Unix socket can have or a text without a port; what the resolver says for
-    /// a name.
+    /// `InvalidInput` for an invalid Unix socket path or a missing port; the resolver's error for a
+    /// name.
     pub fn resolve(text: &str) -> io::Result<Vec<Self>> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = Path::new(path);
@@ -47,7 +49,7 @@ impl Address {
         Ok(found)
     }
 
-    /// The internet address, if it is one.
+    /// The internet address, or `None` for a Unix socket.
     pub fn inet(&self) -> Option<SocketAddr> {
         if let Self::Inet(address) = self { Some(*address) } else { None }
     }
@@ -59,7 +61,7 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// As [`Address::resolve`] reads it, where the path is UTF-8.
+/// The format that [`Address::resolve`] parses, if the path is UTF-8.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -69,7 +71,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Whether a Unix socket can have this path; `InvalidInput` says why not.
+/// Checks whether a Unix socket can have this path. The error is `InvalidInput` with the reason.
 pub(crate) fn check_path(path: &Path) -> io::Result<()> {
     let bytes = path.as_os_str().as_encoded_bytes();
     let wrong = if bytes.is_empty() {
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_as_they_are_written() {
+    fn parses_displayed_addresses() {
         check("127.0.0.1:80", "127.0.0.1:80");
         check("[::1]:80", "[::1]:80");
         check("unix:/run/x.sock", "unix:/run/x.sock");
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_an_address_is_said() {
+    fn rejects_invalid_addresses() {
         check("unix:", "InvalidInput: the path of a Unix socket is empty");
         check("unix:/a\0b", "InvalidInput: the path of a Unix socket cannot contain a zero byte: `/a\0b`");
         let long = "the path of a Unix socket is limited to 107 bytes, this one has 201: `/x*200`";

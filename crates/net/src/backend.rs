@@ -1,4 +1,4 @@
-//! Which backend: chosen once, tried before it is relied on.
+//! Chooses the backend once, and tests io_uring before relying on it.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -10,19 +10,19 @@ use crate::address::Address;
 use crate::driver::{Close, CloseReason, Config, Conn, Driver, Event, KernelDriver, Nanos};
 use crate::uring::Uring;
 
-/// What the user asks for.
+/// The user's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// io_uring where it passes [`probe`], epoll elsewhere.
+    /// io_uring if it passes [`probe`], otherwise epoll.
     #[default]
     Auto,
-    /// Epoll.
+    /// Always epoll.
     Epoll,
-    /// io_uring, or an error that says why not.
+    /// io_uring, or an error with the reason.
     IoUring,
 }
 
-/// What was chosen.
+/// The backend in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// epoll(7).
@@ -31,8 +31,8 @@ pub enum Backend {
     Uring,
 }
 
-/// Settles `choice` on this machine, and says in one line why it is epoll where io_uring was wanted. Fails only for
-/// [`Choice::IoUring`].
+/// Resolves `choice` on this machine. The string explains in one line why epoll replaces io_uring.
+/// Fails only for [`Choice::IoUring`].
 pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     if choice == Choice::Epoll {
         return Ok((Backend::Epoll, None));
@@ -48,8 +48,8 @@ pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     }
 }
 
-/// Tries io_uring over loopback, all that the driver relies on: a ping-pong, a peer that does not read for a while, a
-/// reset. `Err` is the reason why it is not usable, in words.
+/// Tests every io_uring feature that the driver uses, over loopback: a ping-pong, a peer that does
+/// not read for a while, and a reset. `Err` explains why io_uring is unusable.
 pub fn probe() -> Result<(), String> {
     let config =
         Config { connections: 2, receive_bytes: 4096, send_bytes_max: BULK, pause_reads_above_bytes: usize::MAX };
@@ -57,7 +57,7 @@ pub fn probe() -> Result<(), String> {
     try_out(uring).map_err(|error| format!("its self-test failed: {error}"))
 }
 
-/// More than the sockets of [`bulk`] hold while their peer does not read.
+/// More bytes than the sockets in [`bulk`] buffer while the peer does not read.
 const BULK: usize = 512 << 10;
 const PATIENCE_NS: Nanos = 5_000_000_000;
 
@@ -85,7 +85,7 @@ fn try_out<D: KernelDriver>(mut driver: D) -> io::Result<()> {
     for round in 0..3u8 {
         let ping = [round; 4];
         give(&mut driver, conn, &ping)?;
-        driver.turn(Some(0))?; // The kernel has it when this returns.
+        driver.turn(Some(0))?; // The kernel has the data when this returns.
         let mut pong = [0; 4];
         peer.read_exact(&mut pong)?;
         check(pong == ping, "a ping arrived corrupted")?;
@@ -99,7 +99,7 @@ fn try_out<D: KernelDriver>(mut driver: D) -> io::Result<()> {
     check(end == io::ErrorKind::ConnectionReset, "a reset did not reach the peer")
 }
 
-/// Sends more than the sockets hold, then reads it all at the other side.
+/// Sends more than the sockets buffer, then reads it all at the other end.
 fn bulk<D: KernelDriver>(driver: &mut D, listener: &TcpListener) -> io::Result<()> {
     let socket = TcpStream::connect(listener.local_addr()?)?;
     let (mut peer, _) = listener.accept()?;
@@ -134,7 +134,7 @@ fn give<D: Driver>(driver: &mut D, conn: Conn, bytes: &[u8]) -> io::Result<()> {
     driver.send(conn, bytes).map_err(io::Error::other)
 }
 
-/// Turns until the event of which `is_it` is true. Any other is a failure.
+/// Turns until the next event, which must satisfy `is_it`.
 fn expect<D: Driver>(driver: &mut D, is_it: impl Fn(Event, &[u8]) -> bool) -> io::Result<()> {
     let until = driver.now() + PATIENCE_NS;
     while driver.now() < until {
@@ -160,12 +160,12 @@ mod tests {
         Config { connections: 2, receive_bytes: 64, send_bytes_max: 64, pause_reads_above_bytes: usize::MAX };
 
     #[test]
-    fn epoll_passes_the_self_test_of_io_uring() {
+    fn epoll_passes_io_uring_self_test() {
         try_out(Epoll::new(&Config { send_bytes_max: BULK, receive_bytes: 4096, ..SMALL }).unwrap()).unwrap();
     }
 
     #[test]
-    fn a_choice_is_kept_or_explained() {
+    fn choice_is_followed_or_fallback_explained() {
         assert_eq!(choose(Choice::Epoll).unwrap(), (Backend::Epoll, None));
         match (choose(Choice::IoUring), choose(Choice::Auto).unwrap()) {
             (Ok((Backend::Uring, None)), (Backend::Uring, None)) => {}
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_in_words() {
+    fn explains_why_io_uring_is_unusable() {
         let explain = |errno: rustix::io::Errno| explain(&errno.into());
         assert!(explain(rustix::io::Errno::PERM).starts_with("forbidden"));
         assert!(explain(rustix::io::Errno::INVAL).starts_with("the kernel is older"));

@@ -1,4 +1,4 @@
-//! What every backend does, and the words it uses.
+//! The interface that every backend implements, and its types.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,12 +8,12 @@ use rustix::event::EventfdFlags;
 
 use crate::address::Address;
 
-/// A point on the driver's monotonic clock, or a span, in nanoseconds. `CLOCK_MONOTONIC` for the real backends,
-/// virtual time for the simulated one.
+/// A time or duration of the driver's monotonic clock, in nanoseconds: `CLOCK_MONOTONIC` for real
+/// backends, virtual time for the simulated one.
 pub type Nanos = u64;
 
-/// A connection, as the driver names it. The generation makes a name of a closed connection worthless: events of an
-/// earlier owner of the same slot never reach the later one.
+/// Identifies a connection. The generation invalidates the identifier of a closed connection, so
+/// its events never reach a later connection in the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Conn {
     pub(crate) slot: u32,
@@ -21,17 +21,18 @@ pub struct Conn {
 }
 
 impl Conn {
-    /// The slot, `0..Config::connections`: an index for the caller's own tables.
+    /// The slot, in `0..Config::connections`, as an index for the caller's tables.
     pub fn index(self) -> usize {
         self.slot as usize
     }
 }
 
-/// A listening socket of the driver.
+/// Identifies a listening socket of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Listener(pub(crate) u32);
 
-/// Bytes that arrived, as a name; [`Driver::bytes`] shows them until the next call of [`Driver::next_event`].
+/// Identifies received bytes. [`Driver::bytes`] returns them until the next call of
+/// [`Driver::next_event`].
 #[derive(Clone, Copy, Debug)]
 pub struct Data {
     pub(crate) buffer: u32,
@@ -39,10 +40,9 @@ pub struct Data {
     pub(crate) len: u32,
 }
 
-/// What happened.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// A connection that was asked for stands.
+    /// A requested connection is established.
     Connected(Conn),
     /// A peer connected to a listener.
     Accepted(Listener, Conn),
@@ -50,10 +50,11 @@ pub enum Event {
     Data(Conn, Data),
     /// The peer sends no more, but may still read (half-close).
     EndOfStream(Conn),
-    /// The connection is gone and, from this event on, its slot is free; the last event of its name. Also the answer
-    /// to a failed connect, and to the caller's own [`Driver::close`] once no operation of it is left in the kernel.
+    /// The connection is closed and its slot is free. This is its last event. It also reports a
+    /// failed connect. After the caller's own [`Driver::close`], it follows once the kernel has no
+    /// operation left for the connection.
     Closed(Conn, CloseReason),
-    /// Nothing waits to be sent any more; told once for each [`Driver::notify_when_sent`].
+    /// All bytes are sent. Reported once per [`Driver::notify_when_sent`].
     Sent(Conn),
     /// Another thread called the waker.
     Woken,
@@ -62,145 +63,152 @@ pub enum Event {
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CloseReason {
-    /// The caller closed it, or both sides ended their streams in order.
+    /// The caller closed it, or both sides ended their streams.
     Local,
     /// The peer reset it (`ECONNRESET`, `EPIPE`).
     Reset,
-    /// Nobody listens there (`ECONNREFUSED`).
+    /// There is no listener (`ECONNREFUSED`).
     Refused,
-    /// There is no Unix socket of that path (`ENOENT`).
+    /// The path of the Unix socket does not exist (`ENOENT`).
     NoSuchFile,
     /// The kernel gave up (`ETIMEDOUT`).
     TimedOut,
-    /// The listener of a Unix socket has as many connections to accept as its queue holds (`EAGAIN`).
+    /// The accept queue of the Unix socket's listener is full (`EAGAIN`).
     QueueFull,
-    /// Any other error, by its number.
+    /// Any other error number.
     Os(i32),
 }
 
-/// How to close.
+/// How to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Send what is left, then close. The kernel answers with a reset where the peer has sent bytes that nobody took.
-    /// A peer that never reads holds the connection; a second close with [`Close::Reset`] ends that.
+    /// Sends the remaining bytes, then closes. The kernel sends a reset if received bytes were not
+    /// read. A peer that never reads keeps the connection open; a second close with
+    /// [`Close::Reset`] ends it.
     Graceful,
-    /// As [`Close::Graceful`], and a reset follows the end of the stream. Linux keeps the port of whoever closes a TCP
-    /// connection first in `TIME_WAIT` for a minute; the reset frees it, so a client can open connection after
-    /// connection. The peer reads the end of the stream before the reset. For a few last bytes only: what the kernel
-    /// cannot send at once is lost.
+    /// Like [`Close::Graceful`], but sends a reset after the end of the stream. Linux keeps the
+    /// port of the side that closes a TCP connection first in `TIME_WAIT` for a minute. The reset
+    /// frees it, so a client can open one connection after another. The peer reads the end of the
+    /// stream before the reset. Use it only for a few last bytes: it loses bytes that the kernel
+    /// cannot send at once.
     GracefulThenReset,
-    /// Drop what is left and send a reset (`SO_LINGER` 0): no `TIME_WAIT` is left behind. A Unix socket knows resets only
-    /// where bytes are lost, and looks closed in order otherwise.
+    /// Drops the remaining bytes and sends a reset (`SO_LINGER` 0), which leaves no `TIME_WAIT`. A
+    /// Unix socket reports a reset only if bytes are lost, otherwise an orderly close.
     Reset,
 }
 
-/// Why bytes were not taken.
+/// Why a send was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The connection is no longer there; its [`Event::Closed`] is on the way or was delivered.
+    /// The connection is closed; its [`Event::Closed`] was or will be delivered.
     #[error("the connection is closed")]
     Closed,
-    /// The peer reads too slowly: more than `Config::send_bytes_max` would wait to be sent. Nothing was taken. (The
-    /// limit is on what waits plus what is handed over, so one send never takes more than the limit at once.)
+    /// The peer reads too slowly: more than `Config::send_bytes_max` would wait to be sent. Nothing
+    /// was queued. The limit applies to waiting plus new bytes, so a single send never exceeds it.
     #[error("more than {limit} bytes would be waiting to be sent")]
     Full {
-        /// The limit, bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
 }
 
-/// Sizes, all fixed at start.
+/// Sizes, all fixed at creation.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Connections open at the same time at most; slots are `0..connections`.
+    /// Maximum number of open connections; slots are `0..connections`.
     pub connections: usize,
-    /// Bytes taken from a connection in one receive at most.
+    /// Maximum number of bytes per receive.
     pub receive_bytes: usize,
-    /// Bytes that may wait to be sent on one connection.
+    /// Maximum number of bytes that wait to be sent on one connection.
     pub send_bytes_max: usize,
-    /// A connection with more unsent bytes than this is not read from until they are fewer: back-pressure for
-    /// servers. `usize::MAX` for clients, who must read on to let the peer drain.
+    /// A connection with more unsent bytes than this is not read until they are sent: back-pressure
+    /// for servers. `usize::MAX` for clients, which must read to let the peer drain.
     pub pause_reads_above_bytes: usize,
 }
 
-/// One event loop: one thread, its connections, its clock.
+/// An event loop on one thread, with its connections and its clock.
 pub trait Driver {
-    /// The name of the backend, as records give it: `sim`, `epoll`, `io_uring`.
+    /// The backend's name in records: `sim`, `epoll` or `io_uring`.
     fn backend(&self) -> &'static str;
 
-    /// The clock, read now (about 20 ns on real hardware).
+    /// Reads the clock, which takes about 20 ns on real hardware.
     fn now(&self) -> Nanos;
 
-    /// Listens on `address` (port 0: the kernel chooses) and returns the address bound. With `shared` several
-    /// drivers may listen on one address (`SO_REUSEPORT`; not on a Unix socket). Connections beyond
-    /// `Config::connections` wait in the kernel's queue until a slot is free. `TCP_NODELAY` is set on accepted
-    /// TCP connections.
+    /// Listens on `address` (port 0: chosen by the kernel) and returns the bound address. With
+    /// `shared`, several drivers can listen on one address (`SO_REUSEPORT`; not for Unix sockets).
+    /// Connections beyond `Config::connections` wait in the kernel's queue for a free slot.
+    /// `TCP_NODELAY` is set on accepted TCP connections.
     ///
-    /// The path of a Unix socket is made here and removed when the listener or its driver ends, if it is still the same
-    /// file. A path that is there already is an error (`AddrInUse`) that says whether somebody listens; it is not
-    /// removed. The simulated network has no Unix sockets (`Unsupported`).
+    /// The path of a Unix socket is created here. It is removed when the listener or its driver
+    /// ends, if it is still the same file. An existing path is an error (`AddrInUse`) that tells
+    /// you whether a server listens there; it is not removed. The simulated network has no Unix
+    /// sockets (`Unsupported`).
     fn listen(&mut self, address: &Address, backlog: u32, shared: bool) -> io::Result<(Listener, Address)>;
 
-    /// Stops listening. Connections that were accepted stay.
+    /// Stops listening. Accepted connections remain open.
     fn stop_listening(&mut self, listener: Listener);
 
-    /// Starts a connection; [`Event::Connected`] or [`Event::Closed`] answers. `TCP_NODELAY` is set on TCP. Fails at once
-    /// only when no slot or no file descriptor is free, or for a path that no Unix socket can have (`InvalidInput`).
+    /// Starts a connection; [`Event::Connected`] or [`Event::Closed`] reports the result.
+    /// `TCP_NODELAY` is set on TCP. Fails at once only without a free slot or file descriptor, or
+    /// for an invalid Unix socket path (`InvalidInput`).
     ///
-    /// A TCP connection that the kernel would connect to itself, which happens where nobody listens on a port that is
-    /// also one of those given to clients, counts as refused. A Unix socket whose queue is full fails with
-    /// [`CloseReason::QueueFull`], where the kernel would have repeated a TCP connect.
+    /// A TCP connection from a socket to itself counts as refused. The kernel makes one if a port
+    /// in the ephemeral range has no listener. A Unix socket with a full queue fails with
+    /// [`CloseReason::QueueFull`], where the kernel would retry a TCP connect.
     fn connect(&mut self, address: &Address) -> io::Result<Conn>;
 
-    /// Sends `bytes`, now or when the turn ends, in order. The bytes are the driver's from here on.
+    /// Sends `bytes` in order, at once or at the end of the turn. The driver copies them.
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError>;
 
-    /// Asks for one [`Event::Sent`] when the kernel has taken all that was sent on `conn` and takes more: the way to
-    /// send a stream of any length, piece after piece, to a peer that reads at its own pace.
+    /// Requests one [`Event::Sent`] when the kernel has taken all bytes of `conn` and accepts more.
+    /// This sends a stream of any length in pieces, at the peer's pace.
     fn notify_when_sent(&mut self, conn: Conn);
 
-    /// Stops receiving from `conn`, or goes on. What the kernel had handed over before, at most
-    /// `Config::receive_bytes` with back-pressure, may still come. Meanwhile the end of the peer's stream need not
-    /// be told; that the connection is gone is.
+    /// Stops or resumes receiving from `conn`. Data that the kernel has already handed over may
+    /// still arrive, at most `Config::receive_bytes` with back-pressure. While paused, the end of
+    /// the peer's stream may go unreported, but a closed connection is always reported.
     fn pause_reads(&mut self, conn: Conn, paused: bool);
 
-    /// Sends what is left, then tells the peer that no more follows (half-close); receiving goes on. When the peer's
-    /// stream has ended too, [`Event::Closed`] follows by itself, with [`CloseReason::Local`].
+    /// Sends the remaining bytes, then ends the stream (half-close); receiving continues. Once the
+    /// peer's stream has also ended, [`Event::Closed`] follows with [`CloseReason::Local`].
     fn end_stream(&mut self, conn: Conn);
 
-    /// Closes. [`Event::Closed`] follows with [`CloseReason::Local`] and nothing else of this connection does. Closing
-    /// what is closed does nothing.
+    /// Closes the connection. The only further event is [`Event::Closed`] with
+    /// [`CloseReason::Local`]. Has no effect on a closed connection.
     fn close(&mut self, conn: Conn, how: Close);
 
-    /// Submits what waits, then waits until an event is there or the clock reaches `until` (`None`: without limit;
-    /// a time that has passed: polls). Events not yet taken are kept, and then nothing is waited for. May return
-    /// early without an event (a signal). Fails only when the backend cannot go on.
+    /// Submits pending operations, then waits for an event or until the clock reaches `until`.
+    /// `None` waits without limit; a past time polls. If events from earlier turns remain, it does
+    /// not wait. It may return early without an event (a signal). Fails only if the backend cannot
+    /// continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
-    /// The next event, or `None` when this turn has no more. Ends the life of the bytes of the event before.
+    /// Returns the next event, or `None` at the end of this turn. Invalidates the bytes of the
+    /// previous event.
     fn next_event(&mut self) -> Option<Event>;
 
     /// The bytes of the latest [`Event::Data`].
     fn bytes(&self, data: Data) -> &[u8];
 }
 
-/// What a driver on real sockets can do beyond [`Driver`].
+/// Additional operations of drivers with real sockets.
 pub trait KernelDriver: Driver {
-    /// A handle with which any thread ends the wait of [`Driver::turn`]; [`Event::Woken`] answers.
+    /// Returns a handle with which any thread can end the wait in [`Driver::turn`], reported as
+    /// [`Event::Woken`].
     fn waker(&self) -> Waker;
 
-    /// Gives the socket of an accepted connection away, so that another driver can [`adopt`](Self::adopt) it. Allowed
-    /// while its [`Event::Accepted`] is the latest event taken; no further event of `conn` follows, and its slot is
-    /// free. `None` when `conn` is closed.
+    /// Releases the socket of an accepted connection, so that another driver can
+    /// [`adopt`](Self::adopt) it. Allowed while its [`Event::Accepted`] is the latest event. The
+    /// slot becomes free and no further event of `conn` follows. `None` if `conn` is closed.
     fn release(&mut self, conn: Conn) -> Option<OwnedFd>;
 
-    /// Takes over a connected socket, whatever its mode. Fails, and closes the socket, when no slot is free. No event
-    /// answers: the connection stands.
+    /// Takes over a connected socket in any mode. Fails and closes the socket if no slot is free.
+    /// The connection is established at once, without an event.
     fn adopt(&mut self, socket: OwnedFd) -> io::Result<Conn>;
 }
 
-/// Ends the wait of one driver, from any thread. A wake before the wait is not lost; several before a turn are one
-/// [`Event::Woken`].
+/// Ends a driver's wait from any thread. A wake before the wait is not lost. Several wakes before a
+/// turn give one [`Event::Woken`].
 #[derive(Clone, Debug)]
 pub struct Waker(pub(crate) Arc<OwnedFd>);
 
@@ -210,13 +218,13 @@ impl Waker {
         Ok(Self(Arc::new(rustix::event::eventfd(0, flags)?)))
     }
 
-    /// Wakes the driver.
     pub fn wake(&self) {
-        // The one error an eventfd can give here is a counter at its maximum, and that driver is awake.
+        // The only possible error is a counter at its maximum, in which case the driver wakes
+        // anyway.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Takes the wakes so far; whether there were any.
+    /// Clears pending wakes and returns whether there were any.
     pub(crate) fn clear(&self) -> bool {
         rustix::io::read(&self.0, &mut [0u8; 8]).is_ok()
     }

@@ -1,8 +1,8 @@
-//! The driver on epoll: level-triggered readiness, one `recv` for each ready socket.
+//! The epoll driver: level-triggered readiness and one `recv` per ready socket.
 //!
-//! A ping-pong costs one `recv`, one `send` and its share of an `epoll_pwait2`; `epoll_ctl` is called when a connection
-//! begins, when it ends, and when a peer reads too slowly. Data is received while events are taken, into one buffer, so
-//! that it is warm when the caller looks at it.
+//! A ping-pong costs one `recv`, one `send` and its share of an `epoll_pwait2`. `epoll_ctl` is
+//! called only when a connection starts or ends, or when a peer reads too slowly. Data is received
+//! while events are taken, into one buffer, so that it is in the cache when the caller reads it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,14 +24,15 @@ use crate::slots::Slots;
 use crate::socket::{self, Bound};
 use crate::thread::monotonic_ns;
 
-/// Readiness notes taken from the kernel in one turn at most.
+/// Maximum number of readiness notifications per turn.
 const READY_MAX: usize = 1024;
-/// In the upper half of a note's data: the lower half names a listener. No slot is that high.
+/// In the upper half of a notification's data: the lower half is a listener. Slots are always
+/// smaller.
 const LISTENER: u32 = u32::MAX;
-/// Likewise: the note is the waker's.
+/// Likewise, for the waker.
 const WAKER: u32 = u32::MAX - 1;
 
-/// The driver. It stays on the thread that made it, whose timer slack it sets to 1 ns.
+/// The epoll driver. It stays on the thread that created it, and sets its timer slack to 1 ns.
 pub struct Epoll {
     epoll: OwnedFd,
     config: Config,
@@ -39,33 +40,34 @@ pub struct Epoll {
     listeners: Vec<Option<Listening>>,
     waker: Waker,
     ready: Vec<epoll::Event>,
-    /// The first of `ready` that was not yet taken.
+    /// Index of the first unprocessed entry in `ready`.
     next: usize,
-    /// Connections whose end the caller is still to be told.
+    /// Closed connections to report to the caller.
     ended: VecDeque<(Conn, CloseReason)>,
     received: Box<[u8]>,
-    /// Why no connection can be accepted although none is open; the next turn says it.
+    /// Why no connection can be accepted although none is open. The next turn returns it.
     out_of_room: Option<Errno>,
     _stays_on_its_thread: PhantomData<*const ()>,
 }
 
 #[derive(Debug)]
 struct Connection {
-    /// `None` once closed; the slot is kept until the caller was told.
+    /// `None` once closed. The slot stays in use until the event is delivered.
     socket: Option<OwnedFd>,
     phase: Phase,
-    /// What the kernel was told to watch for.
+    /// The events registered with the kernel.
     watched: EventFlags,
     outgoing: Outgoing,
     /// The peer's stream has ended.
     end_received: bool,
-    /// The caller's stream ends when `outgoing` is empty.
+    /// The caller's stream ends once `outgoing` is empty.
     end_sent: bool,
-    /// The caller is to be told when `outgoing` is empty and the socket takes more.
+    /// Report `Event::Sent` once `outgoing` is empty and the socket accepts more.
     notify_when_sent: bool,
-    /// The caller wants to receive nothing.
+    /// The caller has paused reads.
     paused: bool,
-    /// A send failed: what was received before is still delivered, then the connection ends for this reason.
+    /// A send failed. Data received earlier is still delivered, then the connection ends for this
+    /// reason.
     broken: Option<CloseReason>,
 }
 
@@ -73,19 +75,20 @@ struct Connection {
 enum Phase {
     Connecting,
     Open,
-    /// The caller closed; `outgoing` is being sent.
+    /// Closed by the caller; `outgoing` is being sent.
     Closing,
 }
 
 #[derive(Debug)]
 struct Listening {
     bound: Bound,
-    /// Nothing is accepted until a slot is free.
+    /// Accepting is paused until a slot is free.
     paused: bool,
 }
 
 impl Epoll {
-    /// A driver with room for `config.connections`. Fails where the kernel lacks `epoll_pwait2` (Linux 5.11).
+    /// Creates a driver with `config.connections` slots. Fails if the kernel lacks `epoll_pwait2`
+    /// (Linux 5.11).
     pub fn new(config: &Config) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if config.connections >= WAKER as usize {
@@ -111,7 +114,7 @@ impl Epoll {
         })
     }
 
-    /// Puts a socket that stands into a slot and watches it.
+    /// Assigns a slot to a connected socket and watches it.
     fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
         let connection = Connection {
             socket: None,
@@ -134,14 +137,14 @@ impl Epoll {
         Ok(conn)
     }
 
-    /// The connection's socket is closed already; tells the caller now, and frees the slot.
+    /// Reports a connection whose socket is closed, and frees its slot.
     fn end(&mut self, conn: Conn, reason: CloseReason) -> Event {
         self.connections.remove(conn);
         self.accept_again();
         Event::Closed(conn, reason)
     }
 
-    /// A slot is free: listeners that waited for one go on.
+    /// Resumes listeners that waited for a free slot.
     fn accept_again(&mut self) {
         for (index, listening) in self.listeners.iter_mut().enumerate() {
             if let Some(listening) = listening
@@ -153,7 +156,7 @@ impl Epoll {
         }
     }
 
-    /// Accepts one connection; `None` when the listener's queue is empty or there is no room.
+    /// Accepts one connection. `None` if the queue is empty or there is no room.
     fn accept(&mut self, index: u32) -> Option<Event> {
         loop {
             let listening = self.listeners.get_mut(index as usize)?.as_mut()?;
@@ -169,7 +172,7 @@ impl Epoll {
             match accepted {
                 Ok(socket) => match self.insert_connection(socket, Phase::Open) {
                     Ok(conn) => return Some(Event::Accepted(Listener(index), conn)),
-                    Err(_) => continue, // No memory to watch it: that connection was closed.
+                    Err(_) => continue, // No memory to watch it; the connection was closed.
                 },
                 Err(Errno::AGAIN) => return None,
                 Err(error) if socket::is_out_of_room(error) => {
@@ -177,16 +180,17 @@ impl Epoll {
                     listening.paused =
                         epoll::modify(&self.epoll, &listening.bound.socket, note(LISTENER, index), none).is_ok();
                     if self.connections.is_empty() && !full {
-                        self.out_of_room = Some(error); // No close of ours will make room.
+                        self.out_of_room = Some(error); // Closing a connection cannot make room.
                     }
                     return None;
                 }
-                Err(_) => continue, // A connection that ended before it was accepted.
+                Err(_) => continue, // The connection ended before it was accepted.
             }
         }
     }
 
-    /// What the readiness `flags` of `conn` mean, at most one event; what is left makes the socket ready again.
+    /// Handles the readiness `flags` of `conn`, with at most one event. Unhandled conditions make
+    /// the socket ready again.
     #[inline]
     fn attend(&mut self, conn: Conn, flags: EventFlags) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;
@@ -196,7 +200,7 @@ impl Epoll {
             return match socket::pending_error(socket) {
                 None => {
                     connection.phase = Phase::Open;
-                    connection.flush(&self.epoll, conn, &self.config); // What was sent before it stood.
+                    connection.flush(&self.epoll, conn, &self.config); // Bytes queued while connecting.
                     Some(Event::Connected(conn))
                 }
                 Some(reason) => Some(self.end(conn, reason)),
@@ -212,7 +216,8 @@ impl Epoll {
         if flags.contains(EventFlags::OUT) {
             connection.flush(&self.epoll, conn, &self.config);
             if connection.notify_when_sent && connection.outgoing.is_empty() && connection.broken.is_none() {
-                // Still watched: most callers send on and ask again, and for the others the next readiness ends it.
+                // Keep watching: most callers send more and ask again. Otherwise the next readiness
+                // ends it.
                 connection.notify_when_sent = false;
                 return Some(Event::Sent(conn));
             }
@@ -240,7 +245,7 @@ impl Epoll {
         if !failed {
             return None;
         }
-        // Not read from, and the connection is no more: a reset, or both streams have ended.
+        // Reads are off and the connection is over: a reset, or both streams have ended.
         let reason = socket::pending_error(socket).or(connection.broken);
         let in_order = connection.end_received && connection.end_sent;
         let reason = reason.unwrap_or(if in_order { CloseReason::Local } else { CloseReason::Reset });
@@ -249,7 +254,7 @@ impl Epoll {
 }
 
 impl Connection {
-    /// What the kernel should watch for now; tells it when that has changed.
+    /// Updates the kernel's set of events for this socket if it has changed.
     fn watch(&mut self, epoll: &OwnedFd, conn: Conn, config: &Config) {
         let mut wanted = EventFlags::empty();
         let slow = self.outgoing.len() > config.pause_reads_above_bytes;
@@ -269,7 +274,7 @@ impl Connection {
         }
     }
 
-    /// Sends what waits, as far as the kernel takes it, and then the end of the stream if it was asked for.
+    /// Sends as much as the kernel accepts, then ends the stream if requested.
     fn flush(&mut self, epoll: &OwnedFd, conn: Conn, config: &Config) {
         let Some(socket) = self.socket.as_ref() else { return };
         while !self.outgoing.is_empty() && self.broken.is_none() {
@@ -284,10 +289,10 @@ impl Connection {
             }
         }
         if self.outgoing.is_empty() {
-            self.outgoing = Outgoing::default(); // Memory is for what waits, not for each connection.
+            self.outgoing = Outgoing::default(); // Keep memory only while bytes wait.
         }
         if self.outgoing.is_empty() && self.end_sent {
-            // It fails only on a connection that is gone, whose end is on the way.
+            // Fails only on a lost connection, whose end will be reported.
             let _ = rustix::net::shutdown(socket, Shutdown::Write);
         }
         self.watch(epoll, conn, config);
@@ -296,9 +301,10 @@ impl Connection {
 
 const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
-/// A send failed. What came in before is still to be read, so the socket stays, but it will say that it is over.
+/// Shuts down a socket after a failed send. It stays open so that received data can be read before
+/// its end is reported.
 fn give_up(socket: impl AsFd, error: Errno) -> CloseReason {
-    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails where the kernel has done it.
+    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the kernel has already shut it down.
     socket::reason(error)
 }
 
@@ -325,7 +331,7 @@ impl Driver for Epoll {
     }
 
     fn stop_listening(&mut self, listener: Listener) {
-        // The names of listeners are never used again, so a note left over finds nothing.
+        // Listener identifiers are never reused, so a leftover notification finds nothing.
         if let Some(place) = self.listeners.get_mut(listener.0 as usize) {
             *place = None;
         }
@@ -417,12 +423,12 @@ impl Driver for Epoll {
             }
             connection.end_sent |= how == Close::GracefulThenReset;
             if !connection.outgoing.is_empty() {
-                connection.phase = Phase::Closing; // A connect under way goes on first.
+                connection.phase = Phase::Closing; // A pending connect completes first.
                 connection.watch(&self.epoll, conn, &self.config);
                 return;
             }
             if how == Close::GracefulThenReset {
-                let _ = rustix::net::shutdown(socket, Shutdown::Write); // Fails on a connection that is gone.
+                let _ = rustix::net::shutdown(socket, Shutdown::Write); // Fails on a lost connection.
             }
         }
         connection.socket = None;
@@ -445,7 +451,7 @@ impl Driver for Epoll {
             let timeout = wait
                 .map(|wait| Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as _ });
             match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), timeout.as_ref()) {
-                Ok(0) if wait != left => {} // Almost there.
+                Ok(0) if wait != left => {} // The short final wait is left.
                 Ok(_) | Err(Errno::INTR) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
@@ -462,7 +468,8 @@ impl Driver for Epoll {
             let flags = ready.flags;
             let (upper, lower) = ((data >> 32) as u32, data as u32);
             if upper == LISTENER {
-                // Stays here until the queue is empty, so that one turn accepts them all.
+                // The entry stays until the queue is empty, so that one turn accepts all
+                // connections.
                 if let Some(event) = self.accept(lower) {
                     return Some(event);
                 }
@@ -497,7 +504,7 @@ impl KernelDriver for Epoll {
     fn release(&mut self, conn: Conn) -> Option<OwnedFd> {
         let socket = self.connections.get_mut(conn)?.socket.take()?;
         self.connections.remove(conn);
-        let _ = epoll::delete(&self.epoll, &socket); // It is watched, so this cannot fail.
+        let _ = epoll::delete(&self.epoll, &socket); // Cannot fail, since the socket is watched.
         self.accept_again();
         Some(socket)
     }

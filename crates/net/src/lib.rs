@@ -1,10 +1,10 @@
-//! The one door to the kernel: one [`Driver`], three backends.
+//! The only interface to the kernel: one [`Driver`] trait with three backends.
 //!
 //! * `sim`: a network with a virtual clock and a seed, for tests of whole engines;
-//! * `epoll`: readiness, true everywhere;
-//! * `io_uring`: completions, where the kernel has what is needed.
+//! * `epoll`: readiness, works everywhere;
+//! * `io_uring`: completions, if the kernel supports the required features.
 //!
-//! A caller turns the driver and takes events until there are none:
+//! A caller turns the driver and takes events until none is left:
 //!
 //! ```
 //! use net::{Address, Close, Config, Driver, Event};
@@ -39,9 +39,10 @@
 //! # assert_eq!((seen.borrow().answered.len(), seen.borrow().wrong), (1, 1));
 //! ```
 //!
-//! A loop is generic over [`Driver`] and compiled for each backend; [`choose`] settles which one, once, and the driver is
-//! made on the thread that uses it. No callback ever runs inside a driver, so there is no recursion; nothing is allocated
-//! in steady state, but for an outgoing buffer that a slow reader makes grow up to its limit.
+//! A loop is generic over [`Driver`] and compiled for each backend. [`choose`] selects the backend
+//! once, and the driver is created on the thread that uses it. Drivers call no callbacks, so there
+//! is no recursion. In steady state nothing is allocated, except for an outgoing buffer that grows
+//! up to its limit under a slow reader.
 
 mod address;
 mod backend;

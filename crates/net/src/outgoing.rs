@@ -1,6 +1,6 @@
 //! Bytes that wait to be sent on one connection.
 
-/// A queue of bytes. It takes memory when something waits, and keeps it.
+/// A byte queue that allocates on first use and keeps its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     bytes: Vec<u8>,
@@ -13,13 +13,12 @@ impl Outgoing {
         self.bytes.is_empty()
     }
 
-    /// How many bytes wait.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.sent
     }
 
-    /// The memory it keeps, bytes.
+    /// Allocated size, in bytes.
     #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
@@ -34,13 +33,14 @@ impl Outgoing {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// What waits, oldest first.
+    /// The waiting bytes, oldest first.
     pub(crate) fn waiting(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// Forgets the `count` oldest bytes. The rest is moved to the front once it is the smaller half, so that memory
-    /// stays within twice of what waits and each byte is moved once at most on average.
+    /// Removes the `count` oldest bytes. Moves the rest to the front once it is the smaller half.
+    /// Memory then stays within twice the waiting bytes, and each byte is moved at most once on
+    /// average.
     pub(crate) fn consume(&mut self, count: usize) {
         self.sent += count;
         assert!(self.sent <= self.bytes.len(), "more was sent than was queued");
@@ -52,7 +52,7 @@ impl Outgoing {
         }
     }
 
-    /// Forgets all, and keeps the memory.
+    /// Removes all bytes and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.sent = 0;
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_leave_in_order_and_memory_follows() {
+    fn bytes_leave_in_order_and_memory_is_reused() {
         let mut queue = Outgoing::default();
         queue.push(b"abcdef");
         queue.consume(2);

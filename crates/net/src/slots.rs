@@ -1,14 +1,14 @@
-//! Connections by name: a fixed table whose generations make old names worthless.
+//! A fixed-size table of connections. Generations invalidate the identifiers of removed ones.
 
 use crate::driver::Conn;
 
-/// A table of `T`, one for each connection that stands. Nothing is allocated after [`Slots::new`], and memory becomes resident
-/// as slots are first taken.
+/// One `T` per open connection. Nothing is allocated after [`Slots::new`]; memory becomes resident
+/// as slots are first used.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
-    /// Slots that were ever taken.
+    /// All slots used so far.
     entries: Vec<Entry<T>>,
-    /// Those of them that are free.
+    /// The free ones among them.
     free: Vec<u32>,
     count: usize,
 }
@@ -25,7 +25,7 @@ impl<T> Slots<T> {
         Self { entries: Vec::with_capacity(count), free: Vec::with_capacity(count), count }
     }
 
-    /// Puts `value` into a free slot; gives it back when there is none.
+    /// Puts `value` into a free slot, or returns it if the table is full.
     pub(crate) fn insert(&mut self, value: T) -> Result<Conn, T> {
         if self.is_full() {
             return Err(value);
@@ -45,7 +45,7 @@ impl<T> Slots<T> {
         if entry.generation == conn.generation { entry.value.as_mut() } else { None }
     }
 
-    /// Frees the slot of `conn`; its name is worthless from here on.
+    /// Frees the slot of `conn` and invalidates the identifier.
     pub(crate) fn remove(&mut self, conn: Conn) -> Option<T> {
         let entry = self.entries.get_mut(conn.slot as usize)?;
         if entry.generation != conn.generation {
@@ -57,7 +57,7 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// How many slots are taken.
+    /// Number of used slots.
     pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_dies_with_its_owner() {
+    fn removal_invalidates_identifier() {
         let mut slots = Slots::new(1);
         let first = slots.insert("first").unwrap();
         assert_eq!(slots.insert("too many"), Err("too many"));

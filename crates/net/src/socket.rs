@@ -1,4 +1,4 @@
-//! Stream sockets as every backend wants them, and the kernel's errors in this crate's words.
+//! Stream sockets with the options every backend needs, and the mapping of kernel errors.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 use crate::address::{Address, check_path};
 use crate::driver::{CloseReason, Nanos};
 
-/// A TCP socket for `address`, nonblocking, without Nagle's delay, closed on exec.
+/// Creates a TCP socket for `address`: nonblocking, `TCP_NODELAY`, close-on-exec.
 fn tcp(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = stream(if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 })?;
     sockopt::set_tcp_nodelay(&socket, true)?;
@@ -26,7 +26,8 @@ fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// A socket that is being connected to `address`: it is writable when that has ended. With it, why it failed at once.
+/// Creates a socket and starts to connect it to `address`. It becomes writable when the connect
+/// ends. Also returns the reason if the connect failed at once.
 pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<CloseReason>)> {
     let (socket, started) = match address {
         Address::Inet(address) => {
@@ -45,7 +46,7 @@ pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<Close
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {
             let is_own = matches!(address, Address::Inet(to) if is_connected_to_itself(&socket, *to));
             if is_own {
-                // No `TIME_WAIT` may stay: it would keep a server from listening on that port.
+                // Leave no `TIME_WAIT`, which would prevent a server from listening on that port.
                 reset_on_close(socket.as_fd());
             }
             is_own.then_some(CloseReason::Refused)
@@ -57,15 +58,16 @@ pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<Close
     Ok((socket, failed))
 }
 
-/// Whether `socket`, which is being connected to `to`, was given just that address for its own. The kernel then finds a
-/// peer that sends what it sends, and the connection stands without a server (simultaneous open, RFC 9293 section
-/// 3.5).
+/// Whether the kernel assigned `socket`, which is connecting to `to`, that same address. The
+/// connection then succeeds without a server and the socket receives its own data (simultaneous
+/// open, RFC 9293 section 3.5).
 fn is_connected_to_itself(socket: &OwnedFd, to: SocketAddr) -> bool {
     let own = rustix::net::getsockname(socket).ok().and_then(|own| SocketAddr::try_from(own).ok());
     own.is_some_and(|own| own.port() == to.port() && own.ip() == to.ip())
 }
 
-/// A listening socket. A Unix socket's path is removed with it, if it is still the file that was made here.
+/// A listening socket. Dropping it removes the path of a Unix socket, if it is still the file
+/// created here.
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) socket: OwnedFd,
@@ -80,11 +82,10 @@ struct OwnPath {
 }
 
 impl Bound {
-    /// Removes the path now.
     pub(crate) fn remove_path(&mut self) {
         let Some(own) = self.path.take() else { return };
         if look_at(&own.path).is_ok_and(|now| now.st_dev == own.device && now.st_ino == own.inode) {
-            // What is left after a failure says so when somebody listens there again.
+            // If this fails, the next attempt to listen there reports the leftover file.
             let _ = rustix::fs::unlink(&own.path);
         }
     }
@@ -100,7 +101,7 @@ fn look_at(path: &Path) -> rustix::io::Result<Stat> {
     rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// A socket that listens on `address`, and the address it got.
+/// Creates a socket that listens on `address`, and returns the bound address.
 pub(crate) fn listening(address: &Address, backlog: u32, shared: bool) -> io::Result<(Bound, Address)> {
     let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
     match address {
@@ -136,14 +137,14 @@ pub(crate) fn listening(address: &Address, backlog: u32, shared: bool) -> io::Re
     }
 }
 
-/// The error of a path that is there already, and what to do about it.
+/// The error for an existing path, with a remedy.
 fn is_taken(path: &Path, name: &SocketAddrUnix) -> io::Error {
     let is_socket = look_at(path).is_ok_and(|file| FileType::from_raw_mode(file.st_mode) == FileType::Socket);
     let shown = path.display();
     let text = if !is_socket {
         format!("`{shown}` already exists and is not a socket")
     } else {
-        // A queue that is full is somebody's too.
+        // A full queue also means that a server is listening.
         match stream(AddressFamily::UNIX).map(|socket| rustix::net::connect(&socket, name)) {
             Ok(Err(Errno::CONNREFUSED)) => {
                 format!("`{shown}` was left behind by a server that has exited: remove it first (`rm {shown}`)")
@@ -154,22 +155,23 @@ fn is_taken(path: &Path, name: &SocketAddrUnix) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, text)
 }
 
-/// Makes a socket from elsewhere like those made here.
+/// Configures an adopted socket like one created here.
 pub(crate) fn prepare(socket: &OwnedFd) -> io::Result<()> {
     rustix::io::ioctl_fionbio(socket, true)?;
     match sockopt::set_tcp_nodelay(socket, true) {
-        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()), // A Unix socket has no such delay.
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()), // Unix sockets do not have this option.
         Err(error) => Err(error.into()),
     }
 }
 
-/// Makes the coming close of `socket` a reset.
+/// Lets the next close of `socket` send a reset.
 pub(crate) fn reset_on_close(socket: BorrowedFd<'_>) {
-    // It cannot fail on a TCP socket, and a Unix socket takes no notice of it; if it did, the close would be an orderly one.
+    // Cannot fail on a TCP socket, and has no effect on a Unix socket. On failure, the close would
+    // be orderly.
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 
-/// The error that waits at `socket`, or `None`.
+/// The pending error of `socket`, if any.
 pub(crate) fn pending_error(socket: impl AsFd) -> Option<CloseReason> {
     match sockopt::socket_error(socket) {
         Ok(Ok(())) => None,
@@ -177,7 +179,7 @@ pub(crate) fn pending_error(socket: impl AsFd) -> Option<CloseReason> {
     }
 }
 
-/// Why a connection ended, from the error the kernel gave.
+/// Maps a kernel error to a close reason.
 pub(crate) fn reason(error: Errno) -> CloseReason {
     match error {
         Errno::CONNRESET | Errno::PIPE => CloseReason::Reset,
@@ -187,31 +189,33 @@ pub(crate) fn reason(error: Errno) -> CloseReason {
     }
 }
 
-/// Whether a failed accept says that this process or machine has no room, rather than that one connection went away
-/// before it was accepted.
+/// Whether a failed accept means that the process or machine is out of resources, rather than that
+/// one connection was lost before it was accepted.
 pub(crate) fn is_out_of_room(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
 }
 
-/// The error of a table without a free slot.
+/// The error for a table without free slots.
 pub(crate) fn no_slot(limit: usize) -> io::Error {
     io::Error::other(format!("all {limit} connection slots are in use"))
 }
 
-/// How long to wait first when `left` is to be waited for: most of it, so that the last wait is a short one.
+/// How long to wait first out of `left`: most of it, so that the final wait is short.
 ///
-/// The kernel lets a wait of epoll end late by a part of its length, whatever the timer slack: by a 1,000th, for a nice
-/// process a 200th (`select_estimate_accuracy` in `fs/select.c`). And on a virtual machine a processor that slept for
-/// long wakes up later: a wait of 10 ms ended 45 to 55 us late, in two parts 19 to 24 us (io_uring, medians of 25).
+/// An epoll wait can end late by a fraction of its length, regardless of timer slack: by 1/1,000,
+/// or by 1/200 for a nice process (`select_estimate_accuracy` in `fs/select.c`). On a virtual
+/// machine, a CPU also wakes up later after a long sleep. A wait of 10 ms ended 45 to 55 us late,
+/// but in two parts 19 to 24 us late (io_uring, medians of 25).
 pub(crate) fn approach(left: Nanos) -> Nanos {
     const SHORT_NS: Nanos = 20_000;
     if left > SHORT_NS { left - left / 128 } else { left }
 }
 
-/// Lets this thread's timers fire on time: the kernel otherwise gathers them within 50 us (`PR_SET_TIMERSLACK`).
+/// Makes this thread's timers fire on time. By default the kernel groups them within 50 us
+/// (`PR_SET_TIMERSLACK`).
 pub(crate) fn precise_timers() {
     let slack = std::num::NonZeroU64::new(1);
-    // A sandbox may forbid it; timers are then late by up to the slack, which send lag shows.
+    // A sandbox may forbid it. Timers are then late by up to the slack, which shows as send lag.
     let _ = rustix::thread::set_current_timer_slack(slack);
 }
 
@@ -221,11 +225,11 @@ mod tests {
 
     use super::*;
 
-    /// Nobody listens on a port that is bound, so the kernel connects the socket to itself.
+    /// A bound port without a listener makes the kernel connect the socket to itself.
     #[test]
-    fn a_connection_to_itself_is_noticed() {
+    fn detects_self_connection() {
         for ip in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
-            let Ok(socket) = tcp(SocketAddr::new(ip, 0)) else { continue }; // No IPv6 here.
+            let Ok(socket) = tcp(SocketAddr::new(ip, 0)) else { continue }; // No IPv6 on this machine.
             if rustix::net::bind(&socket, &SocketAddr::new(ip, 0)).is_err() {
                 continue;
             }
@@ -237,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_to_another_is_none_to_itself() {
+    fn other_connection_is_not_a_self_connection() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = listener.local_addr().unwrap();
         let (socket, failed) = connecting(&at.into()).unwrap();

@@ -1,4 +1,4 @@
-//! What a thread or process asks the kernel about itself: where it runs, how it is scheduled, what it has used.
+//! System calls about the current thread or process: CPU affinity, scheduling and resource usage.
 
 use std::ffi::c_int;
 use std::io;
@@ -9,14 +9,14 @@ use rustix::time::ClockId;
 
 use crate::driver::Nanos;
 
-/// Keeps the calling thread, and the threads it starts from here on, on one CPU. Fails if that CPU does not exist or is
-/// not available to this process.
+/// Pins the calling thread, and threads it starts later, to one CPU. Fails if that CPU does not
+/// exist or is not available to this process.
 pub fn pin_current_thread(cpu: u32) -> io::Result<()> {
     set_affinity(&[cpu])
 }
 
-/// Likewise, on several processors. One that does not exist is ignored while another of them does: so the kernel has
-/// it.
+/// Like [`pin_current_thread`], for several CPUs. The kernel ignores unavailable CPUs if at least
+/// one is available.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -27,7 +27,7 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
         set.set(cpu);
     }
     match rustix::thread::sched_setaffinity(None, &set) {
-        // The kernel's own words, "Invalid argument", name neither the CPU nor those it has.
+        // The kernel's message, "Invalid argument", names neither the CPU nor the available ones.
         Err(rustix::io::Errno::INVAL) => {
             let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
             let (asked, available) = (list(cpus), list(&affinity()?));
@@ -38,16 +38,16 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     }
 }
 
-/// The processors that the calling thread may run on, ascending.
+/// CPUs on which the calling thread may run, in ascending order.
 pub fn affinity() -> io::Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
-/// Lets the calling thread run only where nobody else wants to (`SCHED_IDLE`). It cannot be taken back without
-/// privilege on older kernels.
+/// Lets the calling thread run only on otherwise idle CPUs (`SCHED_IDLE`). On older kernels this
+/// cannot be undone without privileges.
 pub fn sched_idle() -> io::Result<()> {
-    // From linux/sched.h and the C library; neither changes, and both are the same on every architecture.
+    // From linux/sched.h and the C library. Both are stable and the same on every architecture.
     const SCHED_IDLE: c_int = 5;
     #[repr(C)]
     struct SchedParam {
@@ -63,7 +63,7 @@ pub fn sched_idle() -> io::Result<()> {
     }
 }
 
-/// Returns free memory of the allocator to the system. glibc keeps what a burst left behind; other C
+/// Returns the allocator's free memory to the system. glibc keeps memory after a burst; other C
 /// libraries need no call.
 pub fn release_memory() {
     #[cfg(target_env = "gnu")]
@@ -76,18 +76,18 @@ pub fn release_memory() {
     }
 }
 
-/// The monotonic clock, the one of the drivers on real sockets.
+/// The monotonic clock, which drivers with real sockets use.
 #[inline]
 pub fn monotonic_ns() -> Nanos {
     clock(ClockId::Monotonic)
 }
 
-/// The processor time that the calling thread has used, user and system.
+/// CPU time of the calling thread, user and system.
 pub fn thread_cpu_ns() -> Nanos {
     clock(ClockId::ThreadCPUTime)
 }
 
-/// The processor time that this process has used, user and system, threads that ended included.
+/// CPU time of this process, user and system, including ended threads.
 pub fn process_cpu_ns() -> Nanos {
     clock(ClockId::ProcessCPUTime)
 }
@@ -98,8 +98,8 @@ fn clock(id: ClockId) -> Nanos {
     time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }
 
-/// The most memory that this process ever had resident, in bytes. From `VmHWM`: `getrusage` would also know of the
-/// program that this process was before its `exec`.
+/// Peak resident memory of this process in bytes, from `VmHWM`. `getrusage` would include the
+/// program that ran in this process before `exec`.
 pub fn process_peak_rss() -> io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     peak_rss(&status).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no VmHWM"))
@@ -111,11 +111,11 @@ fn peak_rss(status: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Lets this process have `needed` files open (`RLIMIT_NOFILE`), and starts no lower than it was; the limit from then on, which is
-/// `u64::MAX` where there is none. Privilege is used where the hard limit is too low.
+/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed` and returns the new limit,
+/// `u64::MAX` if unlimited. Never lowers it. Uses privileges if the hard limit is too low.
 ///
 /// # Errors
-/// The highest limit that can be had, where it is below `needed`. It is in force then.
+/// The highest possible limit, if it is below `needed`. That limit is then in force.
 pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     let have = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
@@ -137,12 +137,12 @@ pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     }
 }
 
-/// Files that this process has open, by `/proc/self/fd`.
+/// Number of files that this process has open, from `/proc/self/fd`.
 ///
 /// # Errors
-/// Where there is no `/proc`.
+/// `/proc` is not available.
 pub fn open_files() -> io::Result<u64> {
-    // The directory that is being read is open too, and no longer counts when this returns.
+    // The directory being read is also open, but is closed when this returns.
     Ok(std::fs::read_dir("/proc/self/fd")?.count().saturating_sub(1) as u64)
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_stays_where_it_is_pinned() {
+    fn pinned_thread_stays_on_its_cpu() {
         std::thread::spawn(|| {
             let allowed = affinity().unwrap();
             let last = *allowed.last().unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_thread_still_runs() {
+    fn sched_idle_thread_still_runs() {
         std::thread::spawn(|| {
             sched_idle().unwrap();
             let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_grows() {
+    fn cpu_times_and_peak_memory_increase() {
         let (thread, process) = (thread_cpu_ns(), process_cpu_ns());
         let mut sum = 0u64;
         while thread_cpu_ns() == thread {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn more_files_than_the_kernel_allows_are_refused_with_what_it_does() {
+    fn excessive_file_limit_fails_with_highest_possible() {
         let before = getrlimit(Resource::Nofile);
         assert_eq!(raise_open_files(1), Ok(before.current.unwrap_or(u64::MAX)), "enough is left as it is");
         let most = raise_open_files(u64::MAX - 1).unwrap_err();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_in_bytes() {
+    fn peak_memory_is_in_bytes() {
         assert_eq!(peak_rss("Name:\tx\nVmHWM:\t    1024 kB\nVmRSS:\t 512 kB\n"), Some(1 << 20));
         assert_eq!(peak_rss("VmHWM:\t1024 MB\n"), None);
         assert_eq!(peak_rss(""), None);

@@ -1,4 +1,4 @@
-//! Nothing is allocated while ping-pongs go on, and memory is for what waits, not for each connection.
+//! Ping-pongs do not allocate, and idle connections hold no buffers.
 
 mod harness;
 
@@ -12,29 +12,29 @@ struct Counting;
 
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
-    /// Bytes that are held. Each thread frees what it took here.
+    /// Bytes held by this thread. In these tests each thread frees its own allocations.
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed to the system's allocator unchanged; counting allocates nothing.
+// SAFETY: every call is forwarded to the system allocator unchanged. Counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
         HELD.set(HELD.get() + layout.size() as isize);
-        // SAFETY: handed on.
+        // SAFETY: forwarded unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.set(HELD.get() - layout.size() as isize);
-        // SAFETY: handed on.
+        // SAFETY: forwarded unchanged.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
         HELD.set(HELD.get() + size as isize - layout.size() as isize);
-        // SAFETY: handed on.
+        // SAFETY: forwarded unchanged.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -42,7 +42,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many allocations this thread makes in `rounds` answers over 20 connections, after a warm-up of 2,000.
+/// Number of this thread's allocations during `rounds` responses over 20 connections, after a
+/// warm-up of 2,000.
 fn allocations<O: Opener>(open: &O, pause_reads_above_bytes: usize, rounds: usize) -> usize {
     let mut driver = open.open(&Config { connections: 40, pause_reads_above_bytes, ..CONFIG });
     let (_, at) = driver.listen(&address(), 64, false).unwrap();
@@ -69,7 +70,7 @@ fn allocations<O: Opener>(open: &O, pause_reads_above_bytes: usize, rounds: usiz
 }
 
 #[test]
-fn the_count_counts() {
+fn allocator_counts_allocations() {
     let before = COUNT.get();
     drop(std::hint::black_box(vec![1]));
     assert_eq!(COUNT.get() - before, 1);
@@ -88,7 +89,8 @@ fn io_uring_allocates_nothing_in_steady_state() {
     }
 }
 
-/// Bytes held more than before once 200 connections have sent 40,000 bytes each, one after another, and all has arrived.
+/// Additional bytes held after 200 connections have each sent 40,000 bytes, one after another, and
+/// all have arrived.
 fn held_after_large_sends<O: Opener>(open: &O) -> isize {
     const COUNT: usize = 200;
     const LEN: usize = 40_000;
@@ -115,8 +117,8 @@ fn held_after_large_sends<O: Opener>(open: &O) -> isize {
 }
 
 #[test]
-fn what_was_sent_leaves_no_memory_behind() {
-    // Room for the few that send at once.
+fn large_sends_leave_no_memory_behind() {
+    // Room for the few connections that send at once.
     const FEW: isize = 4 * 65_536;
     assert!((0..FEW).contains(&held_after_large_sends(&OpenEpoll)));
     if has_uring() {

@@ -1,4 +1,5 @@
-//! What every backend does, asked of all three: one driver talks to itself, over loopback or the simulated network.
+//! The behavior that all backends share. One driver connects to itself, over loopback or the
+//! simulated network.
 
 use std::time::Duration;
 
@@ -6,7 +7,8 @@ use crate::harness::{CONFIG, Opener, Pair, address, settle, until};
 use net::sim::{Network, Sim};
 use net::{Address, Close, CloseReason, Config, Conn, Driver, Epoll, Event, KernelDriver, SendError, Uring};
 
-/// Each test of this file on each backend. Where the kernel has no usable io_uring its tests say so and pass.
+/// Runs each test of this file on each backend. Without a usable io_uring, its tests print so and
+/// pass.
 macro_rules! suite {
     ($($name:ident),* $(,)?) => {
         mod sim { $(#[test] fn $name() { super::$name(&crate::harness::OpenSim(super::Network::PERFECT)) })* }
@@ -244,7 +246,7 @@ fn a_graceful_close_sends_what_is_left<O: Opener>(open: &O) {
     assert!(received == bytes, "{} of {LEN} bytes", received.len());
 }
 
-/// Where nothing else happens, the end of a stream must still follow what was sent before it.
+/// The end of a stream must follow the bytes before it, even if no other event occurs.
 mod the_end_needs_no_further_event {
     use std::io::Read;
     use std::net::TcpStream;
@@ -256,7 +258,7 @@ mod the_end_needs_no_further_event {
         let mut driver = open.open(&CONFIG);
         let (_, address) = driver.listen(&address(), 16, false).unwrap();
         let mut client = TcpStream::connect(address.inet().unwrap()).unwrap();
-        // A driver that waits for other news wakes up later than this.
+        // A driver that waits for another event would exceed this timeout.
         client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let reader = std::thread::spawn(move || {
             let mut read = Vec::new();
@@ -268,7 +270,7 @@ mod the_end_needs_no_further_event {
                     driver.send(conn, b"bye").unwrap();
                     end(driver, conn);
                 }
-                // The client closes in turn.
+                // The client also closes.
                 Event::Closed(..) => return true,
                 _ => {}
             }
@@ -292,11 +294,11 @@ mod the_end_needs_no_further_event {
     }
 }
 
-/// Nobody reads: the server's side is held up by its own unsent bytes.
+/// Neither side reads, since each is blocked by its own unsent bytes.
 fn a_slow_reader_fills_the_sender<O: Opener>(open: &O) {
     let limit = 100_000;
     let mut pair = Pair::new(open, &Config { send_bytes_max: limit, pause_reads_above_bytes: 0, ..CONFIG });
-    // Each side has unsent bytes, so neither reads, and what was taken from us stays taken.
+    // Both sides have unsent bytes, so neither reads, and the limit stays reached.
     let full = |driver: &mut O::Driver, conn| {
         for _ in 0..100_000 {
             match driver.send(conn, &[1; 10_000]) {
@@ -309,14 +311,14 @@ fn a_slow_reader_fills_the_sender<O: Opener>(open: &O) {
     assert_eq!(full(&mut pair.driver, pair.client), SendError::Full { limit });
     assert_eq!(full(&mut pair.driver, pair.server), SendError::Full { limit });
     assert_eq!(pair.driver.send(pair.client, &vec![0; limit + 1]), Err(SendError::Full { limit }));
-    // The connection is still fit for a close, and the second close ends what the peer holds up.
+    // The connection can still be closed. The second close ends the wait for the peer.
     pair.driver.close(pair.client, Close::Graceful);
     pair.driver.close(pair.client, Close::Reset);
     assert!(pair.ends().contains(&(pair.client, CloseReason::Local)));
 }
 
-/// A server that answers each byte by 600: it must not take more while the answers wait. The client has less to send
-/// than would pause its own reads.
+/// A server that answers each byte with 600 bytes must stop reading while responses wait. The
+/// client's unsent bytes stay below the limit that would pause its own reads.
 fn a_slow_reader_pauses_reads<O: Opener>(open: &O) {
     let config = Config { send_bytes_max: 1 << 20, receive_bytes: 1_000, pause_reads_above_bytes: 10_000, ..CONFIG };
     let mut pair = Pair::new(open, &config);
@@ -366,11 +368,11 @@ fn slots_are_used_again<O: Opener>(open: &O) {
         for &old in &earlier {
             assert!(old != pair.client && old != pair.server);
             assert_eq!(pair.driver.send(old, b"x"), Err(SendError::Closed));
-            pair.driver.close(old, Close::Reset); // Must not touch the later owner.
+            pair.driver.close(old, Close::Reset); // Must not affect the slot's next owner.
         }
         pair.driver.send(pair.client, &[round]).unwrap();
         assert_eq!(pair.receive(pair.server, 1), [round]);
-        // Bytes still on their way when the slot is freed must not reach its next owner.
+        // Bytes in transit when the slot is freed must not reach its next owner.
         pair.driver.send(pair.server, b"stale").unwrap();
         pair.driver.turn(Some(0)).unwrap();
         pair.driver.close(pair.client, Close::Reset);
@@ -404,7 +406,7 @@ fn connections_beyond_the_slots_wait<O: Opener>(open: &O) {
         stand += usize::from(matches!(event, Event::Connected(_)));
         stand == 10
     });
-    // Never more than three at a time; each that leaves makes room for one.
+    // At most three at a time; each close makes room for one.
     let (mut open_now, mut accepted) = (Vec::new(), 0);
     while accepted < 10 || !open_now.is_empty() {
         server.turn(Some(server.now() + 20_000_000)).unwrap();
@@ -488,7 +490,7 @@ fn many_connections<O: Opener>(open: &O) {
         answers.iter().sum::<i32>() == COUNT as i32
     });
     assert!(answers.iter().all(|&count| count == 1));
-    // All go at once.
+    // Closes all at once.
     clients.iter().for_each(|&conn| driver.close(conn, Close::Reset));
     let mut closed = 0;
     until(&mut driver, |_, event| {
@@ -511,7 +513,7 @@ fn a_stopped_listener_refuses<O: Opener>(open: &O) {
         );
         true
     });
-    // What was accepted stays.
+    // Accepted connections remain open.
     pair.driver.send(pair.client, b"still").unwrap();
     assert_eq!(pair.receive(pair.server, 5), b"still");
 }
@@ -534,7 +536,7 @@ fn time_passes_until_the_limit<O: Opener>(open: &O) {
         driver.turn(Some(limit)).unwrap();
         assert!(driver.next_event().is_none());
     }
-    driver.turn(Some(0)).unwrap(); // Long past: polls.
+    driver.turn(Some(0)).unwrap(); // A past time polls.
     assert!(driver.next_event().is_none());
 }
 
@@ -546,7 +548,7 @@ fn events_are_kept<O: Opener>(open: &O) {
     while ends < 2 {
         pair.driver.turn(Some(far)).unwrap();
         if let Some(Event::Closed(..)) = pair.driver.next_event() {
-            ends += 1; // One at a time, and the rest is there without a wait.
+            ends += 1; // One at a time; the rest is available without waiting.
         }
     }
     assert!(pair.driver.now() < far);
@@ -576,7 +578,7 @@ fn many_connections_one_after_another<O: Opener>(open: &O) {
     }
 }
 
-// What only real sockets can do.
+// Tests for real sockets only.
 
 macro_rules! kernel_suite {
     ($($name:ident),* $(,)?) => {
@@ -597,7 +599,7 @@ kernel_suite!(
 fn a_waker_wakes<D: KernelDriver>(open: impl Fn() -> D) {
     let mut driver = open();
     let waker = driver.waker();
-    // A wake before the wait is not lost, and several are one.
+    // A wake before the wait is not lost, and several wakes give one event.
     for _ in 0..3 {
         waker.wake();
         waker.wake();
@@ -656,7 +658,8 @@ fn release_is_for_open_connections<D: KernelDriver>(open: impl Fn() -> D) {
     });
 }
 
-/// The kernel may be at work for it: sends that wait, receives, a listener, a connect.
+/// At any of these points the kernel may have pending operations: sends, receives, a listener or a
+/// connect.
 fn a_driver_may_go_at_any_time<D: KernelDriver>(open: impl Fn() -> D) {
     for turns in 0..6 {
         let mut driver = open();
@@ -672,7 +675,7 @@ fn a_driver_may_go_at_any_time<D: KernelDriver>(open: impl Fn() -> D) {
     }
 }
 
-/// A peer that takes its time is sent a stream that never has more than one piece waiting in the driver.
+/// Sends a stream to a slow peer with at most one piece waiting in the driver.
 fn a_stream_goes_on_when_all_is_sent<O: Opener>(open: &O) {
     const PIECES: usize = 100;
     let mut pair = Pair::new(open, &Config { send_bytes_max: 65_536, ..CONFIG });
@@ -712,7 +715,7 @@ fn what_is_sent_is_told_at_once<O: Opener>(open: &O) {
     assert_eq!(pair.receive(pair.server, 1), b"x");
     pair.driver.notify_when_sent(pair.client);
     pair.expect(|event, pair| matches!(event, Event::Sent(conn) if conn == pair.client));
-    // Whoever asks and closes is told of the end alone.
+    // A close after the request suppresses the notification.
     pair.driver.notify_when_sent(pair.client);
     pair.driver.close(pair.client, Close::Graceful);
     let (client, mut told) = (pair.client, Vec::new());
@@ -724,7 +727,7 @@ fn what_is_sent_is_told_at_once<O: Opener>(open: &O) {
 }
 
 fn paused_reads_wait<O: Opener>(open: &O) {
-    // One receive at a time, as servers have it.
+    // One receive at a time, as in servers.
     let mut pair = Pair::new(open, &Config { receive_bytes: 100, pause_reads_above_bytes: 65_536, ..CONFIG });
     let (client, server) = (pair.client, pair.server);
     for _ in 0..3 {
@@ -734,7 +737,7 @@ fn paused_reads_wait<O: Opener>(open: &O) {
         settle(&mut pair.driver, |_, event| {
             let Event::Data(conn, data) = event else { panic!("{event:?}") };
             assert_eq!(conn, server);
-            received += format!("{data:?}").len().min(1); // Only what was under way.
+            received += format!("{data:?}").len().min(1); // Only data that was already in transit.
         });
         assert!(received <= 1, "{received} receives");
         let mut bytes = 0;

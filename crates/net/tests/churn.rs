@@ -1,4 +1,5 @@
-//! Connections that come and go by the thousand, and many that stay: nothing is left of them. A process of its own, because
+//! Thousands of short connections and many long ones must leave nothing behind. A separate process,
+//! since descriptors are counted per process.
 //! descriptors are the whole process's.
 
 mod harness;
@@ -6,14 +7,14 @@ mod harness;
 use harness::{CONFIG, OnUnix, OpenEpoll, OpenUring, Opener, has_uring, until};
 use net::{Address, Close, Config, Conn, Driver, Event};
 
-/// What a client slot does with a connection when its answer is there, in turn.
+/// How a client ends its connection after the response, in rotation.
 const ENDINGS: [Ending; 4] =
     [Ending::ClientResets, Ending::ServerCloses, Ending::ClientCloses, Ending::ClientEndsItsStream];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     ClientResets,
-    /// After its answer, as a server does that is told `Connection: close`.
+    /// After its response, like a server that receives `Connection: close`.
     ServerCloses,
     ClientCloses,
     ClientEndsItsStream,
@@ -23,10 +24,11 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// `total` connections, `at_once` at a time: each asks, is answered and ends. Returns how many were answered.
+/// Makes `total` connections, `at_once` at a time, each with one request and response. Returns the
+/// number of responses.
 fn churn<D: Driver>(driver: &mut D, at: &Address, total: usize, at_once: usize) -> usize {
     let (mut begun, mut closed, mut answered) = (0, 0, 0);
-    // Of each slot: the client's number, or that it is a server's.
+    // For each slot, the client's number, or `None` for a server.
     let mut number: Vec<Option<usize>> = vec![None; 2 * at_once];
     let mut begin = |driver: &mut D, number: &mut Vec<Option<usize>>| {
         if begun < total {
@@ -93,7 +95,7 @@ fn nothing_is_left<O: Opener>(open: &O, total: usize) {
     let idle = descriptors();
     assert_eq!(churn(&mut driver, &at, total, AT_ONCE), total);
     assert_eq!(descriptors(), idle, "a descriptor was left open");
-    // Every slot is free, and every receive buffer is back: all slots at once are answered.
+    // All slots are free and all receive buffers returned: every slot at once gets a response.
     let conns: Vec<Conn> = (0..AT_ONCE).map(|_| driver.connect(&at).unwrap()).collect();
     let mut is_client = [false; 2 * AT_ONCE];
     conns.iter().for_each(|conn| is_client[conn.index()] = true);
@@ -117,7 +119,8 @@ fn nothing_is_left<O: Opener>(open: &O, total: usize) {
     assert_eq!(descriptors(), before, "a descriptor outlived its driver");
 }
 
-/// As many as there are, opened and held; each is answered while all are open, in a second round as well.
+/// Opens `count` connections and keeps them open. Each gets a response while all are open, in two
+/// rounds.
 fn all_are_held<O: Opener>(open: &O, count: usize) {
     let before = descriptors();
     let mut driver = open.open(&Config { connections: 2 * count, receive_bytes: 256, ..CONFIG });
@@ -166,7 +169,6 @@ fn each(check: impl Fn(&dyn Check)) {
     }
 }
 
-/// The two checks of any backend.
 trait Check {
     fn nothing_is_left(&self, total: usize);
     fn all_are_held(&self, count: usize);
@@ -182,15 +184,15 @@ impl<O: Opener> Check for O {
     }
 }
 
-/// A number from the environment, for runs on the scale of a benchmark:
-/// `NET_CHURN=100000 NET_HELD=9900 cargo test --release -p net --test churn`.
+/// A number from the environment, for runs at benchmark scale: `NET_CHURN=100000 NET_HELD=9900
+/// cargo test --release -p net --test churn`.
 #[expect(clippy::disallowed_methods, reason = "a test has no flags")]
 fn scale(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
 #[test]
-fn connections_come_go_and_stay() {
+fn connections_leave_nothing_behind() {
     each(|backend| {
         backend.nothing_is_left(scale("NET_CHURN", 4_000));
         backend.all_are_held(scale("NET_HELD", 400)); // Both ends are in this process.

@@ -1,4 +1,5 @@
-//! No file descriptor is free. A process of its own, because the limit is the whole process's.
+//! Behavior without free file descriptors. A separate process, since the limit applies to the whole
+//! process.
 
 mod harness;
 
@@ -6,11 +7,11 @@ use harness::{CONFIG, OpenEpoll, OpenUring, Opener, address, has_uring, until};
 use net::{Close, Config, Driver, Event};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit under which `free` more descriptors can be opened: each gets the lowest number that is free.
+/// The limit that allows `free` more descriptors. Each new one gets the lowest free number.
 fn limit_for(free: usize) -> u64 {
     let number = |entry: std::fs::DirEntry| entry.file_name().to_str().unwrap().parse::<u64>().unwrap();
     let listed: Vec<u64> = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| number(entry.unwrap())).collect();
-    // One of these was the folder itself, and is free again.
+    // One of these was the directory itself, and is closed again.
     let is_open =
         |&number: &u64| listed.contains(&number) && std::fs::exists(format!("/proc/self/fd/{number}")).unwrap();
     (0..).filter(|number| !is_open(number)).nth(free).unwrap()
@@ -21,7 +22,8 @@ fn limit_descriptors(current: Option<u64>) {
     setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
 }
 
-/// With room for two more: the third waits in the kernel's queue until one of the two is closed.
+/// With room for two more, the third connection waits in the kernel's queue until one of the two
+/// closes.
 fn accepting_waits_for_a_close<O: Opener>(open: &O) {
     let before = getrlimit(Resource::Nofile).current;
     let mut server = open.open(&CONFIG);
@@ -60,7 +62,8 @@ fn accepting_waits_for_a_close<O: Opener>(open: &O) {
     limit_descriptors(before);
 }
 
-/// With no room and nothing to close, the driver says so rather than wait for ever.
+/// Without room and without connections to close, the driver returns an error instead of waiting
+/// forever.
 fn nothing_to_close_is_an_error<O: Opener>(open: &O) {
     let before = getrlimit(Resource::Nofile).current;
     let mut server = open.open(&CONFIG);
@@ -76,12 +79,12 @@ fn nothing_to_close_is_an_error<O: Opener>(open: &O) {
     });
     assert_eq!(error.expect("an error").raw_os_error(), Some(rustix::io::Errno::MFILE.raw_os_error()));
     limit_descriptors(before);
-    // It goes on once there is room.
+    // It continues once there is room.
     until(&mut server, |_, event| matches!(event, Event::Accepted(..)));
 }
 
 #[test]
-fn descriptors_run_out() {
+fn drivers_handle_descriptor_exhaustion() {
     accepting_waits_for_a_close(&OpenEpoll);
     nothing_to_close_is_an_error(&OpenEpoll);
     if has_uring() {

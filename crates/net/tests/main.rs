@@ -1,6 +1,7 @@
-//! Drivers of real sockets and of the simulated network, held to one model.
+//! Tests drivers with real sockets and the simulated network against one model.
 //!
-//! One binary: each more would be linked, and run, on its own. Those apart watch or change what is a whole process's.
+//! All in one binary, since each binary is linked and run separately. Tests that observe or change
+//! the whole process are in other binaries.
 
 mod behaviour;
 mod harness;

@@ -1,4 +1,4 @@
-//! Random interleavings of everything a caller can do, against the promises of `Driver`.
+//! Random interleavings of all operations of a caller, checked against the contract of `Driver`.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use net::sim::Network;
 use net::{Close, CloseReason, Config, Conn, Driver, Event, SendError};
 use proptest::prelude::*;
 
-/// One thing that a caller does. `who` picks one of the connections that stand.
+/// One operation of a caller. `who` selects an open connection.
 #[derive(Clone, Debug)]
 enum Op {
     Connect,
@@ -37,24 +37,24 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What is known of one end of a connection.
+/// The expected state of one end of a connection.
 #[derive(Debug, Default)]
 struct End {
     is_client: bool,
-    /// Of a client, the name it sends first; of a server, the client's, once it is known.
+    /// A client's name, which it sends first; for a server, the client's name once received.
     name: Option<u32>,
     sent: usize,
     received: usize,
     head: Vec<u8>,
     stands: bool,
     end_received: bool,
-    /// The caller wants to be told when all is sent.
+    /// Whether the caller requested a notification when all is sent.
     notify_when_sent: bool,
-    /// The caller closed it: nothing but the end is told.
+    /// Whether the caller closed it, after which only the end is reported.
     closed: bool,
 }
 
-/// Bytes 4 and later of a stream from a client, or 0 and later from a server.
+/// The expected byte at a position, from 4 for a client and from 0 for a server.
 fn pattern(is_client: bool, position: usize) -> u8 {
     (if is_client { position * 7 } else { position * 11 } % 251) as u8
 }
@@ -65,10 +65,11 @@ const SLOTS: usize = 6;
 struct Model<D> {
     driver: D,
     at: net::Address,
-    /// Whether a reset is told from an end in order; Unix sockets know none.
+    /// Whether a reset differs from an orderly end; for Unix sockets it does not.
     has_resets: bool,
     ends: HashMap<Conn, End>,
-    /// By client's name: what each side sent before it ended, and what the other received until it saw that end.
+    /// By client name: bytes that each side sent before its end, and bytes that the other side
+    /// received before that end.
     sent: HashMap<(u32, bool), usize>,
     ended: Vec<(Option<u32>, Conn, bool, usize)>,
     servers: HashMap<Conn, u32>,
@@ -95,7 +96,7 @@ impl<D: Driver> Model<D> {
         }
     }
 
-    /// The connection that `who` picks.
+    /// The connection selected by `who`.
     fn pick(&self, who: usize) -> Option<Conn> {
         let all = self.standing();
         all.get(who % all.len().max(1)).copied()
@@ -144,7 +145,7 @@ impl<D: Driver> Model<D> {
                     let end = self.ends.get_mut(&conn).unwrap();
                     end.closed = true;
                     if let (Some(name), Close::Reset, false) = (end.name, how, self.has_resets) {
-                        self.sent.remove(&(name, end.is_client)); // What is lost cannot be told from what was not sent.
+                        self.sent.remove(&(name, end.is_client)); // Lost bytes look like unsent ones.
                     }
                     assert_eq!(self.driver.send(conn, b"x"), Err(SendError::Closed));
                 }
@@ -242,14 +243,14 @@ impl<D: Driver> Model<D> {
         }
     }
 
-    /// All that stands is closed, and then every slot is free again.
+    /// Closes all connections, after which every slot must be free.
     fn finish(mut self) -> Vec<String> {
         for conn in self.standing() {
             self.driver.close(conn, Close::Reset);
             self.ends.get_mut(&conn).unwrap().closed = true;
         }
         let limit = self.driver.now() + 10_000_000_000;
-        // Connections that wait for a slot are accepted while others close.
+        // Connections waiting for a slot are accepted while others close.
         while !self.ends.is_empty() {
             assert!(self.driver.now() < limit, "not closed: {:?}", self.ends);
             self.driver.turn(Some(limit)).unwrap();
@@ -262,7 +263,7 @@ impl<D: Driver> Model<D> {
             }
         }
         for (name, conn, is_client, received) in &self.ended {
-            // Who ended its stream in order had sent all that was received, and no byte more was sent.
+            // After an orderly end, the receiver must have exactly the bytes that were sent.
             if let Some(name) = name
                 && let Some(sent) = self.sent.get(&(*name, !is_client))
             {

@@ -1,4 +1,4 @@
-//! The simulated network by itself: time to the nanosecond, and each ready-made peer.
+//! The simulated network: exact times, and each ready-made peer.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ fn at() -> SocketAddr {
     "10.0.0.1:7".parse().unwrap()
 }
 
-/// A driver and its connection to `peer`, which stands after one round trip of 10 us.
+/// A driver and its connection to `peer`, established after one round trip of 10 us.
 fn connected(peer: impl Peer + 'static, config: &Config) -> (Sim, Conn) {
     let mut driver = Sim::new(1, config, Network::PERFECT);
     let mut peer = Some(peer);
@@ -24,7 +24,8 @@ fn connected(peer: impl Peer + 'static, config: &Config) -> (Sim, Conn) {
     (driver, conn)
 }
 
-/// Sends the words 1, 2, ... `count`, each when the answer before is there, and writes down what came and when.
+/// Sends the words 1 to `count`, each after the previous response, and records the responses with
+/// their times.
 fn play(peer: impl Peer + 'static, count: u32) -> Vec<String> {
     let (mut driver, conn) = connected(peer, &CONFIG);
     let mut said = Vec::new();
@@ -59,12 +60,12 @@ fn play(peer: impl Peer + 'static, count: u32) -> Vec<String> {
 }
 
 #[test]
-fn a_round_trip_is_two_delays_and_the_service() {
+fn round_trip_is_two_delays_plus_service_time() {
     assert_eq!(play(peers::ping_pong(|request| request.number * 1_000), 3), ["2 20000", "3 31000", "4 43000"]);
 }
 
 #[test]
-fn pauses_hold_up_what_falls_into_them() {
+fn pauses_delay_requests_that_arrive_in_them() {
     let mut law = peers::pauses(2_000, 200, 3);
     let mut delay = |at| law(peers::Request { number: 0, word: 1, at });
     assert_eq!([delay(0), delay(100), delay(1_999)], [3, 3, 3], "no pause before the first period is over");
@@ -72,7 +73,7 @@ fn pauses_hold_up_what_falls_into_them() {
 }
 
 #[test]
-fn each_bad_peer_is_bad_in_its_own_way() {
+fn faulty_peers_behave_as_documented() {
     assert_eq!(play(peers::wrong_every(2), 4), ["2 20000", "4 30000", "4 40000", "6 50000"]);
     assert_eq!(play(peers::reset_after(1), 2), ["2 20000", "Reset 30000"]);
     assert_eq!(play(peers::end_after(1), 2), ["2 20000", "end 30000", "Local 30000"]);
@@ -81,7 +82,7 @@ fn each_bad_peer_is_bad_in_its_own_way() {
 }
 
 #[test]
-fn endless_data_comes_until_the_close() {
+fn endless_data_stops_at_close() {
     let (mut driver, conn) = connected(peers::endless(100, 1_000), &CONFIG);
     let mut count = 0;
     until(&mut driver, |driver, event| {
@@ -89,7 +90,7 @@ fn endless_data_comes_until_the_close() {
         count += driver.bytes(data).len();
         count >= 10_000
     });
-    // The first chunk left at 5 us, when the connection stood there.
+    // The first chunk left at 5 us, when the connection was established at that end.
     assert_eq!(driver.now(), 10_000 + 99 * 1_000);
     driver.close(conn, Close::Reset);
     let mut told = Vec::new();
@@ -99,7 +100,7 @@ fn endless_data_comes_until_the_close() {
 }
 
 #[test]
-fn who_never_reads_fills_window_and_sender() {
+fn nonreading_peer_fills_window_and_send_buffer() {
     let limit = 10_000;
     let (mut driver, conn) = connected(peers::never_reads(), &Config { send_bytes_max: limit, ..CONFIG });
     let mut taken = 0;
@@ -116,7 +117,7 @@ fn who_never_reads_fills_window_and_sender() {
 }
 
 #[test]
-fn connects_that_fail() {
+fn reports_failed_connects() {
     let mut driver = Sim::new(1, &CONFIG, Network::PERFECT);
     driver.serve(at(), |number| if number == 0 { Answer::Refuse } else { Answer::Ignore });
     let elsewhere = "10.0.0.2:7".parse().unwrap();
@@ -139,7 +140,7 @@ fn connects_that_fail() {
 }
 
 #[test]
-fn a_full_backlog_makes_a_client_try_again_after_a_second() {
+fn full_backlog_delays_connect_by_one_second() {
     let mut driver = Sim::new(1, &Config { connections: 1, ..CONFIG }, Network::PERFECT);
     let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 0, false).unwrap();
     let seen: Vec<Rc<RefCell<Seen>>> = (0..3).map(|_| Rc::default()).collect();
@@ -160,13 +161,13 @@ fn a_full_backlog_makes_a_client_try_again_after_a_second() {
         }
     }
     assert_eq!(word, Some(1));
-    // One has the slot, one the queue, and one comes again.
+    // One connection has the slot, one is in the queue, and one retries.
     let sent: Vec<Nanos> = seen.iter().map(|seen| seen.borrow().sent[0]).collect();
     assert_eq!(sent, [10_000, 10_000, 1_000_010_000]);
 }
 
 #[test]
-fn a_server_is_tested_by_scripted_clients() {
+fn scripted_client_tests_server() {
     let mut driver = Sim::new(1, &CONFIG, Network::PERFECT);
     let (_, address) = driver.listen(&Address::Inet("10.0.0.1:0".parse().unwrap()), 8, false).unwrap();
     let seen: Rc<RefCell<Seen>> = Rc::default();
@@ -176,7 +177,7 @@ fn a_server_is_tested_by_scripted_clients() {
             match event {
                 Event::Data(conn, data) => {
                     let word = u32::from_be_bytes(driver.bytes(data).try_into().unwrap());
-                    driver.send(conn, &(word + word).to_be_bytes()).unwrap(); // Right for 1, wrong for 2.
+                    driver.send(conn, &(word + word).to_be_bytes()).unwrap(); // Correct for 1, wrong for 2.
                 }
                 Event::EndOfStream(conn) => driver.end_stream(conn),
                 _ => {}
@@ -189,7 +190,7 @@ fn a_server_is_tested_by_scripted_clients() {
 }
 
 #[test]
-fn a_loop_that_only_polls_gets_on() {
+fn polling_loop_advances_time() {
     let mut driver = Sim::new(1, &CONFIG, Network::PERFECT);
     let mut polls = 0;
     while driver.now() < 10_000 {
@@ -200,7 +201,7 @@ fn a_loop_that_only_polls_gets_on() {
 }
 
 #[test]
-fn another_seed_is_another_run() {
+fn different_seed_gives_different_run() {
     let run = |seed| {
         let mut driver = Sim::new(seed, &CONFIG, Network::CHOPPY);
         driver.serve(at(), |_| peers::ping_pong(|_| 0).into());

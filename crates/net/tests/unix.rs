@@ -1,4 +1,4 @@
-//! Unix sockets: paths that are made, left, taken and found, on both backends.
+//! Unix sockets on both backends: paths that are created, removed, in use or left behind.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;
@@ -27,7 +27,7 @@ suite!(
     an_address_can_be_used_again,
 );
 
-/// What listening at `path` says; `ok` where it can be.
+/// Listens at `path` and returns `ok` or the error.
 fn listen<O: Opener>(open: &O, path: &Path) -> String {
     let mut driver = open.open(&CONFIG);
     driver.listen(&Address::Unix(path.to_owned()), 8, false).map_or_else(
@@ -43,7 +43,7 @@ fn a_path_goes_with_its_listener<O: Opener>(open: &OnUnix<O>) {
     let path = open.path();
     let mut driver = open.open(&CONFIG);
     let (listener, at) = driver.listen(&Address::Unix(path.clone()), 8, false).unwrap();
-    let mut pair = Pair::connect(driver, &at); // The kernel is at work for the listener.
+    let mut pair = Pair::connect(driver, &at); // The kernel has operations pending for the listener.
     assert!(path.exists());
     pair.driver.stop_listening(listener);
     assert!(!path.exists());
@@ -121,7 +121,7 @@ fn a_listener_is_not_shared<O: Opener>(open: &OnUnix<O>) {
     assert_eq!(error.to_string(), "a Unix socket cannot be shared by several listeners");
 }
 
-/// The listener's driver is not turned, so nothing is accepted.
+/// The listener's driver does not turn, so it accepts nothing.
 fn a_full_queue_is_told<O: Opener>(open: &OnUnix<O>) {
     let mut server = open.open(&CONFIG);
     let mut clients = open.open(&CONFIG);
@@ -135,7 +135,7 @@ fn a_full_queue_is_told<O: Opener>(open: &OnUnix<O>) {
         assert!(matches!(event, Event::Closed(c, CloseReason::QueueFull) if c == third), "{event:?}");
         true
     });
-    // And when there is room again it goes on.
+    // Accepting continues once there is room.
     until(&mut server, |_, event| matches!(event, Event::Accepted(..)));
     clients.connect(&at).unwrap();
     until(&mut clients, |_, event| matches!(event, Event::Connected(_)));

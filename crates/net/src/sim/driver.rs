@@ -1,4 +1,4 @@
-//! The driver's side of the simulation.
+//! The driver side of the simulation.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::driver::{Close, CloseReason, Conn, Data, Driver, Event, Listener, Nan
 use crate::socket;
 
 impl Sim {
-    /// Notes that there may be something to take for `conn`.
+    /// Queues a note if `conn` may have something to read.
     pub(super) fn note(&mut self, conn: Conn) {
         let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
         if phase != Phase::Open || self.is_paused(conn, link, side) {
@@ -24,14 +24,15 @@ impl Sim {
         }
     }
 
-    /// Whether reading is paused, for back-pressure or as the caller said. It does not hide that the connection is gone.
+    /// Whether reading is paused, by back-pressure or by the caller. A reset is reported even while
+    /// paused.
     fn is_paused(&mut self, conn: Conn, link: usize, side: usize) -> bool {
         let asked = self.connections.get_mut(conn).is_some_and(|connection| connection.paused);
         let most = self.config.pause_reads_above_bytes;
         self.end(link, side).is_some_and(|end| (asked || end.outgoing.len() > most) && !end.reset_arrived)
     }
 
-    /// Whether all of `conn` is sent and the caller wants to know.
+    /// Whether all bytes of `conn` are sent and the caller has requested a notification.
     fn is_to_be_told_sent(&mut self, conn: Conn) -> bool {
         let Some(&mut Connection { link, side, phase: Phase::Open, notify_when_sent: true, .. }) =
             self.connections.get_mut(conn)
@@ -41,7 +42,7 @@ impl Sim {
         self.end(link, side).is_some_and(|end| end.stands && end.outgoing.is_empty() && !end.reset_arrived)
     }
 
-    /// Notes that the caller is to be told that all is sent, if it is so.
+    /// Queues a note if the caller should be notified that all is sent.
     pub(super) fn note_sent(&mut self, conn: Conn) {
         if self.is_to_be_told_sent(conn) {
             self.notes.push_back(Note::Sent(conn));
@@ -56,7 +57,7 @@ impl Sim {
         Some(Event::Sent(conn))
     }
 
-    /// What follows when all of `conn` is sent: the end of a graceful close, or of both streams.
+    /// Completes a graceful close, or the end of both streams, once all bytes of `conn` are sent.
     pub(super) fn close_if_sent(&mut self, conn: Conn) {
         let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
         let Some(end) = self.end(link, side) else { return };
@@ -66,7 +67,7 @@ impl Sim {
         }
     }
 
-    /// The driver goes away in order, or by a reset where there are bytes that it has not taken.
+    /// Closes the driver's end: in order, or with a reset if there are unread bytes.
     fn leave(&mut self, conn: Conn) {
         let Some(&mut Connection { link, side, .. }) = self.connections.get_mut(conn) else { return };
         let Some(end) = self.end(link, side) else { return };
@@ -80,7 +81,7 @@ impl Sim {
         self.finish(conn, CloseReason::Local);
     }
 
-    /// The connection is over for the driver: nobody is at its end any more, and the caller will be told.
+    /// Ends the connection on the driver's side and notifies the caller.
     pub(super) fn finish(&mut self, conn: Conn, reason: CloseReason) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         if connection.phase == Phase::Finished {
@@ -97,7 +98,7 @@ impl Sim {
         self.notes.push_back(Note::Event(Event::Closed(conn, reason)));
     }
 
-    /// What there is to take for `conn`, one event at a time.
+    /// Reads the next event of `conn`, if any.
     fn read(&mut self, conn: Conn) -> Option<Event> {
         let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn)?;
         let (paused, most) = (self.is_paused(conn, link, side), self.dice.within_usize(&self.network.read_bytes));
@@ -117,7 +118,7 @@ impl Sim {
         }
         if end.reset_arrived {
             self.finish(conn, CloseReason::Reset);
-            return None; // It is the next note.
+            return None; // The next note reports it.
         }
         if end.end_arrived && !end.end_told {
             end.end_told = true;
@@ -141,7 +142,7 @@ impl Sim {
         Some(Event::Accepted(Listener(index), conn))
     }
 
-    /// A slot is free: those who wait for one are looked at.
+    /// Resumes accepting after a slot became free.
     fn accept_again(&mut self) {
         for (index, listening) in self.listeners.iter().enumerate() {
             if listening.as_ref().is_some_and(|listening| !listening.queue.is_empty()) {
@@ -173,7 +174,7 @@ impl Driver for Sim {
         if !shared && self.listeners.iter().flatten().any(|listening| listening.address == address) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        let backlog = (backlog as usize).saturating_add(1); // As Linux counts.
+        let backlog = (backlog as usize).saturating_add(1); // Linux counts this way.
         self.listeners.push(Some(Listening { address, backlog, queue: Default::default() }));
         Ok((Listener(self.listeners.len() as u32 - 1), address.into()))
     }
@@ -250,7 +251,7 @@ impl Driver for Sim {
                 connection.phase = Phase::Closing;
             }
             (Close::Graceful | Close::GracefulThenReset, Phase::Open) => self.leave(conn),
-            // A connect is given up.
+            // Abandons a pending connect.
             (Close::Graceful | Close::GracefulThenReset, _) => self.finish(conn, CloseReason::Local),
             (Close::Reset, _) => {
                 end.outgoing.clear();
@@ -262,8 +263,8 @@ impl Driver for Sim {
         }
     }
 
-    /// Jumps to the next thing that happens, or to `until`. Fails where the real backends would wait forever: there is
-    /// no `until`, and nothing is left that could happen.
+    /// Advances time to the next simulated event, or to `until`. Fails if a real backend would wait
+    /// forever: without `until` and without pending events.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
         let limit = until.map(|until| until.max(self.now));
         while self.notes.is_empty() {
@@ -285,7 +286,7 @@ impl Driver for Sim {
                 Note::Sent(conn) => self.sent(conn),
                 Note::Accept(index) => self.accept(index),
             };
-            // What the caller has closed since is not told any more.
+            // Events of connections that the caller has closed since are dropped.
             if let Some(Event::Connected(conn)) = event
                 && self.connections.get_mut(conn).is_none_or(|connection| connection.phase != Phase::Open)
             {

@@ -1,48 +1,48 @@
-//! One simulated connection: two ends and what is between them.
+//! A simulated connection: its two ends and the data between them.
 
 use std::collections::VecDeque;
 
 use super::peer::Peer;
 use crate::driver::{Conn, Nanos};
 
-/// The two ends: 0 connected, 1 was connected to.
+/// Both ends: 0 is the connecting side, 1 the accepting side.
 pub(super) struct Link {
     pub(super) ends: [End; 2],
 }
 
-/// Who is at an end.
+/// The owner of an end.
 pub(super) enum Who {
     /// A connection of the driver.
     Driver(Conn),
-    /// A listener of the driver, which has not accepted yet; or nobody knows yet.
+    /// Not accepted by a listener of the driver yet, or not assigned yet.
     Waiting,
     Peer(Box<dyn Peer>),
-    /// Nobody any more: what arrives is answered by a reset.
+    /// Closed. Arriving data is answered with a reset.
     Gone,
 }
 
 pub(super) struct End {
     pub(super) who: Who,
-    /// Written here, not yet on its way.
+    /// Written, but not in transit yet.
     pub(super) outgoing: VecDeque<u8>,
-    /// The handshake is over, so bytes may travel.
+    /// Whether the handshake is complete, so that bytes can travel.
     pub(super) stands: bool,
-    /// Bytes from here that are on their way, or there and not taken.
+    /// Bytes from this end that are in transit, or arrived but not taken.
     pub(super) in_flight: usize,
-    /// When the latest thing from here arrives.
+    /// Arrival time of the latest item from this end.
     pub(super) arrives: Nanos,
-    /// No more is written here; the end is on its way once `outgoing` is empty.
+    /// Whether writing has ended. The end follows once `outgoing` is empty.
     pub(super) end_wanted: bool,
     pub(super) end_sent: bool,
-    /// Arrived here, not yet taken.
+    /// Arrived at this end and not taken yet.
     pub(super) inbox: VecDeque<u8>,
     pub(super) end_arrived: bool,
-    /// The owner has been told of the other side's end.
+    /// Whether the owner was notified of the other side's end.
     pub(super) end_told: bool,
     pub(super) reset_arrived: bool,
-    /// A peer takes nothing before this time.
+    /// A stalled peer takes nothing before this time.
     pub(super) stalled_until: Nanos,
-    /// The driver has a note that there is something to take.
+    /// Whether the driver has a note that there is something to read.
     pub(super) noted: bool,
 }
 

@@ -1,7 +1,9 @@
-//! A network with a virtual clock and a seed, for tests of whole engines: same seed, same events, to the nanosecond.
+//! A simulated network with virtual clock and seed, for tests of whole engines: the same seed gives
+//! the same events, to the nanosecond.
 //!
-//! A test names who answers at an address ([`Sim::serve`]) and who connects to the driver ([`Sim::client`]); a driver
-//! can also connect to itself. Time jumps in [`Driver::turn`](crate::Driver::turn) and stands still elsewhere.
+//! A test defines servers ([`Sim::serve`]) and clients that connect to the driver
+//! ([`Sim::client`]). A driver can also connect to itself. Time advances only in
+//! [`Driver::turn`](crate::Driver::turn).
 //!
 //! ```
 //! use net::sim::{Network, Sim, peers};
@@ -43,19 +45,18 @@ use self::peer::Action;
 use crate::driver::{CloseReason, Config, Conn, Event, Nanos};
 use crate::slots::Slots;
 
-/// When a connect that nobody answers is given up: as long as Linux takes with its six repetitions.
+/// Timeout of a connect without response, as long as Linux takes with its six retries.
 pub const CONNECT_TIMEOUT_NS: Nanos = 127_000_000_000;
-/// A connect that found the listener's queue full is repeated after this time, as by Linux.
+/// Delay before a connect that found the queue full is first retried, as in Linux.
 const CONNECT_AGAIN_NS: Nanos = 1_000_000_000;
 
-/// The simulated driver.
 pub struct Sim {
     config: Config,
     network: Network,
     dice: Dice,
     now: Nanos,
     agenda: BinaryHeap<Reverse<Due>>,
-    /// How many things were ever put on the agenda: what is due at the same time happens in this order.
+    /// Number of items ever put on the agenda. Simultaneous items occur in this order.
     written: u64,
     links: Vec<Option<Link>>,
     connections: Slots<Connection>,
@@ -78,16 +79,16 @@ struct Connection {
 enum Phase {
     Connecting,
     Open,
-    /// The caller closed; what waits is being sent.
+    /// Closed by the caller; waiting bytes are being sent.
     Closing,
-    /// Over; the caller is still to be told.
+    /// Over, but not reported to the caller yet.
     Finished,
 }
 
 struct Listening {
     address: SocketAddr,
     backlog: usize,
-    /// Connections that were not yet accepted.
+    /// Connections not accepted yet.
     queue: VecDeque<usize>,
 }
 
@@ -97,7 +98,7 @@ struct Service {
     answer: Box<dyn FnMut(u64) -> Answer>,
 }
 
-/// What the caller is to be told, or what is to be looked at.
+/// Events to report, or connections and listeners to check.
 enum Note {
     Event(Event),
     Readable(Conn),
@@ -144,7 +145,7 @@ impl Ord for Due {
 }
 
 impl Sim {
-    /// A driver whose clock stands at zero, in a network where nobody is yet.
+    /// Creates a driver whose clock is at zero, in an empty network.
     pub fn new(seed: u64, config: &Config, network: Network) -> Self {
         Self {
             connections: Slots::new(config.connections),
@@ -163,14 +164,15 @@ impl Sim {
         }
     }
 
-    /// From here on `answer` says who answers at `address`; it is given the number of the connection there, from 0.
-    /// An address that nobody serves refuses.
+    /// Defines the server at `address`. `answer` receives the index of each connection there, from
+    /// 0. An address without a server refuses connections.
     pub fn serve(&mut self, address: SocketAddr, answer: impl FnMut(u64) -> Answer + 'static) {
         self.services.retain(|service| service.address != address);
         self.services.push(Service { address, accepted: 0, answer: Box::new(answer) });
     }
 
-    /// At the time `at`, or now if that has passed, `peer` connects to `address`, where the driver should listen.
+    /// Lets `peer` connect to `address` at time `at`, or now if that has passed. The driver should
+    /// listen there.
     pub fn client(&mut self, address: SocketAddr, at: Nanos, peer: impl Peer + 'static) {
         let link = self.link(Who::Peer(Box::new(peer)));
         self.put(at.max(self.now), What::Client { link, address });
@@ -190,7 +192,8 @@ impl Sim {
         Some(&mut self.links[link].as_mut()?.ends[side])
     }
 
-    /// Puts what leaves `side` of `link` now on the agenda, behind all that left there before.
+    /// Schedules the arrival of `what` from `side` of `link`, after everything sent from there
+    /// before.
     fn travel(&mut self, link: usize, side: usize, what: What) {
         let delay = self.dice.within(&self.network.delay_ns);
         let now = self.now;
@@ -200,7 +203,7 @@ impl Sim {
         self.put(at, what);
     }
 
-    /// Sends from `side` what the window takes, and the end of the stream after it.
+    /// Sends from `side` what fits into the window, then the end of the stream.
     fn pump(&mut self, link: usize, side: usize) {
         let to = 1 - side;
         loop {
@@ -227,7 +230,7 @@ impl Sim {
         }
     }
 
-    /// Lets the next thing on the agenda happen, if it is due by `limit`.
+    /// Runs the next item on the agenda if it is due by `limit`.
     fn step(&mut self, limit: Option<Nanos>) -> bool {
         let Some(Reverse(next)) = self.agenda.peek() else { return false };
         if limit.is_some_and(|limit| next.at > limit) {
@@ -251,7 +254,7 @@ impl Sim {
 
     fn connect_arrives(&mut self, link: usize, address: SocketAddr, tries: u32) {
         if self.links[link].is_none() {
-            return; // Given up meanwhile.
+            return; // Abandoned in the meantime.
         }
         let listening = |place: &Option<Listening>| place.as_ref().is_some_and(|l| l.address == address);
         if let Some(index) = self.listeners.iter().position(listening) {
@@ -334,7 +337,7 @@ impl Sim {
             return self.travel(link, to, What::Reset { link, to: 1 - to });
         }
         if end.reset_arrived {
-            return; // Nothing comes after a reset, least of all what came after bytes that were lost.
+            return; // Nothing arrives after a reset or after lost bytes.
         }
         end.inbox.extend(bytes);
         self.take(link, to);
@@ -358,7 +361,8 @@ impl Sim {
         self.take(link, to);
     }
 
-    /// The owner of an end takes what has arrived: a peer at once, a driver when it asks for events.
+    /// Lets the owner of an end take the data that arrived: a peer at once, a driver when it asks
+    /// for events.
     fn take(&mut self, link: usize, side: usize) {
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };
@@ -387,14 +391,14 @@ impl Sim {
         }
     }
 
-    /// `count` bytes were taken at `side`: the other side may send so many more.
+    /// Records that `side` took `count` bytes, so that the other side can send as many more.
     fn taken(&mut self, link: usize, side: usize, count: usize) {
         let Some(other) = self.end(link, 1 - side) else { return };
         other.in_flight -= count;
         let is_driver = if let Who::Driver(conn) = other.who { Some(conn) } else { None };
         self.pump(link, 1 - side);
         if let Some(conn) = is_driver {
-            self.note(conn); // It may have paused its reads.
+            self.note(conn); // Its reads may have been paused.
             self.note_sent(conn);
             self.close_if_sent(conn);
         }
@@ -415,7 +419,7 @@ impl Sim {
         self.drop_if_gone(link);
     }
 
-    /// Forgets a link whose ends are both gone. What is still on its way finds nobody.
+    /// Removes a link once both ends are gone. Data in transit is dropped.
     fn drop_if_gone(&mut self, link: usize) {
         let gone = |link: &Link| link.ends.iter().all(|end| matches!(end.who, Who::Gone));
         if self.links[link].as_ref().is_some_and(gone) {
@@ -423,7 +427,7 @@ impl Sim {
         }
     }
 
-    /// Lets the peer at `side` speak, and puts what it wants on the agenda.
+    /// Calls the peer at `side` and schedules its actions.
     fn tell(&mut self, link: usize, side: usize, say: impl FnOnce(&mut dyn Peer, Nanos, &mut Actions)) {
         let now = self.now;
         let mut actions = Actions::default();

@@ -1,28 +1,30 @@
-//! How the simulated network behaves, and the dice it throws.
+//! Parameters of the simulated network, and its random numbers.
 
 use std::ops::RangeInclusive;
 
 use crate::driver::Nanos;
 
-/// The laws of a simulated network. [`Network::PERFECT`] has none of the troubles; tests name those that they want.
+/// Parameters of a simulated network. [`Network::PERFECT`] has no disturbances; tests add the ones
+/// they need.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// How long a segment takes one way, evenly spread, ns. Segments of one direction never overtake each other.
+    /// One-way delay of a segment, uniformly distributed, ns. Segments of one direction never
+    /// overtake each other.
     pub delay_ns: RangeInclusive<Nanos>,
-    /// How many bytes travel together at most, evenly spread; bytes sent at once arrive in so many segments.
+    /// Maximum segment size, uniformly distributed. Larger sends are split into several segments.
     pub segment_bytes: RangeInclusive<usize>,
-    /// How many bytes one receive gives at most, evenly spread (and never more than `Config::receive_bytes`).
+    /// Maximum size of a receive, uniformly distributed and limited by `Config::receive_bytes`.
     pub read_bytes: RangeInclusive<usize>,
-    /// How many bytes one direction holds that the other side has not taken; more wait in the sender.
+    /// Maximum number of untaken bytes per direction. Further bytes wait at the sender.
     pub window_bytes: usize,
-    /// The chance that a segment is lost for good and the connection reset at both sides.
+    /// Probability that a segment is lost, which resets the connection at both sides.
     pub reset_share: f64,
-    /// What a turn costs that polls in vain, ns, so that a loop that only polls gets on. At least 1.
+    /// Time that an unsuccessful poll takes, ns, so that a polling loop makes progress. At least 1.
     pub poll_ns: Nanos,
 }
 
 impl Network {
-    /// 5 us one way, 64 KiB of window, all in one piece, nothing lost.
+    /// 5 us one way, a window of 64 KiB, no fragmentation and no loss.
     pub const PERFECT: Network = Network {
         delay_ns: 5_000..=5_000,
         segment_bytes: 65_536..=65_536,
@@ -32,7 +34,8 @@ impl Network {
         poll_ns: 100,
     };
 
-    /// Everything in small pieces, late by 1 to 50 us, through a window of 1,000 bytes: what no protocol may mind.
+    /// Small fragments, delays of 1 to 50 us and a window of 1,000 bytes. Every protocol must
+    /// tolerate this.
     pub const CHOPPY: Network = Network {
         delay_ns: 1_000..=50_000,
         segment_bytes: 1..=100,
@@ -43,8 +46,8 @@ impl Network {
     };
 }
 
-/// Random numbers: SplitMix64 (Steele, Lea and Flood 2014). Enough for chopping up byte streams, and no other crate of
-/// this workspace is needed for it.
+/// Random numbers from SplitMix64 (Steele, Lea and Flood 2014). It suffices to fragment byte
+/// streams and needs no other crate of the workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
@@ -61,7 +64,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// Evenly spread over `range`, whose ends may be equal.
+    /// Uniform over `range`, which may contain a single value.
     pub(super) fn within(&mut self, range: &RangeInclusive<u64>) -> u64 {
         let (low, high) = (*range.start(), *range.end());
         assert!(low <= high, "the range {low} to {high} is empty");
@@ -73,7 +76,7 @@ impl Dice {
         self.within(&(*range.start() as u64..=*range.end() as u64)) as usize
     }
 
-    /// True with the chance `share`.
+    /// True with probability `share`.
     pub(super) fn happens(&mut self, share: f64) -> bool {
         share > 0.0 && ((self.next() >> 11) as f64) < share * (1u64 << 53) as f64
     }
@@ -84,9 +87,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dice_stay_in_range_and_repeat() {
+    fn dice_stay_in_range_and_are_reproducible() {
         let mut dice = Dice::new(1);
-        // The first output for seed 0 of the reference implementation.
+        // The reference implementation's first output for seed 0.
         assert_eq!(Dice::new(0).next(), 0xe220_a839_7b1d_cdaf);
         let throws: Vec<u64> = (0..1000).map(|_| dice.within(&(3..=5))).collect();
         assert!((3..=5).all(|side| throws.contains(&side)) && throws.iter().all(|side| (3..=5).contains(side)));

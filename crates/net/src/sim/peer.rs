@@ -1,11 +1,11 @@
-//! The other side of a simulated connection: a script.
+//! Scripts for the other side of a simulated connection.
 
 use crate::driver::Nanos;
 
-/// What stands at the other end of a connection: a server that the driver connects to, or a client that connects to a
-/// driver that listens. Each method is told the virtual time and writes down what is to happen.
+/// The other end of a connection: a server to which the driver connects, or a client of a listening
+/// driver. Each method receives the virtual time and records actions.
 pub trait Peer {
-    /// The connection stands.
+    /// The connection is established.
     fn on_connect(&mut self, now: Nanos, to: &mut Actions) {
         let _ = (now, to);
     }
@@ -13,24 +13,25 @@ pub trait Peer {
     /// Bytes arrived.
     fn on_data(&mut self, bytes: &[u8], now: Nanos, to: &mut Actions);
 
-    /// The driver sends no more. Ends the peer's own stream at once unless it is told otherwise.
+    /// The driver sends no more. By default, the peer ends its own stream at once.
     fn on_end_of_stream(&mut self, now: Nanos, to: &mut Actions) {
         let _ = now;
         to.end_of_stream(0);
     }
 
-    /// The time asked for by [`Actions::wake`] has come.
+    /// The time given to [`Actions::wake`] has come.
     fn on_wake(&mut self, now: Nanos, to: &mut Actions) {
         let _ = (now, to);
     }
 
-    /// The connection is no more: `reset` or in order. For a client also: refused.
+    /// The connection is closed, by a `reset` or in order. A client's refused connect counts as a
+    /// reset.
     fn on_closed(&mut self, reset: bool, now: Nanos) {
         let _ = (reset, now);
     }
 }
 
-/// What a peer does, and after how many ns. Things to be done at the same time are done in the order they were written.
+/// A peer's actions, each with a delay in ns. Simultaneous actions run in the order of the calls.
 #[derive(Debug, Default)]
 pub struct Actions(pub(super) Vec<(Nanos, Action)>);
 
@@ -44,12 +45,11 @@ pub(super) enum Action {
 }
 
 impl Actions {
-    /// Sends `bytes`.
     pub fn send(&mut self, after: Nanos, bytes: impl Into<Vec<u8>>) {
         self.0.push((after, Action::Send(bytes.into())));
     }
 
-    /// Sends no more (half-close), once all that was sent before is on its way.
+    /// Ends the stream (half-close) after all bytes sent before.
     pub fn end_of_stream(&mut self, after: Nanos) {
         self.0.push((after, Action::EndOfStream));
     }
@@ -59,24 +59,24 @@ impl Actions {
         self.0.push((after, Action::Reset));
     }
 
-    /// Takes no bytes for `span` ns; they pile up at the sender.
+    /// Takes no bytes for `span` ns; they accumulate at the sender.
     pub fn stall(&mut self, after: Nanos, span: Nanos) {
         self.0.push((after, Action::Stall(span)));
     }
 
-    /// Has [`Peer::on_wake`] called.
+    /// Schedules a call of [`Peer::on_wake`].
     pub fn wake(&mut self, after: Nanos) {
         self.0.push((after, Action::Wake));
     }
 }
 
-/// What an address says to a connection.
+/// How an address responds to a connect.
 pub enum Answer {
-    /// Yes, and this is who talks.
+    /// Accepts with this peer.
     Accept(Box<dyn Peer>),
-    /// Nobody listens.
+    /// Refuses, like an address without a listener.
     Refuse,
-    /// Nothing at all; the connect times out after [`super::CONNECT_TIMEOUT_NS`].
+    /// Does not respond; the connect times out after [`super::CONNECT_TIMEOUT_NS`].
     Ignore,
 }
 

@@ -1,5 +1,5 @@
-//! Ready-made peers that speak volley's protocol: a word of 32 bits in network byte order, answered by the word plus
-//! one. Servers to connect to, good and bad, and a client for drivers that listen.
+//! Ready-made peers for volley's protocol: a word of 32 bits in network byte order, answered with
+//! the word plus one. There are valid and faulty servers, and a client for listening drivers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,25 +7,25 @@ use std::rc::Rc;
 use super::peer::{Actions, Peer};
 use crate::driver::Nanos;
 
-/// A request of the ping-pong protocol, as a script sees it.
+/// A ping-pong request as a script sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// How many came before on this connection.
+    /// Number of earlier requests on this connection.
     pub number: u64,
-    /// What was asked.
+    /// The word of the request.
     pub word: u32,
-    /// When its last byte arrived.
+    /// Arrival time of its last byte.
     pub at: Nanos,
 }
 
 impl Request {
-    /// The bytes of the right answer.
+    /// The correct response.
     pub fn answer(self) -> [u8; 4] {
         self.word.wrapping_add(1).to_be_bytes()
     }
 }
 
-/// A server that calls `serve` for each whole word.
+/// A server that calls `serve` for each complete word.
 pub fn word_server(serve: impl FnMut(Request, &mut Actions) + 'static) -> impl Peer {
     Words { serve, begun: Vec::new(), number: 0 }
 }
@@ -50,7 +50,7 @@ impl<F: FnMut(Request, &mut Actions)> Peer for Words<F> {
     }
 }
 
-/// Answers each request after `delay` ns, but in order.
+/// Answers each request after `delay` ns, in order.
 pub fn ping_pong(mut delay: impl FnMut(Request) -> Nanos + 'static) -> impl Peer {
     let mut last = 0;
     word_server(move |request, to| {
@@ -59,8 +59,8 @@ pub fn ping_pong(mut delay: impl FnMut(Request) -> Nanos + 'static) -> impl Peer
     })
 }
 
-/// A delay law of a server that stands still for `pause` ns every `period` ns of the clock, the first time after one
-/// period, and otherwise takes `service` ns for a request.
+/// A delay function with a pause of `pause` ns every `period` ns of the clock, first after one
+/// period. Outside pauses, a request takes `service` ns.
 pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request) -> Nanos + Clone {
     move |request| {
         let into = request.at % period;
@@ -69,7 +69,7 @@ pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request
     }
 }
 
-/// Answers at once, every `period`-th time wrongly (1: always).
+/// Answers at once, incorrectly every `period`-th time (1: always).
 pub fn wrong_every(period: u64) -> impl Peer {
     word_server(move |request, to| {
         let wrong = (request.number + 1).is_multiple_of(period);
@@ -77,19 +77,19 @@ pub fn wrong_every(period: u64) -> impl Peer {
     })
 }
 
-/// Answers `count` requests and resets the connection at the next.
+/// Answers `count` requests and resets the connection on the next.
 pub fn reset_after(count: u64) -> impl Peer {
     word_server(move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.reset(0) })
 }
 
-/// Answers `count` requests and ends the connection in order at the next.
+/// Answers `count` requests and closes the connection in order on the next.
 pub fn end_after(count: u64) -> impl Peer {
     word_server(
         move |request, to| if request.number < count { to.send(0, request.answer()) } else { to.end_of_stream(0) },
     )
 }
 
-/// Answers one byte at a time, one each `gap` ns.
+/// Answers byte by byte, one every `gap` ns.
 pub fn drip(gap: Nanos) -> impl Peer {
     let mut last = 0;
     word_server(move |request, to| {
@@ -105,7 +105,7 @@ pub fn silent() -> impl Peer {
     word_server(|_, _| ())
 }
 
-/// Takes what comes and never reads it: requests pile up at the sender. Nothing is answered.
+/// Accepts, but never reads, so requests accumulate at the sender. Never answers.
 pub fn never_reads() -> impl Peer {
     struct NeverReads;
     impl Peer for NeverReads {
@@ -117,7 +117,7 @@ pub fn never_reads() -> impl Peer {
     NeverReads
 }
 
-/// Sends `chunk` zero bytes every `gap` ns, unasked, for ever.
+/// Sends `chunk` zero bytes every `gap` ns, unsolicited and endlessly.
 pub fn endless(chunk: usize, gap: Nanos) -> impl Peer {
     struct Endless(usize, Nanos);
     impl Peer for Endless {
@@ -134,21 +134,21 @@ pub fn endless(chunk: usize, gap: Nanos) -> impl Peer {
     Endless(chunk, gap)
 }
 
-/// What a [`client`] has seen.
+/// The observations of a [`client`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// When each request was sent.
+    /// Send time of each request.
     pub sent: Vec<Nanos>,
-    /// When each answer was complete.
+    /// Completion time of each response.
     pub answered: Vec<Nanos>,
-    /// Answers that were not the word plus one.
+    /// Responses other than the word plus one.
     pub wrong: u64,
-    /// How it ended, and when: reset (or refused), or in order.
+    /// Whether the connection ended by reset (or refusal), and when.
     pub closed: Option<(bool, Nanos)>,
 }
 
-/// A client that sends the words 1 to `requests`, each `think` ns after the answer before, and then ends its stream.
-/// What it sees is written to `seen` while the simulation runs.
+/// A client that sends the words 1 to `requests`, each `think` ns after the previous response, then
+/// ends its stream. It records its observations in `seen`.
 pub fn client(requests: u32, think: Nanos, seen: &Rc<RefCell<Seen>>) -> impl Peer + use<> {
     Client { requests, think, word: 0, begun: Vec::new(), seen: Rc::clone(seen) }
 }

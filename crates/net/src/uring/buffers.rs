@@ -1,5 +1,5 @@
-//! The buffers that the kernel receives into: one pool for all connections, handed over and back through memory that
-//! both sides see. Source: `io_uring_register_buf_ring(3)`.
+//! Receive buffers: one pool for all connections, exchanged with the kernel through shared memory.
+//! Source: `io_uring_register_buf_ring(3)`.
 
 use std::ffi::c_void;
 use std::io;
@@ -9,25 +9,27 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// The pool. Each buffer that was handed over is either the kernel's or, between its completion and [`Buffers::give_back`], ours.
+/// The pool. The kernel owns each buffer that was handed over, except between its completion and
+/// [`Buffers::give_back`].
 #[derive(Debug)]
 pub(super) struct Buffers {
-    /// `count` entries of the ring; its tail hides in the first.
+    /// `count` entries of the ring; its tail is stored in the first.
     ring: Mapping,
     /// `count` times `size` bytes.
     bytes: Mapping,
     count: u16,
     size: usize,
-    /// How many of them the kernel has been told of, the first ones. The others take no memory.
+    /// Number of buffers handed to the kernel, from the first. The others use no memory.
     handed_over: u16,
     tail: u16,
 }
 
 impl Buffers {
-    /// The most that the kernel takes.
+    /// The kernel's maximum.
     pub(super) const COUNT_MAX: u16 = 1 << 15;
 
-    /// A pool of up to `count` buffers, a power of two, of `size` bytes each, none of which is the kernel's yet.
+    /// Creates a pool of up to `count` buffers, a power of two, of `size` bytes each. None is
+    /// handed to the kernel yet.
     pub(super) fn new(count: u16, size: usize) -> io::Result<Self> {
         assert!(count.is_power_of_two() && count <= Self::COUNT_MAX, "the kernel rejects a ring of {count}");
         let ring = Mapping::new(size_of::<BufRingEntry>() * usize::from(count))?;
@@ -35,7 +37,8 @@ impl Buffers {
         Ok(Self { ring, bytes, count, size, handed_over: 0, tail: 0 })
     }
 
-    /// Hands buffers over until the kernel has `wanted` or all of them: it goes round those it has, and each becomes resident.
+    /// Hands over buffers until the kernel has `wanted`, or all. The kernel cycles through them, so
+    /// each becomes resident.
     pub(super) fn hand_over(&mut self, wanted: usize) {
         while self.handed_over < self.count && usize::from(self.handed_over) < wanted {
             self.handed_over += 1;
@@ -43,7 +46,7 @@ impl Buffers {
         }
     }
 
-    /// Where the ring lies, for the kernel.
+    /// Address of the ring, for the kernel.
     pub(super) fn address(&self) -> u64 {
         self.ring.start.as_ptr() as u64
     }
@@ -52,27 +55,28 @@ impl Buffers {
         self.count
     }
 
-    /// The `len` bytes that the kernel put into `buffer`.
+    /// The `len` bytes that the kernel wrote to `buffer`.
     #[inline]
     pub(super) fn get(&self, buffer: u16, len: usize) -> &[u8] {
         assert!(buffer < self.count && len <= self.size, "the kernel named a buffer that does not exist");
-        // SAFETY: the bytes lie within the mapping, which lives as long as `self`. They were zeroed by the kernel at
-        // first. The kernel does not write to a buffer between its completion and `give_back`, which needs `&mut self`
-        // and so outlasts this borrow.
+        // SAFETY: the bytes are within the mapping, which lives as long as `self`. The kernel
+        // zeroed them at first. It does not write to a buffer between its completion and
+        // `give_back`, which needs `&mut self` and so cannot run during this borrow.
         unsafe {
             let start = self.bytes.start.as_ptr().cast::<u8>().add(usize::from(buffer) * self.size);
             std::slice::from_raw_parts(start, len)
         }
     }
 
-    /// Makes `buffer` the kernel's again.
+    /// Returns `buffer` to the kernel.
     #[inline]
     pub(super) fn give_back(&mut self, buffer: u16) {
         assert!(buffer < self.handed_over, "the kernel named a buffer it was not given");
         let base = self.ring.start.as_ptr().cast::<BufRingEntry>();
-        // SAFETY: the entry lies within the mapping and, being at the tail, is ours to write until the tail moves on.
-        // Only its three fields are written: the fourth is the tail where the entry is the first. The address is
-        // that of a buffer in a mapping that outlives the ring.
+        // SAFETY: the entry is within the mapping. It is at the tail, so it belongs to this process
+        // until the tail advances. Only its three fields are written, since the fourth holds the
+        // tail in the first entry. The address is that of a buffer in a mapping that outlives the
+        // ring.
         unsafe {
             let entry = &mut *base.add(usize::from(self.tail & (self.count - 1)));
             entry.set_addr(self.bytes.start.as_ptr().cast::<u8>().add(usize::from(buffer) * self.size) as u64);
@@ -80,13 +84,14 @@ impl Buffers {
             entry.set_bid(buffer);
         }
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the tail lies within the first entry, aligned to two bytes, and is written by nobody else. Release
-        // lets the kernel see the entry before the tail that covers it.
+        // SAFETY: the tail is within the first entry, aligned to two bytes, and has no other
+        // writer. Release ordering makes the entry visible to the kernel before the tail that
+        // covers it.
         unsafe { AtomicU16::from_ptr(BufRingEntry::tail(base).cast_mut()) }.store(self.tail, Ordering::Release);
     }
 }
 
-/// Zeroed memory of its own pages.
+/// Zeroed, page-aligned memory.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<c_void>,
@@ -95,7 +100,7 @@ struct Mapping {
 
 impl Mapping {
     fn new(len: usize) -> io::Result<Self> {
-        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
+        // SAFETY: a new mapping at an address chosen by the kernel does not touch other memory.
         let start = unsafe {
             rustix::mm::mmap_anonymous(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
@@ -106,7 +111,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours alone; whoever drops it has seen to it that the kernel uses it no more.
+        // SAFETY: the mapping has no other owner, and the owner drops it only once the kernel no
+        // longer uses it.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.len) };
     }
 }

@@ -1,4 +1,4 @@
-//! One connection of the io_uring driver: what it waits for, and what the kernel does for it.
+//! The state of one connection of the io_uring driver, and its operations in the kernel.
 
 use std::ops::{BitOr, BitOrAssign};
 use std::os::fd::OwnedFd;
@@ -7,18 +7,17 @@ use super::tag::Kind;
 use crate::driver::{CloseReason, Config};
 use crate::outgoing::Outgoing;
 
-/// Operations that stay in the kernel: at most one of each kind for a connection.
+/// Operations in the kernel, at most one of each kind per connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ops(u8);
 
 impl Ops {
     pub(super) const NONE: Ops = Ops(0);
-    /// Receive.
     pub(super) const RECEIVE: Ops = Ops(1);
-    /// Tell when the socket takes bytes, or the connection stands.
+    /// Reports when the socket accepts bytes or the connection is established.
     pub(super) const WRITABLE: Ops = Ops(2);
-    /// Tell when the connection is over: asked when the peer's stream has ended and receiving would say nothing more, and
-    /// while nothing is to be received.
+    /// Reports when the connection is over. Used after the peer's stream has ended, when a receive
+    /// would report nothing more, and while reads are paused.
     pub(super) const HANG_UP: Ops = Ops(4);
 
     pub(super) const EACH: [(Ops, Kind); 3] =
@@ -51,39 +50,40 @@ impl BitOrAssign for Ops {
 pub(super) enum Phase {
     Connecting,
     Open,
-    /// The caller closed; what waits is being sent.
+    /// Closed by the caller; waiting bytes are being sent.
     Closing,
-    /// Over; the caller is told when the kernel has let go.
+    /// Over. The caller is notified once the kernel has no operations left.
     Finished(CloseReason),
 }
 
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// `None` once closed; the slot is kept until the caller was told.
+    /// `None` once closed. The slot stays in use until the event is delivered.
     pub(super) socket: Option<OwnedFd>,
     pub(super) phase: Phase,
-    /// What the kernel does.
+    /// Operations active in the kernel.
     pub(super) armed: Ops,
-    /// Of `armed`, what it was asked to end.
+    /// The ones among `armed` that are being canceled.
     pub(super) cancelling: Ops,
-    /// The kernel is to be told of a change in the next turn.
+    /// Whether the connection is in the list of changes for the next turn.
     pub(super) queued: bool,
     pub(super) outgoing: Outgoing,
-    /// How many of the bytes in `outgoing` were handed to the kernel in this turn.
+    /// Number of bytes of `outgoing` handed to the kernel in this turn.
     pub(super) sending: usize,
-    /// The socket takes no more for now.
+    /// The socket accepts no more bytes for now.
     pub(super) blocked: bool,
     /// The peer's stream has ended.
     pub(super) end_received: bool,
-    /// The caller's stream ends when `outgoing` is empty.
+    /// The caller's stream ends once `outgoing` is empty.
     pub(super) end_sent: bool,
-    /// And now it has.
+    /// The caller's stream has ended.
     pub(super) shut: bool,
-    /// The caller is to be told when `outgoing` is empty and the socket takes more.
+    /// Report `Event::Sent` once `outgoing` is empty and the socket accepts more.
     pub(super) notify_when_sent: bool,
-    /// The caller wants to receive nothing.
+    /// The caller has paused reads.
     pub(super) paused: bool,
-    /// A send failed: what was received before is still delivered, then the connection ends for this reason.
+    /// A send failed. Data received earlier is still delivered, then the connection ends for this
+    /// reason.
     pub(super) broken: Option<CloseReason>,
 }
 
@@ -107,8 +107,8 @@ impl Connection {
         }
     }
 
-    /// What the kernel should do now, granted that it takes what it is being handed; but reads that pause for what is to
-    /// be sent go on only when it has been sent ([`Connection::is_slow`]).
+    /// The operations that should be active, assuming that the kernel takes the bytes handed to it.
+    /// But reads paused by unsent bytes resume only once those are sent ([`Connection::is_slow`]).
     #[inline]
     pub(super) fn wanted(&self, config: &Config) -> Ops {
         let notify_when_sent = self.notify_when_sent && self.phase == Phase::Open && self.broken.is_none();
@@ -124,19 +124,19 @@ impl Connection {
         }
     }
 
-    /// Ends the stream if the caller wants that and all is sent.
+    /// Ends the stream if requested and all bytes are sent.
     pub(super) fn shut_if_due(&mut self) {
         if self.end_sent
             && !self.shut
             && let Some(socket) = &self.socket
         {
-            // It fails only on a connection that is gone, whose end is on the way.
+            // Fails only on a lost connection, whose end will be reported.
             let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
             self.shut = true;
         }
     }
 
-    /// Whether so much is to be sent that nothing is read meanwhile.
+    /// Whether so many bytes are unsent that reads must pause.
     #[inline]
     pub(super) fn is_slow(&self, config: &Config) -> bool {
         self.outgoing.len() > config.pause_reads_above_bytes

@@ -1,4 +1,4 @@
-//! Listeners of the io_uring driver: accepting goes on by itself (multishot) while there are slots.
+//! Listeners of the io_uring driver. A multishot accept stays active while there are free slots.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,10 +13,10 @@ use crate::driver::{Event, Listener};
 use crate::socket::{self, Bound};
 
 pub(super) struct Listening {
-    /// `None` once stopped and let go by the kernel.
+    /// `None` once stopped and no longer used by the kernel.
     pub(super) bound: Option<Bound>,
     pub(super) stopped: bool,
-    /// Nothing is accepted until a connection closes.
+    /// Accepting is paused until a connection closes.
     pub(super) paused: bool,
     pub(super) armed: bool,
     pub(super) cancelling: bool,
@@ -41,7 +41,8 @@ impl Uring {
         let Some(listening) = self.listeners.get_mut(listener.0 as usize) else { return };
         listening.stopped = true;
         if listening.armed {
-            // The kernel's accept holds the socket a little longer; this ends the listening now.
+            // The kernel's accept holds the socket for a while. Shutting it down stops listening at
+            // once.
             if let Some(bound) = &mut listening.bound {
                 bound.remove_path();
                 let _ = rustix::net::shutdown(&bound.socket, Shutdown::Both);
@@ -51,7 +52,7 @@ impl Uring {
         }
     }
 
-    /// Tells the kernel of each listener that should go on, or pause.
+    /// Starts or cancels the accept of each listener whose state requires it.
     pub(super) fn prepare_listeners(&mut self) -> io::Result<()> {
         let has_room = !self.connections.is_full() && self.unseated.is_empty();
         for (index, listening) in self.listeners.iter_mut().enumerate() {
@@ -69,7 +70,7 @@ impl Uring {
         Ok(())
     }
 
-    /// What a completion of an accept means.
+    /// Handles the completion of an accept.
     pub(super) fn accepted(&mut self, index: u32, done: Completion) -> Option<Event> {
         let socket = done.accepted();
         let listening = &mut self.listeners[index as usize];
@@ -88,10 +89,10 @@ impl Uring {
             (None, Some(error)) if socket::is_out_of_room(error) => {
                 listening.paused = true;
                 if self.connections.is_empty() {
-                    self.out_of_room = Some(error); // No close of ours will make room.
+                    self.out_of_room = Some(error); // Closing a connection cannot make room.
                 }
             }
-            _ => {} // Cancelled, or a connection that ended before it was accepted.
+            _ => {} // Canceled, or the connection ended before it was accepted.
         }
         None
     }
@@ -105,7 +106,7 @@ impl Uring {
         Some(Event::Accepted(listener, conn))
     }
 
-    /// A connection that waited for a slot, when there is one.
+    /// Assigns a free slot to a waiting connection, if there are both.
     pub(super) fn seat_waiting(&mut self) -> Option<Event> {
         if self.connections.is_full() {
             return None;

@@ -1,15 +1,18 @@
-//! The driver on io_uring: one system call a turn submits all sends, fetches all that came, and waits.
+//! The io_uring driver: one system call per turn submits all sends, fetches all completions and
+//! waits.
 //!
-//! Receiving is asked for once for each connection and goes on by itself (multishot), into buffers of one pool. Where
-//! reads are to pause for back-pressure (`Config::pause_reads_above_bytes`), it is asked for each time instead, which is
-//! a submission more for each receive but no more system calls. Sends wait until the turn; the kernel carries each out
-//! while it takes the entry, so it never holds memory of ours but the pool. When a socket takes no more, the rest waits
-//! in the connection until a poll says that it does.
+//! A multishot receive per connection stays active and uses buffers of a shared pool. With
+//! back-pressure (`Config::pause_reads_above_bytes`), each receive is submitted separately instead,
+//! which costs a submission per receive but no additional system calls. Sends wait until the turn.
+//! The kernel completes each one while it takes the entry, so it only holds memory of the pool. If
+//! a socket accepts no more, the remaining bytes wait in the connection until a poll reports that
+//! it does.
 //!
-//! Sockets are not registered with the ring: that was tried, and gained 0.1 % of a ping-pong at 40 connections and 0.3 %
-//! at 400, less than the noise.
+//! Sockets are not registered with the ring. An experiment gained 0.1 % per ping-pong at 40
+//! connections and 0.3 % at 400, less than the noise.
 //!
-//! A slot is free only when no operation of its connection is left in the kernel, and tags carry its generation.
+//! A slot becomes free only when the kernel has no operation left for its connection. Tags contain
+//! its generation.
 
 mod buffers;
 mod connection;
@@ -40,15 +43,16 @@ use crate::slots::Slots;
 use crate::socket;
 use crate::thread::monotonic_ns;
 
-/// All receive buffers together, unless that would be fewer than 8. The kernel goes round all that it was handed, so that all of
-/// those become resident, and come from further away than the nearest cache.
+/// Total size of receive buffers, unless that would be fewer than 8. The kernel cycles through all
+/// buffers it has, so all become resident and exceed the L1 cache.
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
-/// The kernel takes no more than just below 2 GiB at once, and would not say that it was less than asked.
+/// The kernel takes slightly less than 2 GiB at once, and would not report that it was less than
+/// requested.
 const SEND_BYTES_MAX: usize = 1 << 30;
-/// An outgoing buffer that grew beyond this is not kept for the next one who sends.
+/// Larger outgoing buffers are freed instead of reused.
 const OUTGOING_KEPT_BYTES: usize = 64 << 10;
 
-/// The driver. It stays on the thread that made it, whose timer slack it sets to 1 ns.
+/// The io_uring driver. It stays on the thread that created it, and sets its timer slack to 1 ns.
 pub struct Uring {
     ring: Ring,
     config: Config,
@@ -56,35 +60,36 @@ pub struct Uring {
     listeners: Vec<Listening>,
     waker: Waker,
     waker_armed: bool,
-    /// Connections of which the kernel is to be told something in the next turn.
+    /// Connections whose operations may change in the next turn.
     changed: Vec<Conn>,
     /// Connections that send in this turn.
     sending: Vec<Conn>,
-    /// Whether one of `sending` is to end as soon as the kernel has its bytes.
+    /// Whether a connection in `sending` ends once the kernel has its bytes.
     ending: bool,
-    /// What the kernel said in the latest turn, and how much of it was looked at. A vector, which begins at the same place
-    /// each time: a queue would go round all of its memory.
+    /// Completions of the latest turn, and how many were processed. A vector, since it reuses the
+    /// same memory from the start; a queue would cycle through all of its memory.
     inbox: Vec<Completion>,
     read: usize,
-    /// Events that no completion carries; they go before those of `inbox`.
+    /// Events without a completion. They precede those of `inbox`.
     news: VecDeque<Event>,
-    /// Accepted when no slot was free.
+    /// Connections accepted without a free slot.
     unseated: VecDeque<(Listener, OwnedFd)>,
-    /// Outgoing buffers that nobody uses: a connection has one only while it sends, so that there are as many as send in
-    /// one turn, not as many as are open.
+    /// Unused outgoing buffers. A connection has one only while it sends, so their number follows
+    /// the sends per turn, not the open connections.
     spare: Vec<Outgoing>,
     /// The buffer of the latest `Event::Data`.
     lent: Option<u16>,
-    /// Why no connection can be accepted although none is open; the next turn says it.
+    /// Why no connection can be accepted although none is open. The next turn returns it.
     out_of_room: Option<Errno>,
-    /// A turn failed, and entries may be left that the kernel has not taken.
+    /// A turn failed, so the queue may contain entries that the kernel has not taken.
     failed: bool,
     _stays_on_its_thread: PhantomData<*const ()>,
 }
 
 impl Uring {
-    /// A driver with room for `config.connections`. Fails where the kernel lacks what is needed (Linux 6.1 has it) or
-    /// does not let this process use it; [`probe`](crate::probe) says more.
+    /// Creates a driver with `config.connections` slots. Fails if the kernel lacks the required
+    /// features (available in Linux 6.1) or does not permit their use. [`probe`](crate::probe)
+    /// explains more.
     pub fn new(config: &Config) -> io::Result<Self> {
         let connections = config.connections;
         if connections > tag::SLOTS_MAX || u32::try_from(config.receive_bytes).is_err() {
@@ -94,7 +99,8 @@ impl Uring {
         let most = (RECEIVE_BYTES_MAX / receive_bytes).clamp(8, 4096);
         let count = connections.clamp(8, most).next_power_of_two().min(usize::from(Buffers::COUNT_MAX));
         let submissions = connections.clamp(16, 1024).next_power_of_two() as u32;
-        // Each buffer can be in a completion; of each connection two operations can end besides.
+        // Each buffer can be in a completion, and two operations per connection can complete in
+        // addition.
         let completions = (count + 2 * connections + 16).min(1 << 15).next_power_of_two() as u32;
         let mut ring = Ring::new(submissions, completions, Buffers::new(count as u16, receive_bytes)?)?;
         if receives_again(config) {
@@ -126,13 +132,14 @@ impl Uring {
     fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
         let connection = Connection::new(socket, phase);
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
-        // Asked for each time, a receive holds one buffer at most, so there need be no more of them than connections.
+        // A single receive holds at most one buffer, so there need not be more buffers than
+        // connections.
         self.ring.buffers.hand_over(self.connections.len());
         self.change(conn);
         Ok(conn)
     }
 
-    /// Looks at `conn` in the next turn.
+    /// Schedules `conn` to be checked in the next turn.
     #[inline]
     fn change(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn)
@@ -143,7 +150,7 @@ impl Uring {
         }
     }
 
-    /// The connection is over. The caller is told when the kernel has let go of it.
+    /// Ends a connection. The caller is notified once the kernel has no operations left for it.
     fn finish(&mut self, conn: Conn, reason: CloseReason) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         if matches!(connection.phase, Phase::Finished(_)) {
@@ -155,7 +162,7 @@ impl Uring {
         if connection.armed == Ops::NONE { self.let_go(conn) } else { self.change(conn) }
     }
 
-    /// The kernel does nothing more for `conn`, which is finished.
+    /// Closes a finished connection that has no operations left in the kernel.
     fn let_go(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn)
             && let Phase::Finished(reason) = connection.phase
@@ -165,11 +172,11 @@ impl Uring {
         }
     }
 
-    /// Frees the slot of `conn`.
     fn remove(&mut self, conn: Conn) -> Option<OwnedFd> {
         let mut connection = self.connections.remove(conn)?;
         assert!(connection.armed == Ops::NONE, "the kernel still has operations on this connection");
-        // After a failure the kernel may still know the buffer: it is kept until the ring is gone.
+        // After a failure the kernel may still use the buffer, so it is kept until the ring is
+        // dropped.
         if connection.outgoing.has_memory() && (connection.outgoing.capacity() <= OUTGOING_KEPT_BYTES || self.failed) {
             connection.outgoing.clear();
             self.spare.push(connection.outgoing);
@@ -180,8 +187,8 @@ impl Uring {
         connection.socket
     }
 
-    /// Ends the caller's stream if that was asked for and all is sent, and the connection with it if the peer's stream
-    /// has ended too.
+    /// Ends the caller's stream if requested and all bytes are sent. Closes the connection if the
+    /// peer's stream has also ended.
     fn end_stream_if_due(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         if connection.phase != Phase::Open || !connection.end_sent || !connection.outgoing.is_empty() {
@@ -193,7 +200,7 @@ impl Uring {
         }
     }
 
-    /// Puts all that has changed into the submission queue.
+    /// Submits all pending changes.
     fn prepare(&mut self) -> io::Result<()> {
         if !self.waker_armed {
             self.ring.poll(self.waker.0.as_fd(), PollFlags::IN, false, tag::WAKE)?;
@@ -218,9 +225,10 @@ impl Uring {
             connection.sending = bytes.len();
             self.sending.push(conn);
             self.ending |= connection.end_sent || connection.phase == Phase::Closing;
-            // SAFETY: from here to the return of `enter` in `submit` only this function runs, for other connections,
-            // and nobody touches this outgoing buffer. Should `enter` or anything before it fail, then `failed` keeps
-            // `send` from adding to it and `remove` from freeing it until the ring is dropped, which is first.
+            // SAFETY: from here until `enter` returns in `submit`, only this function runs, for
+            // other connections, so this outgoing buffer does not change. If `enter` or an earlier
+            // call fails, `failed` keeps `send` from adding to the buffer and `remove` from freeing
+            // it until the ring is dropped, which happens first.
             unsafe {
                 self.ring.send(
                     socket.as_fd(),
@@ -253,7 +261,6 @@ impl Uring {
         Ok(())
     }
 
-    /// Whether there is something for [`Driver::next_event`] to look at.
     fn has_news(&self) -> bool {
         let can_seat = !self.unseated.is_empty() && !self.connections.is_full();
         can_seat || self.read < self.inbox.len() || !self.news.is_empty()
@@ -267,14 +274,15 @@ impl Uring {
             self.submit(Some(wait))?;
             let goes_on = wait != left && !self.has_news() && monotonic_ns() >= until - (left - wait);
             if !goes_on {
-                return Ok(()); // Over, or a signal.
+                return Ok(()); // Done, or a signal.
             }
         }
     }
 
     fn submit(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         self.prepare()?;
-        // A send that goes well says nothing. Whose end follows it must not wait for other news.
+        // A successful send gives no completion. If the connection ends after it, the turn must not
+        // wait for other events.
         let wait = if std::mem::take(&mut self.ending) { Some(0) } else { wait };
         self.ring.enter(wait)?;
         let Self { ring, inbox, connections, .. } = self;
@@ -300,7 +308,8 @@ impl Uring {
         Ok(())
     }
 
-    /// What follows from a send: the kernel has taken all bytes, unless a completion said otherwise.
+    /// Handles a send after the turn. The kernel has taken all bytes unless a completion reported
+    /// otherwise.
     #[inline]
     fn after_send(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
@@ -308,9 +317,9 @@ impl Uring {
         if let Some(reason) = connection.broken {
             connection.outgoing.clear();
             if connection.phase == Phase::Open && connection.armed.has(Ops::RECEIVE) {
-                // What came in before is still to be delivered; then the socket says that it is over.
+                // Deliver data received earlier; then the socket reports its end.
                 if let Some(socket) = &connection.socket {
-                    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails where the kernel has done it.
+                    let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the kernel has already shut it down.
                 }
             } else {
                 let local = connection.phase == Phase::Closing;
@@ -336,7 +345,7 @@ impl Uring {
         }
     }
 
-    /// What a completion means, at most one event.
+    /// Converts a completion to at most one event.
     #[inline]
     fn interpret(&mut self, done: Completion) -> Option<Event> {
         let (kind, conn) = tag::split(done.tag);
@@ -393,7 +402,8 @@ impl Uring {
                 self.end_stream_if_due(conn);
                 Some(Event::EndOfStream(conn))
             }
-            // No buffer was free, and now they all are; or it was cancelled. The next turn asks again if it should.
+            // No buffer was free, but now all are, or the receive was canceled. The next turn
+            // restarts it if necessary.
             (Some(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => None,
             (None, Some(reason)) => {
                 self.finish(conn, reason);
@@ -409,7 +419,7 @@ impl Uring {
     fn writable(&mut self, conn: Conn, done: Completion) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;
         if done.error().is_some() {
-            return None; // Cancelled.
+            return None; // Canceled.
         }
         connection.blocked = false;
         if connection.phase == Phase::Open && connection.notify_when_sent && connection.outgoing.is_empty() {
@@ -432,7 +442,7 @@ impl Uring {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         let flags = PollFlags::from_bits_truncate(done.result as u16);
         if done.error().is_some() || !flags.intersects(PollFlags::HUP | PollFlags::ERR) {
-            return; // Cancelled, or the end of the peer's stream, which is known.
+            return; // Canceled, or the end of the peer's stream, already known.
         }
         let reason = connection.socket.as_ref().and_then(socket::pending_error).or(connection.broken);
         let in_order = connection.end_received && connection.shut;
@@ -440,7 +450,7 @@ impl Uring {
     }
 }
 
-/// Whether receiving is asked for once for each connection.
+/// Whether connections use one multishot receive.
 fn receives_again(config: &Config) -> bool {
     config.pause_reads_above_bytes == usize::MAX
 }
@@ -536,7 +546,7 @@ impl Driver for Uring {
             }
             connection.end_sent |= how == Close::GracefulThenReset;
             if !connection.outgoing.is_empty() {
-                // A connect under way goes on first.
+                // A pending connect completes first.
                 connection.blocked |= connection.phase == Phase::Connecting;
                 connection.phase = Phase::Closing;
                 return self.change(conn);
@@ -621,6 +631,7 @@ impl KernelDriver for Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         self.inbox.drain(self.read..).for_each(|done| drop(done.accepted()));
-        // The ring is the first field: it ends its operations while the sockets and outgoing buffers still stand.
+        // The ring is the first field. It ends its operations while the sockets and outgoing
+        // buffers still exist.
     }
 }

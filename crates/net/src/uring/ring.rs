@@ -1,5 +1,5 @@
-//! The two queues shared with the kernel: what is asked and what has come of it. The arguments why no operation uses
-//! memory that is gone stand here and in [`super::buffers`].
+//! The submission and completion queues shared with the kernel. Together with [`super::buffers`],
+//! it contains the arguments why no operation uses freed memory.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -17,63 +17,63 @@ use super::tag::Kind;
 use crate::driver::Nanos;
 use crate::thread::monotonic_ns;
 
-/// The one group of provided buffers.
+/// The only group of provided buffers.
 const GROUP: u16 = 0;
-/// `IORING_RECVSEND_POLL_FIRST`: waits for bytes before it looks for them.
+/// `IORING_RECVSEND_POLL_FIRST`: waits for readiness before trying to receive.
 const POLL_FIRST: u16 = 1;
 /// `IORING_ENTER_GETEVENTS`.
 const GET_EVENTS: u32 = 1;
-/// Of entries whose success nobody needs to hear of.
+/// Tag of entries whose success is not reported.
 const TAG_QUIET: u64 = 0;
-/// How long a ring that is dropped waits for the kernel to let go.
+/// How long dropping a ring waits for the kernel's operations to end.
 const DRAIN_NS: Nanos = 1_000_000_000;
 
-/// What came of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
-    /// The name it was given.
+    /// The operation's tag.
     pub(super) tag: u64,
-    /// What the system call would have returned; an error number is negative.
+    /// The result of the system call; negative for an error number.
     pub(super) result: i32,
     flags: u32,
 }
 
 impl Completion {
-    /// Whether the operation goes on and more will come of it.
+    /// Whether the operation continues and will complete again.
     pub(super) fn has_more(&self) -> bool {
         cqueue::more(self.flags)
     }
 
-    /// The provided buffer that is ours now.
+    /// The provided buffer, which now belongs to this process.
     pub(super) fn buffer(&self) -> Option<u16> {
         cqueue::buffer_select(self.flags)
     }
 
-    /// The socket that was accepted. To be asked once: the answer owns it.
+    /// The accepted socket. Call it only once, since the result owns the descriptor.
     pub(super) fn accepted(&self) -> Option<OwnedFd> {
         let is_accept = super::tag::split(self.tag).0 == Kind::Accept;
-        // SAFETY: the kernel has just opened this descriptor for us and told nobody else.
+        // SAFETY: the kernel has just opened this descriptor for this process, and it has no other
+        // owner.
         (is_accept && self.result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(self.result) })
     }
 
-    /// The error, where it is one.
     pub(super) fn error(&self) -> Option<Errno> {
         (self.result < 0).then(|| Errno::from_raw_os_error(-self.result))
     }
 }
 
-/// The queues, and the buffers received into.
+/// The queues, and the buffers for receives.
 pub(super) struct Ring {
-    /// Dropped before `buffers`, and only when it has let go of them.
+    /// Dropped before `buffers`, after it has stopped using them.
     queues: ManuallyDrop<IoUring>,
     pub(super) buffers: ManuallyDrop<Buffers>,
-    /// Operations of which a last completion is still to come.
+    /// Number of operations whose last completion is still pending.
     in_kernel: usize,
 }
 
 impl Ring {
-    /// Queues with room for `submissions` and `completions`, and `buffers` to receive into. Where the kernel has not
-    /// memory enough that may be locked, smaller ones: they overflow sooner, and that is only slower.
+    /// Creates queues for `submissions` and `completions`, with `buffers` for receives. If the
+    /// kernel cannot lock enough memory, the queues are smaller. They then overflow sooner, which
+    /// is only slower.
     pub(super) fn new(mut submissions: u32, mut completions: u32, buffers: Buffers) -> io::Result<Self> {
         const LEAST: u32 = 32;
         let queues = loop {
@@ -96,8 +96,8 @@ impl Ring {
         if let Some((_, name)) = needed.iter().find(|(has, _)| !has) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, format!("the kernel's io_uring lacks {name}")));
         }
-        // SAFETY: the memory behind the address is `count` entries long, and `drop` below keeps it until the ring
-        // is gone.
+        // SAFETY: the memory at the address is `count` entries long, and `drop` keeps it until the
+        // ring is gone.
         unsafe {
             let submitter = queues.submitter();
             submitter.register_buf_ring_with_flags(buffers.address(), buffers.count(), GROUP, 0)?;
@@ -115,24 +115,25 @@ impl Ring {
             .build(submissions)
     }
 
-    /// Sends what the socket takes at once, without waiting and, if that is all of `bytes`, without a completion unless
-    /// it is to be `told`. A completion gives the count when it was less, or the error.
+    /// Sends as much as the socket accepts at once. If that is all of `bytes`, a completion follows
+    /// only if `told`. Otherwise the completion gives the count or the error.
     ///
     /// # Safety
     ///
-    /// `bytes` must stay as they are until [`Ring::enter`] has returned `Ok`.
+    /// `bytes` must not change until [`Ring::enter`] has returned `Ok`.
     pub(super) unsafe fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8], told: bool, tag: u64) -> io::Result<()> {
-        // DONTWAIT: the kernel does it while it takes the entry, or fails it; so nothing of it is left in the kernel.
-        // WAITALL: a part of the bytes counts as a failure, so that it is heard of.
+        // DONTWAIT: the kernel completes or fails the send while it takes the entry, so nothing
+        // stays in the kernel. WAITALL: a partial send counts as a failure and is reported.
         let flags = (SendFlags::DONTWAIT | SendFlags::NOSIGNAL).bits() | RecvFlags::WAITALL.bits();
         let len = u32::try_from(bytes.len()).expect("the caller checks the kernel's limit");
         let entry = opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags as i32).build();
         let entry = if told { entry } else { entry.flags(Flags::SKIP_SUCCESS) };
-        // SAFETY: the caller's promise covers the time until the kernel has carried it out.
+        // SAFETY: by the caller's contract, the bytes are valid until the kernel has completed the
+        // send.
         unsafe { self.push(entry.user_data(tag)) }
     }
 
-    /// Receives into provided buffers: again and again, or once.
+    /// Receives into provided buffers, once or repeatedly.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, again: bool, tag: u64) -> io::Result<()> {
         let socket = Fd(socket.as_raw_fd());
         let entry = if again {
@@ -144,29 +145,29 @@ impl Ring {
         self.start(entry, tag)
     }
 
-    /// Waits until one of `flags`, an error or a hang-up is there; with `again`, each time that changes.
+    /// Polls for `flags`, an error or a hang-up, once or, with `again`, on each change.
     pub(super) fn poll(&mut self, fd: BorrowedFd<'_>, flags: PollFlags, again: bool, tag: u64) -> io::Result<()> {
         let flags = u32::from(flags.bits());
         self.start(opcode::PollAdd::new(Fd(fd.as_raw_fd()), flags).multi(again).build(), tag)
     }
 
-    /// Accepts connections, again and again.
+    /// Accepts connections repeatedly.
     pub(super) fn accept(&mut self, listener: BorrowedFd<'_>, tag: u64) -> io::Result<()> {
         let flags = (SocketFlags::NONBLOCK | SocketFlags::CLOEXEC).bits();
         self.start(opcode::AcceptMulti::new(Fd(listener.as_raw_fd())).flags(flags as i32).build(), tag)
     }
 
-    /// Ends the operation named `tag`; its last completion comes all the same.
+    /// Cancels the operation with `tag`. Its last completion still arrives.
     pub(super) fn cancel(&mut self, tag: u64) -> io::Result<()> {
         let entry = opcode::AsyncCancel::new(tag).build().flags(Flags::SKIP_SUCCESS).user_data(TAG_QUIET);
-        // SAFETY: the entry points to no memory.
+        // SAFETY: the entry contains no pointer.
         unsafe { self.push(entry) }
     }
 
     fn start(&mut self, entry: Entry, tag: u64) -> io::Result<()> {
         assert_ne!(tag, TAG_QUIET, "the tag is already in use");
-        // SAFETY: the only memory these operations use are provided buffers, which `drop` keeps until the kernel has
-        // let go of every operation.
+        // SAFETY: these operations only use the provided buffers, which `drop` keeps until every
+        // operation has ended.
         unsafe { self.push(entry.user_data(tag)) }?;
         self.in_kernel += 1;
         Ok(())
@@ -174,19 +175,19 @@ impl Ring {
 
     /// # Safety
     ///
-    /// The memory that `entry` points to must stay until the operation is over.
+    /// The memory to which `entry` points must remain valid until the operation is over.
     #[inline]
     unsafe fn push(&mut self, entry: Entry) -> io::Result<()> {
-        // SAFETY: handed on.
+        // SAFETY: the caller's contract.
         while unsafe { self.queues.submission().push(&entry) }.is_err() {
             self.submit(0, None)?;
         }
         Ok(())
     }
 
-    /// Hands all entries to the kernel, then waits until there is a completion, or for `wait` at most (`None`:
-    /// without limit). Returns early on a signal. Costs no system call when there is nothing to hand over, nothing to
-    /// fetch and no time to wait.
+    /// Submits all entries, then waits for a completion, at most for `wait` (`None`: without
+    /// limit). Returns early on a signal. Makes no system call if there is nothing to submit,
+    /// nothing to fetch and no time to wait.
     pub(super) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         if wait == Some(0) {
             let queue = self.queues.submission();
@@ -199,7 +200,7 @@ impl Ring {
             self.submit(1, wait)?;
         }
         while !self.queues.submission().is_empty() {
-            self.submit(0, None)?; // The kernel took only some of them, and then it does not wait.
+            self.submit(0, None)?; // The kernel took only some entries, in which case it does not wait.
         }
         Ok(())
     }
@@ -208,8 +209,8 @@ impl Ring {
         let entries = self.queues.submission().len();
         let submitter = self.queues.submitter();
         let result = match wait {
-            // Fetches what has come even where nothing is waited for: the kernel defers that work until it is asked.
-            // SAFETY: the entries are those in the queue, and no memory is handed over besides.
+            // Fetches completions even without waiting, since the kernel defers that work until
+            // requested. SAFETY: the entries are in the queue, and no other memory is passed.
             None => unsafe { submitter.enter::<()>(entries as u32, want as u32, GET_EVENTS, None) },
             Some(wait) => {
                 let wait = Timespec::new().sec(wait / 1_000_000_000).nsec((wait % 1_000_000_000) as u32);
@@ -225,7 +226,7 @@ impl Ring {
         }
     }
 
-    /// Moves the completions to `inbox`, but those of sends, which go to `sent`.
+    /// Moves completions to `inbox`, except those of sends, which go to `sent`.
     #[inline]
     pub(super) fn reap(&mut self, inbox: &mut Vec<Completion>, mut sent: impl FnMut(Completion)) -> io::Result<()> {
         loop {
@@ -244,16 +245,16 @@ impl Ring {
             if !self.queues.submission().cq_overflow() {
                 return Ok(());
             }
-            self.submit(0, None)?; // Brings what had no room.
+            self.submit(0, None)?; // Fetches completions that did not fit.
         }
     }
 }
 
 impl Ring {
-    /// Ends every operation and waits until the kernel has let go of the buffers.
+    /// Cancels every operation and waits until the kernel no longer uses the buffers.
     fn drain(&mut self) -> io::Result<()> {
         let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build().flags(Flags::SKIP_SUCCESS);
-        // SAFETY: the entry points to no memory.
+        // SAFETY: the entry contains no pointer.
         unsafe { self.push(entry.user_data(TAG_QUIET)) }?;
         let mut inbox = Vec::new();
         let until = monotonic_ns() + DRAIN_NS;
@@ -269,8 +270,8 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         let drained = self.drain().is_ok() && self.in_kernel == 0;
-        // SAFETY: neither is used again. The queues go first, so the kernel forgets the buffers before they go. Should
-        // it not have let go of them, they are leaked.
+        // SAFETY: neither is used again. The queues go first, so the kernel drops its references to
+        // the buffers. If operations remain, the buffers are leaked.
         unsafe {
             ManuallyDrop::drop(&mut self.queues);
             if drained {
@@ -292,9 +293,10 @@ mod tests {
     use crate::driver::{Conn, Waker};
     use crate::uring::tag;
 
-    /// More entries than the submission queue holds, and more completions than the completion queue.
+    /// More entries than the submission queue holds, and more completions than the completion
+    /// queue.
     #[test]
-    fn queues_that_overflow_lose_nothing() {
+    fn overflowing_queues_lose_nothing() {
         let Ok(mut ring) = Ring::new(4, 8, Buffers::new(8, 64).unwrap()) else {
             return assert!(crate::probe().is_err(), "io_uring is there, but not in small");
         };
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_lets_go_of_what_it_was_asked() {
+    fn dropped_ring_ends_its_operations() {
         let Ok(mut ring) = Ring::new(4, 8, Buffers::new(8, 64).unwrap()) else {
             return assert!(crate::probe().is_err());
         };

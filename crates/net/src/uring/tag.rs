@@ -1,8 +1,8 @@
-//! Names of operations in the kernel: what is done, and to whom.
+//! Tags of operations: the kind and the connection or listener.
 
 use crate::driver::Conn;
 
-/// What is done. Zero is left to the ring.
+/// The kind of an operation. Zero is reserved for the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Wake = 6,
 }
 
-/// Slots that fit into a tag: the upper 4 bits are the kind.
+/// Maximum number of slots, since the upper 4 bits of a tag hold the kind.
 pub(super) const SLOTS_MAX: usize = 1 << 28;
 
 pub(super) fn connection_tag(kind: Kind, conn: Conn) -> u64 {
@@ -32,7 +32,7 @@ pub(super) fn is_send(tag: u64) -> bool {
     tag >> 60 == Kind::Send as u64
 }
 
-/// What the tag names; of a listener the slot is the index.
+/// Splits a tag. For a listener, the slot is its index.
 #[inline]
 pub(super) fn split(tag: u64) -> (Kind, Conn) {
     let kind = match tag >> 60 {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_keeps_what_it_names() {
+    fn tag_round_trips() {
         let conn = Conn { slot: SLOTS_MAX as u32 - 1, generation: u32::MAX };
         for kind in [Kind::Receive, Kind::Writable, Kind::HangUp, Kind::Send, Kind::Accept, Kind::Wake] {
             assert_eq!(split(connection_tag(kind, conn)), (kind, conn));

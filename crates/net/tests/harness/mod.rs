@@ -1,6 +1,6 @@
-//! Opening a backend, and turning it until something has happened.
+//! Opens backends and turns drivers until an expected event.
 
-// Each test binary uses a part of it. A skipped check says so.
+// Each test binary uses only a part of this module. Skipped checks are printed.
 #![allow(dead_code, clippy::print_stdout)]
 
 use std::cell::Cell;
@@ -9,26 +9,25 @@ use std::path::PathBuf;
 use net::sim::{Network, Sim};
 use net::{Address, Config, Conn, Driver, Epoll, Event, Listener, Nanos, Uring};
 
-/// Room enough for most tests.
 pub(crate) const CONFIG: Config =
     Config { connections: 16, receive_bytes: 4096, send_bytes_max: 1 << 20, pause_reads_above_bytes: usize::MAX };
 
-/// A test that waits longer than this has failed.
+/// A longer wait fails the test.
 const PATIENCE_NS: Nanos = 20_000_000_000;
-/// Over loopback everything has happened when nothing has for so long.
+/// Over loopback, a quiet period of this length means that no event is pending.
 const QUIET_NS: Nanos = 30_000_000;
 
-/// How to open a backend.
+/// Opens a backend.
 pub(crate) trait Opener {
     type Driver: Driver;
     fn open(&self, config: &Config) -> Self::Driver;
 
-    /// Where to listen: loopback, at a port that is free.
+    /// An address to listen on: loopback with a free port.
     fn address(&self) -> Address {
         address()
     }
 
-    /// An address where nobody listens.
+    /// An address without a listener.
     fn dead_address(&self) -> Address {
         let listener = std::net::TcpListener::bind(address().inet().unwrap()).unwrap();
         listener.local_addr().unwrap().into()
@@ -60,7 +59,7 @@ impl Opener for OpenUring {
     }
 }
 
-/// A backend with Unix sockets in a folder of its own.
+/// A backend with Unix sockets in a temporary directory.
 pub(crate) struct OnUnix<O> {
     open: O,
     folder: tempfile::TempDir,
@@ -72,7 +71,7 @@ impl<O> OnUnix<O> {
         Self { open, folder: tempfile::tempdir().unwrap(), given: Cell::new(0) }
     }
 
-    /// A path where nothing is.
+    /// A path that does not exist.
     pub(crate) fn path(&self) -> PathBuf {
         self.given.set(self.given.get() + 1);
         self.folder.path().join(format!("{}.sock", self.given.get()))
@@ -91,12 +90,12 @@ impl<O: Opener> Opener for OnUnix<O> {
 
     fn dead_address(&self) -> Address {
         let path = self.path();
-        drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // It leaves the path behind.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // Dropping it leaves the path behind.
         Address::Unix(path)
     }
 }
 
-/// Whether io_uring can be tested here; says so where not.
+/// Whether io_uring can be tested on this machine. Prints the reason if not.
 pub(crate) fn has_uring() -> bool {
     match net::probe() {
         Ok(()) => true,
@@ -107,12 +106,12 @@ pub(crate) fn has_uring() -> bool {
     }
 }
 
-/// Loopback, at a port that is free.
+/// Loopback with a free port.
 pub(crate) fn address() -> Address {
     Address::Inet("127.0.0.1:0".parse().unwrap())
 }
 
-/// Turns until `is_done` says so of an event.
+/// Turns until `is_done` returns true for an event.
 pub(crate) fn until<D: Driver>(driver: &mut D, mut is_done: impl FnMut(&mut D, Event) -> bool) {
     let limit = driver.now() + PATIENCE_NS;
     loop {
@@ -126,7 +125,7 @@ pub(crate) fn until<D: Driver>(driver: &mut D, mut is_done: impl FnMut(&mut D, E
     }
 }
 
-/// Turns until nothing happens any more.
+/// Turns until no more events occur.
 pub(crate) fn settle<D: Driver>(driver: &mut D, mut see: impl FnMut(&mut D, Event)) {
     let mut quiet_at = driver.now() + QUIET_NS;
     while driver.now() < quiet_at {
@@ -138,7 +137,7 @@ pub(crate) fn settle<D: Driver>(driver: &mut D, mut see: impl FnMut(&mut D, Even
     }
 }
 
-/// A driver that is connected to itself.
+/// A driver connected to itself.
 pub(crate) struct Pair<D> {
     pub(crate) driver: D,
     pub(crate) listener: Listener,
@@ -169,7 +168,7 @@ impl<D: Driver> Pair<D> {
         Self { driver, listener, client, server }
     }
 
-    /// The next `count` bytes at `conn`; nothing else may happen.
+    /// Receives the next `count` bytes at `conn` and fails on any other event.
     pub(crate) fn receive(&mut self, conn: Conn, count: usize) -> Vec<u8> {
         let mut received = Vec::new();
         until(&mut self.driver, |driver, event| {
@@ -182,7 +181,7 @@ impl<D: Driver> Pair<D> {
         received
     }
 
-    /// The next event must be so.
+    /// Asserts a property of the next event.
     pub(crate) fn expect(&mut self, is_it: impl Fn(Event, &Self) -> bool) {
         let mut next = None;
         until(&mut self.driver, |_, event| {
@@ -192,7 +191,7 @@ impl<D: Driver> Pair<D> {
         assert!(is_it(next.unwrap(), self), "{next:?}");
     }
 
-    /// Turns until both ends are closed, and says why.
+    /// Turns until both ends are closed, and returns the reasons.
     pub(crate) fn ends(&mut self) -> Vec<(Conn, net::CloseReason)> {
         let mut ends = Vec::new();
         until(&mut self.driver, |_, event| {
