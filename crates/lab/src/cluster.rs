@@ -1,7 +1,8 @@
-//! Several machines: the server on one, a generator on each of the others, one lab that tells them what to do.
+//! Several machines: the server on one, a generator on each of the others, and a lab that gives the
+//! orders.
 //!
-//! A [`Cluster`] is a [node] on each machine, reached through a pipe: that of a child process, of an ssh session, or of an encrypted connection.
-//! The lab sees nodes and nothing of how they came to be.
+//! A [`Cluster`] has one [node] per machine. The lab reaches a node through a pipe to a child
+//! process, an ssh session or an encrypted connection, and does not depend on which it is.
 
 pub mod doctor;
 pub mod file;
@@ -37,80 +38,77 @@ use file::{Hosts, Launcher};
 pub use gang::rank;
 use link::Link;
 
-/// The open loop polls for so long before each intended send, where workers have their processors for themselves, ns.
+/// Polling time before each intended send of the open loop, if every worker has its own CPU, ns.
 const SPIN_NS: u64 = 100_000;
 
-/// What a load of `Generators::run` may take beside the load.
+/// Time that `Generators::run` may take in addition to the load.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// The drift of clocks is looked at over so long.
+/// Time over which the drift of clocks is measured.
 const DRIFT: Duration = Duration::from_secs(2);
 
-/// A node on the server's machine and on those of generators, each ready for orders. They end when this is dropped.
+/// Nodes on the machines of the server and the generators, ready for orders. Dropping it ends them.
 #[derive(Debug)]
 pub struct Cluster {
     subject: Member,
     generators: Generators,
 }
 
-/// Nodes on machines that load. They end when this is dropped.
+/// Nodes on the machines of the generators. Dropping it ends them.
 #[derive(Debug)]
 pub struct Generators {
     members: Vec<Member>,
-    /// What started the nodes.
     launcher: Launcher,
-    /// Ends the beats before the nodes.
+    /// Declared before the nodes, so that the beats stop first.
     _beats: mpsc::Sender<()>,
-    /// Ends by itself when the nodes have.
+    /// Ends by itself after its nodes.
     _gang: Option<gang::Gang>,
-    /// Outlives what it has started.
+    /// Dropped last: it owns the processes that run the nodes.
     _supervisor: Supervisor,
 }
 
-/// A machine with its node.
 #[derive(Debug)]
 struct Member {
     name: String,
     address: IpAddr,
-    /// The processors that may be used.
+    /// CPUs that may be used.
     cpus: Vec<Cpu>,
     hello: Hello,
     link: Link,
-    /// The path to the server's machine.
+    /// Measured path to the server's machine.
     path: Option<study::record::Link>,
 }
 
-/// What a lab needs to reach its machines.
+/// Settings for starting nodes.
 pub struct Reach<'a> {
     /// The quintain binary.
     pub exe: PathBuf,
-    /// What paths in commands are relative to, on machines that are not told otherwise.
+    /// Base for relative paths in commands, on machines without a directory of their own.
     pub directory: PathBuf,
-    /// SHA-256 of the binary, hexadecimal: nodes must have the same.
+    /// SHA-256 of the binary, hexadecimal. Nodes must run the same build.
     pub build: String,
-    /// Whether to give up.
+    /// Whether to stop early.
     pub interrupted: &'a dyn Fn() -> bool,
-    /// A variable of the environment.
+    /// Reads an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Is told what the user should know meanwhile.
+    /// Receives messages for the user.
     pub note: &'a dyn Fn(&str),
 }
 
-/// Why there is no cluster.
+/// Why a cluster could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// Nothing may be started without a watchdog.
+    /// The watchdog could not be started; nothing may run without it.
     #[error("cannot run the watchdog: {0}")]
     Watchdog(std::io::Error),
-    /// One line for each machine that is not there, or not as it must be.
+    /// One line per machine that is missing or unsuitable.
     #[error("{}", .0.join("\n"))]
     Machines(Vec<String>),
-    /// [`Reach::interrupted`] said so.
+    /// [`Reach::interrupted`] returned true.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Starts the nodes.
 fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators), ClusterError> {
     let supervisor = Supervisor::start(&reach.exe).map_err(ClusterError::Watchdog)?;
     let mut hosts = hosts.clone();
@@ -128,10 +126,11 @@ fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<(Option<Member>, Generators
 }
 
 impl Cluster {
-    /// Starts a node on every machine and waits until all are there. Call it from a thread that lives as long as the cluster.
+    /// Starts a node on every machine and waits for all of them. The calling thread must live as
+    /// long as the cluster.
     ///
     /// # Errors
-    /// [`ClusterError`]: all that is wrong with any of them.
+    /// [`ClusterError`], with everything that is wrong on any machine.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let (subject, generators) = start(hosts, reach)?;
         let Some(subject) = subject else {
@@ -142,7 +141,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Measures the path of each generator's machine to the server's, one after the other: first how fast it is, then how far.
+    /// Measures the path from each generator's machine to the server's, one at a time: first the
+    /// bandwidth, then the latency.
     fn measure_links(&mut self, reach: &Reach<'_>) -> Result<(), ClusterError> {
         let measured = paths::measure(self, reach.interrupted);
         let paths = measured.map_err(|end| match self.explain(end) {
@@ -156,7 +156,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Names the machine that fell silent first. mpirun ends all nodes when it has lost one, and then a healthy one is missed first.
+    /// Names the machine that fell silent first. When mpirun loses one node it ends all others, so
+    /// the lab may notice a healthy one first.
     pub(crate) fn explain(&self, end: End) -> End {
         let End::Lost(text) = end else { return end };
         let nodes = self.members().map(|(_, member)| (member.link.name.as_str(), member.link.silent()));
@@ -168,7 +169,7 @@ impl Cluster {
         std::iter::once((Role::Subject, &self.subject)).chain(load)
     }
 
-    /// Its machines, the server's first, as a run keeps them.
+    /// The machines as records keep them, the server's first.
     pub fn nodes(&self) -> Vec<Node> {
         let node = |(role, member): (Role, &Member)| {
             let address = member.address.to_string();
@@ -187,10 +188,10 @@ impl Cluster {
         self.members().map(node).collect()
     }
 
-    /// Looks at the machines together: their clocks over a while, their paths, what differs.
+    /// Compares the machines: clocks and their drift, paths, differences in configuration.
     ///
     /// # Errors
-    /// One line: a machine was lost meanwhile, or [`Reach::interrupted`] said so.
+    /// One line: a machine was lost, or `interrupted` returned true.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
         let words = |end| match end {
             End::Lost(why) => why,
@@ -218,23 +219,22 @@ impl Cluster {
         Ok(doctor::examine(&looked.collect::<Vec<_>>()))
     }
 
-    /// What started its nodes, those that have a launcher of their own aside; never [`Launcher::Auto`].
+    /// The launcher of the nodes that have none of their own; never [`Launcher::Auto`].
     pub fn launcher(&self) -> Launcher {
         self.generators.launcher
     }
 
-    /// Processors of the server's machine.
+    /// CPUs of the server's machine.
     pub fn subject_cpus(&self) -> &[Cpu] {
         &self.subject.cpus
     }
 
-    /// Why a load cannot be had of this cluster.
+    /// Why the load cannot run on this cluster, if it cannot.
     pub fn refuses(&self, load: &LoadPlan) -> Option<String> {
         let is_stateless = load.workload.is_none() && load.journey.is_none();
         refuse(is_stateless && end_by_time(load.stop, load.warmup), self.generators.members.len())
     }
 
-    /// Where the server listens.
     pub(crate) fn address(&self) -> IpAddr {
         self.subject.address
     }
@@ -245,7 +245,7 @@ impl Cluster {
         link.wait(None, interrupted, |said| if let Said::Probed(probes) = said { Some(probes) } else { None })
     }
 
-    /// Builds on the server's machine; `None`: interrupted.
+    /// Builds on the server's machine. `None`: interrupted.
     pub(crate) fn build(
         &self,
         command: &str,
@@ -266,7 +266,9 @@ impl Cluster {
         }
     }
 
-    /// Keeps these processors of the server's machine awake, and all of the generators', or sees that they are; the error is one line.
+    /// Keeps CPUs awake: those in `subject` on the server's machine, and all CPUs of the
+    /// generators' machines. Calling it again checks that the spinners still run. The error is one
+    /// line.
     pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
         for (role, member) in self.members() {
             let cpus = match role {
@@ -291,7 +293,7 @@ impl Cluster {
         sides::Server::new(&self.subject.link, order, interrupted)
     }
 
-    /// Starts the generators of a load of which `whole` is the specification for one without processors of its own.
+    /// Starts the generators. `whole` specifies the entire load, without CPUs.
     pub(crate) fn load<'a>(
         &'a self,
         plan: &LoadPlan,
@@ -303,31 +305,33 @@ impl Cluster {
 }
 
 impl Generators {
-    /// Starts a node on every machine that loads, and waits until all are there; a machine with the role `subject` is left alone. Call it from a thread
-    /// that lives as long as they do.
+    /// Starts a node on every `load` machine and waits for all of them; a machine with the role
+    /// `subject` is ignored. The calling thread must live as long as the nodes.
     ///
     /// # Errors
-    /// [`ClusterError`]: all that is wrong with any of them.
+    /// [`ClusterError`], with everything that is wrong on any machine.
     pub fn start(hosts: &Hosts, reach: &Reach<'_>) -> Result<Self, ClusterError> {
         let load = hosts.hosts.iter().filter(|host| host.role == Role::Load).cloned().collect();
         start(&Hosts { hosts: load, ..hosts.clone() }, reach).map(|(_, generators)| generators)
     }
 
-    /// Their machines in words: names and processors.
+    /// Names and CPU counts of the machines, for the user.
     pub fn words(&self) -> String {
         let each = |member: &Member| format!("{} ({} CPUs)", member.name, member.cpus.len());
         self.members.iter().map(each).collect::<Vec<_>>().join(", ")
     }
 
-    /// What started their nodes, those that have a launcher of their own aside; never [`Launcher::Auto`].
+    /// The launcher of the nodes that have none of their own; never [`Launcher::Auto`].
     pub fn launcher(&self) -> Launcher {
         self.launcher
     }
 
-    /// Loads a server that runs already, with so many workers on each machine. Gives what all have measured together, and each.
+    /// Loads a running server with `spec.threads` workers per machine. Returns the combined
+    /// measurement and each generator's own.
     ///
     /// # Errors
-    /// A failure: a load that cannot be divided, a machine that was lost, a server that is not there; or that `interrupted` said so, as `None`.
+    /// `Some`: the load cannot be divided, a machine was lost, or the server does not respond.
+    /// `None`: interrupted.
     pub fn run(
         &self,
         spec: &LoadSpec,
@@ -346,14 +350,14 @@ impl Generators {
         })
     }
 
-    /// `threads`: workers of each machine; `None`: as many as the machine with the fewest processors has.
+    /// `threads`: workers per machine; `None`: as many as the machine with the fewest CPUs has.
     fn load<'a>(
         &'a self,
         threads: Option<u32>,
         whole: &LoadSpec,
         interrupted: &'a dyn Fn() -> bool,
     ) -> Result<Load<'a>, End> {
-        // A worker without a client would only turn.
+        // A worker without a client would only spin.
         let count = self.members.len().min(whole.clients.max(1) as usize);
         let members = &self.members[..count];
         let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -363,7 +367,8 @@ impl Generators {
         let mut engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)> = Vec::new();
         let mut error_ns = 0;
         for (nth, member) in (0..).zip(members) {
-            // Equal for all: one with more workers would have more load, and could not be compared.
+            // All generators get the same number of workers: one with more would carry more load
+            // and could not be compared.
             let part = (count > 1).then_some(Part { first: nth * threads, of: count * threads });
             let is_alone = threads <= fewest && !matches!(whole.arrivals, Arrivals::Closed { .. });
             let spec = LoadSpec {
@@ -382,7 +387,7 @@ impl Generators {
     }
 }
 
-/// The message of a lost machine; one that has been silent for longer than nodes ever are comes first.
+/// Puts the machine that has been silent the longest before `text`, if it missed two beats.
 fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: String) -> String {
     match nodes.max_by_key(|(_, silent)| *silent) {
         Some((name, silent)) if silent > BEAT * 2 && !text.starts_with(&format!("lost {name}:")) => {
@@ -392,14 +397,14 @@ fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: Stri
     }
 }
 
-/// Nodes end when they are told to; those that cannot be told end when their channel does.
+/// Nodes end on this order, or when their channel closes if the order cannot be sent.
 impl Drop for Member {
     fn drop(&mut self) {
         let _ = self.link.say(&Order::Bye {});
     }
 }
 
-/// Hears a load to its end that no server of ours reads along with.
+/// Waits for the end of a load on a server that was not started by this lab.
 fn finish(
     mut load: Load<'_>,
     patience: Duration,
@@ -430,7 +435,7 @@ fn finish(
 /// SHA-256 of a file, hexadecimal.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn hash(path: &Path) -> std::io::Result<String> {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     let (mut file, mut buffer) = (File::open(path)?, vec![0; 1 << 16]);
@@ -443,12 +448,12 @@ pub fn hash(path: &Path) -> std::io::Result<String> {
     Ok(context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What is the same in all that runs on this kernel since it was started, and nowhere else; empty where it cannot be read.
+/// The kernel's boot ID, which identifies one boot of one machine. Empty if it cannot be read.
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Why a load cannot be had of so many generators.
+/// Why the load cannot be divided among this many generators, if it cannot.
 pub fn refuses(spec: &LoadSpec, generators: usize) -> Option<String> {
     let is_stateless = matches!(spec.target, Target::Pingpong { .. } | Target::Http { .. });
     refuse(is_stateless && end_by_time(spec.stop, spec.warmup), generators)
@@ -463,23 +468,23 @@ fn refuse(is_divisible: bool, generators: usize) -> Option<String> {
     })
 }
 
-/// Whether rules mean the same to several generators without a word between them.
+/// Whether several generators can apply these rules without communicating.
 fn end_by_time(stop: Stop, warmup: Warmup) -> bool {
     matches!(stop, Stop::Duration { .. }) && matches!(warmup, Warmup::DurationNs(_))
 }
 
-/// Keeps nodes alive, whatever the lab does meanwhile, until the sender is dropped.
+/// Sends beats that keep nodes alive while the lab is busy, until the sender is dropped.
 fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
     let (sender, stop) = mpsc::channel();
     let beat = move || {
         while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
             for node in &nodes {
-                // One that cannot be told is lost, which the lab notices where it listens.
+                // An unreachable node is lost; the lab notices that when it reads from it.
                 let _ = node.say(&Order::Alive {});
             }
         }
     };
-    // Without the thread nodes end after a while, and say why.
+    // Without this thread, nodes end after a while and report why.
     let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(beat);
     sender
 }
@@ -489,7 +494,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_machine_is_named_before_those_that_were_ended_with_it() {
+    fn names_the_machine_that_fell_silent_first() {
         let said = |silent_ms: u64| {
             let nodes = [("l1 (10.0.0.2)", 300), ("l2 (10.0.0.3)", silent_ms), ("l3 (10.0.0.4)", 0)];
             let nodes = nodes.map(|(name, ms)| (name, Duration::from_millis(ms)));

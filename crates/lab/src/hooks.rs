@@ -1,4 +1,5 @@
-//! What the lab is told from outside, and what it tells: it has no opinion about numbers and prints nothing.
+//! The lab's interface to its caller: options, callbacks, progress and errors. The lab judges no
+//! numbers and prints nothing.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -9,44 +10,46 @@ use study::record::{Cpu, Host, IdlePolicy, Probe, Record, Step, Verdict};
 use crate::cluster::Cluster;
 use crate::sample::CpuTime;
 
-/// How to carry a plan out on this machine.
+/// Settings for carrying out a plan on this machine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The quintain binary: it is the generator, and what a command means that begins with the word `quintain`.
+    /// The quintain binary. It is the generator, and the program of commands that begin with
+    /// `quintain`.
     pub exe: PathBuf,
-    /// The study's directory: commands start in it, and file names are relative to it.
+    /// The study's directory: the working directory of commands and the base of relative paths.
     pub directory: PathBuf,
-    /// The processors to use, with their places; from `study::record::Host`'s `cpus`.
+    /// CPUs to use, with their topology; from `cpus` of `study::record::Host`.
     pub cpus: Vec<Cpu>,
-    /// What idle processors do while trials run.
+    /// Idle policy during trials.
     pub idle: IdlePolicy,
-    /// The machines that trials are carried out on; `None`: this one.
+    /// Machines that run the trials; `None`: this one.
     pub cluster: Option<Rc<Cluster>>,
-    /// What tells how fast processors are before and after each trial, given those of the subject and of the generator: [`crate::probe::run`],
-    /// or what a test makes up.
+    /// Measures the speed of the server's and the generator's CPUs, before and after each trial.
+    /// [`crate::probe::run`] except in tests.
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
 impl Options {
-    /// A lab on those of `cpus` that the host has, which leaves idle processors to the machine.
+    /// A lab on those of `cpus` that the host has, with the machine's default idle policy.
     pub fn new(exe: PathBuf, directory: PathBuf, host: &Host, cpus: &[u32]) -> Self {
         let cpus = host.cpus.iter().filter(|cpu| cpus.contains(&cpu.index)).copied().collect();
         Self { exe, directory, cpus, idle: IdlePolicy::Machine, cluster: None, probe: crate::probe::run }
     }
 }
 
-/// What the lab asks and tells while it works, all from the thread that called it.
+/// Callbacks of the lab, all called from the thread that called the lab.
 pub struct Hooks<'a> {
-    /// Who was the limit of a trial (`None` for a failed one), and what a reader should be warned of.
+    /// Returns the bottleneck of a trial (`None` for a failed one) and warnings for the reader.
     pub judge: Judge<'a>,
-    /// Keeps a record, before the next trial begins; an error ends the run.
+    /// Stores a record before the next trial begins. An error ends the run.
     pub store: Store<'a>,
-    /// What is to be done next at a design point (by index), given all records of the run so far. Asked before each of its trials,
-    /// also before the first.
+    /// Decides what to do next at a design point (by index), given all records of the run so far.
+    /// Called before each trial, including the first.
     pub next: Next<'a>,
-    /// Told at each change of phase and as often as the generator tells (a few times a second).
+    /// Called at each change of phase and with each progress message of the generator (a few per
+    /// second).
     pub progress: &'a mut dyn FnMut(&Progress),
-    /// Whether to end at once; asked about twenty times a second.
+    /// Whether to stop at once; polled about twenty times per second.
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -57,98 +60,99 @@ pub type Store<'a> = &'a mut dyn FnMut(&Record) -> Result<(), String>;
 /// See [`Hooks::next`].
 pub type Next<'a> = &'a mut dyn FnMut(usize, &[Record]) -> study::Next;
 
-/// Where the lab is.
+/// Position of the lab in its run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// What it does.
+    /// Current phase.
     pub phase: Phase,
-    /// The design point.
+    /// Index of the design point.
     pub point: usize,
-    /// The block.
+    /// Number of the block.
     pub block: u32,
-    /// Place of the trial in the order of the whole run, from 0.
+    /// Position of the trial in the run, from 0.
     pub order: u32,
-    /// What is asked of this trial beyond the plan.
+    /// Request for this trial beyond the plan.
     pub step: Option<Step>,
-    /// Records of this run so far, those of an earlier sitting too.
+    /// Records of this run so far, including earlier sittings.
     pub trials_done: u32,
-    /// What was last seen of this trial's load.
+    /// Latest progress of this trial's load.
     pub live: Option<Live>,
 }
 
-/// A trial while it is loaded.
+/// Progress of a trial under load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
-    /// As the generator tells it.
+    /// The generator's progress message.
     pub load: study::seam::Progress,
-    /// What the server has used, as of the last look; `None`: not looked at yet, or on another machine.
+    /// CPU time of the server at the latest sample. `None`: not sampled yet, or on another machine.
     pub server: Option<CpuTime>,
 }
 
-/// What the lab does.
+/// Phase of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Building the subject of this point.
+    /// Building the server of this point.
     Build,
-    /// The contract of the subject is verified.
+    /// Verifying the server's contract.
     Verify,
-    /// Starting the subject, until its port answers.
+    /// Starting the server, until its port accepts connections.
     Start,
-    /// Loading it, not measuring yet.
+    /// Loading without measuring.
     Warmup,
     /// Measuring.
     Measure,
-    /// Ending the subject.
+    /// Stopping the server.
     Stop,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// What ended it.
+    /// Why the run ended.
     pub cause: Cause,
-    /// Why each design point got no further trials; `None`: it would have got more.
+    /// Why each design point gets no more trials; `None`: it would have got more.
     pub points: Vec<Option<String>>,
 }
 
-/// What ended a run.
+/// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Every point has what it needs, or all that it may have.
+    /// Every point has the trials that it needs or may have.
     Complete,
-    /// The time of the plan was over.
+    /// The plan's time limit was reached.
     OutOfTime,
-    /// [`Hooks::interrupted`] said so; the unfinished trial is dropped.
+    /// [`Hooks::interrupted`] returned true; the unfinished trial is dropped.
     Interrupted,
-    /// A machine of the cluster was lost, with the reason; the unfinished trial is dropped.
+    /// A machine of the cluster was lost, for this reason; the unfinished trial is dropped.
     Lost(String),
 }
 
-/// Why a run could not go on. A trial that fails is no such reason: it leaves a record.
+/// Why a run could not continue. A failed trial does not end a run: it leaves a record.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// Nothing may be started without a watchdog, and it could not be started or is gone.
+    /// The watchdog could not be started or is gone; nothing may run without it.
     #[error("cannot run the watchdog of `{exe}`: {error}")]
     Watchdog {
         /// The quintain binary.
         exe: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// The spinners of [`IdlePolicy::Spin`] are not running, so the records would name a policy that is not in force.
+    /// The spinners of [`IdlePolicy::Spin`] are not running, so records would name a policy that
+    /// was not in force.
     #[error("the idle spinners on CPUs {cpus} are not running: {why}")]
     Spin {
-        /// Their processors.
+        /// CPUs of the spinners.
         cpus: String,
-        /// How they ended, with their last words.
+        /// How they ended, with the end of their output.
         why: String,
     },
-    /// A finished trial could not be kept.
+    /// The record of a finished trial could not be stored.
     #[error("cannot store the record of trial {order}: {error}")]
     Store {
-        /// Place of the trial in the run.
+        /// Position of the trial in the run.
         order: u32,
-        /// Why.
+        /// Cause.
         error: String,
     },
 }

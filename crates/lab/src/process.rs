@@ -1,7 +1,8 @@
-//! Processes that the lab starts: the one place that starts any, so that none outlives it.
+//! Starts all processes of the lab, so that none outlives it.
 //!
-//! Every child is started through `quintain exec` into a process group of its own, is killed by the kernel when the lab dies, is
-//! registered with the watchdog, and carries a mark in its environment by which its descendants are found wherever they went.
+//! Every child is started through `quintain exec` in its own process group and registered with the
+//! watchdog. The kernel kills it when the lab dies. A mark in its environment identifies its
+//! descendants, even outside the group.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -26,13 +27,13 @@ use crate::clock;
 use crate::end::saying;
 use crate::tail::Tail;
 
-/// Name of the environment variable that carries the mark.
+/// Environment variable with the mark.
 pub(crate) const MARK: &str = "QUINTAIN_CHILD";
 
-/// Name of the environment variable that carries the secret of a cluster to its nodes.
+/// Environment variable with the secret of a cluster, for its nodes.
 pub const TICKET: &str = "QUINTAIN_TICKET";
 
-/// How long the last output of a process that has ended is waited for.
+/// Time to wait for the last output of an ended process.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The only constructor of commands in this crate.
@@ -41,7 +42,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Starts children and keeps the watchdog told.
+/// Starts children and reports them to the watchdog.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     exe: PathBuf,
@@ -51,29 +52,28 @@ pub(crate) struct Supervisor {
     containers: Cell<u32>,
 }
 
-/// What a child is the client of, and must not outlive it: a container.
+/// A resource that a child is the client of and that must not outlive it: a container.
 pub(crate) trait Charge: fmt::Debug {
-    /// The line about it for the watchdog: `+` when it is about to be made, `-` when it is gone.
+    /// Line for the watchdog: `+` before the container is created, `-` once it is gone.
     fn line(&self, sign: char) -> String;
 
-    /// Removes what is left of it, and tells whether nothing is. `killed`: its client was, maybe while it made it.
+    /// Removes the remains and returns whether none are left. `killed`: the client was killed,
+    /// perhaps while it created the container.
     fn remove(&self, killed: bool) -> bool;
 }
 
-/// The names of scratch directories begin so.
+/// Prefix of scratch directories.
 pub(crate) const SCRATCH: &str = "quintain-scratch-";
 
-/// A child to start.
 pub(crate) struct Launch<'a> {
-    /// Its processors.
     pub(crate) cpus: &'a [u32],
     /// Program and arguments; the program `quintain` is our own executable.
     pub(crate) words: &'a [String],
-    /// Its working directory.
     pub(crate) directory: &'a Path,
-    /// Its environment, beside our own.
+    /// Variables added to our own environment.
     pub(crate) environment: &'a BTreeMap<String, String>,
-    /// Whether we talk with it: its stdin and stdout are ours; else its stdin is null and its stdout goes where its stderr goes.
+    /// Whether its stdin and stdout are pipes to us. Otherwise stdin is null and stdout goes to
+    /// stderr.
     pub(crate) talk: bool,
 }
 
@@ -94,12 +94,12 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// Fails when the watchdog is gone, without which nothing may be started.
+    /// Fails if the watchdog is gone; nothing may be started without it.
     pub(crate) fn check(&self) -> io::Result<()> {
         self.watchdog.tell("")
     }
 
-    /// As an accident would.
+    /// Simulates a crash of the watchdog.
     #[cfg(test)]
     pub(crate) fn kill_watchdog(&self) {
         let mut watchdog = self.watchdog.process.borrow_mut();
@@ -107,26 +107,26 @@ impl Supervisor {
         watchdog.wait().unwrap();
     }
 
-    /// A name for a container, which no other has.
+    /// A unique name for a container.
     pub(crate) fn container_name(&self) -> String {
         let number = self.containers.replace(self.containers.get() + 1);
         let (_, mark) = self.mark.split_once('=').unwrap_or_default();
         format!("quintain-{mark}{number}")
     }
 
-    /// Makes a directory for files of children. If the lab dies, the watchdog removes it.
+    /// Creates a directory for files of children. The watchdog removes it if the lab dies.
     pub(crate) fn scratch(&self) -> io::Result<tempfile::TempDir> {
         let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir()?;
         self.watchdog.tell(&format!("scratch {}", folder.path().display()))?;
         Ok(folder)
     }
 
-    /// Starts a child. Its end is the end of the [`Child`], dropped at the latest.
+    /// Starts a child, which ends no later than the [`Child`] is dropped.
     pub(crate) fn spawn(&self, launch: &Launch<'_>) -> io::Result<Child> {
         self.start_child(launch, None)
     }
 
-    /// Starts a container by its client. It ends with the client, at the latest.
+    /// Starts a container through its client. It ends no later than the client.
     pub(crate) fn spawn_container(&self, launch: &Launch<'_>, container: Box<dyn Charge>) -> io::Result<Child> {
         self.watchdog.tell(&container.line('+'))?;
         self.start_child(launch, Some(container))
@@ -147,20 +147,20 @@ impl Supervisor {
             words => command.args(words),
         };
         let (_, value) = mark.split_once('=').unwrap_or_default();
-        // What a node starts has no business with how the node came to be.
+        // Processes started by a node must not see the cluster's secret.
         command.current_dir(launch.directory).env_remove(TICKET).envs(launch.environment).env(MARK, value);
         Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)), container)
     }
 }
 
-/// A mark that no other supervisor has: not one of this process, nor one of a process that had this number before.
+/// A mark unique to this supervisor: it also differs from earlier processes with the same process
+/// ID.
 fn mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{MARK}={}-{}-{count}-", std::process::id(), clock::unix_seconds())
 }
 
-/// The writing end of the pipe to the watchdog.
 #[derive(Debug)]
 struct Watchdog {
     pipe: RefCell<Option<ChildStdin>>,
@@ -177,12 +177,12 @@ impl Watchdog {
 }
 
 impl Watchdog {
-    /// Says how the watchdog ended, if that is why it cannot be told anything.
+    /// Adds how the watchdog ended to a broken-pipe error.
     fn gone(&self, error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::BrokenPipe {
             return error;
         }
-        // Its end of the pipe closes a moment before its parent can know.
+        // The pipe closes a moment before the exit status is available.
         let ended = (0..20).find_map(|_| {
             let ended = self.process.borrow_mut().try_wait().ok().flatten();
             if ended.is_none() {
@@ -196,7 +196,7 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Ends the watchdog by ending its pipe, and reaps it.
+    /// Closing the pipe ends the watchdog.
     fn drop(&mut self) {
         self.pipe.take();
         let _ = self.process.borrow_mut().wait();
@@ -206,9 +206,9 @@ impl Drop for Watchdog {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// By itself, with this code.
+    /// Exit code.
     Code(i32),
-    /// By this signal.
+    /// Signal number.
     Signal(i32),
 }
 
@@ -221,17 +221,17 @@ impl fmt::Display for Exit {
     }
 }
 
-/// How a process ended that was asked to.
+/// Result of stopping a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// So, in time or before it was asked.
+    /// It ended in time, or had ended before.
     Ended(Exit),
-    /// Killed, as it had not ended so long after SIGTERM.
+    /// It was killed this long after SIGTERM.
     Forced(Duration),
 }
 
 impl Stopped {
-    /// The sentence about a process that had to be killed.
+    /// Error message if the process had to be killed.
     pub(crate) fn ignored_sigterm(self) -> Option<String> {
         match self {
             Stopped::Ended(_) => None,
@@ -257,18 +257,16 @@ pub(crate) struct Child {
     pid: Pid,
     pidfd: OwnedFd,
     exit: Option<Exit>,
-    /// Processes of its family that still ran when it had ended.
+    /// Members of its family that were still running when it ended.
     left: usize,
     tail: Tail,
-    /// Who must know that the group is gone, and the mark of the family.
+    /// The watchdog that tracks the group, and the mark of the family.
     family: Option<(Rc<Watchdog>, String)>,
     /// The container that it is the client of.
     container: Option<Box<dyn Charge>>,
-    /// The first process of that container, once it is known.
+    /// First process of that container, once known.
     contained: Option<u32>,
-    /// Its stdin, when we talk with it.
     pub(crate) input: Option<ChildStdin>,
-    /// Its stdout, when we talk with it.
     pub(crate) output: Option<ChildStdout>,
 }
 
@@ -287,9 +285,9 @@ impl Child {
             command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         }
         let mut child = command.spawn()?;
-        drop(command); // Holds the writing end, whose end the tail waits for.
+        drop(command); // It holds the writing end of the pipe that the tail reads to its end.
         let pid = Pid::from_child(&child);
-        // From here on dropping `this` must kill it, also where the rest of the start fails.
+        // From here on, dropping `this` kills the process, even if the rest of the start fails.
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => pidfd,
             Err(error) => {
@@ -317,18 +315,18 @@ impl Child {
         Ok(this)
     }
 
-    /// Its process number, which is the number of its group too.
+    /// Its process ID, which is also the ID of its group.
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw_pid().cast_unsigned()
     }
 
-    /// Its process number and those of all that it has started, as far as they carry its mark or are of its group: a program that writes its
-    /// title over its environment, as nginx does, has lost the mark.
+    /// Process IDs of it and its descendants, identified by mark or group. The group matters for
+    /// programs such as nginx, which overwrite their environment with a title.
     pub(crate) fn family(&self) -> Vec<u32> {
         let mut family = vec![self.pid()];
         if let (Some((_, mark)), Ok(processes)) = (&self.family, std::fs::read_dir("/proc")) {
             let number = |entry: &std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
-            // What has ended has no environment any more.
+            // Ended processes have no environment.
             let marked = processes
                 .flatten()
                 .filter(|entry| carries(&entry.path(), mark) || is_of_group(&entry.path(), self.pid()));
@@ -337,26 +335,27 @@ impl Child {
         family
     }
 
-    /// Those of its processes that may be a server: of a container what runs in it, else all of its family.
+    /// Processes that may be the server: in a container the processes inside, otherwise the whole
+    /// family.
     pub(crate) fn servers(&self) -> Vec<u32> {
         let skip = usize::from(self.container.is_some());
         self.family().into_iter().skip(skip).collect()
     }
 
-    /// `pid` is the first process of the container that this is the client of.
+    /// Sets the first process of its container.
     pub(crate) fn contains(&mut self, pid: u32) {
         self.contained = Some(pid);
     }
 
-    /// The sentence about it when it has exited by itself.
+    /// Error message for a process that exited by itself.
     pub(crate) fn exited(&self, exit: Exit, when: &str) -> String {
         format!("exited ({exit}) {when}{}{}", self.left_behind(), saying(&self.last_words()))
     }
 
-    /// `, but N processes that it had started went on: ...` of one that has ended and whose family had not.
+    /// `, but N processes it had started kept running ...`, or nothing if the family has ended.
     fn left_behind(&self) -> String {
         let processes = match self.left {
-            // Where it crashed, its workers are just slower to go.
+            // After a crash the workers may just end later.
             0 => return String::new(),
             _ if self.exit != Some(Exit::Code(0)) => return String::new(),
             1 => "a process it had started".to_owned(),
@@ -373,7 +372,7 @@ impl Child {
         self.pidfd.as_fd()
     }
 
-    /// Waits so long for its end, and no longer than it takes. Once it has ended, whatever is left of its family is killed.
+    /// Waits up to `timeout` for its end. Once it has ended, the rest of its family is killed.
     pub(crate) fn wait(&mut self, timeout: Duration) -> Option<Exit> {
         if self.exit.is_none() && wait_readable(&[self.pidfd()], timeout)[0] {
             self.finish();
@@ -381,7 +380,7 @@ impl Child {
         self.exit
     }
 
-    /// Asks the group to end (SIGTERM), and forces it after `timeout`. Tells how it ended.
+    /// Sends SIGTERM to the group, and SIGKILL after `timeout`.
     pub(crate) fn stop(&mut self, timeout: Duration) -> Stopped {
         if let Some(exit) = self.wait(Duration::ZERO) {
             return Stopped::Ended(exit);
@@ -397,15 +396,16 @@ impl Child {
         Stopped::Forced(timeout)
     }
 
-    /// Asks the process to end (SIGTERM), and not what it has started: ending that is its own duty.
+    /// Sends SIGTERM to the process but not to its descendants: ending them is its own job.
     pub(crate) fn terminate(&self) -> io::Result<()> {
         Ok(kill_process(self.pid, Signal::TERM)?)
     }
 
-    /// Waits until it and all of its family have ended; the error says what is left after `limit`, which is killed then.
+    /// Waits until it and its family have ended. After `limit` the rest is killed, and the error
+    /// lists it.
     pub(crate) fn wait_gone(&mut self, limit: Duration) -> Result<(), String> {
         let deadline = clock::now() + limit;
-        // Not `wait`, which ends the family of what has ended.
+        // Not `wait`, which kills the family.
         let has_ended = self.exit.is_some() || wait_readable(&[self.pidfd()], limit)[0];
         while has_ended && self.family().len() > 1 && clock::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
@@ -420,23 +420,26 @@ impl Child {
         }
     }
 
-    /// Ends it and its family at once.
+    /// Kills it and its family.
     pub(crate) fn kill(&mut self) {
         if self.exit.is_none() {
             let _ = kill_process_group(self.pid, Signal::KILL);
-            // Not even SIGKILL ends a process that sleeps uninterruptibly in the kernel, so this wait has a bound too.
+            // Bounded: even SIGKILL does not end a process in an uninterruptible sleep in the
+            // kernel.
             if wait_readable(&[self.pidfd()], Duration::from_secs(10))[0] {
                 self.finish();
             }
         }
     }
 
-    /// What it wrote last: stderr, and stdout unless we talk with it. Complete once it has ended.
+    /// The end of its output: stderr, and stdout unless that is a pipe to us. Complete once the
+    /// process has ended.
     pub(crate) fn last_words(&self) -> String {
         self.tail.text(if self.exit.is_some() { LAST_WORDS } else { Duration::ZERO })
     }
 
-    /// It has ended but is not reaped, so its number cannot be anybody else's yet: the moment to kill what is left.
+    /// Kills the rest of the family while the process has ended but is not reaped: its ID cannot
+    /// have been reused yet.
     fn finish(&mut self) {
         self.left = self.family().len() - 1;
         let _ = kill_process_group(self.pid, Signal::KILL);
@@ -450,10 +453,10 @@ impl Child {
             None => Exit::Signal(Signal::KILL.as_raw()),
         });
         if let Some((watchdog, _)) = self.family.take() {
-            // A watchdog that is gone is noticed before the next trial.
+            // A lost watchdog is noticed before the next trial.
             let _ = watchdog.tell(&format!("-{}", self.pid.as_raw_pid()));
             let killed = matches!(self.exit, Some(Exit::Signal(_)));
-            // What could not be removed is left to the watchdog, which tries again.
+            // If removal fails, the watchdog tries again.
             if let Some(container) = self.container.take().filter(|container| container.remove(killed)) {
                 let _ = watchdog.tell(&container.line('-'));
             }
@@ -467,15 +470,15 @@ impl Drop for Child {
     }
 }
 
-/// Runs `words` in `directory` to its end and gives what it wrote, stdout and stderr; `None` where it cannot be started, fails, or
-/// takes longer than ten seconds. For `git` and compilers: not pinned, short-lived.
+/// Runs `words` in `directory` and returns stdout and stderr. `None` if it cannot be started, fails
+/// or takes longer than ten seconds. For `git` and compilers, which are short-lived; not pinned.
 pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
     let words = words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (exit, text) = output_in(&words, Some(directory), Duration::from_secs(10)).ok()?;
     (exit == Exit::Code(0)).then_some(text)
 }
 
-/// Runs `words` to their end, for `patience` at most, and gives how it ended and what it wrote last.
+/// Runs `words` for at most `patience`; returns how it ended and the end of its output.
 pub(crate) fn output(words: &[String], patience: Duration) -> io::Result<(Exit, String)> {
     output_in(words, None, patience)
 }
@@ -493,13 +496,14 @@ fn output_in(words: &[String], directory: Option<&Path>, patience: Duration) -> 
     Ok((exit, child.last_words()))
 }
 
-/// Kills a process; tells whether there was one to kill.
+/// Kills a process; returns whether it existed.
 pub(crate) fn kill(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::KILL).is_ok())
 }
 
-/// Whether a process ends when it is asked to. The first of a container does not where it has no handler of its own (pid_namespaces(7)).
+/// Whether SIGTERM ends a process. The first process of a container ignores it without a handler
+/// (pid_namespaces(7)).
 pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
     let Ok(status) = std::fs::read_to_string(proc.join(pid.to_string()).join("status")) else { return true };
     let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -509,7 +513,7 @@ pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
     !is_first || caught.is_none_or(|caught| caught & SIGTERM != 0)
 }
 
-/// Waits until one of `handles` is readable or `timeout` is over; tells which are.
+/// Waits until one of `handles` is readable or `timeout` has passed; returns one flag per handle.
 pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Vec<bool> {
     let deadline = clock::now() + timeout;
     let mut polled: Vec<PollFd<'_>> =
@@ -525,9 +529,11 @@ pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Ve
     polled.iter().map(|handle| !handle.revents().is_empty()).collect()
 }
 
-/// Kills every process whose environment has an entry that begins with `mark` (`NAME=VALUE`), except this one.
+/// Kills every process with an environment entry that begins with `mark` (`NAME=VALUE`), except
+/// this one.
 pub(crate) fn kill_marked(mark: &str) {
-    // One that forks while we look may slip through once; with a bound, because one that forks for ever may win for ever.
+    // A process that forks during the search may be missed once. The bound stops a race against one
+    // that keeps forking.
     for _ in 0..10 {
         if kill_marked_once(mark) == 0 {
             return;
@@ -535,16 +541,17 @@ pub(crate) fn kill_marked(mark: &str) {
     }
 }
 
-/// Whether the process of this folder of `/proc` has an entry in its environment that begins with `mark`.
+/// Whether the environment of a process (a directory of `/proc`) has an entry that begins with
+/// `mark`.
 fn carries(process: &Path, mark: &str) -> bool {
     let environment = std::fs::read(process.join("environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
 }
 
-/// Whether the process of this folder of `/proc` is of this group and has not ended: of a zombie only its parent has not asked how.
+/// Whether a process (a directory of `/proc`) belongs to the group and still runs; zombies do not.
 fn is_of_group(process: &Path, group: u32) -> bool {
     let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
-    // After the name, which may hold anything, in brackets: state, parent, group.
+    // After the name, which is in parentheses and may contain anything: state, parent, group.
     let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     let runs = fields.next().is_some_and(|state| !["Z", "X"].contains(&state));
     runs && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
@@ -560,7 +567,8 @@ fn kill_marked_once(mark: &str) -> usize {
         if number.cast_unsigned() == std::process::id() {
             continue;
         }
-        // The handle comes before the look, so that the number cannot change hands between look and kill.
+        // The handle is opened before the check, so that the process ID cannot be reused in
+        // between.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if carries(&entry.path(), mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
             killed += 1;

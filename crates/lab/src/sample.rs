@@ -1,8 +1,9 @@
-//! What a subject uses: all its processes together, looked at ten times a second.
+//! Resource usage of a server: all its processes together, sampled ten times per second.
 //!
-//! A look must not disturb what it looks at. One read a process gives CPU time, memory and threads; who belongs to the subject is
-//! found once a second, and only processes not seen before are read for it; the looks whose cost grows with the subject (its
-//! proportional set walks its page tables, its sockets and threads are read one by one) are repeated so seldom that they take less than one part in [`COST_SHARE`] of the time.
+//! Sampling must not disturb the server. One read per process gives CPU time, memory and threads.
+//! Members are searched once per second, and only new processes are read for that. Reads whose cost
+//! grows with the server (PSS walks page tables; sockets and threads are read one by one) take at
+//! most 1 / [`COST_SHARE`] of the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,27 +16,26 @@ use crate::cgroup::{Cgroup, Usage};
 use crate::clock;
 use crate::threads::{Counts, Threads, Waits, field};
 
-/// Between two samples.
+/// Interval between samples.
 const EVERY: Duration = Duration::from_millis(100);
-/// Between two looks that cost more, at least.
+/// Minimum interval between costly reads.
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
-/// Who belongs to the subject is known for so long, at the two ends of measuring.
+/// Age up to which the list of members is valid at the two ends of measuring.
 const FRESH: Duration = Duration::from_millis(50);
-/// A wait for a CPU that lasts longer than this after measuring is not followed to its end. By default the kernel lets real-time tasks have a CPU for
-/// 0.95 s at most (sched(7)).
+/// Time after measuring for which unfinished waits for a CPU are followed. By default the kernel
+/// lets real-time tasks have a CPU for at most 0.95 s (sched(7)).
 const FOLLOWED: Duration = Duration::from_secs(1);
-/// A costly look is not repeated before so many times its own CPU time has gone by.
+/// A costly read is repeated after this many times its own CPU time.
 const COST_SHARE: u32 = 200;
 
-/// Looks at the group of processes that a subject is.
+/// Samples the process group of a server.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     proc: PathBuf,
     group: u32,
     started: Instant,
-    /// Its processors.
     cpus: Vec<u32>,
-    /// The control group that counts for it, if it runs in a container.
+    /// Control group of the server's container, if it runs in one.
     cgroup: Option<Cgroup>,
     members: Vec<u32>,
     members_at: Option<Instant>,
@@ -47,37 +47,39 @@ pub(crate) struct Sampler {
     samples: Vec<Sample>,
 }
 
-/// CPU time that a server has used.
+/// CPU time of a server up to one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTime {
-    /// When it was read: since the server was started, ns.
+    /// Time of the reading since the server was started, ns.
     pub at_ns: u64,
-    /// All of it until then, ns.
+    /// CPU time until then, ns.
     pub cpu_ns: u64,
 }
 
-/// What a subject had used at one moment.
+/// Usage of a server up to one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Since the subject was started, ns: the middle of the look at its CPU times.
+    /// Midpoint of reading the CPU times, since the server was started, ns.
     pub(crate) at_ns: u64,
-    /// Time that its processors have worked for any process, or were taken by the host, ns; `None` where the kernel does not tell.
+    /// Time that the server's CPUs worked for any process or were taken by the host, ns. `None`:
+    /// not reported by the kernel.
     busy_ns: Option<u64>,
     user_ns: u64,
     system_ns: u64,
     threads: Counts,
-    /// Waits for a CPU that `threads` does not have yet.
+    /// Waits for a CPU that `threads` does not include yet.
     waits: Waits,
     processes: usize,
     rss_max_bytes: u64,
-    /// What its control group counts, if it runs in a container.
+    /// Counters of the control group, if the server runs in a container.
     cgroup: Option<Usage>,
 }
 
 impl Reading {
-    /// CPU time in user mode and in the kernel since `begin`, ns. The kernel tells the two in ticks, cut off for each process, and
-    /// their sum to the nanosecond for each thread. Where the two sources agree within the ticks, the finer one gives the sum. A control group
-    /// tells it without either.
+    /// CPU time in user mode and in the kernel since `begin`, ns. A control group reports both
+    /// exactly. Otherwise the kernel reports each in ticks, rounded down per process, and their sum
+    /// in nanoseconds per thread. If both sources agree within the rounding, the finer one gives
+    /// the sum.
     fn cpu_since(&self, begin: &Self) -> (u64, u64) {
         let counted = |reading: &Self| reading.cgroup.and_then(|usage| usage.cpu_ns);
         if let Some((begin, end)) = counted(begin).zip(counted(self)) {
@@ -87,7 +89,7 @@ impl Reading {
         let system_ns = self.system_ns.saturating_sub(begin.system_ns);
         let run_ns = self.threads.run_ns.saturating_sub(begin.threads.run_ns);
         let ticks_ns = user_ns + system_ns;
-        // Two figures, each cut off at both ends.
+        // Two values, each rounded at both ends.
         let doubt_ns = 2 * tick_ns() * self.processes.max(begin.processes) as u64;
         if run_ns == 0 || run_ns.abs_diff(ticks_ns) > doubt_ns {
             return (user_ns, system_ns);
@@ -99,7 +101,7 @@ impl Reading {
 }
 
 impl Sampler {
-    /// For the group `group` under `proc` (`/proc`), whose leader was started at `started` on `cpus`.
+    /// Samples group `group` under `proc` (`/proc`); its leader was started at `started` on `cpus`.
     pub(crate) fn new(proc: &Path, group: u32, started: Instant, cpus: &[u32]) -> Self {
         Self {
             proc: proc.to_owned(),
@@ -118,18 +120,16 @@ impl Sampler {
         }
     }
 
-    /// From now on its control group says what it uses and who belongs to it; `false` where that cannot be read.
+    /// Switches to the control group for usage and members; `false` if it cannot be read.
     pub(crate) fn reads_cgroup(&mut self) -> bool {
         self.cgroup = Cgroup::of(&self.proc, self.group);
         self.cgroup.is_some()
     }
 
-    /// When the next sample is due.
     pub(crate) fn due(&self) -> Instant {
         self.next
     }
 
-    /// Takes a sample if one is due.
     pub(crate) fn tick(&mut self) {
         let begun = clock::now();
         if begun < self.next {
@@ -168,19 +168,20 @@ impl Sampler {
         self.next = begun + EVERY;
     }
 
-    /// What it had used at the last sample.
+    /// CPU time at the latest sample.
     pub(crate) fn used(&self) -> Option<CpuTime> {
         self.samples.last().map(|sample| CpuTime { at_ns: sample.at_ns, cpu_ns: sample.cpu_ns })
     }
 
-    /// Takes a sample of everything, due or not: a moment at which all connections are open, however short the trial.
+    /// Takes a full sample at once, so that even a short trial has one while all connections are
+    /// open.
     pub(crate) fn tick_in_full(&mut self) {
         self.next = clock::now();
         self.next_costly = self.next;
         self.tick();
     }
 
-    /// Finds out who belongs to it, so that a reading that follows soon is a quick one.
+    /// Updates the list of members, so that the next reading is quick.
     pub(crate) fn prepare(&mut self) {
         let now = clock::now();
         if self.members_at.is_none_or(|at| now.duration_since(at) > FRESH) {
@@ -188,10 +189,10 @@ impl Sampler {
         }
     }
 
-    /// What it has used until now: for the two ends of measuring.
+    /// Reads the usage at one end of measuring.
     pub(crate) fn reading(&mut self) -> Reading {
         self.prepare();
-        // CPU times first: the rest can wait for a moment.
+        // CPU times first: the other values are less sensitive to delay.
         let before = clock::now();
         self.threads.look(&self.proc, &self.members);
         let mut reading =
@@ -211,12 +212,14 @@ impl Sampler {
         reading
     }
 
-    /// Adds to a reading the waits for a CPU that had not ended then. Until a thread gets its CPU the kernel does not tell how long it has waited.
+    /// Adds unfinished waits for a CPU to a reading. The kernel reports a wait only once the thread
+    /// gets its CPU.
     pub(crate) fn add_waits(&self, reading: &mut Reading) {
         reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
     }
 
-    /// Writes what was seen into `used`; `measured`: the readings at both ends of measuring, `span`: when requests were counted.
+    /// Writes the results to `used`. `measured`: readings at both ends of measuring; `span`: the
+    /// time in which requests were counted.
     pub(crate) fn finish(
         self,
         measured: Option<(Reading, Reading)>,
@@ -262,11 +265,12 @@ impl Sampler {
     }
 
     fn stat(&self, pid: u32) -> Option<Stat> {
-        // The name of a program need not be UTF-8.
+        // Program names need not be UTF-8.
         Stat::parse(&String::from_utf8_lossy(&fs::read(self.path(pid, "stat")).ok()?))
     }
 
-    /// Members are the group, and whoever has a member for a parent when first seen: a child that left the group.
+    /// Members are the processes of the group, plus children that left it: their parent was a
+    /// member when they were first seen.
     fn find_members(&mut self) {
         self.members_at = Some(clock::now());
         if let Some(members) = self.cgroup.as_ref().and_then(Cgroup::members) {
@@ -310,15 +314,16 @@ impl Sampler {
     }
 }
 
-/// Share of `span` that lies within `readings`; `None` of a span without length, and where they do not meet.
+/// Share of `span` covered by `readings`; `None` if `span` is empty or they do not overlap.
 fn share_within(readings: (Instant, Instant), span: (Instant, Instant)) -> Option<f64> {
     let whole = span.1.saturating_duration_since(span.0);
     let part = readings.1.min(span.1).saturating_duration_since(readings.0.max(span.0));
     (!part.is_zero()).then(|| part.as_secs_f64() / whole.as_secs_f64())
 }
 
-/// Time that these processors have worked for processes, or were taken by the host of a virtual machine, ns, of the text of `/proc/stat`. What
-/// interrupts took is nobody's: the network's part of it is done for the subject. Source: proc_stat(5).
+/// Time that these CPUs worked for processes or were taken by the host of a virtual machine, ns;
+/// `text` is `/proc/stat`. Interrupts are excluded: the network's part of them serves the server.
+/// Source: proc_stat(5).
 fn busy_ns(text: &str, cpus: &[u32]) -> Option<u64> {
     let of = |cpu: &u32| {
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
@@ -329,29 +334,29 @@ fn busy_ns(text: &str, cpus: &[u32]) -> Option<u64> {
     if cpus.is_empty() { None } else { cpus.iter().map(of).sum() }
 }
 
-/// `None` where not one could be had.
+/// Sum of the known values; `None` if none is known.
 fn sum(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let first = values.by_ref().flatten().next()?;
     Some(first + values.flatten().sum::<u64>())
 }
 
-/// CPU time of this thread: the cost of a look, also where the look had to wait for a processor.
+/// CPU time of this thread: the cost of a read, even if the thread had to wait for a CPU.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The unit of CPU times in `/proc/PID/stat`, ns.
+/// Unit of CPU times in `/proc/PID/stat`, ns.
 fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second()
 }
 
-/// What we use of `/proc/PID/stat`. Source: proc_pid_stat(5).
+/// Fields of `/proc/PID/stat`. Source: proc_pid_stat(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
     group: u32,
-    /// With that of children that have ended and been waited for.
+    /// Includes children that have ended and been waited for.
     user_ns: u64,
     system_ns: u64,
     threads: u32,
@@ -360,7 +365,8 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // The name stands in parentheses and may itself have some, and blanks: fields are counted from the last one.
+        // The name is in parentheses and may contain parentheses and blanks, so fields are counted
+        // from the last `)`.
         let fields: Vec<&str> = text.get(text.rfind(')')? + 1..)?.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(Self {
@@ -398,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_stat() {
+    fn parses_a_stat_line() {
         let page = rustix::param::page_size() as u64;
         let stat = Stat::parse(STAT).unwrap();
         let expected = Stat {
@@ -413,20 +419,20 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none() {
+    fn rejects_malformed_stat_lines() {
         for text in ["", "70 (a", "70 (a) S 1", "70 (a) S x y z", ")"] {
             assert_eq!(Stat::parse(text), None, "{text:?}");
         }
     }
 
     #[test]
-    fn the_whole_family_is_counted_and_nobody_else() {
+    fn counts_the_group_and_children_that_left_it() {
         let folder = tempfile::tempdir().unwrap();
         let proc = folder.path();
         process(proc, 70, 1, 70); // the leader
         process(proc, 71, 70, 70); // a worker
-        process(proc, 69, 71, 69); // a child that left the group, seen before its parent
-        process(proc, 80, 1, 80); // a stranger
+        process(proc, 69, 71, 69); // a child that left the group, listed before its parent
+        process(proc, 80, 1, 80); // an unrelated process
         let cpu_times = |user: u64| {
             format!("cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 {user} 5 10 70 1 2 3 4 0 0\ncpu2 1 0 0 9 0 0 0 0 0 0\n")
         };
@@ -460,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_taken_to_the_nanosecond_where_both_sources_agree() {
+    fn cpu_time_is_exact_when_both_sources_agree() {
         let tick_ns = tick_ns();
         let cpu = |user_ticks: u64, system_ticks: u64, run_ns: u64, processes: usize| {
             let begin = Reading::default();
@@ -476,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_requests_that_two_readings_span() {
+    fn computes_the_share_between_two_readings() {
         let zero = clock::now();
         let at = |ms: u64| zero + Duration::from_millis(ms);
         for (begin, end, share) in [
@@ -492,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_that_the_kernel_does_not_tell_of() {
+    fn busy_time_of_unknown_cpus_is_none() {
         let text = "cpu  1 1 1 1 1 1 1 1\ncpu0 1 2 3 4 5 6 7 8 9 9\ncpu10 1 1\n";
         assert_eq!(busy_ns(text, &[0]), Some(14 * tick_ns()));
         for cpus in [&[][..], &[1], &[0, 10]] {
@@ -501,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_that_is_gone_leaves_no_sample() {
+    fn ended_server_leaves_no_sample() {
         let folder = tempfile::tempdir().unwrap();
         let mut sampler = Sampler::new(folder.path(), 70, clock::now(), &[]);
         sampler.tick();

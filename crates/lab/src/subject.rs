@@ -1,5 +1,5 @@
-//! The server's side of a trial: what is started, watched, read and stopped on the server's machine. The lab does it here, or a node on its own
-//! machine; both drive a [`Subject`] the same way.
+//! The server's side of a trial: starts, watches, samples and stops the processes on the server's
+//! machine. The lab and a remote node drive a [`Subject`] in the same way.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
@@ -19,47 +19,48 @@ use crate::sample::{CpuTime, Reading, Sampler};
 use crate::server::{self, Server, Started};
 use crate::{clock, network, ready, wire};
 
-/// The time between looks at the connections of proxies while measuring: with very many connections one takes milliseconds.
+/// Interval between reads of the proxies' connection tables while measuring. With very many
+/// connections one read takes milliseconds.
 const LOOK_AT_WIRE: Duration = Duration::from_millis(200);
-/// So long before a reading is due nothing else is looked at, so that it is not late.
+/// Before a reading is due, all other work stops for this long, so that the reading is not late.
 const NEAR: Duration = Duration::from_millis(20);
-/// A server that is about to exit, after a load that failed, may take so long.
+/// Time for a server to exit after a failed load, so that its exit is reported.
 const EXITING: Duration = Duration::from_millis(200);
 
-/// The side of the server, wherever that is.
+/// The server's side, on this machine or another.
 pub(crate) trait Side {
-    /// Starts server and proxies, until they answer.
+    /// Starts server and proxies and waits until they accept connections.
     fn start(&mut self) -> Result<Standing, End>;
 
-    /// What becomes readable when there is something to [`look`](Side::look) at.
+    /// Handles that become readable when [`look`](Side::look) has something to do.
     fn handles(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// What can be done before waiting; when to look at the latest.
+    /// Does work that must precede waiting; returns the latest time of the next
+    /// [`look`](Side::look).
     fn prepare(&mut self) -> Option<Instant>;
 
-    /// Looks what has happened; `readable` says which of the handles are.
+    /// Handles events; `readable` has one flag per handle.
     fn look(&mut self, readable: &[bool]) -> Result<Seen, End>;
 
-    /// When measuring begins and ends, on the clock of the lab.
+    /// Announces when measuring begins and ends, on the lab's clock.
     fn announce(&mut self, moments: Announced) -> Result<(), End>;
 
-    /// When it did.
+    /// Reports when measuring began and ended.
     fn measured(&mut self, span: Span) -> Result<(), End>;
 
-    /// Stops all of it. `has_failed`: the load ended badly, so the server may be about to exit.
+    /// Stops everything. `has_failed`: the load failed, so the server may be about to exit.
     fn stop(&mut self, has_failed: bool) -> Result<Stopped, End>;
 }
 
-/// What was seen of the server's side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// What it had used when measuring began has been read.
+    /// The reading at the start of measuring has been taken.
     pub(crate) began: bool,
-    /// And when it ended.
+    /// The reading at the end of measuring has been taken.
     pub(crate) ended: bool,
-    /// Something has exited.
+    /// A process has exited.
     pub(crate) exited: bool,
-    /// What the server has used, where that is looked at on this machine.
+    /// The server's CPU time, if it is sampled on this machine.
     pub(crate) used: Option<CpuTime>,
 }
 
@@ -76,7 +77,7 @@ impl<'a> Here<'a> {
         Self { order, ground, subject: None, known: Stopped::default() }
     }
 
-    /// The processes of the server, once it has started.
+    /// Process IDs of the server; empty before it has started.
     pub(crate) fn processes(&self) -> Vec<u32> {
         self.subject.as_ref().map(|subject| subject.child.servers()).unwrap_or_default()
     }
@@ -122,28 +123,29 @@ impl Side for Here<'_> {
     }
 }
 
-/// A server that runs, with what stands in front of it.
+/// A running server with its proxies and companions.
 pub(crate) struct Subject<'a> {
     order: &'a Serve,
     child: Child,
-    /// The first of the server's processes.
     pid: u32,
     sampler: Sampler,
     proxies: Vec<Proxy<'a>>,
-    /// Dropped after the server, which needs them.
+    /// Declared after the server so that they are dropped later: the server needs them.
     companions: Vec<Companion<'a>>,
     kept: &'a Kept,
     readings: Readings,
-    /// Counters of the network stack when all was started.
+    /// Network counters after the start.
     before: Option<study::record::NetworkCounters>,
     pub(crate) standing: Standing,
 }
 
 impl<'a> Subject<'a> {
-    /// Starts server and proxies; what is known of them stands in `known`, also where it fails.
+    /// Starts server and proxies. `known` receives the facts gathered so far, even if the start
+    /// fails.
     pub(crate) fn start(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
         known.subject.cpus.clone_from(&order.cpus);
-        // Not its main port, which is tried again where it was taken meanwhile: few subjects have a second one.
+        // The main port is retried if another process takes it; the second is not, as few servers
+        // have one.
         let second_port =
             ready::free_port().map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
         let plans = &order.point.companions;
@@ -199,7 +201,7 @@ impl<'a> Subject<'a> {
     pub(crate) fn announce(&mut self, moments: Announced) {
         self.readings.begins = Some(clock::at_monotonic(moments.from_ns));
         self.readings.ends = moments.until_ns.map(clock::at_monotonic);
-        // What has been announced may have come already.
+        // An announced moment may already have passed.
         self.take_due();
     }
 
@@ -209,7 +211,6 @@ impl<'a> Subject<'a> {
         self.take_end();
     }
 
-    /// Takes the reading whose moment has come.
     fn take_due(&mut self) {
         if self.readings.due().is_none_or(|due| clock::now() < due) {
             return;
@@ -245,7 +246,7 @@ impl<'a> Subject<'a> {
         self.companions.iter_mut().for_each(|companion| look(&mut companion.sampler));
     }
 
-    /// Why the trial failed: something of this side exited by itself.
+    /// Returns a failure if a process on this side has exited by itself.
     fn failure(&mut self, patience: Duration) -> Option<Failure> {
         if let Some(exit) = self.child.wait(patience) {
             return Some(Failure { kind: FailureKind::Exited, message: self.child.exited(exit, "under load") });
@@ -254,10 +255,11 @@ impl<'a> Subject<'a> {
         proxies.iter_mut().find_map(Proxy::ended).or_else(|| companions.iter_mut().find_map(|one| one.ended(self.kept)))
     }
 
-    /// Stops the proxies, then the server, and writes what they used into `known`.
+    /// Stops the proxies, then the server, and writes their usage to `known`.
     pub(crate) fn stop(mut self, has_failed: bool, known: &mut Stopped) {
         known.failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
-        // A subject that has ended has no folder left; ours has the same counters, unless it had a network of its own.
+        // The `/proc` directory of an ended server is gone. Ours has the same counters, unless the
+        // server had its own network namespace.
         let after = network::read(Path::new(&format!("/proc/{}/net", self.pid)))
             .or_else(|| network::read(Path::new("/proc/self/net")));
         match self.before.zip(after) {
@@ -281,7 +283,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// A server whose port answers.
+/// Starts the server and waits until its port accepts connections.
 fn start_server(
     order: &Serve,
     ground: Ground<'_>,
@@ -290,7 +292,7 @@ fn start_server(
     known: &mut Stopped,
 ) -> Result<Started, End> {
     let plan = &order.point.subject;
-    // Behind a proxy it is reached from its own machine alone.
+    // Behind a proxy, the server is only reached from its own machine.
     let address = if order.point.proxies.is_empty() { order.address } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
     let server = Server {
         command: &plan.command,
@@ -319,7 +321,7 @@ fn start_server(
     Ok(started)
 }
 
-/// The port that a name in the command of a server stands for: its second one, or that of a companion.
+/// Port for a placeholder `{NAME_port}` in the server's command: its second port or a companion's.
 pub(crate) fn port_of(name: &str, second_port: u16, beside: &[(&str, u16)]) -> Option<String> {
     let of = name.strip_suffix("_port")?;
     let port =
@@ -327,8 +329,8 @@ pub(crate) fn port_of(name: &str, second_port: u16, beside: &[(&str, u16)]) -> O
     port.map(|port| port.to_string())
 }
 
-/// What stands between generator and server, the generator's neighbour first. What of it had been started when one could not be is
-/// stopped.
+/// Starts the proxies and returns them in order, the generator's neighbor first. If one cannot be
+/// started, those already running are stopped.
 fn start_proxies<'a>(
     order: &'a Serve,
     ground: Ground<'a>,
@@ -340,7 +342,7 @@ fn start_proxies<'a>(
     let mut proxies = Vec::new();
     let mut left = order.proxy_cpus.as_slice();
     let mut next_port = subject_port;
-    // The neighbour of the subject first, so that each finds who stands behind it.
+    // The server's neighbor starts first, so that each proxy finds the next one listening.
     for ((nth, plan), used) in plans.iter().enumerate().zip(known).rev() {
         let (own, rest) = left.split_at((plan.cpus as usize).min(left.len()));
         left = rest;
@@ -361,17 +363,18 @@ fn start_proxies<'a>(
     Ok(proxies)
 }
 
-/// CPU time and more at both ends of measuring.
+/// Readings at both ends of measuring.
 #[derive(Default)]
 struct Readings {
     begin: Option<UsageSnapshot>,
     end: Option<UsageSnapshot>,
-    /// When measuring begins and ends, as far as that was announced.
+    /// Announced begin and end of measuring.
     begins: Option<Instant>,
     ends: Option<Instant>,
-    /// When it did.
+    /// Actual begin and end.
     span: Option<(Instant, Instant)>,
-    /// The connections at a moment between, as those of the generator are closed by the end where nobody holds it up.
+    /// The latest connection table from between the ends: at the end, a generator without a gate
+    /// may have closed its connections.
     between: Option<(Instant, Option<wire::Table>)>,
 }
 
@@ -381,7 +384,6 @@ impl Readings {
         self.begin.as_ref().and_then(&of).copied().zip(self.end.as_ref().and_then(&of).copied())
     }
 
-    /// When the next reading is due.
     fn due(&self) -> Option<Instant> {
         match (&self.begin, &self.end) {
             (None, _) => self.begins,
@@ -394,7 +396,6 @@ impl Readings {
         self.due().is_some_and(|due| due.saturating_duration_since(now) < NEAR)
     }
 
-    /// Looks at the connections while measuring goes on, now and then.
     fn look_between(&mut self, now: Instant) {
         if self.begin.as_ref().is_some_and(|begin| begin.wire.is_some())
             && self.between.as_ref().is_none_or(|(last, _)| now.duration_since(*last) >= LOOK_AT_WIRE)
@@ -403,7 +404,7 @@ impl Readings {
         }
     }
 
-    /// The connections when measuring began, each with a later moment: the latest first.
+    /// Pairs of the first connection table with a later one, the latest first.
     fn tables(&self) -> Vec<(&wire::Table, &wire::Table)> {
         let Some(begin) = self.begin.as_ref().and_then(|begin| begin.wire.as_ref()) else { return Vec::new() };
         let end = self.end.as_ref().and_then(|end| end.wire.as_ref());
@@ -412,11 +413,11 @@ impl Readings {
     }
 }
 
-/// What server and proxies had used at one moment.
+/// Usage of server, proxies and companions at one moment.
 struct UsageSnapshot {
     subject: Reading,
     proxies: Vec<Reading>,
     companions: Vec<Reading>,
-    /// Read where there are proxies alone.
+    /// Only read if there are proxies.
     wire: Option<wire::Table>,
 }

@@ -1,4 +1,4 @@
-//! Whom the generator asks: what the plan says of it, once the subject's port is known.
+//! Builds the generator's target from the plan, once the server's port is known.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,16 +12,16 @@ use study::node::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{HttpRequest, Protocol, Target};
 
-/// The ports of a trial, as the generator meets them.
+/// Ports of a trial, from the generator's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ports {
-    /// Where server and proxies listen.
+    /// Address of server and proxies.
     pub(crate) address: IpAddr,
-    /// Where the generator's connections go: the first process in front of the subject, or the subject.
+    /// Port that the generator connects to: the first proxy's or the server's.
     pub(crate) port: u16,
-    /// Where the subject listens.
+    /// The server's own port.
     pub(crate) subject_port: u16,
-    /// Where the first process in front of the subject tells how endpoints are dialled; `None`: there is no such process.
+    /// Port where the first proxy resolves endpoints; `None`: there is no proxy.
     pub(crate) admin_port: Option<u16>,
 }
 
@@ -31,12 +31,12 @@ impl Ports {
         Self { address, port, subject_port, admin_port }
     }
 
-    /// Where the generator's connections go.
+    /// Address that the generator connects to.
     fn front(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.port)
     }
 
-    /// A text of the load with its ports filled in; `None`: it has one that this trial lacks.
+    /// Fills ports into a text; `None` if this trial lacks one of them.
     fn fill(&self, text: &str) -> Option<String> {
         let ports = [
             ("{port}", Some(self.port)),
@@ -50,9 +50,9 @@ impl Ports {
     }
 }
 
-/// The target of a load on the subject of a trial; files are relative to `directory`.
+/// Target of a load on the server of a trial; file names are relative to `directory`.
 ///
-/// Errors: a plan that does not say what is asked, a body that cannot be read.
+/// Fails if the plan has no requests for the protocol, or a body cannot be read.
 pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
     let address = ports.front().to_string();
     if let Some(plan) = &load.journey {
@@ -76,10 +76,11 @@ pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<
     }
 }
 
-/// Longest file of a journey and of each of its schemas, bytes. They travel to the generator as JSON.
+/// Maximum size of a journey file and of each schema, bytes. They travel to the generator as JSON.
 const JOURNEY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// What a journey asks. Targets that the plan does not name are where the generator's connections go, as their own URLs encrypt it.
+/// Target of a journey. Targets that the plan does not override point to the generator's address,
+/// with the scheme of their own URL.
 fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
     let journey = read_journey(plan, directory).map_err(|mistakes| mistakes.join("; "))?;
     let mut targets = BTreeMap::new();
@@ -87,7 +88,7 @@ fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target,
         let scheme = if own.starts_with("http://") { "http" } else { "https" };
         targets.insert(name.clone(), format!("{scheme}://{}", ports.front()));
     }
-    // One that the journey has not is a mistake that the generator tells.
+    // The generator reports targets that the journey does not have.
     for (name, url) in &plan.targets {
         let filled = ports.fill(url).ok_or_else(|| format!("target `{name}` has an unknown port: `{url}`"))?;
         targets.insert(name.clone(), filled);
@@ -95,7 +96,7 @@ fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target,
     Ok(Target::Journey {
         journey: Box::new(journey),
         targets,
-        // Where nothing stands in front of the subject there is nobody to ask, and all is dialled as its URL says.
+        // `None` without a proxy: endpoints are then reached by their own URLs.
         resolve: plan.resolve.as_ref().and_then(|url| ports.fill(url)),
         insecure: plan.insecure,
         ca_file: plan.ca_file.clone(),
@@ -104,7 +105,7 @@ fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target,
     })
 }
 
-/// The journey of a plan with the texts of its schemas, or all that is wrong with it.
+/// The journey of a plan with the text of its schemas, or everything that is wrong with it.
 fn read_journey(plan: &JourneyPlan, directory: &Path) -> Result<Journey, Vec<String>> {
     if let Some(journey) = study::preset_journey(&plan.source) {
         return Ok(journey);
@@ -137,7 +138,7 @@ fn text(path: &Path) -> Result<String, String> {
     }
 }
 
-/// `Host` (RFC 9110, 7.2): the address that is asked, or the name that the certificate has.
+/// `Host` (RFC 9110, 7.2): the requested address, or the certificate's name.
 fn host(http: &HttpPlan, address: SocketAddr) -> String {
     let port = address.port();
     match &http.tls {
@@ -172,8 +173,8 @@ fn body(path: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What is wrong with the files that `plan` needs beside its subjects, one sentence each; relative to `directory`. Asked before a run,
-/// this saves a failed trial of every design point.
+/// Errors in the files that `plan` needs in addition to its servers, one sentence each; relative to
+/// `directory`. Checking before a run avoids one failed trial per design point.
 pub fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let mut missing = crate::proxy::missing_files(plan, directory);
     for http in plan.points.iter().filter_map(|point| point.load.http.as_ref()) {
@@ -203,7 +204,7 @@ mod tests {
 
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    /// Where nothing stands in front of the subject.
+    /// Ports of a trial without proxies.
     fn direct(port: u16) -> Ports {
         Ports::new(LOOPBACK, Standing { port, subject_port: port, admin_port: None })
     }
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn of_ping_pong_and_of_what_is_not_asked() {
+    fn rejects_protocols_the_plan_has_no_requests_for() {
         let here = Path::new(".");
         let address = "127.0.0.1:7000".to_owned();
         assert_eq!(target_of("protocol = \"pingpong\"", here), Ok(Target::Pingpong { address }));
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_added_where_there_is_none() {
+    fn adds_a_missing_host_header() {
         let hosts = |lines: &str| match target_of(lines, Path::new(".")).unwrap() {
             Target::Http { requests, .. } => requests[0]
                 .headers
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_of_the_plan_is_in_the_target() {
+    fn target_contains_everything_in_the_plan() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("body.bin"), [0u8, 255, 10]).unwrap();
         let lines = "protocol = \"https\"\ninsecure = true\nexpect_status = 200\nexpect_body = \"ok\"\n[[load.request]]\nweight = 3\n\
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_filled_in_as_a_trial_has_them() {
+    fn fills_in_the_ports_of_the_trial() {
         let load = |lines: &str| plan(&format!("journey = \"evernote\"\n{lines}")).points[0].load.clone();
         let asked = |lines: &str, ports: Ports| match target(&load(lines), ports, Path::new(".")) {
             Ok(Target::Journey { targets, resolve, .. }) => (targets["user"].clone(), resolve),
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journey_is_read_with_the_schemas_beside_it() {
+    fn reads_a_journey_with_its_schemas() {
         let folder = tempfile::tempdir().unwrap();
         let source = "name = \"own\"\ntargets = { a = \"http://127.0.0.1:1\" }\nschemas = { s = \"s.thrift\" }\n[[step]]\nurl = \"{a}\"\nthrift = \"s S.m\"\n";
         std::fs::write(folder.path().join("own.toml"), source).unwrap();
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_missing_or_too_large_are_named() {
+    fn reports_missing_and_oversized_files() {
         let folder = tempfile::tempdir().unwrap();
         let large = folder.path().join("large");
         File::create(&large).unwrap().set_len(BODY_MAX_BYTES + 1).unwrap();

@@ -1,4 +1,4 @@
-//! One trial: a fresh subject, a generator or several, a record. Whatever goes wrong leaves a record too.
+//! One trial: a fresh server, one or more generators, one record. Failures leave a record too.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -26,38 +26,40 @@ use crate::target::Ports;
 use crate::topology::{self, Share};
 use crate::{clock, generator, load, subject, target};
 
-/// The open loop polls for so long before each intended send, where the generator has its processors for itself, ns.
+/// Polling time before each intended send of the open loop, if the generator has its own CPUs, ns.
 const SPIN_NS: u64 = 100_000;
-/// The longest wait before we look whether to end.
+/// Maximum wait between checks for interruption.
 const LOOK: Duration = Duration::from_millis(50);
-/// Where the generator did not run, or the server waited for a CPU, for more than this share of a trial without a response, the server is not blamed.
+/// If no response arrives, the server is not blamed when the generator was stalled, or the server
+/// waited for a CPU, for more than this share of the trial.
 const EXCUSE: f64 = 0.5;
-/// A generator tells of its progress five times a second; one that is silent for longer than this is not running.
+/// A generator that reports no progress for longer than this is not running. It reports five times
+/// per second.
 const PROGRESS: Duration = Duration::from_secs(2);
-/// What has its measurement may take so long to exit.
+/// Time for a generator to exit once it has its measurement.
 const EXIT: Duration = Duration::from_secs(2);
 
-/// Which trial of what.
 pub(crate) struct Trial<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) point: usize,
     pub(crate) block: u32,
     pub(crate) order: u32,
-    /// What is asked of it beyond the plan.
+    /// Request for this trial beyond the plan.
     pub(crate) step: Option<Step>,
     pub(crate) revision: Option<String>,
     pub(crate) options: &'a Options,
     pub(crate) supervisor: &'a Supervisor,
     pub(crate) kept: &'a Kept,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
-    /// How long the generator may take beside the load itself: to start, to connect, to write what it measured.
+    /// Time for the generator in addition to the load: starting, connecting, writing results.
     pub(crate) margin: Duration,
-    /// Samples the server meanwhile.
+    /// Profiles the server during the trial.
     pub(crate) perf: Option<&'a Perf<'a>>,
 }
 
 impl Trial<'_> {
-    /// Carries it out. Where it is interrupted, or a machine is lost, no record is left. `say` is told of phases and what the generators say.
+    /// Runs the trial and reports phases and progress to `say`. Returns no record if it is
+    /// interrupted or a machine is lost.
     pub(crate) fn run(&self, say: &mut dyn FnMut(Phase, Option<&Live>)) -> Result<Record, End> {
         let begun = clock::now();
         let mut record = Record {
@@ -94,7 +96,7 @@ impl Trial<'_> {
         Ok(record)
     }
 
-    /// The machines that it is carried out on; `None`: this one.
+    /// Machines that run the trial; `None`: this one.
     fn cluster(&self) -> Option<&Cluster> {
         self.options.cluster.as_deref()
     }
@@ -165,7 +167,7 @@ impl Trial<'_> {
         record.companions = stopped.companions;
         record.warnings.extend(stopped.warnings);
         settle_others(record);
-        // A subject that crashed is seen as such, whoever noticed first.
+        // A crash of the server takes precedence, whichever side noticed first.
         if let Some(failure) = stopped.failure {
             return Err(End::Failed(failure));
         }
@@ -174,7 +176,7 @@ impl Trial<'_> {
         answered(measurement, &record.subject)
     }
 
-    /// Loads the subject behind `ports` until there is a measurement, or something has gone wrong.
+    /// Loads the server behind `ports` until there is a measurement or a failure.
     fn load(
         &self,
         record: &Record,
@@ -225,7 +227,7 @@ impl Trial<'_> {
                     Event::Announced(moments) => side.announce(moments)?,
                     Event::Measured(span) => side.measured(span)?,
                 }
-                // What has been announced may have come already.
+                // An announced moment may already have passed.
                 see(side, &[], &mut seen, &mut load, say)
             };
             if let Err(end) = heard.and_then(|events| events.into_iter().try_for_each(&mut take)) {
@@ -241,7 +243,7 @@ impl Trial<'_> {
         if let Err(end @ (End::Interrupted | End::Lost(_))) = result {
             return Err(end);
         }
-        // Killed with it is whoever still loads.
+        // After a failure, this kills generators that are still running.
         let (measurement, agents) = load.end(if result.is_ok() { EXIT } else { Duration::ZERO })?;
         result?;
         let measurement = measurement.ok_or_else(|| load::broken("it has no measurement"))?;
@@ -249,7 +251,8 @@ impl Trial<'_> {
     }
 }
 
-/// Looks at the server's side; generators may close their connections once what it has used is read.
+/// Handles events of the server's side. Generators may close their connections once the final
+/// reading is taken.
 fn see(
     side: &mut dyn Side,
     readable: &[bool],
@@ -268,7 +271,8 @@ fn see(
     Ok(())
 }
 
-/// What others had of processors is told apart from what the generator and proxies had, or not told.
+/// Subtracts the CPU time of proxies on the server's CPUs from the time of others. The rest is
+/// unknown if the generator shares them or spinners ran.
 fn settle_others(record: &mut Record) {
     let cpu_ns = |used: &SubjectUse| used.user_ns.saturating_add(used.system_ns);
     let unknown = record.cpus_shared || record.idle == IdlePolicy::Spin;
@@ -287,10 +291,10 @@ fn settle_others(record: &mut Record) {
     *others_ns = others_ns.filter(|_| !unknown).map(|ns| ns.saturating_sub(shared_ns));
 }
 
-/// Whether answers still come: tells a subject that hangs from a generator that does.
+/// Watches for responses, to distinguish a server that hangs from a generator that does.
 struct Watch {
     live: Option<study::seam::Progress>,
-    /// When it last told of its progress, and when that had more responses than before.
+    /// Times of the last progress message and of the last one with new responses.
     heard: Instant,
     changed: Instant,
     timeout: Duration,
@@ -309,7 +313,7 @@ impl Watch {
         self.live = Some(live);
     }
 
-    /// The words for a generator that did not end in time.
+    /// Failure of a generator that did not end in time.
     fn overdue(&self, patience: Duration) -> End {
         let silent = clock::now() - self.changed;
         match &self.live {
@@ -328,7 +332,8 @@ impl Watch {
     }
 }
 
-/// Fails a trial without a valid response. The server is at fault only if both it and the generator ran.
+/// Fails a trial without a valid response. The server is at fault only if both it and the generator
+/// ran.
 fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measurement, End> {
     if measurement.requests > 0 {
         return Ok(measurement);
@@ -354,8 +359,8 @@ fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measuremen
     Err(failed(kind, text(&what)))
 }
 
-/// Whose fault it is that no response was valid, by the share of the time that the generator did not run, the share that the server waited for a CPU, and
-/// whether all errors were timeouts.
+/// Cause of a trial without valid responses. `stalled`: share of time in which the generator did
+/// not run; `starved`: in which the server waited for a CPU; `is_silent`: all errors were timeouts.
 fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     match is_silent {
@@ -372,7 +377,8 @@ fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
     }
 }
 
-/// The processors of a point; those of proxies stand behind those of the subject. In a cluster the generators have machines of their own.
+/// CPUs of a design point; those of proxies follow the server's. In a cluster, generators have
+/// their own machines.
 pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
     let behind = point.subject.cpus.saturating_add(point.proxy_cpus).saturating_add(point.companion_cpus);
     if let Some(cluster) = &options.cluster {
@@ -384,7 +390,7 @@ pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
 fn load_spec(load: &LoadPlan, share: &Share, ports: Ports, seed: u64, directory: &Path) -> Result<LoadSpec, String> {
     let target = target::target(load, ports, directory)?;
     let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
-    // A worker without a client would only turn.
+    // A worker without a client would only spin.
     let threads = load.threads.unwrap_or(cpus.min(load.clients)).max(1);
     let alone = !share.shared && threads <= cpus;
     Ok(LoadSpec {
@@ -413,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_without_a_response_is_blamed_on_the_party_that_did_not_run() {
+    fn blames_the_party_that_did_not_run() {
         for (stalled, starved, is_silent, kind) in [
             (0.0, 0.0, true, FailureKind::Hung),
             (0.3, 0.3, true, FailureKind::Hung),
@@ -429,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_says_nothing_is_not_a_hung_server() {
+    fn silent_generator_is_not_a_hung_server() {
         let overdue = |silent: Duration, quiet: Duration| {
             let mut watch = Watch::new(Duration::from_secs(1));
             watch.see(study::seam::Progress::default());

@@ -1,4 +1,4 @@
-//! A server under check, and a client of it.
+//! A server under verification, and its client.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,12 +22,11 @@ use crate::process::{Child, Supervisor};
 use crate::ready;
 use crate::server::Started;
 
-/// Every connect, read and write of a client ends within this, done or failed.
+/// Time limit of every connect, read and write of a client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// A case ends within this, however slowly the server goes on.
+/// Time limit of a case, however slowly the server responds.
 const CASE: Duration = Duration::from_secs(60);
 
-/// Where a server comes from.
 pub(super) enum Home<'a> {
     Running(SocketAddr),
     Command {
@@ -48,17 +47,17 @@ impl Home<'_> {
     }
 }
 
-/// A server that listens.
+/// A listening server.
 pub(super) struct Server<'a> {
     home: &'a Home<'a>,
     child: Option<Child>,
     address: SocketAddr,
-    /// When the case must have ended.
+    /// Deadline of the case.
     until: Instant,
     pub(super) suite: Option<Suite>,
-    /// The page that cases of HTTP ask for.
+    /// The page that HTTP cases request.
     pub(super) path: String,
-    /// What pages are like, by their paths, as far as they were asked for.
+    /// Pages requested so far, by path.
     pages: Mutex<BTreeMap<String, Arc<Page>>>,
 }
 
@@ -72,19 +71,18 @@ impl<'a> Server<'a> {
         Ok(Server { home, child, address, until, suite, path: path.to_owned(), pages: Mutex::default() })
     }
 
-    /// Starts the same command on the same port; the process before must have ended.
+    /// Starts the same command on the same port; the previous process must have ended.
     pub(super) fn start_again(&mut self) -> Result<(), NotStarted> {
         self.child = None;
         self.child = Some(start_on(self.home, Some(self.address.port()))?.0);
         Ok(())
     }
 
-    /// Its process, of a server that was started here.
+    /// Process of a server that was started here.
     pub(super) fn process(&mut self) -> Result<&mut Child, Trouble> {
         self.child.as_mut().ok_or_else(|| Trouble::NotChecked("the process of the server is not ours".to_owned()))
     }
 
-    /// The end of its output.
     pub(super) fn last_words(&mut self) -> String {
         let Some(child) = &mut self.child else { return String::new() };
         child.wait(Duration::ZERO);
@@ -95,12 +93,12 @@ impl<'a> Server<'a> {
         self.address
     }
 
-    /// How long the case may still take.
+    /// Fails once the time of the case is over.
     pub(super) fn check_time(&self) -> Result<(), String> {
         if clock::now() < self.until { Ok(()) } else { Err(late()) }
     }
 
-    /// A connection of which nothing is known yet.
+    /// Connects without a protocol.
     pub(super) fn dial(&self) -> Result<Client, String> {
         let error = |error| format!("cannot connect: {error}");
         self.check_time()?;
@@ -112,7 +110,7 @@ impl<'a> Server<'a> {
         Ok(Client { stream, received, until: self.until, speech, responses: 0, is_closing: false })
     }
 
-    /// A connection on which questions may be asked.
+    /// Connects with the suite's protocol, ready for requests.
     pub(super) fn connect(&self) -> Result<Client, String> {
         let speech = match self.suite {
             None => Speech::None,
@@ -123,7 +121,7 @@ impl<'a> Server<'a> {
         Ok(Client { speech, ..self.dial()? })
     }
 
-    /// What the answer to GET of a path is like, which is asked for twice the first time.
+    /// The expected response to GET of a path. The first call requests it twice.
     pub(super) fn page(&self, path: &str) -> Result<Arc<Page>, String> {
         if let Some(page) = self.pages.lock().expect("nothing panics while it holds the lock").get(path) {
             return Ok(page.clone());
@@ -150,7 +148,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// After it has ended, nothing may answer on its port.
+    /// Fails if its port accepts connections although it has ended.
     pub(super) fn check_deaf(&self) -> Result<(), String> {
         match TcpStream::connect_timeout(&self.address, PATIENCE) {
             Ok(_) => Err("its port still accepts connections".to_owned()),
@@ -158,7 +156,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// The open sockets of its processes: whose, and by which descriptor.
+    /// Process ID and descriptor of each open socket of its processes.
     pub(super) fn sockets(&self) -> Vec<(Pid, i32)> {
         let mut sockets = Vec::new();
         for pid in self.child.iter().flat_map(Child::family) {
@@ -175,7 +173,7 @@ impl<'a> Server<'a> {
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
-        // As the lab ends a trial; a case that asks for more has looked by then.
+        // Ends it as the lab ends a trial. Cases that check how it ends have done so before.
         if let (Some(child), Home::Command { plan, .. }) = (&mut self.child, self.home) {
             child.stop(Duration::from_nanos(plan.stop_timeout_ns));
         }
@@ -217,14 +215,14 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     }
 }
 
-/// What a process said last, as the end of a message; nothing if it said nothing.
+/// The end of a process's output, as the end of a message; empty if there is none.
 pub(super) fn quoted(last_words: &str) -> String {
     let mut lines = last_words.lines().filter(|line| !line.starts_with("ready ")).rev().take(5).collect::<Vec<_>>();
     lines.reverse();
     if lines.is_empty() { String::new() } else { format!("; its last words: {}", lines.join(" / ")) }
 }
 
-/// What questions a client asks.
+/// Protocol of a client.
 #[derive(Clone)]
 pub(super) enum Speech {
     None,
@@ -234,18 +232,19 @@ pub(super) enum Speech {
 }
 
 impl Speech {
-    /// A question that every server of this kind answers. The numbers (from 1) tell questions apart where the protocol can.
+    /// A request that every server of this protocol can answer. Numbers (from 1) distinguish
+    /// requests if the protocol allows it.
     pub(super) fn question(&self, number: u32) -> Vec<u8> {
         match self {
             Speech::None => Vec::new(),
             Speech::Pingpong => number.to_be_bytes().to_vec(),
             Speech::Http(page) => page.request(),
-            // One line, and a miss, in the protocols of memcached and Redis.
+            // A miss, in one line that both memcached and Redis understand.
             Speech::Cache => format!("get nothing-{number}\r\n").into_bytes(),
         }
     }
 
-    /// The beginning of a question.
+    /// The beginning of a request.
     pub(super) fn begun(&self) -> &'static [u8] {
         match self {
             Speech::None => b"",
@@ -256,24 +255,23 @@ impl Speech {
     }
 }
 
-/// A connection.
 pub(super) struct Client {
     pub(super) stream: TcpStream,
-    /// What was read of answers that nobody has asked for yet. Ping-pong has none: it reads words.
+    /// Bytes received ahead of the next request. Unused by ping-pong, which reads whole words.
     pub(super) received: Vec<u8>,
     pub(super) speech: Speech,
     until: Instant,
     /// HTTP responses read on this connection.
     pub(super) responses: u32,
-    /// Whether the last of them had `Connection: close`.
+    /// Whether the latest response had `Connection: close`.
     pub(super) is_closing: bool,
 }
 
-/// A server may end a connection with `Connection: close` after this many responses. The defaults of Apache and nginx are
-/// 100 and 1,000.
+/// Responses after which a server may end a connection with `Connection: close`. Apache's default
+/// is 100, nginx's 1,000.
 const KEEP_ALIVE_RESPONSES_MIN: u32 = 100;
 
-/// Reads within the time of the case.
+/// Enforces the deadline of the case.
 impl Read for Client {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if clock::now() >= self.until {
@@ -284,23 +282,24 @@ impl Read for Client {
 }
 
 impl Client {
-    /// Sends bytes in one write, unless the socket takes only a part of them.
+    /// Sends bytes in one write, unless the socket accepts only a part of them.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))
     }
 
-    /// One question, one right answer.
+    /// Sends one request and expects its response.
     pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
         self.send(&self.speech.question(number))?;
         self.expect_answer(number)
     }
 
-    /// Whether the server has ended keep-alive as RFC 9112 section 9.6 allows. No further request is answered.
+    /// Whether the server has ended keep-alive as RFC 9112 section 9.6 allows; it answers no
+    /// further request.
     pub(super) fn has_ended_keep_alive(&self) -> bool {
         self.is_closing && self.responses >= KEEP_ALIVE_RESPONSES_MIN
     }
 
-    /// Reads the answer to the question with this number.
+    /// Reads the response to the request with this number.
     pub(super) fn expect_answer(&mut self, number: u32) -> Result<(), String> {
         match self.speech.clone() {
             Speech::None => Ok(()),
@@ -310,7 +309,7 @@ impl Client {
         }
     }
 
-    /// Reads that a cache has no such key.
+    /// Expects a cache miss.
     fn expect_miss(&mut self) -> Result<(), String> {
         let mut answer = [0; 5];
         self.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
@@ -320,12 +319,11 @@ impl Client {
         }
     }
 
-    /// Says that nothing more will be sent.
     pub(super) fn half_close(&self) -> Result<(), String> {
         self.stream.shutdown(Shutdown::Write).map_err(|error| format!("cannot shut down: {error}"))
     }
 
-    /// The server must close the connection, and send nothing before it does.
+    /// Expects the server to close the connection without sending anything.
     pub(super) fn expect_end(&mut self) -> Result<(), String> {
         if !self.received.is_empty() {
             return Err(format!("an answer to nothing: `{}`", excerpt(&self.received)));
@@ -338,7 +336,7 @@ impl Client {
         }
     }
 
-    /// Nothing must come within a moment; the error is what came.
+    /// Expects silence for `moment`; the error is the event that broke it.
     pub(super) fn expect_silence(&mut self, moment: Duration) -> Result<(), Noise> {
         if !self.received.is_empty() {
             return Err(Noise::Bytes(excerpt(&self.received)));
@@ -356,21 +354,20 @@ impl Client {
         }
     }
 
-    /// Closes by a reset, with whatever was not read or sent lost.
+    /// Closes with a reset; unread and unsent bytes are lost.
     pub(super) fn reset(self) -> Result<(), String> {
         rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO))
             .map_err(|error| format!("cannot set SO_LINGER: {error}"))
     }
 }
 
-/// What came where nothing was to come.
+/// Event during an expected silence.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Noise {
-    /// The begin of some bytes, escaped.
+    /// The first bytes, escaped.
     Bytes(String),
-    /// The end.
+    /// The server closed the connection.
     End,
-    /// An error.
     Broken(String),
 }
 

@@ -1,4 +1,4 @@
-//! The lab's side: a port that is open until all nodes have joined, and for no longer than a window.
+//! The lab's side: a port that is open until all nodes have joined or a time window ends.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -17,19 +17,19 @@ use super::first::{Answer, Asked, Join};
 use super::opening::{Broken, Opening};
 use crate::clock;
 
-/// Connections at most that have not said which node they are.
+/// Maximum number of connections that have not joined yet.
 pub(super) const HALF_OPEN_MAX: usize = 64;
-/// They must have said so within this.
+/// Time in which a connection must join.
 const OPENING_MAX: Duration = Duration::from_secs(2);
-/// Where more than [`HALF_OPEN_MAX`] come, the oldest has this long, so that those that say nothing do not keep nodes out. Nodes that lose
-/// their place come again.
+/// If [`HALF_OPEN_MAX`] connections are half open, the oldest may be refused after this time, so
+/// silent connections cannot keep nodes out. A refused node connects again.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Connections that the kernel keeps for us: of a thousand nodes that come at once none has to come again.
+/// Backlog of the socket: a thousand nodes can connect at once without having to retry.
 const BACKLOG: i32 = 1024;
-/// Of those that are refused the first are told, and the others counted.
+/// Refusals that are reported one by one; further ones are only counted.
 pub const REFUSALS_TOLD: usize = 8;
 
-/// A port that nodes join at, with the certificate and the ticket of one run.
+/// A port that nodes join, with the certificate and ticket of one run.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -40,10 +40,11 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`, best the one that leads to the nodes; its port may be 0. Nobody is answered before [`Listener::accept`].
+    /// Listens on `address`, preferably the one that leads to the nodes; its port may be 0.
+    /// Connections wait until [`Listener::accept`].
     ///
     /// # Errors
-    /// It cannot listen there, or there is no randomness.
+    /// It cannot listen there, or the kernel has no random bytes.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
@@ -54,25 +55,26 @@ impl Listener {
         Ok(Self { address: socket.local_addr()?, socket, config, fingerprint, ticket: hex(&ticket) })
     }
 
-    /// Where nodes join.
+    /// Address that nodes join.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// SHA-256 of the certificate, hexadecimal; no secret.
+    /// SHA-256 of the certificate, hexadecimal; not a secret.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// What nodes show to be let in: a secret, so it goes to them by their environment, never in arguments.
+    /// Secret that nodes present to join. It is passed in their environment, never in arguments.
     pub fn ticket(&self) -> &str {
         &self.ticket
     }
 
-    /// Lets nodes in, in a thread of its own: one for each of `expected`, whose index is the rank, from that address; `None`: from any.
+    /// Lets nodes join, in a new thread: one per entry of `expected`. The index is the rank; the
+    /// entry is the only address allowed, `None` allows any.
     ///
     /// # Errors
-    /// No thread, or no pipe to end it.
+    /// The thread or the pipe that ends it cannot be created.
     pub fn accept(self, expected: Vec<Option<IpAddr>>, window: Duration) -> io::Result<Joining> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         let key = key.map_err(|_| io::Error::other("no random bytes from the kernel"))?;
@@ -96,7 +98,7 @@ impl Listener {
     }
 }
 
-/// Nodes on their way. Dropped, it closes the port.
+/// Nodes that are joining. Dropping it closes the port.
 #[derive(Debug)]
 pub struct Joining {
     events: mpsc::Receiver<Event>,
@@ -104,80 +106,82 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// What happened next; `None`: nothing within `timeout`, or nothing more to come after [`Event::Over`].
+    /// Waits for the next event. `None`: nothing happened within `timeout`, or [`Event::Over`] was
+    /// the last.
     pub fn next(&self, timeout: Duration) -> Option<Event> {
         self.events.recv_timeout(timeout).ok()
     }
 }
 
-/// What happened at the port.
+/// Event at the port.
 #[derive(Debug)]
 pub enum Event {
-    /// A node is there.
+    /// A node has joined.
     Joined {
-        /// Its number.
+        /// Its rank.
         rank: u32,
-        /// Where it came from.
+        /// Its address.
         from: SocketAddr,
         /// The channel to it.
         pipes: Pipes,
     },
-    /// Another connection with the ticket claimed a rank whose node is there: one of the two is none of ours. Told once per rank.
+    /// Another connection with the ticket claimed a rank that has joined, so one of the two is an
+    /// intruder. Reported once per rank.
     Twice {
         /// The rank.
         rank: u32,
-        /// Where the second came from.
+        /// Address of the second connection.
         from: SocketAddr,
     },
-    /// A connection was refused; the first [`REFUSALS_TOLD`] are told.
+    /// A connection was refused. Only the first [`REFUSALS_TOLD`] are reported.
     Refused(Refusal),
     /// The port is closed.
     Over {
-        /// Connections that were refused, those that were told among them.
+        /// All refused connections, including the reported ones.
         refused: u64,
-        /// Ranks whose nodes have not come.
+        /// Ranks that have not joined.
         missing: Vec<u32>,
     },
 }
 
-/// A connection that is none of a node, or not as it must be.
+/// A connection that was refused.
 #[derive(Debug, thiserror::Error)]
 #[error("refused a connection from {from}: {why}")]
 pub struct Refusal {
-    /// Where it came from.
+    /// Its address.
     pub from: SocketAddr,
-    /// What was wrong.
+    /// The reason.
     pub why: Why,
 }
 
-/// What was wrong with a connection.
+/// Why a connection was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// No node is expected from there, or not this one.
+    /// No node is expected from its address, or a different one.
     #[error("no such node is expected from this address")]
     Address,
-    /// It did not say in time which node it is.
+    /// It did not join in time.
     #[error("it did not join in time")]
     Slow,
-    /// It ended before it had said which node it is.
+    /// It closed before joining.
     #[error("the connection ended before it joined")]
     Ended,
-    /// Its handshake failed, in the words of the library.
+    /// Its handshake failed; the message of the TLS library.
     #[error("TLS: {0}")]
     Tls(String),
-    /// Its first line is too long, or says something else.
+    /// Its first line is too long or is not a join message.
     #[error("its first line is not understood")]
     Line,
-    /// It does not know the secret.
+    /// Its ticket is wrong.
     #[error("wrong ticket")]
     Ticket,
-    /// There is no such rank.
+    /// Its rank does not exist.
     #[error("there is no rank {0}")]
     Rank(u32),
-    /// Its rank is taken.
+    /// Its rank has joined already.
     #[error("rank {0} has joined already")]
     Twice(u32),
-    /// This machine could not serve it.
+    /// An error on this machine.
     #[error("{0}")]
     Machine(String),
 }
@@ -195,7 +199,7 @@ impl From<Broken> for Why {
 struct Rank {
     address: Option<IpAddr>,
     is_here: bool,
-    /// Whether a second one was told.
+    /// Whether [`Event::Twice`] was sent.
     is_told: bool,
 }
 
@@ -208,14 +212,14 @@ struct HalfOpen {
 struct Door {
     socket: TcpListener,
     config: Arc<ServerConfig>,
-    /// The ticket is compared by codes with a key that nobody knows, so that the time it takes tells nothing.
+    /// Random key: tickets are compared by their codes under it, so that timing reveals nothing.
     key: hmac::Key,
     tag: hmac::Tag,
     ranks: Vec<Rank>,
     deadline: Instant,
-    /// The oldest first.
+    /// Oldest first.
     half_open: Vec<HalfOpen>,
-    /// Out of descriptors: nobody is accepted before this.
+    /// Out of file descriptors: accepts nothing before this time.
     paused: Option<Instant>,
     refused: u64,
     events: mpsc::Sender<Event>,
@@ -238,7 +242,8 @@ impl Door {
         let _ = events.send(Event::Over { refused, missing });
     }
 
-    /// Waits for something to do: whether someone knocks, and which of the half open have something to say. `None`: the lab has given up.
+    /// Waits for events: whether a connection is pending, then which half-open ones are ready.
+    /// `None`: the lab has given up.
     fn wait(&self) -> Option<Vec<bool>> {
         let now = clock::now();
         let mut until = self.deadline;
@@ -260,19 +265,19 @@ impl Door {
             PollFd::from_borrowed_fd(stream, interest)
         }));
         let left = Timespec::try_from(until.saturating_duration_since(now)).ok();
-        // What is interrupted finds nothing ready, and comes back.
+        // An interrupted poll reports nothing ready; the caller loops.
         let _ = poll(&mut polled, left.as_ref());
         let ready = polled.iter().map(|polled| !polled.revents().is_empty()).collect::<Vec<_>>();
         (!ready[0]).then(|| ready[1..].to_vec())
     }
 
-    /// Whether another connection may come in, if need be in the place of the oldest.
+    /// Whether another connection may be accepted, replacing the oldest if necessary.
     fn has_room(&self, now: Instant) -> bool {
         self.half_open.len() < HALF_OPEN_MAX || self.half_open[0].since + PATIENCE <= now
     }
 
     fn accept(&mut self) {
-        // No more at once, so that those who are here are heard in between.
+        // Bounded, so that half-open connections are served in between.
         for _ in 0..HALF_OPEN_MAX {
             if !self.has_room(clock::now()) {
                 return;
@@ -336,14 +341,16 @@ impl Door {
         match opening.say(&Answer::Joined {}).and_then(|()| opening.pipes()) {
             Ok(pipes) => {
                 self.ranks[join.rank as usize].is_here = true;
-                // A lab that does not listen any more has closed the pipe that ends us.
+                // The send fails if the lab no longer listens; it has then closed the pipe that
+                // ends this thread.
                 let _ = self.events.send(Event::Joined { rank: join.rank, from, pipes });
             }
             Err(error) => self.refuse(from, Why::Machine(error.to_string())),
         }
     }
 
-    /// Whether a node may join. The ticket comes first: without it nobody learns which ranks there are.
+    /// Whether a node may join. The ticket is checked first, so that nobody without it can probe
+    /// for ranks.
     fn check(&mut self, join: &Join, from: SocketAddr) -> Result<(), Why> {
         hmac::verify(&self.key, join.ticket.as_bytes(), self.tag.as_ref()).map_err(|_| Why::Ticket)?;
         let rank = self.ranks.get_mut(join.rank as usize).ok_or(Why::Rank(join.rank))?;
@@ -359,7 +366,7 @@ impl Door {
         Ok(())
     }
 
-    /// Refuses one, and tells it why where it can be told.
+    /// Refuses a connection, with the reason if the channel is already encrypted.
     fn turn_away(&mut self, half_open: HalfOpen, why: Why) {
         if half_open.opening.is_encrypted() {
             half_open.opening.close(&Answer::Refused(why.to_string()));
