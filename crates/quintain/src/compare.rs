@@ -1,4 +1,5 @@
-//! `quintain compare`: two servers in pairs, until the answer is known. What the flags say is a study with a `[gate]`, and is run as one.
+//! `quintain compare`: runs two servers in pairs until the result is known. The flags become a
+//! study with a `[gate]`, which runs like any other.
 
 use std::path::{Path, PathBuf};
 
@@ -19,16 +20,16 @@ use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
 use crate::{levels, output, quiet, signals};
 
-/// The factor, and its levels.
+/// Names of the factor and its levels.
 const FACTOR: &str = "version";
 const BASE: &str = "base";
 const HEAD: &str = "head";
 const AGAIN: &str = "base again";
 
-/// Where nothing else is said, a comparison ends when the ratio is known to this fraction.
+/// Precision of the ratio at which a comparison ends by default.
 const WITHIN: f64 = 0.02;
 
-/// How it is decided.
+/// When a comparison ends, and what makes the candidate fail.
 struct Decision {
     fail_if: Option<FailIf>,
     within: f64,
@@ -148,17 +149,17 @@ fn decision(args: &CompareArgs, mistakes: &mut Mistakes) -> Decision {
     }
 }
 
-/// One of the two.
+/// Baseline or candidate.
 #[derive(Clone, Debug, Default)]
 struct Side {
     command: String,
     build: Option<String>,
     directory: Option<String>,
-    /// As the question names it, `main, 3f2a1c0d9e21`.
+    /// The name in the question, for example `main, 3f2a1c0d9e21`.
     name: Option<String>,
 }
 
-/// A number where it reads as one, as keys of studies want it.
+/// Converts text to an integer if it parses as one, because study keys expect numbers.
 fn value(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::String(text.to_owned()), Value::Integer)
 }
@@ -167,7 +168,7 @@ fn table(entries: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Ta
     entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
-/// The study that the flags make.
+/// The text of the study that the flags make.
 fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> String {
     let text = |text: &str| Some(Value::String(text.to_owned()));
     let given = |text: &Option<String>| text.as_deref().map(value);
@@ -245,7 +246,7 @@ fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], m
     study.to_string()
 }
 
-/// The length of windows where trials are too short for two of the usual ones.
+/// The window length for trials too short for two windows of the default length.
 fn window(duration: &str) -> Option<String> {
     let ns = units::duration_ns(duration).ok()?;
     (ns < 2 * study::limits::WINDOW_NS).then(|| format!("{}us", (ns / 2_000).max(1_000)))
@@ -274,7 +275,7 @@ fn target(url: &str, mistakes: &mut Mistakes) -> (&'static str, Option<String>) 
     (protocol.name(), Some(path.to_owned()).filter(|path| protocol.has_path() && !path.is_empty()))
 }
 
-/// The study with what `--set` changes written into it.
+/// Writes the overrides from `--set` into the study.
 fn with_sets(text: &str, sets: &[(String, String)]) -> String {
     let Ok(mut study) = text.parse::<Table>() else { return text.to_owned() };
     for (key, value) in sets {
@@ -289,7 +290,7 @@ fn with_sets(text: &str, sets: &[(String, String)]) -> String {
     study.to_string()
 }
 
-/// Puts a value into the table at this path, which takes the place of what is no table.
+/// Inserts a value at this path, replacing any value on the way that is not a table.
 fn put(table: &mut Table, path: &[&str], key: &str, value: Value) {
     let Some((first, rest)) = path.split_first() else {
         table.insert(key.to_owned(), value);
@@ -303,7 +304,7 @@ fn put(table: &mut Table, path: &[&str], key: &str, value: Value) {
     table.insert((*first).to_owned(), Value::Table(inner));
 }
 
-/// A comparison that is a study of these flags.
+/// Compares two commands, by a study made from the flags.
 fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<&Trees>, owner: Option<Owner>) -> Done {
     if args.print_study {
         output::data(&with_sets(&text, &args.sets))?;
@@ -327,13 +328,13 @@ fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<
     })
 }
 
-/// The rule that a plan is decided by.
+/// Sets the gate and the stop rule of the plan.
 fn apply(plan: &mut Plan, args: &CompareArgs, decision: &Decision, of: String, base: Level, null: Option<Level>) {
     let metrics = match (decision.metric, plan.gate.take()) {
         (Some(metric), _) => vec![metric.name.to_owned()],
         (None, Some(gate)) => gate.metrics,
         (None, None) => {
-            // A metric that the study chose comes first.
+            // The metric that the study chose comes first.
             let own = Some(plan.trials.metric.as_str()).filter(|own| *own != "latency_mean");
             let others = COMPARED.into_iter().filter(|name| Some(*name) != own);
             own.into_iter().chain(others).map(str::to_owned).collect()
@@ -349,7 +350,7 @@ fn apply(plan: &mut Plan, args: &CompareArgs, decision: &Decision, of: String, b
     }
 }
 
-/// Two levels of a factor of a study, or two of its design points.
+/// Compares two levels of a factor, or two design points of a study.
 fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&String; 2]) -> Done {
     let mut mistakes = Mistakes::default();
     let of_commands =
@@ -393,23 +394,24 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
     })
 }
 
-/// Two revisions in worktrees.
+/// Worktrees of two revisions.
 struct Trees {
     worktrees: Worktrees,
     commits: [String; 2],
-    /// Whether they are built again, each time in another folder.
+    /// Whether both revisions are rebuilt, each time in another directory.
     again: bool,
 }
 
 const SIDES: [&str; 2] = [BASE, HEAD];
 
 impl Trees {
-    /// The name of the folder of a side, or of the link to it.
+    /// The name of a side's directory, or of the link to it.
     fn name(&self, side: usize) -> String {
         format!("{}-{}", SIDES[side], self.commits[side])
     }
 
-    /// Checks both revisions out for the `round`th time; returns where their commands start.
+    /// Checks out both revisions for the `round`th time and returns the directories where their
+    /// commands start.
     fn check_out(&self, round: usize) -> Result<[String; 2], Problem> {
         let folder = self.worktrees.folder();
         let mut places = Vec::new();
@@ -420,7 +422,8 @@ impl Trees {
                 places.push(self.worktrees.check_out(&name, commit).map_err(failed)?);
                 continue;
             }
-            // Folders with names of other lengths: paths that a compiler writes into a program move what lies behind them.
+            // Paths that a compiler writes into a binary shift its layout, so the directory names
+            // differ in length.
             let real = format!("{round}{}-{name}", "x".repeat(round * 7 % 64));
             let directory = self.worktrees.check_out(&real, commit).map_err(failed)?;
             let link = folder.join(&name);
@@ -466,7 +469,7 @@ fn of_revisions(
     let mut sides =
         [BASE, HEAD].map(|_| Side { command: command.clone(), build: args.build.clone(), ..Side::default() });
     let study = |sides: &[Side; 2], mistakes: &mut Mistakes| text(args, decision, url, sides, mistakes);
-    // All that is wrong is told before anything is checked out.
+    // Report every error before checking anything out.
     study(&sides, &mut mistakes);
     mistakes.end()?;
     let commits = <[String; 2]>::try_from(commits).map_err(|_| Problem::text(Exit::Usage, "two revisions needed"))?;
@@ -484,7 +487,7 @@ fn of_revisions(
     of_text(args, decision, text, Some(&trees), owner)
 }
 
-/// The folder of worktrees of the run to resume, and the right to add to that run.
+/// The worktree directory of the run to resume, and the right to add to that run.
 ///
 /// # Errors
 /// Another process works on the run, or it compares other commits.
@@ -516,7 +519,7 @@ fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Ow
     Ok(folder.map(|folder| (folder, owner)))
 }
 
-/// Runs the pairs and says what they say.
+/// Runs the pairs and reports the result.
 fn carry_out(
     args: &CompareArgs,
     trees: Option<&Trees>,
@@ -576,7 +579,7 @@ fn carry_out(
     run::exit(&carried)
 }
 
-/// The program of both sides, as their commands name it, if it is a file and the same one.
+/// The program that both commands name, if both are files with the same content.
 fn the_same_program(plan: &Plan) -> Option<String> {
     let program = |point: &study::Point| {
         let program = study::words::split(&point.subject.command).ok()?.into_iter().next()?;
@@ -587,7 +590,6 @@ fn the_same_program(plan: &Plan) -> Option<String> {
     (base == head).then_some(program)
 }
 
-/// Builds both sides once more.
 fn build(plan: &Plan, options: &lab::Options, interrupted: &dyn Fn() -> bool) -> Result<(), Problem> {
     let builds = lab::build_all(plan, options, &mut |_| {}, interrupted).map_err(machine)?;
     match builds.iter().find(|build| build.outcome != BuildOutcome::Ready) {
@@ -598,7 +600,7 @@ fn build(plan: &Plan, options: &lab::Options, interrupted: &dyn Fn() -> bool) ->
     }
 }
 
-/// Two stored runs side by side. They ran at different times, so nothing is decided.
+/// Compares two stored runs. They ran at different times, so there is no verdict.
 fn stored(args: &CompareArgs) -> Done {
     let store = Store::open_existing(&args.how.store.store)?;
     let read = |name: &String| -> Result<_, Problem> {

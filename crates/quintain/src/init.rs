@@ -1,4 +1,4 @@
-//! `quintain init`: a study of one's own server, tried once before it is written.
+//! `quintain init`: writes a study of the user's own server, after one trial request has succeeded.
 
 mod ask;
 mod text;
@@ -17,27 +17,27 @@ use crate::mistakes::Mistakes;
 use crate::study_file;
 use crate::{http, output, signals};
 
-/// The one request of a trial must be answered in this time.
+/// Timeout of the one request of a trial.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// What a study is made of, without mistakes.
+/// The checked settings of a new study.
 #[derive(Clone, Debug, PartialEq)]
 struct Draft {
     kind: InitKind,
-    /// The server; of two versions the first.
+    /// Command of the server; the first of two versions.
     command: String,
-    /// The other version.
+    /// Command of the second version.
     head: String,
-    /// What stands in front of the server.
+    /// Command of the proxy in front of the server.
     proxy: String,
     protocol: Protocol,
-    /// A fixed port; `None`: a free one.
+    /// A fixed port; `None` uses a free one.
     port: Option<u16>,
     path: String,
-    /// Request and response checks of HTTP, in the words of the flags.
+    /// HTTP request and response checks, as flags.
     request: HttpArgs,
     objective: String,
-    /// Server and generator have but one CPU.
+    /// Whether server and generator must share one CPU.
     share_cpus: bool,
 }
 
@@ -63,7 +63,8 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     let plan = study::parse(&text)
         .and_then(|study| study::expand(&study, &options))
         .map_err(|found| study_file::mistaken(&place, &text, &found))?;
-    // Commands start there, so it must be there now; it is left only with a study in it.
+    // Commands start in this directory, so it must exist now. It is removed again if no study is
+    // written.
     let new = !directory.exists();
     output::folder(&directory)?;
     let tried = try_once(&plan, &directory, &cpus, &|| signals::is_set(&interrupted));
@@ -81,7 +82,7 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// What the flags say, with every mistake in it.
+/// Builds a draft from the flags, collecting every error.
 fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
     let protocol = args.protocol.as_deref().map(|name| protocol(name, mistakes));
     let is_cache = matches!(protocol, Some(Protocol::Cache(_)));
@@ -143,7 +144,7 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
     Draft { kind, command: text(command), head, proxy, protocol, port, path, request, objective, share_cpus: cpus < 2 }
 }
 
-/// The flags of HTTP, checked as those of `load` are.
+/// The HTTP flags, checked as in `load`.
 fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> HttpArgs {
     let request = HttpArgs {
         method: args.method.clone(),
@@ -169,7 +170,7 @@ fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> Http
     request
 }
 
-/// Protocols of one server, which a study can be written for.
+/// Protocols that a study can be written for.
 fn protocols() -> impl Iterator<Item = Protocol> {
     Protocol::with_scheme()
 }
@@ -187,7 +188,7 @@ fn quoted(flags: &[&str]) -> String {
     flags.iter().map(|flag| format!("`{flag}`")).collect::<Vec<_>>().join(" and ")
 }
 
-/// What to write for a command that is missing.
+/// Hint for a missing command.
 fn example(flag: &str) -> String {
     match flag {
         "--proxy" => "for example `--proxy './proxy --listen {port} --to 127.0.0.1:{next_port}'`".to_owned(),
@@ -199,7 +200,7 @@ fn example(flag: &str) -> String {
     }
 }
 
-/// What can be said of a command before it is started.
+/// Checks a command without starting it.
 fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mistakes) {
     if let Err(mistake) = words::check(command) {
         mistakes.add(format!("`{flag}`: {}", mistake.message), mistake.hint);
@@ -217,7 +218,7 @@ fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mista
     }
 }
 
-/// The commands of a draft with their flags.
+/// Flags and commands of a draft.
 fn commands(draft: &Draft) -> Vec<(&'static str, &str)> {
     match draft.kind {
         InitKind::Versions => vec![("--base", &draft.command), ("--head", &draft.head)],
@@ -226,7 +227,8 @@ fn commands(draft: &Draft) -> Vec<(&'static str, &str)> {
     }
 }
 
-/// A program that is named by a path lies where the study's commands start, which need not be here.
+/// Checks that a program with a path exists relative to the directory where the study's commands
+/// start, which may differ from the working directory.
 fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mistakes) {
     let program = words::split(command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default();
     if !program.contains('/') || program.contains('{') || directory.join(&program).exists() {
@@ -242,7 +244,7 @@ fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mis
     mistakes.add(format!("`{flag}`: no file `{}`", there.display()), hint);
 }
 
-/// The file to write: the one named, or one in the directory that is named.
+/// The study file to write: the given file, or a file with the default name in the given directory.
 fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathBuf {
     let name = if kind == InitKind::One { "server.toml".to_owned() } else { format!("{}.toml", kind.name()) };
     let place = match given {
@@ -259,12 +261,13 @@ fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathB
     place
 }
 
-/// What `run` and `check` are told of the study.
+/// The study name to pass to `run` and `check`.
 fn runnable(place: &Path) -> String {
     words::join(&[place.with_extension("").display().to_string()])
 }
 
-/// Starts every server of a plan once, with what stands in front of it, and sends it one request; what each answered. `None`: interrupted.
+/// Starts each server of a plan once, with its proxies, sends one request, and returns a
+/// description of each response. `None` if interrupted.
 fn try_once(
     plan: &Plan,
     directory: &Path,
@@ -327,13 +330,13 @@ fn try_once(
     Err(Problem::rendered(Exit::Subject, failures.trim_end().to_owned()).hint(hint))
 }
 
-/// What was tried at a point.
+/// Describes the command of a point, with its proxies.
 fn what(point: &Point) -> String {
     let proxies = point.proxies.iter().rev().map(|proxy| format!(" behind `{}`", proxy.command));
     format!("`{}`{}", point.subject.command, proxies.collect::<String>())
 }
 
-/// What a server answered, in words, or what went wrong.
+/// Describes the response of a server, or the failure.
 fn answer(point: &Point, record: &Record) -> Result<String, String> {
     let what = what(point);
     let asked = match point.load.http.as_ref().and_then(|http| http.requests.first()) {
@@ -360,7 +363,7 @@ fn answer(point: &Point, record: &Record) -> Result<String, String> {
     Ok(format!("{what}: {ready}{asked} answered{status}, {} bytes{latency}", measured.received_bytes))
 }
 
-/// A failure with the last words of all that ran.
+/// A failure, with the last output of the server and of each proxy.
 fn failed(what: &str, why: &str, record: &Record) -> String {
     let mut text = format!("error: {what}: {why}\n");
     let of_proxies = record.proxies.iter().map(|proxy| (format!("proxy `{}`", proxy.name), &proxy.used.stderr_tail));

@@ -1,4 +1,4 @@
-//! `quintain load`: one load on a server that runs already.
+//! `quintain load`: puts one load on a running server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,28 +16,28 @@ use crate::metrics::Metrics;
 use crate::mistakes::Mistakes;
 use crate::{cache, cluster, find, generator, http, journey, limits, output, signals};
 
-/// The open loop polls for so long before each intended send, ns.
+/// How long the open loop polls before each intended send, in ns.
 const SPIN_NS: u64 = 100_000;
-/// `--until` gives up after so many times `--duration`.
+/// `--until` gives up after this many times `--duration`.
 const UNTIL_DURATIONS: u64 = 10;
-/// How long is measured where nothing else is said, ns.
+/// Default measurement time, in ns.
 const DURATION_NS: u64 = 5_000_000_000;
-/// `-n`, and a trace without `-d`, give up after so long, ns.
+/// `-n`, and a trace without `-d`, give up after this time, in ns.
 const REQUESTS_MAX_NS: u64 = 600_000_000_000;
-/// Volley's own constants: iterations of a round, half-width, patience.
+/// Constants from volley: requests per round, half-width, maximum time.
 const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
-/// Windows at most: they are longer where there would be more.
+/// Maximum number of windows; longer loads get longer windows.
 const WINDOWS_MAX: u64 = 36_000;
 
-/// A load, ready to be run.
+/// A load ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prepared {
     pub(crate) spec: LoadSpec,
-    /// What is loaded, as reports name it.
+    /// The name of the load in reports.
     pub(crate) name: String,
-    /// The rate is searched for.
+    /// Settings of `--find`; `None` without a search.
     pub(crate) search: Option<SearchPlan>,
-    /// Where metrics are served.
+    /// The address for `/metrics`.
     pub(crate) metrics: Option<SocketAddr>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     let interrupted = signals::interrupted()?;
     let stopped = || signals::is_set(&interrupted);
     let (Prepared { spec, name, search, metrics }, generators) = if args.cluster.is_given() {
-        // What is wrong here need not wait for other machines.
+        // Report errors in the flags before connecting to other machines.
         let (prepared, notes) = read(&args)?;
         let generators = cluster::generators(&args.cluster, &prepared.spec, &stopped)?;
         tell(&args, &notes);
@@ -61,7 +61,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     }
     let has_free_port = metrics.is_some_and(|address| address.port() == 0);
     let metrics = metrics.map(|address| Metrics::start(address, spec.clients, &spec.cpus)).transpose()?;
-    // Scrapers of a port that was asked for know where to look.
+    // With `--quiet` the address is only printed if the port was chosen here.
     if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet || has_free_port) {
         output::message(&format!("metrics: {}", metrics.url()));
     }
@@ -90,7 +90,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
         journey::write_calls(path, &measurement)?;
     }
     if let Some(file) = &args.hdr {
-        // Measuring has just ended.
+        // The measurement has just ended.
         let start_s = lab::clock::unix_seconds().saturating_sub(measurement.duration_ns / 1_000_000_000);
         let start = Duration::from_secs(start_s);
         match report::export::latency_file(&measurement, file.kind, &name, start) {
@@ -113,7 +113,7 @@ pub(crate) fn load(args: LoadArgs) -> Done {
     })
 }
 
-/// Reads the command line, tells its user what to know, and makes room for the load on this machine.
+/// Reads the command line, prints its notes, and raises limits for the load on this machine.
 pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
     let (prepared, notes) = read(args)?;
     if !prepared.spec.cpus.is_empty() {
@@ -125,14 +125,13 @@ pub(crate) fn prepare(args: &LoadArgs) -> Result<Prepared, Problem> {
     Ok(prepared)
 }
 
-/// Notes on the command line.
 fn tell(args: &LoadArgs, notes: &[String]) {
     if !args.quiet {
         notes.iter().for_each(|note| output::message(&format!("note: {note}")));
     }
 }
 
-/// The command line as a load, and notes on it; or all of its mistakes.
+/// Parses the command line into a load and notes, or fails with all errors.
 fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let mut mistakes = Mistakes::default();
     let workload = |mistakes: &mut Mistakes| cache::workload(&args.cache, mistakes);
@@ -177,7 +176,7 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
         }
     }
     let arrivals = match (mistakes.some("--rate", args.rate.as_ref()), args.arrivals) {
-        // The search sets the rate of each of its trials.
+        // The search sets the rate of each trial.
         (None, Gaps::Poisson) if args.find.is_some() => Arrivals::Poisson { rate_per_s: 1.0 },
         (None, Gaps::Constant) if args.find.is_some() => Arrivals::Constant { rate_per_s: 1.0 },
         (None, _) if recorded => Arrivals::Recorded,
@@ -188,9 +187,9 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     let cpus = mistakes.some("--cpus", args.cpus.as_ref()).map_or(Vec::new(), |cpus| cpus.0);
     let warmup = mistakes.some("--warmup", args.warmup.as_ref());
     let warmup = match (warmup, trace) {
-        // A trace is measured from its first operation on.
+        // A trace is measured from its first operation.
         (None, Some(_)) => Warmup::DurationNs(0),
-        // What is counted is whole journeys, from the first.
+        // Journeys are counted as a whole, from the first.
         (None, None) if args.journey.journey.is_some() => Warmup::DurationNs(0),
         (warmup, _) => cache::warmup(warmup, is_cache.unwrap_or(true), requests, &mut mistakes),
     };
@@ -244,7 +243,8 @@ fn read(args: &LoadArgs) -> Result<(Prepared, Vec<String>), Problem> {
     Ok((Prepared { spec, name: asked.name, search, metrics: args.metrics }, asked.notes))
 }
 
-/// Windows of a tenth of a second, or of as many as keep their number in bounds.
+/// The default window length, or a multiple of it that keeps the number of windows within the
+/// limit.
 fn window_ns(longest_ns: u64) -> u64 {
     longest_ns.div_ceil(WINDOWS_MAX).next_multiple_of(WINDOW_NS).max(WINDOW_NS)
 }
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_are_as_many_as_can_be_kept() {
+    fn number_of_windows_is_limited() {
         let ns = |s: u64| s * 1_000_000_000;
         for (longest_s, window_s) in [(0, 0.1), (5, 0.1), (3600, 0.1), (3601, 0.2), (86_400, 2.4)] {
             assert_eq!(window_ns(ns(longest_s)) as f64 / 1e9, window_s, "{longest_s} s");

@@ -1,25 +1,24 @@
-//! How a verb ends: what the user is told, and the exit code.
+//! The result of a command: an exit code, or an error with a hint.
 
 use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What the exit code of the process says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// 0.
     Fine,
-    /// 1: what was asked for was found, as with `--strict`, or a gate failed.
+    /// 1: there are findings, for example with `--strict`, or a gate failed.
     Findings,
-    /// 2: a mistake in what was asked.
+    /// 2: usage error.
     Usage,
-    /// 3: the subject failed.
+    /// 3: the server failed.
     Subject,
-    /// 4: this machine cannot do it.
+    /// 4: not possible on this machine.
     Machine,
-    /// 125: there is no answer, and whoever asked is to go on without, as `git bisect run` does.
+    /// 125: no result; the caller should skip this revision, as `git bisect run` does.
     Skip,
-    /// 130: interrupted, as a shell has it.
+    /// 130: interrupted, as in a shell.
     Interrupted,
 }
 
@@ -37,17 +36,16 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a verb could not do its work: an error, perhaps a hint, and the exit code.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) exit: Exit,
     pub(crate) error: anyhow::Error,
     pub(crate) hint: Option<String>,
-    /// The text stands by itself: several mistakes, rendered with their places.
+    /// Whether the text is complete: several errors, rendered with their locations.
     pub(crate) rendered: bool,
 }
 
-/// What every verb returns.
 pub(crate) type Done = Result<Exit, Problem>;
 
 impl Problem {
@@ -55,22 +53,21 @@ impl Problem {
         Self { exit, error: error.into(), hint: None, rendered: false }
     }
 
-    /// A problem of which there is only a sentence.
     pub(crate) fn text(exit: Exit, text: impl Display) -> Self {
         Self::new(exit, anyhow::anyhow!("{text}"))
     }
 
-    /// Text that was rendered elsewhere and needs no `error:` before it.
+    /// Text rendered elsewhere, which needs no `error:` prefix.
     pub(crate) fn rendered(exit: Exit, text: String) -> Self {
         Self { exit, error: anyhow::Error::msg(text), hint: None, rendered: true }
     }
 
-    /// The problem of a run that can continue with the command line `resume`.
+    /// Adds the hint that the run can be resumed with the command line `resume`.
     pub(crate) fn resumable(self, resume: &str) -> Self {
         self.hint(format!("the trials so far are stored; once the cause is removed, continue with `{resume}`"))
     }
 
-    /// The same with a hint, if there is one.
+    /// Sets the hint if there is one.
     pub(crate) fn hint_if(self, hint: Option<impl Display>) -> Self {
         Self { hint: hint.map(|hint| hint.to_string()).or(self.hint), ..self }
     }
@@ -81,8 +78,7 @@ impl Problem {
     }
 }
 
-/// The error alone, without its hint.
-/// Says that a file or directory could not be dealt with: `cannot read \`FILE\``.
+/// Builds the error `cannot read \`FILE\`` for a failed operation on a file or directory.
 pub(crate) fn cannot<'a>(exit: Exit, doing: &'a str, path: &'a Path) -> impl Fn(std::io::Error) -> Problem + 'a {
     move |error| {
         let text = format!("cannot {doing} `{}`", path.display());
@@ -96,7 +92,7 @@ impl Display for Problem {
     }
 }
 
-/// An error and its causes. A cause that the text before it has already told is left out.
+/// An error and its causes, without causes that the text already contains.
 fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -122,7 +118,7 @@ impl From<store::StoreError> for Problem {
     }
 }
 
-/// This binary, which is also the generator.
+/// The path of this binary, which is also the generator.
 pub(crate) fn exe() -> Result<std::path::PathBuf, Problem> {
     std::env::current_exe().map_err(|error| {
         Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot locate the quintain executable"))
@@ -138,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_already_told_are_left_out() {
+    fn repeated_causes_are_left_out() {
         let cause = std::io::Error::other("database or disk is full");
         let error =
             anyhow::Error::new(cause).context("`a.db`: database or disk is full").context("cannot store trial 3");

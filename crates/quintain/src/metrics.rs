@@ -1,4 +1,4 @@
-//! `quintain load --metrics`: what Prometheus and its like read of a load while it runs.
+//! `quintain load --metrics`: serves the state of a running load to Prometheus and other scrapers.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -19,36 +19,34 @@ use study::seam::LATENCY_BOUNDS_NS;
 
 use crate::message::{Exit, Problem, machine};
 
-/// A scraper has this long to ask and to take its answer. Meanwhile others wait.
+/// Time limit for a scraper's request and response. Other scrapers wait.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// And so long a pause follows, so that whoever asks without end takes little of a CPU.
+/// Pause after each scrape, so that endless requests use little of a CPU.
 const PAUSE: Duration = Duration::from_millis(10);
-/// A request is no longer than this.
+/// Maximum size of a request head, in bytes.
 const HEAD_MAX: usize = 8 << 10;
-/// OpenMetrics 1.0.0, text.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// How the load stands.
 #[derive(Clone, Debug)]
 struct Snapshot {
     clients: u32,
-    /// `None`: nothing was told yet, as while connecting.
+    /// `None` before the first report, for example while connecting.
     progress: Option<Progress>,
 }
 
-/// Answers scrapers from a thread of its own until it is dropped.
+/// Serves scrapers from its own thread until dropped.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     address: SocketAddr,
     snapshot: Arc<Mutex<Snapshot>>,
-    /// The thread ends when this does.
+    /// The thread ends when this is dropped.
     alive: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Metrics {
-    /// Listens at `address`. The thread keeps off the CPUs of `measuring`, if there are others.
+    /// Listens at `address`. The thread avoids the CPUs of `measuring` if there are others.
     pub(crate) fn start(address: SocketAddr, clients: u32, measuring: &[u32]) -> Result<Self, Problem> {
         let listener = TcpListener::bind(address).and_then(|listener| {
             listener.set_nonblocking(true)?;
@@ -70,7 +68,7 @@ impl Metrics {
             let others = net::thread::affinity().unwrap_or_default();
             let others = others.into_iter().filter(|cpu| !measuring.contains(cpu)).collect::<Vec<_>>();
             if !measuring.is_empty() && !others.is_empty() {
-                // Where the kernel refuses, it serves where the kernel has it.
+                // If the kernel refuses, the thread stays on any CPU.
                 let _ = net::thread::set_affinity(&others);
             }
             serve(&listener, &ended, &shared);
@@ -79,12 +77,12 @@ impl Metrics {
         Ok(Self { address, snapshot, alive: Some(alive), thread: Some(thread) })
     }
 
-    /// Where it listens, with the port that it got.
+    /// The URL, with the actual port.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/metrics", self.address)
     }
 
-    /// Has scrapers see this from now on.
+    /// Publishes this report to scrapers.
     pub(crate) fn show(&self, progress: &Progress) {
         lock(&self.snapshot).progress = Some(progress.clone());
     }
@@ -94,20 +92,20 @@ impl Drop for Metrics {
     fn drop(&mut self) {
         drop(self.alive.take());
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // A panic of it has told its own story.
+            let _ = thread.join(); // The thread has already printed its panic.
         }
     }
 }
 
 fn lock(snapshot: &Mutex<Snapshot>) -> std::sync::MutexGuard<'_, Snapshot> {
-    snapshot.lock().unwrap_or_else(PoisonError::into_inner) // It is only ever replaced.
+    snapshot.lock().unwrap_or_else(PoisonError::into_inner) // The value is only ever replaced as a whole.
 }
 
-/// One connection after the other, until the other end of `ended` closes.
+/// Serves one connection at a time until the other end of `ended` closes.
 fn serve(listener: &TcpListener, ended: &UnixStream, snapshot: &Mutex<Snapshot>) {
     while wait(listener, PollFlags::IN, ended, None) {
         if let Ok((stream, _)) = listener.accept() {
-            // What went wrong with a scraper is the scraper's to tell.
+            // Errors of a scraper do not affect the load.
             let _ = answer(stream, ended, snapshot);
         }
         if is_over(ended, PAUSE) {
@@ -116,7 +114,7 @@ fn serve(listener: &TcpListener, ended: &UnixStream, snapshot: &Mutex<Snapshot>)
     }
 }
 
-/// Whether `what` is ready in the time left, and the load goes on.
+/// Whether `what` becomes ready before the deadline and before the load ends.
 fn wait(what: &impl AsFd, flags: PollFlags, ended: &UnixStream, deadline: Option<Instant>) -> bool {
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(lab::clock::now()));
@@ -132,7 +130,7 @@ fn wait(what: &impl AsFd, flags: PollFlags, ended: &UnixStream, deadline: Option
     }
 }
 
-/// Whether the load ends within a pause.
+/// Waits for `pause` and returns whether the load ended.
 fn is_over(ended: &UnixStream, pause: Duration) -> bool {
     let mut handles = [PollFd::new(ended, PollFlags::IN)];
     matches!(poll(&mut handles, Timespec::try_from(pause).ok().as_ref()), Ok(count) if count > 0)
@@ -173,7 +171,7 @@ fn answer(mut stream: TcpStream, ended: &UnixStream, snapshot: &Mutex<Snapshot>)
     stream.shutdown(std::net::Shutdown::Write)
 }
 
-/// The response to a request, if its head is whole or never will be.
+/// The response to a request; `None` if more of its head is needed.
 fn answer_to(head: &[u8], snapshot: &Mutex<Snapshot>) -> Option<String> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
@@ -201,7 +199,6 @@ impl Snapshot {
         let mut registry = Registry::with_prefix("quintain_load");
         registry.register_collector(Box::new(self));
         let mut text = String::new();
-        // Writing to a string cannot fail.
         let _ = text::encode(&mut text, &registry);
         text
     }

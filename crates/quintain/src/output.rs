@@ -1,14 +1,15 @@
-//! The one place that writes to stdout and stderr. Data goes to stdout, everything else to stderr.
+//! The only module that writes to stdout and stderr. Data goes to stdout, everything else to
+//! stderr.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use crate::message::{Done, Exit, Problem, cannot};
 
-/// Lines shown of the output of a failed server.
+/// Number of output lines shown for a failed server.
 pub(crate) const LAST_WORDS: usize = 10;
 
-/// How a terminal wants its text.
+/// Colors and width for text on stdout, or plain text for a file.
 pub(crate) fn style(into_file: bool) -> report::Style {
     if into_file {
         return report::Style::PLAIN;
@@ -16,20 +17,21 @@ pub(crate) fn style(into_file: bool) -> report::Style {
     report::Style { colour: stdout_is_coloured(), width: stdout_columns().unwrap_or(0) }
 }
 
-/// What moves on a terminal is drawn so often at most, per second.
+/// Maximum redraws per second on a terminal.
 pub(crate) const DRAWS_HZ: u8 = 5;
 
-/// Writes text for a person to stdout. Nothing in it commands the terminal but our own colours.
+/// Writes text for a person to stdout. Escapes all terminal control sequences except our own
+/// colors.
 pub(crate) fn text(text: &str) -> Result<(), Problem> {
     write(&printable(text, stdout_is_coloured()))
 }
 
-/// Writes data for a program to stdout, unchanged unless a person reads it on a terminal.
+/// Writes data for a program to stdout. The data is escaped only if stdout is a terminal.
 pub(crate) fn data(data: &str) -> Result<(), Problem> {
     if std::io::stdout().is_terminal() { text(data) } else { write(data) }
 }
 
-/// The text with escapes for everything that would command a terminal; with `coloured`, the colours of reports stay.
+/// Escapes everything that would control a terminal; with `coloured`, the colors of reports stay.
 fn printable(text: &str, coloured: bool) -> String {
     let mut pieces = text.split('\x1b');
     let mut out = analysis::visible(pieces.next().unwrap_or_default()).into_owned();
@@ -41,7 +43,7 @@ fn printable(text: &str, coloured: bool) -> String {
     out
 }
 
-/// Writes to stdout, with a line end if there is none. A reader that went away (`| head`) ends the process quietly.
+/// Writes to stdout, adding a newline if there is none. A closed pipe (`| head`) is not an error.
 fn write(text: &str) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if text.is_empty() || text.ends_with('\n') { b"" } else { b"\n" };
@@ -54,12 +56,12 @@ fn write(text: &str) -> Result<(), Problem> {
     }
 }
 
-/// Writes a value as JSON, indented for people who look.
+/// Writes a value as indented JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
     if std::io::stdout().is_terminal() {
         return data(&serde_json::to_string_pretty(value).map_err(|error| Problem::new(Exit::Machine, error))?);
     }
-    // Findings of many trials are not held as a text as well.
+    // Stream large findings instead of building the whole text in memory.
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let written = serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from);
     match written.and_then(|()| writeln!(out)).and_then(|()| out.flush()) {
@@ -70,17 +72,17 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
     }
 }
 
-/// Writes one line of JSON, for a program that reads lines.
+/// Writes one line of JSON, for line-based readers.
 pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), Problem> {
     data(&config::printable::text(&serde_json::to_string(value).map_err(|error| Problem::new(Exit::Machine, error))?))
 }
 
-/// Tells a person something. Nobody to tell it to is no error; what others have written in it commands no terminal.
+/// Writes a message to stderr, with control characters escaped. Write errors are ignored.
 pub(crate) fn message(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", analysis::visible(text));
 }
 
-/// Tells the user of a problem, if there is one; the exit code.
+/// Reports the problem, if any, and returns the exit code.
 pub(crate) fn end(done: Done) -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
@@ -98,33 +100,31 @@ pub(crate) fn end(done: Done) -> ExitCode {
     }
 }
 
-/// Whether a person looks at stderr as it is written, on a terminal whose lines can be written over.
+/// Whether stderr is a terminal that can overwrite lines (`TERM` is not `dumb`).
 pub(crate) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal() && variable("TERM").as_deref() != Some("dumb")
 }
 
-/// Whether a person can be asked: both ends of the conversation are terminals.
+/// Whether the user can be asked questions: stdin and stderr are terminals.
 pub(crate) fn is_conversation() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Writes a question, and stays in its line.
+/// Writes a question without a newline.
 pub(crate) fn ask(question: &str) {
     let mut err = std::io::stderr().lock();
     let _ = write!(err, "{}", analysis::visible(question)).and_then(|()| err.flush());
 }
 
-/// Whether stdout is to be coloured.
 pub(crate) fn stdout_is_coloured() -> bool {
     coloured(std::io::stdout().is_terminal(), variable)
 }
 
-/// Whether what is drawn on stderr is to be coloured.
 pub(crate) fn stderr_is_coloured() -> bool {
     coloured(std::io::stderr().is_terminal(), variable)
 }
 
-/// As no-color.org and bixense.com/clicolors have it; an empty variable counts as none.
+/// Follows no-color.org and bixense.com/clicolors; an empty variable counts as unset.
 fn coloured(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     if variable("NO_COLOR").is_some() {
@@ -142,17 +142,17 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Columns of stdout where it is a terminal; `None` where it is a file or a pipe.
+/// Columns of stdout; `None` if it is not a terminal.
 pub(crate) fn stdout_columns() -> Option<usize> {
     columns_of(&std::io::stdout())
 }
 
-/// The same of stderr.
+/// Columns of stderr; `None` if it is not a terminal.
 pub(crate) fn stderr_columns() -> Option<usize> {
     columns_of(&std::io::stderr())
 }
 
-/// Rows of stderr, where it is a terminal.
+/// Rows of stderr; `None` if it is not a terminal.
 pub(crate) fn stderr_rows() -> Option<usize> {
     size_of(&std::io::stderr()).map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0)
 }
@@ -165,22 +165,20 @@ fn size_of(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<rustix::ter
     rustix::termios::tcgetwinsize(stream).ok().filter(|_| stream.is_terminal())
 }
 
-/// Writes a file, or says which one could not be written.
 pub(crate) fn file(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<(), Problem> {
     std::fs::write(path, content).map_err(cannot(Exit::Usage, "write", path))
 }
 
-/// Makes a directory, with those above it.
+/// Creates a directory and its parents.
 pub(crate) fn folder(path: &std::path::Path) -> Result<(), Problem> {
     std::fs::create_dir_all(path).map_err(cannot(Exit::Usage, "create", path))
 }
 
-/// Reads a file that the command line names.
 pub(crate) fn read(path: &std::path::Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(cannot(Exit::Usage, "read", path))
 }
 
-/// Writes a file with its directory and says so, followed by `note`.
+/// Writes a file, creates its directory if needed, and prints its path followed by `note`.
 pub(crate) fn saved(path: &std::path::Path, content: impl AsRef<[u8]>, note: &str) -> Result<(), Problem> {
     if let Some(folder) = path.parent() {
         self::folder(folder)?;
@@ -190,7 +188,7 @@ pub(crate) fn saved(path: &std::path::Path, content: impl AsRef<[u8]>, note: &st
     Ok(())
 }
 
-/// A span of time as a person says it: `45 s`, `8 min`.
+/// A duration rounded for people: `45 s`, `8 min`.
 pub(crate) fn time_words(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),
@@ -199,7 +197,7 @@ pub(crate) fn time_words(seconds: f64) -> String {
     }
 }
 
-/// Rows under each other, each column as wide as its widest cell.
+/// Aligns rows in columns, each as wide as its widest cell.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max().unwrap_or(0);
     let line = |row: &Vec<String>| {
@@ -221,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_colours_gets_them_and_who_does_not_does_not() {
+    fn colours_follow_variables_and_terminal() {
         for (terminal, variables, expected) in [
             (true, &[][..], true),
             (false, &[], false),

@@ -1,5 +1,6 @@
-//! What a person sees of a run while it works: on a terminal how far it is, what is known of each contender, and the load that runs, drawn again and again;
-//! elsewhere one line a block. Keys skip a design point or end the run early.
+//! Progress of a run on stderr. A terminal shows a bar, one estimate per contender and the current
+//! load, redrawn in place. Other outputs get one line per block. Keys can skip a design point or
+//! end the run early.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,32 +13,29 @@ use study::{Plan, Record};
 use crate::output;
 use crate::view::{Strip, clipped};
 
-/// Design points that are shown at once.
+/// Maximum number of estimates shown at once.
 const ESTIMATES: usize = 8;
 
-/// The bar of one run.
 pub(crate) struct Bar {
     plan: Plan,
     bar: ProgressBar,
     moves: bool,
-    /// Values of the metric that the stop rule looks at, by point.
+    /// Values of the stop rule's metric, by point.
     values: BTreeMap<usize, Vec<f64>>,
     done: usize,
     failed: usize,
     block: Option<u32>,
-    /// What is known of each design point, in words; of a comparison of all of it, at 0.
+    /// Estimate of each design point as text; a comparison has a single one, at 0.
     estimates: BTreeMap<usize, String>,
-    /// The latest of them.
     estimate: String,
     strip: Strip,
-    /// Design points whose last output was shown.
+    /// Design points whose last output has been shown.
     failures: BTreeSet<usize>,
-    /// The pairs of a comparison.
     pairs: Option<analysis::gate::Live>,
 }
 
 impl Bar {
-    /// The bar of a run that has `done` trials already.
+    /// Starts the bar; a resumed run has `done` trials already.
     pub(crate) fn new(plan: &Plan, done: usize) -> Self {
         let moves = output::stderr_is_terminal();
         let target =
@@ -63,7 +61,7 @@ impl Bar {
             pairs: analysis::gate::Live::new(plan),
         };
         let estimate = plan.estimate();
-        // A study of a fixed number of trials has no range.
+        // A study with a fixed number of trials has no range.
         let range = |least: String, most: String| if least == most { least } else { format!("{least} to {most}") };
         bar.line(&format!(
             "{}: {} design point{}, {} trials, {}",
@@ -76,7 +74,7 @@ impl Bar {
         bar
     }
 
-    /// Writes a line that stays, above the bar.
+    /// Writes a permanent line above the bar.
     fn line(&self, text: &str) {
         self.bar.suspend(|| output::message(text));
     }
@@ -105,11 +103,11 @@ impl Bar {
             );
             return;
         }
-        // A search has steps, of which each gets a line when it has ended, in place of blocks.
+        // A search has steps instead of blocks, and each step gets its own line when it ends.
         let searching = self.plan.points[progress.point].load.search.is_some();
         if self.block != Some(progress.block) && !searching {
             if let (Some(block), false, None) = (self.block, self.moves, &self.pairs) {
-                // Of a run that is resumed nothing has been measured yet.
+                // A run that has just resumed has no estimate yet.
                 let estimate = if self.estimate.is_empty() { String::new() } else { format!("; {}", self.estimate) };
                 self.line(&format!("block {} done: {} trials, {} failed{estimate}", block + 1, self.done, self.failed));
             }
@@ -132,7 +130,7 @@ impl Bar {
         }
     }
 
-    /// What is known of each contender, and what happens now.
+    /// The estimates and the current activity.
     fn picture(&self, point: usize, now: &str) -> String {
         let columns = output::stderr_columns().unwrap_or(80).saturating_sub(1);
         let shown = self.estimates.keys().position(|known| *known == point).unwrap_or(0) / ESTIMATES * ESTIMATES;
@@ -146,7 +144,7 @@ impl Bar {
     pub(crate) fn recorded(&mut self, record: &Record) {
         self.done += 1;
         self.bar.set_position(self.done as u64);
-        // More than the least: the length grows with what is done.
+        // The bar starts with the minimum number of trials and grows beyond it.
         if self.done as u64 > self.bar.length().unwrap_or(0) {
             self.bar.set_length(self.done as u64);
         }
@@ -154,10 +152,10 @@ impl Bar {
         let before = label.as_ref().map_or(String::new(), |label| format!("{label}: "));
         if let Outcome::Failed(failure) = &record.outcome {
             self.failed += 1;
-            // Later failures of the same server add nothing.
+            // Later failures of the same server add no information.
             let is_first = self.failures.insert(record.point);
             let words = if is_first { record.subject.stderr_tail.trim() } else { "" };
-            // The message of a subject that ended has its last words already.
+            // The message about a server that exited already has its last output.
             let said = words.lines().last().is_none_or(|last| failure.message.contains(last.trim()));
             let words = if said { String::new() } else { format!("\n  last output:\n{}", indent(words)) };
             self.line(&format!("failed: {before}{}{words}", failure.message));
@@ -200,12 +198,12 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// Says something that concerns the whole run.
+    /// Writes a line about the whole run.
     pub(crate) fn note(&self, text: &str) {
         self.line(text);
     }
 
-    /// The levels of a point; `None`: the study has no factors.
+    /// The levels of a point; `None` if the study has no factors.
     fn label(&self, point: usize) -> Option<String> {
         let factors = &self.plan.points[point].factors;
         let levels = self.plan.factors.iter().filter_map(|name| {
@@ -217,7 +215,6 @@ impl Bar {
     }
 }
 
-/// The last lines of an output.
 fn indent(text: &str) -> String {
     let lines = text.lines().collect::<Vec<_>>();
     let last = &lines[lines.len().saturating_sub(output::LAST_WORDS)..];

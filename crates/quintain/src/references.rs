@@ -1,7 +1,8 @@
-//! What policies would have made of the operations of a run's trials: the generator's stream, drawn again and replayed.
+//! Simulated eviction policies for comparison: regenerates the operations of a run's trials and
+//! replays them.
 //!
-//! Both halves are pure: `load` draws the operations of a seed, `cache` replays them. `report` is given the outcome as data, so that it
-//! need not know either; the store keeps it with the run.
+//! Both halves are pure: `load` generates the operations of a seed, `cache` replays them. `report`
+//! gets the result as data and depends on neither; the store keeps it with the run.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -14,26 +15,26 @@ use study::plan::{Figure, FigureKind, LoadPlan};
 use study::record::{Measurement, Record, Reference, Run};
 use study::spec::{Arrivals, Dialect, Protocol};
 
-/// So many trials of a design point are replayed with its own policy: enough for an interval of the difference, which is narrow.
+/// Trials per design point replayed with its own policy: enough for an interval, since the
+/// differences vary little.
 const TRIALS: usize = 3;
 
-/// What is to be replayed.
+/// One replay.
 #[derive(Clone, Debug, PartialEq)]
 struct Job {
     policy: String,
     capacity_bytes: u64,
     point: usize,
     block: u32,
-    /// Index of the record.
     record: usize,
 }
 
-/// Whether a run has figures of policies that are simulated on the operations of its trials.
+/// Whether a run has figures with simulated policies.
 pub(crate) fn may_have(run: &Run) -> bool {
     run.plan.figures.iter().any(|figure| figure.kind == FigureKind::MissRatio)
 }
 
-/// Works out what is missing, on as many threads as there are processors for it; whether there was anything.
+/// Computes the missing references on all CPUs and returns whether there were any.
 pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
     let jobs = jobs(run, records);
     if jobs.is_empty() {
@@ -53,12 +54,13 @@ pub(crate) fn complete(run: &mut Run, records: &[Record]) -> bool {
         }
     });
     run.references.extend(done.into_inner().expect("no panic while holding the lock"));
-    // Whoever was first: the same run is the same text.
+    // Threads finish in any order; sorting makes the stored run the same every time.
     run.references.sort_by(|a, b| (a.point, a.block, &a.policy).cmp(&(b.point, b.block, &b.policy)));
     true
 }
 
-/// Of each design point some trials with the policy that it is held against; of each capacity one trial with every policy.
+/// Jobs of a run: several trials per design point with its own policy, and one trial per memory
+/// limit with every policy.
 fn jobs(run: &Run, records: &[Record]) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for figure in run.plan.figures.iter().filter(|figure| figure.kind == FigureKind::MissRatio) {
@@ -71,7 +73,7 @@ fn jobs(run: &Run, records: &[Record]) -> Vec<Job> {
             });
             let trials = trials.by_ref().take(TRIALS).collect::<Vec<_>>();
             let own = own_policy(figure, figure.series.as_ref().and_then(|series| point.factors.get(series)));
-            // Where the load differs between points, so do the curves of policies.
+            // If the load differs between points, so do the curves of policies.
             let rest = point.factors.iter().filter(|(name, _)| Some(*name) != figure.series.as_ref());
             let is_first = !trials.is_empty()
                 && drawn.insert(rest.map(|(name, level)| format!("{name} {level}")).collect::<Vec<_>>());
@@ -96,7 +98,7 @@ fn jobs(run: &Run, records: &[Record]) -> Vec<Job> {
     jobs
 }
 
-/// The policy that a series is held against: its own, else the first that is no clairvoyant.
+/// The policy that a series is compared with: its own, or the first one that is not clairvoyant.
 fn own_policy<'a>(figure: &'a Figure, series: Option<&study::plan::Level>) -> Option<&'a str> {
     let first = || figure.policies.iter().find(|policy| policy.parse::<cache::Evictor>().is_ok());
     figure.policy_of(series).or_else(|| first().map(String::as_str))
@@ -115,7 +117,7 @@ fn reference(job: &Job, load: &LoadPlan, measurement: Option<&Measurement>, seed
     Reference { policy, point, block, capacity_bytes, gets: counts.0, misses: counts.1, problem }
 }
 
-/// GETs and misses.
+/// Returns GETs and misses.
 fn replayed(
     job: &Job,
     load: &LoadPlan,
@@ -135,7 +137,7 @@ fn replayed(
     }
     let warm_up = measurement.warmup_requests;
     let measured = measurement.requests + measurement.errors_total();
-    // memcached is told flags with every value, and a cache keeps them.
+    // memcached stores flags with every value.
     let flags = u32::from(load.protocol == Protocol::Cache(Dialect::Memcached));
     let rules = Rules { fill: workload.fill, warm_up, clients: turns(load, measurement), flags };
     let operations = Operations::new(workload, seed, measurement.threads.max(1), [warm_up, measured])?;
@@ -145,7 +147,7 @@ fn replayed(
             clairvoyant_operations(&operations.collect::<Vec<_>>(), job.capacity_bytes, 0, by_size, rules)
         }
         evictor => {
-            // As `quintain serve cache` has it unless told otherwise: all memory counts, and items have versions.
+            // The defaults of `quintain serve cache`: all memory counts, and items have versions.
             let evictor = evictor.parse().map_err(|error| format!("{error}"))?;
             let config = cache::Config { evictor, versions: true, ..cache::Config::new(job.capacity_bytes) };
             let cache = cache::Cache::new(config).map_err(|error| error.to_string())?;
@@ -155,7 +157,8 @@ fn replayed(
     Ok((ratio.requests, ratio.requests - ratio.hits))
 }
 
-/// How many clients take turns: in a closed loop all requests that may be in flight, in an open one as many as were.
+/// Number of clients that take turns: all requests that may be in flight in a closed loop, the mean
+/// in flight in an open one.
 fn turns(load: &LoadPlan, measurement: &Measurement) -> usize {
     let in_flight = measurement.clients as usize * measurement.pipeline as usize;
     match load.arrivals {
@@ -164,11 +167,11 @@ fn turns(load: &LoadPlan, measurement: &Measurement) -> usize {
     }
 }
 
-/// The operations of all workers, each its share, by turns.
+/// The operations of all workers, taken in turn.
 struct Operations {
     streams: Vec<Stream>,
     texts: Texts,
-    /// Operations left to each, of the warm-up and of what is measured.
+    /// Operations left per worker, in the warm-up and in the measurement.
     left: [Vec<u64>; 2],
     turn: usize,
 }
@@ -219,14 +222,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_of_studies_are_those_that_can_be_replayed() {
+    fn every_study_policy_can_be_replayed() {
         let is_known = |name: &str| name.starts_with("belady") || name.parse::<cache::Evictor>().is_ok();
         assert!(study::plan::POLICIES.iter().all(|(name, _)| is_known(name)));
         assert_eq!(study::plan::POLICIES.len(), cache::Evictor::ALL.len() + 2);
     }
 
     #[test]
-    fn operations_are_those_of_the_generator() {
+    fn operations_match_the_generator() {
         let workload = study::workload::preset("course").unwrap();
         let of = |workers, counts| Operations::new(&workload, 7, workers, counts).unwrap();
         assert_eq!(of(1, [100, 200]).count(), 300);
@@ -235,7 +238,7 @@ mod tests {
             let operation = stream.next_operation();
             assert_eq!((found.request.id, found.request.value_bytes), (operation.key, operation.value_bytes));
         }
-        // Of three workers each has its share of both parts: 4, 3, 3 and 2, 2, 1.
+        // Each of three workers has its share of both parts: 4, 3, 3 and 2, 2, 1.
         let streams = (0..3).map(|worker| Stream::new(&workload, 7, worker, 3).unwrap());
         let mut streams = streams.collect::<Vec<_>>();
         let counted = of(3, [10, 5]).collect::<Vec<_>>();

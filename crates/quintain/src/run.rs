@@ -1,4 +1,5 @@
-//! `quintain run`: the main job, and the sentence to read first.
+//! `quintain run`: opens a study, runs its plan in the lab, and writes the page and the summary.
+//! `quintain compare` uses the same path.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -19,29 +20,29 @@ use crate::progress::Bar;
 use crate::study_file::{self, Opened, folder_of};
 use crate::{built_in, cluster, doctor, history, output, quiet, references, signals};
 
-/// What is done before a block of this number.
+/// Called before each block with the block's number.
 pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -> Result<(), Problem>;
 
-/// The word for the latest run of a study.
+/// The run name that stands for the latest run of a study.
 pub(crate) const LATEST: &str = "latest";
 
-/// A study to be carried out, whoever asked for it.
+/// A study to run, from `quintain run` or `quintain compare`.
 pub(crate) struct Job<'a> {
     pub(crate) opened: Opened,
     pub(crate) how: &'a HowArgs,
-    /// The run to go on with, or [`LATEST`]; `None`: a new one.
+    /// The run to resume, or [`LATEST`]; `None` starts a new one.
     pub(crate) resume: Option<&'a str>,
-    /// The right to add to that run, if the caller has taken it.
+    /// The exclusive right to add to that run, if the caller has taken it.
     pub(crate) owner: Option<Owner>,
-    /// Whether `quintain compare` asked for it, which resumes a run only with the plan that it started with.
+    /// Whether this is a comparison, which can only resume a run that has the same plan.
     pub(crate) is_compare: bool,
     pub(crate) host_cpus: Vec<u32>,
     pub(crate) cluster: Option<Rc<Cluster>>,
-    /// Called before each block but the first.
+    /// Called before each block except the first.
     pub(crate) before_block: Option<BeforeBlock<'a>>,
 }
 
-/// What became of it.
+/// The outcome of a [`Job`].
 pub(crate) struct Carried {
     pub(crate) run: Run,
     pub(crate) records: Vec<Record>,
@@ -54,7 +55,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
     let how = &args.how;
     let mut there: Option<PathBuf> = None;
     if how.cluster.is_given() {
-        // What is wrong here need not wait for other machines.
+        // Report errors in the study before connecting to other machines.
         let opened = study_file::open(&args.study, cpus(None)?.len() as u32, None)?;
         check_page(&page_path(&args, &opened.plan))?;
         there = Some(if opened.is_built_in() { built_in::DIRECTORY.into() } else { opened.directory });
@@ -70,7 +71,7 @@ pub(crate) fn run(args: RunArgs) -> Done {
     exit(&carried)
 }
 
-/// The machines of a cluster, if one is asked for, and the CPUs that a plan is expanded for.
+/// Starts the cluster if one is requested, and returns the CPUs to expand the plan for.
 pub(crate) fn machine_of(
     how: &HowArgs,
     directory: Option<&Path>,
@@ -84,7 +85,7 @@ pub(crate) fn machine_of(
     Ok((cluster, host_cpus))
 }
 
-/// The data path: a study becomes a plan, the lab makes records of it, the report makes findings of them.
+/// Runs a study: expands it into a plan, has the lab make records, and analyzes them into findings.
 pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<Carried, Problem> {
     let Job { opened, how, resume: resumed, owner, is_compare, host_cpus, cluster, mut before_block } = job;
     refuse_without_points(&opened.plan)?;
@@ -143,7 +144,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
                 let is_look = stats::gate::looks(plan.trials.max).iter().any(|(pairs, _)| *pairs == block);
                 let spent = Duration::from_nanos(records.iter().map(|record| record.elapsed_ns).sum());
                 let left = plan.trials.max_ns.map(|ns| Duration::from_nanos(ns).saturating_sub(spent));
-                // Once is enough.
+                // Note it only once.
                 if is_look
                     && !unlikely
                     && let Some(text) = quiet::outlook(&analysis::analyze(&so_far, records), left)
@@ -182,7 +183,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
         let mut show = |progress: &_| bar.borrow_mut().show(progress);
         match lab::profile(&plan, &store.records(&run.id)?, &options, &mut show, interrupted) {
             Ok(profiles) => run.cpu_profiles = profiles,
-            // What was measured is not harmed by it.
+            // A failed profile does not affect the measurements.
             Err(error) => bar.borrow().note(&format!("warning: no CPU profile: {error}")),
         }
         store.update_run(&run)?;
@@ -207,7 +208,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     Ok(Carried { run, records, findings, cause: ended.cause })
 }
 
-/// Lets other labs know of this one. Where that is not possible, they are not disturbed any less.
+/// Announces this run to other labs. If that fails, the run continues with a note.
 fn present(work: &str) -> Option<lab::presence::Presence> {
     if let Some(warning) = other_labs() {
         output::message(&format!("warning: {warning}"));
@@ -216,19 +217,18 @@ fn present(work: &str) -> Option<lab::presence::Presence> {
     presence.map_err(|error| output::message(&format!("note: cannot announce this run to other labs: {error}"))).ok()
 }
 
-/// The sentence about other labs at work, if there are any.
+/// The warning about other labs running on this machine, if there are any.
 pub(crate) fn other_labs() -> Option<String> {
     let labs = lab::presence::others().filter(|labs| !labs.is_empty())?;
     let labs = labs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     Some(format!("another lab is running on this machine and competes for CPUs: {labs}"))
 }
 
-/// Where the page goes.
 fn page_path(args: &RunArgs, plan: &Plan) -> PathBuf {
     args.html.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", plan.study)))
 }
 
-/// Whether the page can be written, before any time is spent on what it shows.
+/// Checks that the page can be written before the run spends any time.
 fn check_page(page: &Path) -> Result<(), Problem> {
     let problem = |text: String, hint: String| Err(Problem::text(Exit::Usage, text).hint(hint));
     let other = "choose another file with `--html FILE`";
@@ -250,7 +250,7 @@ fn check_page(page: &Path) -> Result<(), Problem> {
     }
 }
 
-/// The command that resumes a run: this one, but for what a run has kept of its own.
+/// The command line that resumes this run, without the flags whose values the run has stored.
 fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
     const KEPT: [&str; 3] = ["--set", "--seed", "--backend"];
     let (mut words, mut all) = (Vec::new(), std::env::args().peekable());
@@ -263,12 +263,12 @@ fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
         }
     }
     words.extend(["--resume".to_owned(), run.to_owned()]);
-    // What was read from standard input is to be given again.
+    // A study from standard input must be given again.
     let input = if !is_compare && words.iter().any(|word| word == "-") { " < STUDY" } else { "" };
     study::words::join(&words) + input
 }
 
-/// A new run: the study expanded, the machine looked at, everything in the store.
+/// Expands the study, checks the machine, and stores a new run.
 fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner), Problem> {
     let revision = opened.revision();
     let mut plan = opened.plan;
@@ -303,7 +303,7 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
     Ok((run, owner))
 }
 
-/// A run that was interrupted: resuming with the original plan.
+/// Resumes an interrupted run with its original plan.
 fn resume(
     how: &HowArgs,
     opened: Opened,
@@ -363,14 +363,14 @@ fn resume(
     Ok((run, owner, records))
 }
 
-/// The right to add to a run.
+/// Takes the exclusive right to add to a run. Fails if another process holds it.
 pub(crate) fn own(store: &Store, run: &str) -> Result<Owner, Problem> {
     store
         .own(run)
         .map_err(|error| Problem::from(error).hint("it continues by itself; drop `--resume` to start another run"))
 }
 
-/// How the plan that a comparison started with differs from the one that flags make now.
+/// How the original plan of a comparison differs from the one that the flags make now.
 fn changed(before: &Plan, now: &Plan) -> Option<&'static str> {
     let runnable = |plan: &Plan| {
         let points = plan.points.iter().cloned().map(|point| study::Point { unrunnable: None, ..point });
@@ -385,7 +385,7 @@ fn changed(before: &Plan, now: &Plan) -> Option<&'static str> {
     }
 }
 
-/// Machines in words, by what makes results of theirs comparable.
+/// Describes machines by the properties that make their results comparable.
 fn machines(nodes: &[Node]) -> String {
     if nodes.is_empty() {
         return "one machine".to_owned();
@@ -397,7 +397,7 @@ fn machines(nodes: &[Node]) -> String {
     nodes.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
-/// What disturbs measurements here, before any time is spent on them; the report has it in full.
+/// Warns about disturbances before the run spends any time; the report has the details.
 fn warn_of(findings: &[Finding]) {
     let grave = |finding: &&Finding| matches!(finding.state, FindingState::Warning | FindingState::Bad);
     let names = findings.iter().filter(grave).map(|finding| finding.check.as_str()).collect::<Vec<_>>();
@@ -406,7 +406,7 @@ fn warn_of(findings: &[Finding]) {
     }
 }
 
-/// Without a point that can run there is nothing to do; the reasons are known already.
+/// Fails if no design point can run here.
 fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
     if plan.points.iter().any(|point| point.unrunnable.is_none()) {
         return Ok(());
@@ -421,7 +421,7 @@ fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
 fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<(), Problem> {
     let Carried { run, findings, .. } = carried;
     show(how, carried)?;
-    // The run is in the store and on the screen: a page that cannot be made takes nothing of that back.
+    // The run is already stored and printed, so a failure here is only a warning.
     let written = match report::html(findings) {
         Ok(text) => {
             output::file(page, &text).map(|()| page.display().to_string()).map_err(|problem| problem.to_string())
@@ -436,7 +436,7 @@ fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<(), Problem> 
     Ok(())
 }
 
-/// What was found, for a person or as JSON.
+/// Prints the findings as text or as JSON.
 pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<(), Problem> {
     let Carried { run, records, findings, .. } = carried;
     if how.store.json {
@@ -445,13 +445,13 @@ pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<(), Problem> {
     output::text(&report::terminal(findings, &output::style(false)))
 }
 
-/// Where the run is kept, and how it is looked at again.
+/// The line with the run's id, its store and the command that renders it again.
 pub(crate) fn where_it_is(how: &HowArgs, run: &Run) -> String {
     let (id, store) = (&run.id, how.store.store.display());
     format!("run     {id} in {store}   (quintain report {id} --format md, csv, json, html)")
 }
 
-/// How the run ends: by what became of the trials, and by what a gate found.
+/// The exit of a run, from the trials and the gate.
 pub(crate) fn exit(carried: &Carried) -> Done {
     let Carried { run, records, findings, cause } = carried;
     let failed = |row: &analysis::findings::Row| matches!(row.state, analysis::findings::RowState::Failed { .. });
@@ -472,7 +472,7 @@ pub(crate) fn exit(carried: &Carried) -> Done {
     } else {
         match findings.gate.as_ref().map(|gate| (gate.verdict, gate.undecided)) {
             Some((GateVerdict::NoVerdict | GateVerdict::Undecided, Undecided::Skip)) => Exit::Skip,
-            // Nothing is known of the candidate, and more pairs would not tell.
+            // The candidate is undecided, and more pairs would not change that.
             Some((GateVerdict::NoVerdict, _)) if !findings.quick => Exit::Machine,
             Some((GateVerdict::Undecided, Undecided::Fail)) => Exit::Findings,
             _ => Exit::Fine,
@@ -480,7 +480,7 @@ pub(crate) fn exit(carried: &Carried) -> Done {
     })
 }
 
-/// The processors to use: those asked for, or all that this process may use.
+/// The requested CPUs, or all CPUs available to this process.
 pub(crate) fn cpus(asked: Option<&Cpus>) -> Result<Vec<u32>, Problem> {
     let allowed = net::thread::affinity().map_err(machine)?;
     let Some(Cpus(asked)) = asked else { return Ok(allowed) };
