@@ -1,4 +1,4 @@
-//! Collects errors so that all of them are reported at once.
+//! Collects errors and reports them at once.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,10 +94,10 @@ impl<'a> Report<'a> {
         place.set.map_or(self.text, |index| self.sets[index].as_str())
     }
 
-    /// Returns `Ok` if there is no error.
+    /// Returns `Ok` if no error was added.
     ///
     /// # Errors
-    /// All errors, those of the file first, in the order of the text.
+    /// All errors in the order of the text, the file's first.
     pub fn finish(&self) -> Result<(), Vec<Diagnostic>> {
         let found = self.found.take();
         let diagnostics = found.into_iter().map(|((place, message), hint)| {

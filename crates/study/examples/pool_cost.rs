@@ -1,5 +1,6 @@
-//! What it costs a lab to make one measurement of those of many generators, by the largest of a real run:
-//! `quintain report -f records | cargo run --release -p study --example pool_cost -- 64`.
+//! Measures what it costs a lab to pool the measurements of many generators. Uses the largest
+//! measurement of a real run: `quintain report -f records | cargo run --release -p study --example
+//! pool_cost -- 64`.
 
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it measures, and tells")]
 
@@ -14,7 +15,7 @@ struct Records {
     records: Vec<Record>,
 }
 
-/// Most resident memory until now, KiB.
+/// Peak resident memory, KiB.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -35,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let largest = measured.max_by_key(|measurement| measurement.requests).ok_or("no trial was measured")?;
         serde_json::to_string(largest)?
     };
-    // 0 generators cost what this program does.
+    // Memory of this program without any generators.
     let before = peak().unwrap_or(0);
     let parse = || (0..nodes).map(|_| serde_json::from_str::<Measurement>(&line)).collect::<Result<Vec<_>, _>>();
     let (parts, parsing) = timed(parse);

@@ -1,4 +1,5 @@
-//! Writes the schemas of this crate and docs/STUDY.md, and the keys in docs/VERIFY.md: `cargo run -p study --example schemas`. A test holds the files to it.
+//! Writes the schemas of this crate, docs/STUDY.md and the keys in docs/VERIFY.md: `cargo run -p
+//! study --example schemas`. A test fails if the files are out of date.
 
 use std::path::Path;
 

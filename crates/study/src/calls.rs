@@ -92,7 +92,7 @@ impl Calls {
         self.own_ns.len()
     }
 
-    /// Whether there are no calls.
+    /// Whether the log is empty.
     pub fn is_empty(&self) -> bool {
         self.own_ns.is_empty()
     }

@@ -34,7 +34,7 @@ pub struct CpuProfile {
     /// The stacks with the most samples, in descending order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<SampledStack>,
-    /// Samples of stacks that were dropped.
+    /// Samples of dropped stacks.
     #[serde(default)]
     pub other_samples: u64,
 }

@@ -70,7 +70,7 @@ fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
 
-/// Outcome of a candidate that was shown neither to fail nor to pass.
+/// Outcome of a candidate without evidence that it fails or passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undecided {

@@ -29,7 +29,7 @@ pub enum HttpError {
         /// The probable method.
         meant: &'static str,
     },
-    /// A method that cannot be measured.
+    /// The method `CONNECT`, which opens a tunnel.
     #[error("`CONNECT` opens a tunnel and cannot be measured")]
     Connect,
     /// The request target is not in origin form (RFC 9112, 3.2.1).
@@ -38,7 +38,7 @@ pub enum HttpError {
         /// The text.
         text: String,
     },
-    /// A character that is not allowed in request targets.
+    /// An invalid character in the request target.
     #[error("{character:?} is not allowed in the path `{text}`")]
     TargetCharacter {
         /// The text.

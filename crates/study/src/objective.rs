@@ -13,7 +13,7 @@
 //! | `subject_rss` | `rss` | memory, `64MiB` |
 //!
 //! All conditions must hold. Metrics that do not rise with the load are rejected, such as
-//! `throughput` and CPU time per request: there is no highest rate that meets a bound on them.
+//! `throughput` and CPU time per request: no highest rate meets a bound on them.
 
 use std::fmt;
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub const OBJECTIVE_MAX_BYTES: usize = 256;
 /// Short names of the metrics allowed in an objective.
 const NAMED: [&str; 8] = ["mean", "p50", "p90", "p95", "p99", "p99.9", "errors", "rss"];
 
-/// Metrics that are not allowed, and why.
+/// Excluded metrics, and why.
 const REFUSED: [(&str, &str); 3] = [
     ("throughput", "it rises with the offered rate; achieving the offered rate is always required"),
     ("subject_cpu_per_request", "it may not rise with the offered rate, so there is no highest rate that meets it"),

@@ -276,7 +276,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// HTTP requests. The lab adds the `Host` header once it knows the server's port.
+/// HTTP requests. The lab adds the `Host` header once the server's port is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpPlan {
     /// The mix, at least one request.

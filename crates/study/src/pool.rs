@@ -14,7 +14,7 @@ use crate::record::{Censored, Histogram, Measurement, Window};
 /// Why measurements do not belong to one load.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PoolError {
-    /// There are no measurements.
+    /// The list of measurements is empty.
     #[error("no measurements to pool")]
     Empty,
     /// The measurements differ in a field that must be equal.
@@ -29,7 +29,7 @@ pub enum PoolError {
         /// Its value.
         other: String,
     },
-    /// A feature that is not supported with several generators.
+    /// A feature that several generators do not support.
     #[error("a load of several generators has no {0}")]
     Unsupported(&'static str),
     /// The histogram is invalid.

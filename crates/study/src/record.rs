@@ -75,7 +75,7 @@ pub struct Run {
 pub struct Node {
     /// Its name in the cluster.
     pub name: String,
-    /// What the machine ran.
+    /// Its role.
     pub role: Role,
     /// Its address in the network of the load.
     pub address: String,
@@ -464,7 +464,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Whether there are no probes.
+    /// Whether no probe was stored.
     pub fn is_empty(&self) -> bool {
         self.all().next().is_none()
     }
@@ -778,7 +778,7 @@ pub enum Limit {
     Proxy,
     /// Latency: few clients wait for responses, and no CPU is busy.
     Latency,
-    /// The network between a generator's machine and the server's: full, lossy, or slower than that of the other generators.
+    /// The network between a generator's machine and the server's: full, lossy, or slower than the other generators'.
     Network,
 }
 
@@ -1123,7 +1123,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Causes of missed GETs, according to what the generator had sent and received before.
+/// Causes of missed GETs, according to earlier requests and responses of the generator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissCauses {
     /// No value was ever stored under the key: first request, first value still on its way, or no

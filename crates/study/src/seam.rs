@@ -41,9 +41,9 @@ pub enum Told {
     Measured(Span),
     /// The result.
     Measurement(Box<Measurement>),
-    /// Why there is no result: an error of the generator.
+    /// The error of the generator, in place of a result.
     Error(String),
-    /// Why there is no result: no connection to the server could be opened.
+    /// Why no connection to the server could be opened, in place of a result.
     Unreachable(String),
 }
 

@@ -63,7 +63,7 @@ pub enum UrlError {
         /// The host.
         host: String,
     },
-    /// A character that is not allowed in hosts.
+    /// An invalid character in the host.
     #[error("{character:?} is not allowed in host `{host}`")]
     HostCharacter {
         /// The host.

@@ -139,7 +139,7 @@ impl fmt::Display for Miss {
 }
 
 impl Verification {
-    /// Number of cases that hold, that fail, and that were not checked.
+    /// Number of cases that hold, fail and were skipped.
     pub fn counts(&self) -> (usize, usize, usize) {
         let count = |of: fn(&CaseOutcome) -> bool| self.cases.iter().filter(|case| of(&case.outcome)).count();
         (

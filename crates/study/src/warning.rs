@@ -58,7 +58,7 @@ pub enum WarningKind {
     WarmupErrors,
     /// Responses after the timeout.
     LateAnswers,
-    /// Intended requests that were not sent.
+    /// Unsent intended requests.
     Unsent,
     /// Connections were reopened.
     Reconnects,
@@ -76,7 +76,7 @@ pub enum WarningKind {
     ListenOverflows,
     /// Connection requests were dropped.
     ListenDrops,
-    /// A value that is read after a trial was not readable.
+    /// A value could not be read after a trial.
     NotRead,
     /// A process did not end on SIGTERM.
     IgnoredSigterm,

@@ -95,7 +95,7 @@ pub struct Keys {
     /// With `reuse`: first operation on a new key.
     #[serde(default)]
     pub new: NewKey,
-    /// Share of operations on keys that are used only once.
+    /// Share of operations on one-hit keys.
     #[serde(default)]
     pub one_hit: f64,
     /// Probability that an operation on an existing key deletes it instead.
@@ -346,7 +346,7 @@ pub struct Problem {
 }
 
 impl Workload {
-    /// All errors: numbers out of range and parts that cannot be combined. A workload without
+    /// All errors: numbers out of range and incompatible parts. A workload without
     /// errors can be sampled.
     pub fn problems(&self) -> Vec<Problem> {
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Servers in containers, and companions, as studies ask for them.
+//! Servers in containers, and companions, in studies.
 
 use study::plan::{ContainerPlan, EngineChoice};
 use study::{ExpandOptions, Plan, Profile, expand, parse};
@@ -43,7 +43,7 @@ fn plan(machine_cpus: u32) -> Plan {
     expand(&study, &options).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"))
 }
 
-/// The mistakes in `STUDY` with some of its texts replaced, with their hints.
+/// Errors in `STUDY` with replaced texts, with their hints.
 fn mistakes(replacements: &[(&str, &str)]) -> String {
     let mut text = STUDY.to_owned();
     for (old, new) in replacements {
@@ -56,7 +56,7 @@ fn mistakes(replacements: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_variant_runs_in_a_container() {
+fn variant_runs_in_a_container() {
     let plan = plan(8);
     let [process, _, container, other] = plan.points.as_slice() else { panic!("{} points", plan.points.len()) };
     assert_eq!(process.subject.container, None);
@@ -72,7 +72,7 @@ fn a_variant_runs_in_a_container() {
 }
 
 #[test]
-fn companions_have_processors_of_their_own() {
+fn companions_have_their_own_cpus() {
     let large = plan(8);
     let point = &large.points[0];
     let names = point.companions.iter().map(|one| (one.name.as_str(), one.cpus, one.fresh)).collect::<Vec<_>>();
@@ -85,7 +85,7 @@ fn companions_have_processors_of_their_own() {
 }
 
 #[test]
-fn wrong_images_and_options_are_told_together() {
+fn reports_invalid_images_and_options_together() {
     insta::assert_snapshot!(mistakes(&[
         ("image = \"localhost/mine:{tag}\"", "image = \"My Image {tag}\""),
         ("engine = \"podman\"", "engine = \"podmann\""),
@@ -96,7 +96,7 @@ fn wrong_images_and_options_are_told_together() {
 }
 
 #[test]
-fn an_image_is_needed_and_so_is_a_port() {
+fn container_needs_an_image_and_a_port() {
     insta::assert_snapshot!(mistakes(&[
         ("image = \"localhost/mine:{tag}\"\n", ""),
         ("publish = 8080", "cpus = 0"),

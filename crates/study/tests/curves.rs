@@ -45,7 +45,7 @@ fn mistakes(old: &str, new: &str) -> Vec<String> {
 }
 
 #[test]
-fn capacities_are_numbers_in_a_unit_or_words_with_one() {
+fn capacities_are_numbers_or_words_with_a_unit() {
     let numbers = figure(STUDY);
     assert_eq!((numbers.kind, numbers.x_unit_bytes), (FigureKind::MissRatio, Some(1 << 20)));
     assert_eq!(numbers.capacity_bytes(&Level::Integer(4)), Some(4 << 20));
@@ -63,7 +63,7 @@ fn capacities_are_numbers_in_a_unit_or_words_with_one() {
 }
 
 #[test]
-fn a_series_has_the_policy_that_it_ends_with() {
+fn level_of_a_series_ends_with_its_policy() {
     let named = STUDY.replace("unit =", "policies = [\"lru\", \"density\", \"none\"]\nunit =");
     let figure = figure(&named);
     let of = |word: &str| figure.policy_of(Some(&Level::Text(word.to_owned()))).map(str::to_owned);
@@ -81,7 +81,7 @@ fn a_series_has_the_policy_that_it_ends_with() {
 }
 
 #[test]
-fn policies_are_the_usual_ones_or_those_named() {
+fn policies_have_defaults() {
     assert_eq!(figure(STUDY).policies, ["lru", "belady", "belady-size"]);
     assert_eq!(figure(&STUDY.replace("unit =", "policies = []\nunit =")).policies, [""; 0]);
 }
@@ -116,7 +116,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn a_level_may_be_loaded_otherwise() {
+fn level_may_have_its_own_load() {
     let text =
         STUDY.replace("[factors]", "[load.variants.redis-density]\nprotocol = \"redis\"\nclients = 3\n[factors]");
     for point in plan(&text).points {

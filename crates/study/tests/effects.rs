@@ -1,9 +1,9 @@
-//! Designs of factors, and what a study asks of their effects.
+//! Designs of factors, and reported effects.
 
 use study::plan::{Design, FigureKind};
 use study::{ExpandOptions, Level, Plan, Profile, expand, parse};
 
-/// Two builds of one server: the level of optimisation is a factor like any other.
+/// Two builds of one server: the optimization level is a factor.
 const STUDY: &str = r#"
 question = "What changes the speed of the server?"
 [subject]
@@ -42,7 +42,7 @@ fn mistakes(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn builds_are_a_factor_in_a_full_factorial() {
+fn builds_are_a_factor_of_a_full_factorial() {
     let plan = plan(STUDY);
     assert_eq!((plan.effects.design, &plan.effects.metrics, plan.points.len()), (Design::Full, &None, 12));
     let builds = plan.points.iter().filter_map(|point| point.subject.build.as_deref());
@@ -55,7 +55,7 @@ fn builds_are_a_factor_in_a_full_factorial() {
 }
 
 #[test]
-fn an_interaction_is_a_figure_for_each_metric() {
+fn interaction_makes_one_figure_per_metric() {
     let plan = plan(STUDY);
     let figures = plan.figures.iter().map(|figure| {
         assert_eq!((figure.kind, figure.x.as_deref()), (FigureKind::Interaction, Some("maxmem")));
@@ -66,7 +66,7 @@ fn an_interaction_is_a_figure_for_each_metric() {
 }
 
 #[test]
-fn one_at_a_time_has_the_first_levels_and_one_change_each() {
+fn one_at_a_time_changes_one_factor_per_point() {
     let plan = plan(&STUDY.replace("[subject]", "design = \"one-at-a-time\"\n[subject]"));
     assert_eq!(plan.effects.design, Design::OneAtATime);
     let first = [Level::Integer(0), Level::Text("1MB".to_owned()), Level::Integer(40)];
@@ -78,7 +78,7 @@ fn one_at_a_time_has_the_first_levels_and_one_change_each() {
 }
 
 #[test]
-fn metrics_are_those_named_or_none() {
+fn metrics_may_be_named_or_empty() {
     let with =
         |lines: &str| plan(&STUDY.replace("[[figure]]", &format!("[effects]\n{lines}\n[[figure]]"))).effects.metrics;
     assert_eq!(

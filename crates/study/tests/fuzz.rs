@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets, on their seeds, on cut and bent seeds, and on random bytes: what stable can do of
-//! fuzzing.
+//! Runs the bodies of the fuzz targets on stable Rust: on their seeds, on truncated and mutated
+//! seeds, and on random bytes.
 
 #[path = "../../../fuzz/bodies.rs"]
 mod bodies;
@@ -42,11 +42,11 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_target_has_a_body_here_and_seeds() {
+fn every_fuzz_target_has_a_body_and_seeds() {
     let manifest =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/Cargo.toml")).unwrap();
     let listed = manifest.lines().filter_map(|line| line.strip_prefix("path = \"fuzz_targets/"));
-    // Those of contracts and their codecs, cluster files, files of runs and samples of perf are run where these are.
+    // The other crates run their own targets.
     let elsewhere = |path: &&str| {
         ["contract_", "metadata_", "cluster_", "run_file", "perf_", "thrift_", "soap", "wsdl", "json", "rest"]
             .iter()
@@ -60,7 +60,7 @@ fn every_target_has_a_body_here_and_seeds() {
 }
 
 #[test]
-fn some_seeds_pass_and_some_are_refused() {
+fn some_seeds_are_valid_and_some_invalid() {
     let studies = seeds("study_parse");
     let good = studies.iter().filter(|seed| study::parse(str::from_utf8(seed).unwrap()).is_ok()).count();
     assert!(0 < good && good < studies.len());
@@ -77,7 +77,7 @@ fn some_seeds_pass_and_some_are_refused() {
 }
 
 #[test]
-fn every_beginning_of_a_seed() {
+fn bodies_accept_truncated_seeds() {
     for (target, body) in TARGETS {
         for seed in seeds(target) {
             (0..seed.len()).step_by(seed.len() / 200 + 1).for_each(|end| body(&seed[..end]));
@@ -85,7 +85,7 @@ fn every_beginning_of_a_seed() {
     }
 }
 
-/// A piece of one seed in the place of a piece of another, and some bytes changed.
+/// A seed in which a piece is replaced by a piece of another, with some bytes changed.
 fn bent() -> impl Strategy<Value = (usize, Vec<u8>)> {
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
     let pieces = any::<[prop::sample::Index; 6]>();
@@ -108,12 +108,12 @@ fn bent() -> impl Strategy<Value = (usize, Vec<u8>)> {
 
 proptest! {
     #[test]
-    fn bent_seeds((target, bytes) in bent()) {
+    fn bodies_accept_mutated_seeds((target, bytes) in bent()) {
         TARGETS[target].1(&bytes);
     }
 
     #[test]
-    fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn bodies_accept_random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         TARGETS.iter().for_each(|(_, body)| body(&bytes));
     }
 }

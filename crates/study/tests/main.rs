@@ -1,6 +1,6 @@
-//! Studies as their users write them: what they mean, and every error.
+//! Studies as users write them, their plans and errors.
 //!
-//! One binary: each more would be linked, and run, on its own.
+//! A single binary, because linking and running each further one takes time.
 
 mod containers;
 mod curves;

@@ -1,8 +1,8 @@
-//! What a study file may get wrong, and what its author is told.
+//! Errors in study files and their messages.
 
 use study::{Diagnostic, ExpandOptions, Profile, expand, parse};
 
-/// Diagnostics as an author could read them, with the source that each points to.
+/// Formats diagnostics with the source they point to.
 fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
     let line = |diagnostic: &Diagnostic| {
         let source = diagnostic.set.as_deref().unwrap_or(text);
@@ -30,7 +30,7 @@ server = ["a", "b"]
 cores = [1, 2]
 "#;
 
-/// `GOOD` with one of its lines replaced, or lines added to its end.
+/// `GOOD` with a line replaced, or with lines added at the end.
 fn with(line: &str, replacement: &str) -> String {
     assert!(GOOD.contains(line), "{line}");
     GOOD.replace(line, replacement)
@@ -41,7 +41,7 @@ fn plus(lines: &str) -> String {
 }
 
 #[test]
-fn ten_mistakes_in_one_go() {
+fn reports_ten_errors_at_once() {
     let text = r#"question = "Where does it end?"
 [subject]
 comand = "subjects/x -p {port}"
@@ -144,7 +144,7 @@ fn syntax_errors_do_not_hide_the_rest() {
 }
 
 #[test]
-fn one_missing_table_does_not_hide_the_other() {
+fn missing_table_does_not_hide_another() {
     insta::assert_snapshot!(mistakes("question = \"?\"\n[load]\nprotocol = 5\nclints = 1\n"), @r#"
     1:1: the study has no `[subject]`
         here: ""
@@ -173,7 +173,7 @@ fn one_missing_table_does_not_hide_the_other() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn reports_missing_keys_and_tables() {
     insta::assert_snapshot!(mistakes(""), @r#"
     1:1: the study has no `[load]`
         here: ""
@@ -210,7 +210,7 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn types_and_units() {
+fn checks_types_and_units() {
     insta::assert_snapshot!(mistakes("question = 1\nsubject = 2\nload = 3\nfactors = 4\ntrials = 5\nfigure = 6\nquick = 7\nfull = 2026-11-21\n"), @r#"
     1:12: `question` must be a string, not an integer
         here: "1"
@@ -270,7 +270,7 @@ fn types_and_units() {
 }
 
 #[test]
-fn rules_that_contradict_themselves() {
+fn rejects_contradictory_rules() {
     insta::assert_snapshot!(mistakes(&with("stop = \"1s\"", "stop = { duration = \"1s\", requests = 5, level = 0.9 }\nwarmup = {}")), @r#"
     9:38: `load.stop` has both `duration` and `requests`, only one is allowed
         here: "5"
@@ -442,7 +442,7 @@ fn http(lines: &str) -> String {
 }
 
 #[test]
-fn what_is_asked_over_http() {
+fn checks_http_requests() {
     insta::assert_snapshot!(
         http(
             "protocol = \"http\"\npath = \"index.html\"\nmethod = \"get\"\nheaders = { \"A B\" = \"x\", Accept = \"a\\r\\nb\", accept = \"c\", \
@@ -567,7 +567,7 @@ fn what_is_asked_over_http() {
 }
 
 #[test]
-fn a_mix_of_requests() {
+fn checks_mixes_of_requests() {
     insta::assert_snapshot!(
         http(
             "protocol = \"http\"\npath = \"/\"\nbody_file = \"b\"\nrequest = [{ path = \"/a\", weight = 0 }, 5, { pth = \"/b\", method = \"CONNECT\" }, \
@@ -607,7 +607,7 @@ fn a_mix_of_requests() {
         here: "{ path = \"/\" }"
         hint: begin each request with `[[load.request]]`
     "#);
-    // A mistake in a level stands where the level stands.
+    // An error in a level is reported at the level.
     let levels = HTTP.replace("clients = 40", "clients = 40\npath = \"{page}\"\nexpect_status = \"{status}\"");
     insta::assert_snapshot!(mistakes(&format!("{levels}page = [\"/a\", \"b c\"]\nstatus = [200, \"ok\"]\n")), @r#"
     13:15: the path `b c` must begin with `/`
@@ -620,7 +620,7 @@ fn a_mix_of_requests() {
 }
 
 #[test]
-fn processors_that_are_left() {
+fn checks_cpus_of_servers() {
     let cpus = |value: &str| {
         mistakes(&GOOD.replace("cpus = \"{cores}\"", &format!("cpus = {value}\ndirectory = \"{{cores}}\"")))
     };
@@ -688,7 +688,7 @@ fn tables_and_several_metrics_in_a_figure() {
 }
 
 #[test]
-fn profiles_are_checked_too() {
+fn checks_profiles() {
     insta::assert_snapshot!(mistakes(&plus("[quick.factors]\ncores = [0]\n[full.load]\nclints = 80\n[full.full]\n[quick.trials]\nstop = { min = 0 }\n")), @r#"
     14:10: `subject.cpus` from level `0` of `cores` must be 1 to 4,096, or "all", not `0`
         here: "0"
@@ -717,7 +717,7 @@ fn set(sets: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn sets_are_diagnosed_in_their_own_text() {
+fn errors_in_sets_point_into_the_set() {
     insta::assert_snapshot!(set(&[("core", "1"), ("cores", "1, 0,1"), ("server", "")]), @r#"
     --set core=1: the study has no factor `core`
         here: "core"

@@ -1,4 +1,4 @@
-//! What a study becomes.
+//! Plans of studies.
 
 use proptest::prelude::*;
 use study::plan::{BodyPlan, HttpRequestPlan, TableKind, TrialRule};
@@ -47,7 +47,7 @@ fn levels(plan: &Plan, factor: &str) -> Vec<String> {
 }
 
 #[test]
-fn points_are_factors_times_levels_the_first_slowest() {
+fn points_combine_levels_with_the_first_factor_slowest() {
     let plan = plan(Profile::Default, 9, &[]);
     assert_eq!(plan.factors, ["server", "cores", "clients"]);
     assert_eq!(plan.points.len(), 2 * 4 * 3);
@@ -66,7 +66,7 @@ fn points_are_factors_times_levels_the_first_slowest() {
 }
 
 #[test]
-fn auto_is_powers_of_two_that_leave_a_processor_to_the_generator() {
+fn auto_levels_leave_one_cpu_to_the_generator() {
     let auto = |cpus, sets: &[(&str, &str)]| {
         let plan = plan(Profile::Default, cpus, &[&[("server", "a"), ("clients", "1")], sets].concat());
         levels(&plan, "cores").join(" ")
@@ -81,7 +81,7 @@ fn auto_is_powers_of_two_that_leave_a_processor_to_the_generator() {
 }
 
 #[test]
-fn what_the_machine_cannot_run_is_a_point_that_says_so() {
+fn unrunnable_points_have_a_reason() {
     let unrunnable = |cpus, sets: &[(&str, &str)]| plan(Profile::Full, cpus, sets).points[5].unrunnable.clone();
     assert_eq!(unrunnable(41, &[]), None);
     let needs = |text: &str| Some(text.to_owned());
@@ -144,7 +144,7 @@ fn http(machine_cpus: u32, sets: &[(&str, &str)]) -> Plan {
 }
 
 #[test]
-fn http_has_its_requests() {
+fn plans_http_requests() {
     let plan = http(80, &[]);
     let load = &plan.points.last().unwrap().load;
     let http = load.http.as_ref().unwrap();
@@ -183,7 +183,7 @@ fn http_has_its_requests() {
 }
 
 #[test]
-fn one_request_without_a_word_more() {
+fn http_defaults_to_one_get_request() {
     let text =
         HTTP[..HTTP.find("pipeline").unwrap()].replace("https", "http") + &HTTP[HTTP.find("[factors]").unwrap()..];
     let text = text.replace("depth = [1, 16]\n", "");
@@ -199,7 +199,7 @@ fn one_request_without_a_word_more() {
 }
 
 #[test]
-fn processors_up_to_what_the_generator_leaves() {
+fn cpus_up_to_a_maximum_leave_the_generator_its_own() {
     let cpus = |machine_cpus, sets: &[(&str, &str)]| {
         let plan = http(machine_cpus, &[&[("server", "a"), ("depth", "1")], sets].concat());
         assert!(plan.points.iter().all(|point| point.unrunnable.is_none() || machine_cpus == 1));
@@ -221,7 +221,7 @@ fn processors_up_to_what_the_generator_leaves() {
 }
 
 #[test]
-fn tables_and_figures_of_several_metrics() {
+fn plans_tables_and_figures_of_several_metrics() {
     let plan = http(2, &[]);
     let tables = plan.tables.iter().map(|table| (table.kind, table.metrics.join(" "), table.title.as_deref()));
     assert_eq!(
@@ -258,7 +258,7 @@ fn sets_replace_levels_and_values_and_the_last_one_wins() {
 }
 
 #[test]
-fn profiles_override_key_for_key_and_a_quick_look_is_one() {
+fn profiles_override_single_keys() {
     let default = plan(Profile::Default, 2, &[]).trials;
     let rule = TrialRule {
         relative: Some(0.03),
@@ -281,7 +281,7 @@ fn profiles_override_key_for_key_and_a_quick_look_is_one() {
 }
 
 #[test]
-fn volleys_rule_and_the_interval_rule() {
+fn plans_volley_and_interval_rules() {
     let stop = |value: &str| plan(Profile::Default, 2, &[("load.stop", value)]).points[0].load.stop;
     let volley = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
     assert_eq!(stop("{ rule = \"volley\" }"), volley);
@@ -290,14 +290,14 @@ fn volleys_rule_and_the_interval_rule() {
 }
 
 #[test]
-fn the_estimate_counts_trials_and_time() {
+fn estimate_counts_trials_and_time() {
     let timed = [("load.stop", "1s"), ("load.warmup", "200ms"), ("server", "a"), ("cores", "1,40")];
     let estimate = |sets: &[(&str, &str)]| {
         let effort = plan(Profile::Default, 2, &[&timed, sets].concat()).estimate();
         let seconds = |seconds: f64| format!("{seconds:.1}");
         (effort.trials_min, effort.trials_max, seconds(effort.seconds_min), seconds(effort.seconds_max))
     };
-    // Three points of 1.5 s can be run here; the others need 41 processors.
+    // This machine can run three points of 1.5 s; the others need 41 CPUs.
     assert_eq!(estimate(&[("trials.stop", "{ min = 4 }")]), (12, 12, "18.0".into(), "18.0".into()));
     assert_eq!(estimate(&[]), (36, 81, "54.0".into(), "124.5".into()));
     assert_eq!(estimate(&[("trials.stop.max_time", "20s")]), (15, 15, "22.5".into(), "24.5".into()));
@@ -307,14 +307,14 @@ fn the_estimate_counts_trials_and_time() {
 }
 
 #[test]
-fn a_plan_survives_json() {
+fn plan_survives_json() {
     let plan = plan(Profile::Full, 2, &[]);
     assert_eq!(serde_json::from_str::<Plan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
 }
 
 proptest! {
     #[test]
-    fn the_same_seed_gives_the_same_plan(seed: u64, block in 0u32..1000) {
+    fn same_seed_gives_the_same_plan(seed: u64, block in 0u32..1000) {
         let study = parse(STUDY).unwrap();
         let plan = || expand(&study, &options(seed, Profile::Default, 80, &[])).unwrap();
         let (one, two) = (plan(), plan());
@@ -327,17 +327,17 @@ proptest! {
     }
 
     #[test]
-    fn orders_and_seeds_differ_from_each_other(seed: u64, block in 0u32..1000) {
+    fn orders_and_seeds_differ_between_blocks(seed: u64, block in 0u32..1000) {
         let plan = expand(&parse(STUDY).unwrap(), &options(seed, Profile::Default, 80, &[])).unwrap();
         let next = expand(&parse(STUDY).unwrap(), &options(seed.wrapping_add(1), Profile::Default, 80, &[])).unwrap();
-        // 42 points: two equal orders would be a wonder.
+        // With 42 points, two equal orders are practically impossible.
         prop_assert_ne!(plan.order_of_block(block), plan.order_of_block(block + 1));
         prop_assert_ne!(plan.order_of_block(block), next.order_of_block(block));
         prop_assert_ne!(plan.trial_seed(block), plan.trial_seed(block + 1));
     }
 
     #[test]
-    fn sets_of_any_text_are_answered_without_panic(key in "[a-z.]{0,12}|load\\.[a-z.]{1,9}|cores", value in "\\PC{0,20}") {
+    fn arbitrary_sets_never_panic(key in "[a-z.]{0,12}|load\\.[a-z.]{1,9}|cores", value in "\\PC{0,20}") {
         let study = parse(STUDY).unwrap();
         if let Err(mistakes) = expand(&study, &options(1, Profile::Quick, 2, &[(&key, &value)])) {
             for mistake in mistakes {

@@ -1,4 +1,4 @@
-//! What may stand between generator and subject, in studies.
+//! Proxies in studies.
 
 use study::{ExpandOptions, Plan, Profile, expand, parse};
 
@@ -53,7 +53,7 @@ fn mistakes(old: &str, new: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_level_says_what_is_passed() {
+fn levels_select_proxies() {
     let plan = plan(8);
     let names = |at: usize| plan.points[at].proxies.iter().map(|proxy| proxy.name.as_str()).collect::<Vec<_>>();
     assert_eq!((names(0), names(2), names(4)), (vec![], vec!["haproxy"], vec!["haproxy", "adapter"]));
@@ -67,7 +67,7 @@ fn a_level_says_what_is_passed() {
 }
 
 #[test]
-fn processors_of_proxies_are_kept_free_everywhere() {
+fn every_point_reserves_the_cpus_of_proxies() {
     let plan = plan(8);
     assert!(
         plan.points.iter().all(|point| (point.proxy_cpus, point.subject.cpus) == (2, 1) && point.unrunnable.is_none())
@@ -78,7 +78,7 @@ fn processors_of_proxies_are_kept_free_everywhere() {
 }
 
 #[test]
-fn subjects_may_have_a_second_port() {
+fn server_may_have_a_second_port() {
     let study = STUDY.replace("server -p {port}", "server -p {port} -q {second_port}");
     let plan = expand(&parse(&study).unwrap(), &options(8, &[])).unwrap();
     assert_eq!(plan.points[0].subject.command, "server -p {port} -q {second_port}");
@@ -87,7 +87,7 @@ fn subjects_may_have_a_second_port() {
 }
 
 #[test]
-fn a_value_of_a_proxy_can_be_set() {
+fn set_changes_a_key_of_a_proxy() {
     let study = parse(STUDY).unwrap();
     let plan =
         expand(&study, &options(8, &[("proxy.adapter.cpus", "subject"), ("through", "direct,adapter")])).unwrap();
@@ -98,7 +98,7 @@ fn a_value_of_a_proxy_can_be_set() {
 }
 
 #[test]
-fn every_mistake_is_told() {
+fn reports_all_errors_of_proxies() {
     for (old, new, told) in [
         ("\"haproxy + adapter\"", "\"haproxy + adaptor\"", "unknown proxy `adaptor`"),
         ("\"haproxy + adapter\"", "\"haproxy+haproxy\"", "duplicate proxy in `haproxy+haproxy`"),
@@ -120,7 +120,7 @@ fn every_mistake_is_told() {
 }
 
 #[test]
-fn a_point_at_direct_alone_needs_no_proxy() {
+fn direct_needs_no_proxy() {
     let study = STUDY.replace(", \"haproxy\", \"haproxy + adapter\"]", "]");
     assert!(parse(&study).is_ok());
 }

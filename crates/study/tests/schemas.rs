@@ -1,4 +1,4 @@
-//! The published schemas are those of the types.
+//! Generated files are up to date with the types and declarations.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn the_files_are_generated() {
 }
 
 #[test]
-fn the_page_of_keys_is_generated() {
+fn study_keys_page_is_up_to_date() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/STUDY.md");
     let file = std::fs::read_to_string(&page).unwrap_or_default();
     let made = study::keys::page();
@@ -23,7 +23,7 @@ fn the_page_of_keys_is_generated() {
 }
 
 #[test]
-fn the_keys_of_cases_are_generated() {
+fn verify_keys_page_is_up_to_date() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/VERIFY.md");
     let file = std::fs::read_to_string(&page).unwrap_or_default();
     let made = study::cases::keys::page(&file);
@@ -31,7 +31,7 @@ fn the_keys_of_cases_are_generated() {
 }
 
 #[test]
-fn a_schema_says_what_is_required_and_what_it_means() {
+fn schemas_list_required_fields_and_descriptions() {
     let schemas = study::schema::schemas();
     let (_, text) = schemas.iter().find(|(name, _)| *name == "measurement").unwrap();
     let schema: serde_json::Value = serde_json::from_str(text).unwrap();

@@ -1,4 +1,4 @@
-//! Studies that search: what they become, and what their authors may get wrong.
+//! Studies with searches: plans and errors.
 
 use study::plan::{CapacityShare, SearchPlan};
 use study::spec::Arrivals;
@@ -47,7 +47,7 @@ fn plan(text: &str) -> Plan {
 }
 
 #[test]
-fn a_search_is_a_point_without_a_rate() {
+fn search_is_a_point_without_a_rate() {
     let plan = plan(SEARCH);
     assert_eq!(plan.points.len(), 2);
     let expected = SearchPlan {
@@ -66,14 +66,14 @@ fn a_search_is_a_point_without_a_rate() {
         assert!(matches!(plan.points[point].load.arrivals, Arrivals::Poisson { .. }));
         assert_eq!((plan.trials_max(point), plan.comes_first(point)), (60, false));
     }
-    // Stored, and read again.
+    // The plan survives JSON.
     let stored = serde_json::to_string(&plan).unwrap();
     assert!(stored.contains(r#""objective":"p99 < 5ms and errors < 0.1%""#), "{stored}");
     assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
 }
 
 #[test]
-fn an_objective_may_be_a_factor() {
+fn objective_may_be_a_factor() {
     let text = SEARCH.replace("p99 < 5ms and errors < 0.1%", "p99 < {bound}") + "bound = [\"1ms\", \"5ms\"]\n";
     let bounds = plan(&text).points.into_iter().map(|point| point.load.search.unwrap().objective.to_string());
     assert_eq!(bounds.collect::<Vec<_>>(), ["p99 < 1ms", "p99 < 5ms", "p99 < 1ms", "p99 < 5ms"]);
@@ -83,7 +83,7 @@ fn an_objective_may_be_a_factor() {
 }
 
 #[test]
-fn shares_have_one_capacity_for_each_combination_of_the_other_factors() {
+fn shares_use_one_capacity_per_combination_of_other_factors() {
     let plan = plan(SHARES);
     assert_eq!(plan.points.len(), 2 * 2 * 3 + 4);
     let share = |point: usize| plan.points[point].load.share;
@@ -110,7 +110,7 @@ fn shares_have_one_capacity_for_each_combination_of_the_other_factors() {
 }
 
 #[test]
-fn rates_and_shares_may_stand_side_by_side() {
+fn rates_and_shares_can_be_mixed() {
     let text = SHARES.replace("{load}%", "{load}").replace("[10, 50, 95]", "[\"50%\", \"2k\"]");
     let plan = plan(&text);
     assert_eq!(plan.points.len(), 2 * 2 * 2 + 4);
@@ -119,21 +119,21 @@ fn rates_and_shares_may_stand_side_by_side() {
 }
 
 #[test]
-fn the_time_it_takes() {
+fn estimates_the_duration_of_searches() {
     let plan = plan(SEARCH);
     let effort = plan.estimate();
-    // A pilot is not needed where `from` is given; one trial, and the confirmation, are the least.
+    // With `from` there is no pilot. The minimum is one trial plus the confirmation.
     assert_eq!((effort.trials_min, effort.trials_max), (2 * 4, 2 * 60));
     assert!((effort.seconds_max - 120.0 * 6.3).abs() < 1e-6, "{effort:?}");
     let effort = plan_of(SEARCH, Profile::Default, &[("load.search.max_time", "1m")]).estimate();
     assert!((effort.seconds_max - 2.0 * 66.3).abs() < 1e-6, "{effort:?}");
     assert_eq!(effort.trials_max, 2 * 10);
-    // Capacities come before what has shares of them.
+    // Searches for capacities run before the points with shares.
     let effort = self::plan(SHARES).estimate();
     assert_eq!((effort.trials_min, effort.trials_max), (12 * 12 + 4 * 4, 12 * 30 + 4 * 30));
 }
 
-/// Diagnostics as an author could read them, with the source that each points to.
+/// Formats diagnostics with the source they point to.
 fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
     let line = |diagnostic: &Diagnostic| {
         let source = diagnostic.set.as_deref().unwrap_or(text);
@@ -148,7 +148,7 @@ fn mistakes(text: &str) -> String {
 }
 
 #[test]
-fn mistakes_in_a_search_come_in_one_go() {
+fn reports_all_errors_of_a_search() {
     let text = SEARCH
         .replace("p99 < 5ms and errors < 0.1%", "p98 < 5ms and errors < 5")
         .replace("to = \"1M\"", "to = \"1M\", resolution = \"90%\", confirm = 0, steps = 5")
@@ -183,7 +183,7 @@ fn mistakes_in_a_search_come_in_one_go() {
 }
 
 #[test]
-fn a_search_needs_an_objective_and_an_order() {
+fn search_needs_an_objective_and_ordered_rates() {
     let text = SEARCH.replace("objective = \"p99 < 5ms and errors < 0.1%\", from = \"1k\"", "from = \"2M\"");
     insta::assert_snapshot!(mistakes(&text), @r#"
     9:1: `load.search` has no `objective`
@@ -195,7 +195,7 @@ fn a_search_needs_an_objective_and_an_order() {
 }
 
 #[test]
-fn counts_of_trials_mean_nothing_to_a_search() {
+fn rejects_trial_counts_for_searches() {
     insta::assert_snapshot!(mistakes(&(SEARCH.to_owned() + "[trials]\nstop = { min = 5, max_time = \"1h\" }\n")), @r#"
     13:10: `trials.stop.min` does not apply: all trials are steps of a search
         here: "min"
@@ -205,7 +205,7 @@ fn counts_of_trials_mean_nothing_to_a_search() {
 }
 
 #[test]
-fn a_share_needs_a_capacity_and_a_capacity_a_share() {
+fn shares_and_capacities_need_each_other() {
     let capacity = SHARES.lines().find(|line| line.starts_with("capacity")).unwrap();
     insta::assert_snapshot!(mistakes(&SHARES.replace(capacity, "")), @r#"
     9:8: `load.rate` is a fraction of a capacity, but `load.capacity` is missing
@@ -230,7 +230,7 @@ fn a_share_needs_a_capacity_and_a_capacity_a_share() {
 }
 
 #[test]
-fn a_mistake_in_a_level_stands_there() {
+fn error_in_a_level_points_to_the_level() {
     let text =
         SEARCH.replace("\"p99 < 5ms and errors < 0.1%\"", "\"{goal}\"") + "goal = [\"p99 < 5ms\", \"p99 < 5\"]\n";
     insta::assert_snapshot!(mistakes(&text), @r#"

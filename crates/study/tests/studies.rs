@@ -1,4 +1,4 @@
-//! The studies of this repository are read, expanded, and end in the time they say.
+//! The studies of this repository are valid and end within their stated time.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ fn names() -> Vec<String> {
 }
 
 #[test]
-fn every_study_expands_in_every_profile_on_2_and_80_processors() {
+fn every_study_expands_in_every_profile_on_2_and_80_cpus() {
     let names = names();
     assert!(names.contains(&"volley".to_owned()));
     for name in names {
@@ -45,7 +45,6 @@ fn every_study_expands_in_every_profile_on_2_and_80_processors() {
                 assert!(runnable > 0, "{name} {profile} on {machine_cpus}");
                 assert_eq!(plan.trials.quick, profile == Profile::Quick);
                 assert_eq!(plan.text, text(&name));
-                // What a point builds or starts is there.
                 for word in plan.points.iter().flat_map(|point| point.subject.command.split(' ')) {
                     if let Some(path) = word.strip_prefix("subjects/") {
                         let folder = repository().join("subjects").join(path.split('/').next().unwrap());
@@ -58,7 +57,7 @@ fn every_study_expands_in_every_profile_on_2_and_80_processors() {
 }
 
 #[test]
-fn volley_by_default_ends_within_10_minutes_on_2_processors() {
+fn default_volley_ends_within_10_minutes_on_2_cpus() {
     let plan = plan("volley", Profile::Default, 2);
     assert_eq!(plan.points.len(), 12);
     assert!(plan.points.iter().all(|point| point.subject.cpus == 1 && point.unrunnable.is_none()));
@@ -72,7 +71,7 @@ fn volley_by_default_ends_within_10_minutes_on_2_processors() {
 }
 
 #[test]
-fn a_quick_look_leaves_time_for_the_build_within_45_seconds() {
+fn quick_run_and_build_fit_in_45_seconds() {
     for name in names() {
         let quick = plan(&name, Profile::Quick, 2);
         assert!(quick.estimate().seconds_max < 20.0, "{name}: {:?}", quick.estimate());
@@ -84,7 +83,7 @@ fn a_quick_look_leaves_time_for_the_build_within_45_seconds() {
 }
 
 #[test]
-fn a_cache_warms_up_by_a_share_of_its_operations_or_until_it_is_steady() {
+fn cache_warms_up_by_share_or_until_steady() {
     let load = |text: &str| {
         let options = ExpandOptions {
             name: "cache".to_owned(),
@@ -122,7 +121,7 @@ fn a_cache_warms_up_by_a_share_of_its_operations_or_until_it_is_steady() {
 }
 
 #[test]
-fn volley_in_full_is_the_sweep_of_volley() {
+fn full_volley_is_the_original_sweep() {
     let plan = plan("volley", Profile::Full, 2);
     assert_eq!(plan.points.len(), 13 * 14 * 3);
     let volley = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_000, max_ns: 180_000_000_000 };
@@ -137,7 +136,7 @@ fn volley_in_full_is_the_sweep_of_volley() {
 }
 
 #[test]
-fn http_threads_has_a_processor_for_each_thread_or_what_the_generator_leaves() {
+fn http_threads_has_one_cpu_per_thread_if_possible() {
     let cpus = |profile, machine_cpus| {
         let plan = plan("http-threads", profile, machine_cpus);
         assert!(plan.points.iter().all(|point| point.unrunnable.is_none() && point.load.clients == 400));
@@ -163,7 +162,7 @@ fn http_threads_has_a_processor_for_each_thread_or_what_the_generator_leaves() {
 }
 
 #[test]
-fn http_servers_compares_all_subjects_of_http() {
+fn http_servers_compares_all_http_servers() {
     let mut servers = std::fs::read_dir(repository().join("subjects"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -181,7 +180,7 @@ fn http_servers_compares_all_subjects_of_http() {
 }
 
 #[test]
-fn http_latency_is_at_shares_of_one_capacity_that_is_found_first() {
+fn http_latency_runs_at_shares_of_one_capacity() {
     let plan = plan("http-latency", Profile::Default, 2);
     let is_search = |point: &&study::Point| point.load.search.is_some();
     let (capacities, shares) = plan.points.iter().partition::<Vec<_>, _>(is_search);
@@ -195,7 +194,7 @@ fn http_latency_is_at_shares_of_one_capacity_that_is_found_first() {
 }
 
 #[test]
-fn the_open_loop_offers_its_rates() {
+fn open_loop_offers_its_rates() {
     let plan = plan("pingpong-open", Profile::Default, 2);
     let rates = plan.points.iter().map(|point| point.load.arrivals).collect::<Vec<_>>();
     let poisson = |rate_per_s| Arrivals::Poisson { rate_per_s };

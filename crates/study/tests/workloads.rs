@@ -1,4 +1,4 @@
-//! `[load.workload]`: what is read, and every mistake with its place.
+//! Parses `[load.workload]` and reports every error with its place.
 
 use study::workload::{self, NewKey, Popularity, SizeLaw, ValueLength, trace};
 
@@ -16,12 +16,12 @@ fn mistakes(text: &str) -> String {
 }
 
 #[test]
-fn a_preset_alone() {
+fn parses_a_preset() {
     assert_eq!(read("[load.workload]\npreset = \"etc-2012\""), workload::preset("etc-2012").unwrap());
 }
 
 #[test]
-fn a_preset_changed_key_by_key() {
+fn keys_override_a_preset() {
     let workload = read(
         r#"
         [load.workload]
@@ -51,7 +51,7 @@ fn a_preset_changed_key_by_key() {
 }
 
 #[test]
-fn no_preset() {
+fn parses_a_workload_without_preset() {
     let workload = read(
         r#"
         [load.workload]
@@ -74,7 +74,7 @@ fn no_preset() {
 }
 
 #[test]
-fn a_trace() {
+fn parses_a_trace() {
     let text = "[load.workload]\ntrace = { file = \"t.csv\", format = \"twitter\", gaps = \"recorded\", speed = 2 }";
     let workload = read(text);
     let trace = workload.trace.unwrap();
@@ -94,19 +94,19 @@ fn a_trace() {
 }
 
 #[test]
-fn a_file_may_be_the_table_alone() {
+fn file_may_have_only_the_workload_keys() {
     let body = "preset = \"course\"\nfill = false\nkeys.reuse = 0.5\n";
     assert_eq!(read(body), read(&format!("[load.workload]\n{body}")));
     assert_eq!(
         mistakes("preset = \"course\"\nfil = 3"),
         "2:1: unknown key `fil` in `load.workload` | did you mean `fill`?"
     );
-    // What has a load is a study, and its workload stands there.
+    // With `[load.workload]` the text is a study, and other keys are ignored.
     assert_eq!(read("preset = \"x\"\n[load.workload]\npreset = \"course\"").preset.as_deref(), Some("course"));
 }
 
 #[test]
-fn levels_of_factors_fill_it_in() {
+fn first_levels_fill_the_workload() {
     let text = "[load.workload]\npreset = \"course\"\nvalues.size = { law = \"gamma\", shape = \"{a}\", scale = 200 }\n[factors]\na = [2.5, 1]";
     assert_eq!(read(text).values.size, SizeLaw::Gamma { shape: 2.5, scale: 200.0 });
 }
@@ -132,7 +132,7 @@ length = "per-value"
 }
 
 #[test]
-fn parts_that_do_not_go_together() {
+fn rejects_incompatible_keys() {
     let check = |keys: &str, expected: &str| {
         let text = format!("[load.workload]\npreset = \"ycsb-a\"\nkeys = {{ {keys} }}");
         assert_eq!(mistakes(&text), expected, "{keys}");
@@ -159,7 +159,7 @@ fn parts_that_do_not_go_together() {
 }
 
 #[test]
-fn scans_are_refused_and_nothing_is_nothing() {
+fn rejects_scans_and_missing_workloads() {
     assert_eq!(
         mistakes("[load.workload]\npreset = \"ycsb-e\""),
         "2:10: `ycsb-e` scans key ranges, which no supported cache protocol can do | available: `ycsb-a` to `ycsb-d` \
@@ -176,7 +176,7 @@ fn scans_are_refused_and_nothing_is_nothing() {
 }
 
 #[test]
-fn a_load_that_carries_none_says_so() {
+fn rejects_a_workload_for_pingpong() {
     let text = "question = \"?\"\n[subject]\ncommand = \"x {port}\"\n[load]\nprotocol = \"pingpong\"\nclients = 1\nstop = \"1s\"\n[load.workload]\npreset = \"course\"\n";
     let mistakes = study::parse(text).unwrap_err();
     assert_eq!(mistakes.len(), 1, "{mistakes:?}");

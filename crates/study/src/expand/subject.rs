@@ -37,7 +37,7 @@ pub(super) fn check_variants_keys(section: &Section) {
 pub(super) enum Cpus {
     /// This many, or the point cannot be run.
     Exactly(u32),
-    /// This many, or what the generator leaves if that is less.
+    /// This many, or fewer if the generator leaves fewer.
     UpTo(u32),
     /// All that the generator leaves.
     All,
@@ -166,7 +166,7 @@ pub(super) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
 }
 
 /// Reports variants that are not named after a level in any profile, or after a level of two
-/// factors. Ignores `--set`: a variant may belong to a level that is not selected now.
+/// factors. Ignores `--set`: a variant may belong to a level that the sets exclude.
 pub(crate) fn check_variants(root: &Table, report: &Report) {
     // Levels of every factor as text, over all profiles.
     let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

@@ -111,7 +111,7 @@ pub(crate) const STOP_RULES: [(&str, &[&str]); 4] = [
 /// Keys that choose a rule in `load.warmup`.
 pub(crate) const WARMUP_RULES: [&str; 4] = ["duration", "requests", "share", "steady"];
 
-/// Whether `key` of `load.stop` or `load.warmup` chooses a rule, so that setting it unsets the others.
+/// Whether `key` of `load.stop` or `load.warmup` chooses a rule; setting it unsets the others.
 pub(crate) fn chooses(table: &str, key: &str) -> bool {
     match table {
         "stop" => STOP_RULES.iter().any(|(rule, _)| *rule == key),
