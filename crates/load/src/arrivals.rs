@@ -6,20 +6,18 @@ use study::spec::Arrivals;
 
 use crate::coordinator::NEVER;
 
-/// Intended send times of one worker, ascending and endless. They depend only on the seed, never on
-/// the progress of server or generator. Only one is drawn in advance, so a backlog needs no memory.
+/// Intended send times of one worker. They depend only on the seed, never on the server or
+/// generator. Only one is drawn in advance, so a backlog needs no memory.
 #[derive(Debug)]
 pub(crate) enum Timetable {
     Drawn(Drawn),
     Recorded(Recorded),
 }
 
-/// A schedule drawn from a distribution.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     rng: Rng,
-    /// Mean gap between this worker's sends, ns. The fraction is kept, so that the long-run rate is
-    /// exact.
+    /// Mean gap between sends, ns, with its fraction: the long-run rate is exact.
     gap_ns: f64,
     poisson: bool,
     start: Nanos,
@@ -29,7 +27,7 @@ pub(crate) struct Drawn {
     count: u64,
 }
 
-/// A recorded schedule. [`Timetable::set_next`] supplies each send before it is due.
+/// A recorded schedule: [`Timetable::set_next`] supplies each send before it is due.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     start: Nanos,
@@ -38,20 +36,17 @@ pub(crate) struct Recorded {
 }
 
 impl Timetable {
-    /// Creates the schedule of a trace. `next` is the first send, relative to `start`.
     pub(crate) fn recorded(start: Nanos, next: Option<Nanos>) -> Self {
         Timetable::Recorded(Recorded { start, next })
     }
 
-    /// Creates the schedule of worker `index` of `workers`, which share the offered rate evenly.
-    /// `None` in a closed loop.
+    /// Worker `index` of `workers`, which share the offered rate evenly. `None` in a closed loop.
     pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
         let gap_ns = 1e9 / arrivals.offered_per_s()? * f64::from(workers);
         let poisson = matches!(arrivals, Arrivals::Poisson { .. });
         // The workers' challenges use even streams, their schedules odd ones.
         let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
-        // At a constant rate the workers take turns. The sum of Poisson schedules is a Poisson
-        // schedule.
+        // Workers take turns at a constant rate. The sum of Poisson schedules is Poisson.
         let next_ns = if poisson { rng.exponential(gap_ns) } else { gap_ns * f64::from(index) / f64::from(workers) };
         Some(Timetable::Drawn(Drawn { rng, gap_ns, poisson, start, first_ns: next_ns, next_ns, count: 0 }))
     }
@@ -63,7 +58,6 @@ impl Timetable {
         }
     }
 
-    /// Advances to the next send. For a trace, [`Timetable::set_next`] does this instead.
     pub(crate) fn advance(&mut self) {
         if let Timetable::Drawn(drawn) = self {
             drawn.advance();
@@ -74,7 +68,6 @@ impl Timetable {
         matches!(self, Timetable::Recorded(_))
     }
 
-    /// Sets the next send of a trace, relative to its first one.
     pub(crate) fn set_next(&mut self, at: Option<Nanos>) {
         if let Timetable::Recorded(recorded) = self {
             recorded.next = at;

@@ -4,7 +4,6 @@ use net::Nanos;
 use stats::Histogram;
 use study::record::{self, Censored};
 
-/// Unanswered requests of one worker.
 #[derive(Debug)]
 pub(crate) struct Waits {
     until: Nanos,
@@ -13,8 +12,7 @@ pub(crate) struct Waits {
     in_flight: Vec<(Nanos, Nanos)>,
     /// For each waiting connection, when its oldest request in flight was written.
     connections: Vec<Nanos>,
-    /// Waits of requests that were due but not sent, or `None` without any. A histogram, since they
-    /// may be millions.
+    /// Waits of requests that were due but not sent: a histogram, since they may be millions.
     unsent: Option<Box<Histogram>>,
     unsent_overdue: u64,
     /// Stalls of the worker while measuring, from and until, in order.
@@ -22,7 +20,6 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Creates an empty set at the end of measuring.
     pub(crate) fn new(until: Nanos, timeout_ns: Nanos) -> Self {
         let (in_flight, connections) = (Vec::new(), Vec::new());
         Self { until, timeout_ns, in_flight, connections, unsent: None, unsent_overdue: 0, stalls: Vec::new() }
@@ -33,7 +30,6 @@ impl Waits {
         self.stalls.extend(within.filter(|(begin, end)| begin < end));
     }
 
-    /// Total time that the worker was stalled, ns.
     pub(crate) fn stalled_ns(&self) -> Nanos {
         self.stalled_since(0)
     }
@@ -42,7 +38,7 @@ impl Waits {
         self.stalls.iter().map(|&(begin, end)| end.saturating_sub(begin.max(since))).sum()
     }
 
-    /// Adds a request without a response. Requests that became due only after the end are ignored.
+    /// Adds a request without a response, unless it became due only after the end.
     pub(crate) fn request(&mut self, intended: Nanos, sent_at: Nanos) {
         if sent_at < self.until {
             self.in_flight.push((intended, sent_at));
@@ -51,14 +47,12 @@ impl Waits {
         }
     }
 
-    /// Adds a waiting connection whose oldest request in flight was written at `sent_at`.
     pub(crate) fn connection(&mut self, sent_at: Nanos) {
         if sent_at < self.until {
             self.connections.push(sent_at);
         }
     }
 
-    /// Adds a request that was due before the end and not sent.
     pub(crate) fn unsent(&mut self, intended: Nanos) {
         let waited_ns = self.until.saturating_sub(intended);
         self.unsent.get_or_insert_default().record(waited_ns);
@@ -66,7 +60,6 @@ impl Waits {
     }
 }
 
-/// Times at which a worker was stalled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stalls(Vec<(Nanos, Nanos)>);
 
@@ -76,7 +69,6 @@ impl Stalls {
     /// Maximum number of stalls kept. Only a load of hours can exceed it.
     const MOST: usize = 10_000;
 
-    /// Records a stall if a worker that was due to wake at `wake` woke much later, at `now`.
     #[inline]
     pub(crate) fn woke(&mut self, wake: Nanos, now: Nanos) {
         if now.saturating_sub(wake) >= Self::SHORTEST_NS && self.0.len() < Self::MOST {
@@ -85,7 +77,7 @@ impl Stalls {
     }
 }
 
-/// Merges all workers. `heard_at` is the time of the server's last sign of life, if any.
+/// `heard_at` is the time of the server's last sign of life, if any.
 pub(crate) fn merged<'a>(workers: impl Iterator<Item = &'a Waits>, heard_at: Option<Nanos>) -> Censored {
     let [mut in_flight, mut connections, mut unsent] = [(); 3].map(|()| Histogram::new());
     let mut found = Censored::default();

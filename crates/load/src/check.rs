@@ -12,9 +12,7 @@ use crate::protocol::Http;
 
 /// Maximum number of windows per measurement: nearly three hours at 100 ms.
 const WINDOWS_MAX: u64 = 100_000;
-/// Maximum number of clients of a journey.
 const JOURNEY_CLIENTS_MAX: u32 = 1024;
-/// Maximum bytes of requests in flight on one connection.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of keys for which causes of misses are tracked: 2 GiB of state.
 const KEYS_MAX: u64 = 1 << 30;
@@ -172,7 +170,6 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
     mistakes
 }
 
-/// Checks a journey and its load.
 fn journey(
     spec: &LoadSpec,
     journey: &Journey,
@@ -208,7 +205,6 @@ fn journey(
     mistakes
 }
 
-/// Checks a workload and whether the dialect supports it.
 fn cache(dialect: Dialect, workload: &Workload, pipeline: u32) -> Vec<String> {
     let mut mistakes = Vec::new();
     let problems = workload.problems();

@@ -18,7 +18,6 @@ use study::spec::{Arrivals, LoadSpec, Stop, Target, Warmup};
 use crate::recorder::{Fault, Faults};
 use crate::steadiness;
 
-/// A moment that is not decided yet.
 pub(crate) const NEVER: Nanos = Nanos::MAX;
 /// Moments are published this long in advance, so that every worker learns of them in time, ns.
 const NOTICE_NS: Nanos = 2_000_000;
@@ -26,31 +25,26 @@ const NOTICE_NS: Nanos = 2_000_000;
 const CONNECT_NS: Nanos = 5_000_000_000;
 /// A gate that is still closed after this time fails the load, ns.
 const GATE_NS: Nanos = 60_000_000_000;
-/// Requests that a worker takes at once from the shared number of requests.
 const TICKETS: u64 = 64;
-/// With a number of requests: timeouts without progress after which the load is given up. Progress
-/// means that a request ended other than by a timeout or a failed connect.
+/// With a number of requests: timeouts without progress after which the load is given up.
 const QUIET_TIMEOUTS: u64 = 2;
 /// Additional patience in an open loop, in mean gaps of the schedule.
 const QUIET_GAPS: f64 = 10.0;
-/// Longest time that workers keep connections open after the end, even if the coordinator fails.
+/// Longest time that connections stay open after the end, even if the coordinator fails.
 const HOLD: Duration = HOLD_MAX.saturating_mul(2);
 
 /// The coordinator's orders to the workers. Only the coordinator writes, except for the tickets.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// When clients may start to send.
     pub(crate) start: AtomicU64,
-    /// When measuring starts.
     pub(crate) from: AtomicU64,
-    /// When measuring ends, and with it the workers.
     pub(crate) until: AtomicU64,
     pub(crate) window_ns: Nanos,
     /// Whether the number of requests is fixed and shared by the workers.
     pub(crate) limited: bool,
     tickets: AtomicU64,
     tickets_at_once: u64,
-    /// Volley's rule: the round (0 before the first) and the requests per client in it.
+    /// Volley's rule: the round (0 before the first) and the requests per client.
     rounds: bool,
     pub(crate) round: AtomicU32,
     pub(crate) quota: AtomicU64,
@@ -60,24 +54,20 @@ pub(crate) struct Control {
     release: Condvar,
 }
 
-/// One worker's state as published to the coordinator, on cache lines of its own.
+/// One worker's published state, on cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Gauge {
-    /// First connects that succeeded or failed.
     pub(crate) settled: AtomicU32,
-    /// Clients that have ever had a connection.
     pub(crate) reached: AtomicU32,
-    /// Warm-up requests that ended, with or without success.
     pub(crate) warmup_requests: AtomicU64,
-    /// Requests of the whole load that ended, with or without success.
     pub(crate) ended: AtomicU64,
     /// Errors that ended no request: timeouts and failed connects.
     pub(crate) in_vain: AtomicU64,
     /// With a number of requests: this worker has sent its whole share.
     pub(crate) all_sent: AtomicBool,
     pub(crate) round_done: AtomicU32,
-    /// Caches: every warm-up request has been sent and has its response.
+    /// Caches: every warm-up request has its response.
     pub(crate) rested: AtomicBool,
     /// The replayed trace has no operations left for this worker, and every response has arrived.
     pub(crate) exhausted: AtomicBool,
@@ -93,15 +83,13 @@ pub(crate) struct Gauge {
 pub(crate) struct Live {
     pub(crate) requests: u64,
     pub(crate) faults: Faults,
-    /// Latencies of the windows below.
     pub(crate) latencies: Latencies,
     /// Sum of latencies (ns) and number of responses per finished window.
     pub(crate) windows: Vec<(f64, f64)>,
     /// Caches: GET hits and GETs per finished window of the warm-up.
     pub(crate) transient: Vec<(u64, u64)>,
-    /// Samples of the last finished round, one per client; the coordinator takes them.
+    /// Samples of the last round, one per client; the coordinator takes them.
     pub(crate) rounds: Vec<Moments>,
-    /// Why a connection could not be established, most recently.
     pub(crate) last_problem: Option<(Fault, String)>,
 }
 
@@ -136,17 +124,15 @@ impl Control {
         }
     }
 
-    /// Lets connections close. Called after the workers were stopped, once no other party needs
-    /// them open.
+    /// Lets connections close. Called once no other party needs them open.
     pub(crate) fn release(&self) {
         *self.released.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.release.notify_all();
     }
 
-    /// Blocks at the end of a worker until connections may close.
     pub(crate) fn hold(&self) {
         let released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
-        // On a timeout, connections close as well.
+        // Connections close even after a timeout.
         let _ = self.release.wait_timeout_while(released, HOLD, |released| !*released);
     }
 
@@ -155,7 +141,7 @@ impl Control {
         self.rounds
     }
 
-    /// Takes some of the remaining requests; 0 if none is left.
+    /// Takes some of the remaining requests; 0 at the end.
     pub(crate) fn take_tickets(&self) -> u64 {
         let mut taken = 0;
         let _ = self.tickets.fetch_update(AcqRel, Acquire, |left| {
@@ -170,21 +156,15 @@ impl Control {
     }
 }
 
-/// How a load ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
     Measured(Ended),
-    /// Not a single connection could be opened.
     Unreachable(Option<(Fault, String)>),
-    /// The gate was never opened.
     NotStarted,
-    /// The replayed trace ended during the warm-up.
     TraceEnded,
-    /// The caller stopped the load before anything was measured.
     Interrupted,
 }
 
-/// Facts of a measurement that only the coordinator knows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ended {
     pub(crate) duration_ns: Nanos,
@@ -219,7 +199,6 @@ pub(crate) struct Coordinator<'a> {
     state: State,
     started: Nanos,
     from: Nanos,
-    /// Latest end of measuring.
     deadline: Nanos,
     /// Interval rule: the number of windows at the next check.
     look_at: usize,
@@ -240,13 +219,11 @@ struct Quiet {
     since: Nanos,
 }
 
-/// State of volley's rule.
 #[derive(Debug)]
 struct Rounds {
     rule: VolleyRule,
     /// Start of the round, or [`NEVER`] between rounds.
     began: Nanos,
-    /// Total time inside rounds.
     inside_ns: Nanos,
 }
 
@@ -261,8 +238,8 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that time has passed.
-    /// Only the first call has an effect.
+    /// Lets the load start at `at_ns` of the monotonic clock, or at once if that has passed. Only
+    /// the first call has an effect.
     pub fn open(&self, at_ns: Nanos) {
         let _ = self.0.compare_exchange(NEVER, at_ns.min(NEVER - 1), Release, Relaxed);
     }
@@ -273,7 +250,6 @@ impl Gate {
 }
 
 impl<'a> Coordinator<'a> {
-    /// With a `gate`, the load waits for it after connecting.
     pub(crate) fn new(spec: &'a LoadSpec, control: &'a Control, gate: Option<&'a Gate>, now: Nanos) -> Self {
         let volley = match spec.stop {
             Stop::Volley { round_requests, half_width_ns, max_ns } => Some(Rounds {
@@ -307,7 +283,6 @@ impl<'a> Coordinator<'a> {
         (self.from != NEVER).then(|| Announced { from_ns: self.from, until_ns: known.then_some(self.deadline) })
     }
 
-    /// The next scheduled change after `now`.
     pub(crate) fn next_moment(&self, now: Nanos) -> Nanos {
         [self.from, self.deadline].into_iter().filter(|&at| at > now).fold(NEVER, Nanos::min)
     }
@@ -324,8 +299,7 @@ impl<'a> Coordinator<'a> {
         self.from
     }
 
-    /// Time without progress, if it exceeds the limit for rules that wait for requests. Timeouts
-    /// and failed connects are not progress.
+    /// Time in which only timeouts and failed connects occurred, if it exceeds the limit.
     fn in_vain_for(&mut self, now: Nanos) -> Option<Nanos> {
         let ended = self.control.sum(|gauge| gauge.ended.load(Relaxed));
         let in_vain = self.control.sum(|gauge| gauge.in_vain.load(Relaxed));
@@ -341,15 +315,13 @@ impl<'a> Coordinator<'a> {
         };
         let patience = self.spec.timeout_ns.saturating_mul(QUIET_TIMEOUTS).saturating_add(gaps_ns);
         let quiet = now.saturating_sub(self.quiet.since);
-        // If all requests are sent, the pending ones may have timed out before the last of the
-        // others ended.
+        // After the last send, pending requests may time out before the last other one ends.
         let all_sent = || self.control.gauges.iter().all(|gauge| gauge.all_sent.load(Relaxed));
         let is_vain = in_vain > self.quiet.in_vain || in_vain > 0 && all_sent();
         (is_vain && quiet >= patience).then_some(quiet)
     }
 
-    /// Reads the workers' state and decides. Returns `Some` once, at the end, after it has ordered
-    /// the workers to stop.
+    /// Returns `Some` once, at the end, after it has ordered the workers to stop.
     pub(crate) fn step(&mut self, now: Nanos, aborted: bool) -> Option<Outcome> {
         if let State::Ended = self.state {
             return None;
@@ -408,7 +380,6 @@ impl<'a> Coordinator<'a> {
         self.start(now + NOTICE_NS)
     }
 
-    /// Waits for the gate to open.
     fn waiting(&mut self, now: Nanos, since: Nanos) -> Option<Outcome> {
         match self.gate.and_then(Gate::opens_at) {
             Some(at) => self.start(at.max(now + NOTICE_NS)),
@@ -417,7 +388,6 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Connections of this process while the gate is closed.
     pub(crate) fn connected(&self) -> Option<Connected> {
         let reached = || self.control.gauges.iter().map(|gauge| gauge.reached.load(Relaxed)).sum();
         matches!(self.state, State::Waiting { .. }).then(|| Connected { reached: reached(), clients: self.clients })
@@ -462,7 +432,7 @@ impl<'a> Coordinator<'a> {
         None
     }
 
-    /// Caches: starts measuring when the hit ratio shows no trend any more.
+    /// Caches: starts measuring once the hit ratio shows no trend.
     fn steady(&mut self, now: Nanos, max_ns: Nanos) {
         let elapsed = now.saturating_sub(self.started);
         let finished = self.control.gauges.iter().map(|gauge| gauge.live().transient.len()).min().unwrap_or(0);
@@ -484,7 +454,6 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Volley's rule: starts another round at `now`, or ends.
     fn next_round(&mut self, next: Next, now: Nanos) -> Option<Outcome> {
         match next {
             Next::Round { requests_per_client } => {
@@ -627,7 +596,6 @@ fn words_of_duration(duration_ns: Nanos) -> String {
     format!("{} s", duration_ns as f64 / 1e9)
 }
 
-/// The samples of all clients and the end of the round, once every worker has finished it.
 fn round_done(control: &Control) -> Option<(Vec<Moments>, Nanos)> {
     let round = control.round.load(Relaxed);
     if control.gauges.iter().any(|gauge| gauge.round_done.load(Acquire) != round) {

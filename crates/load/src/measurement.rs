@@ -13,14 +13,12 @@ use crate::protocol::{Class, Shared};
 use crate::recorder::{Fault, Faults};
 use crate::worker::Done;
 
-/// Facts about the generator process and its I/O backend.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
     pub(crate) backend: String,
     pub(crate) backend_note: Option<String>,
     pub(crate) cpu_ns: u64,
     pub(crate) rss_max_bytes: u64,
-    /// The CPU of each pinned worker.
     pub(crate) cpus: Vec<Option<u32>>,
 }
 
@@ -116,7 +114,6 @@ pub(crate) fn build_measurement(
     }
 }
 
-/// Merges the workers' cache results.
 fn cached(
     spec: &LoadSpec,
     ended: &Ended,
@@ -188,7 +185,6 @@ fn handshake_part(worker: &Done) -> &Histogram {
     worker.recorder.handshake.as_ref().expect("either all workers encrypt or none")
 }
 
-/// The first error of each kind over all workers.
 fn examples(done: &[Done]) -> BTreeMap<String, String> {
     let example = |fault: Fault| {
         let text = done.iter().find_map(|worker| worker.recorder.examples[fault as usize].clone())?;

@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use study::spec::Dialect;
 
-/// Timeout of the query.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum number of response bytes to search.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// The limit in bytes by the server's own accounting. `None` if it is unknown or there is no limit.
+/// In bytes by the server's own accounting. `None` if it is unknown or unlimited.
 pub(crate) fn query_memory_limit(address: SocketAddr, dialect: Dialect) -> Option<u64> {
     let (request, label): (&[u8], &[u8]) = match dialect {
         Dialect::Memcached => (b"stats\r\n", b"STAT limit_maxbytes "),

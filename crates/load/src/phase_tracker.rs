@@ -9,14 +9,12 @@ use study::seam::LATENCY_BOUNDS_NS;
 use crate::coordinator::{Control, Gauge, NEVER};
 use crate::recorder::{Fault, Faults, Recorder};
 
-/// Resource usage of the worker's thread so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) cpu_ns: u64,
     pub(crate) run_queue_ns: Option<u64>,
 }
 
-/// Follows the coordinator's decisions for one worker or one client of a journey.
 #[derive(Debug)]
 pub(crate) struct PhaseTracker<'a> {
     pub(crate) control: &'a Control,
@@ -37,8 +35,7 @@ impl<'a> PhaseTracker<'a> {
         Self { control, gauge, from: NEVER, until: NEVER, is_measuring: false, usage_before, wall_from: 0 }
     }
 
-    /// Returns true once, on the first call after measuring has started. `usage` reads the resource
-    /// usage of this thread.
+    /// True once, on the first call after measuring has started.
     #[inline]
     pub(crate) fn begins_measuring(&mut self, now: Nanos, recorder: &mut Recorder, usage: impl Fn() -> Usage) -> bool {
         if self.is_measuring {
@@ -62,7 +59,6 @@ impl<'a> PhaseTracker<'a> {
         now >= self.until
     }
 
-    /// Reports why a connection could not be established.
     pub(crate) fn report_problem(&self, fault: Fault, why: String) {
         self.gauge.live().last_problem = Some((fault, why));
     }
@@ -94,7 +90,6 @@ impl<'a> PhaseTracker<'a> {
         }
     }
 
-    /// Usage since measuring started, given the usage at the end.
     pub(crate) fn used(&self, after: Usage) -> Usage {
         let before = self.usage_before;
         let run_queue_ns = after.run_queue_ns.zip(before.run_queue_ns);

@@ -28,22 +28,18 @@ use crate::recorder::Fault;
 pub(crate) enum Parsed {
     /// The response is incomplete; all bytes were consumed.
     More,
-    /// A complete response.
     Answer {
-        /// Bytes consumed.
         used: usize,
-        /// Why the response is invalid, if it is. The bytes after it can still be parsed.
+        /// The bytes after an invalid response can still be parsed.
         fault: Option<Fault>,
-        /// Status code, or 0 if the protocol has none.
+        /// 0 if the protocol has no status codes.
         status: u16,
         /// Whether the server announced that this is its last response on the connection.
         last: bool,
-        /// The outcome of a cache operation.
         seen: CacheOutcome,
     },
-    /// The stream is out of step and later bytes cannot be trusted. The connection counts as lost
-    /// and its client backs off. An invalid response in an intact stream is an [`Parsed::Answer`]
-    /// with a fault.
+    /// The stream is out of step: the connection is lost and its client backs off. An invalid
+    /// response in an intact stream is an [`Parsed::Answer`] with a fault.
     Broken(Fault),
 }
 
@@ -60,14 +56,12 @@ pub(crate) trait Protocol {
 
     fn stream(&self) -> Self::Stream;
 
-    /// Replaces the stream when a client reconnects. Requests caused by responses on the old
-    /// connection remain queued.
+    /// Replaces the stream on reconnect. Requests caused by earlier responses remain queued.
     fn renew(&self, stream: &mut Self::Stream) {
         *stream = self.stream();
     }
 
-    /// Number of unsent requests that responses on this connection have caused. They are sent
-    /// first.
+    /// Number of unsent requests that responses have caused. They are sent first.
     fn caused(&self, _: &Self::Stream) -> u32 {
         0
     }
@@ -77,29 +71,26 @@ pub(crate) trait Protocol {
         false
     }
 
-    /// How many of `wanted` requests are available now, not counting caused ones. Fewer than
-    /// `wanted` means that the source is exhausted.
+    /// How many of `wanted` requests are available, without caused ones. Fewer than `wanted` means
+    /// that the source is exhausted.
     #[inline]
     fn available(&mut self, wanted: u32) -> u32 {
         wanted
     }
 
-    /// For a trace with timestamps: the send time of the next request, in ns since the first.
-    /// `None` at its end.
+    /// Trace with timestamps: time of the next request, ns since the first. `None` at its end.
     fn next_at(&mut self) -> Option<Nanos> {
         None
     }
 
-    /// Skips the next request of a trace.
     fn skip(&mut self) {}
 
-    /// Appends the next request of a connection to `out` and returns the state to validate its
-    /// response. With [`Connection::PerRequest`](study::spec::Connection::PerRequest) a request
-    /// starts with its connect: it is in flight, and its time runs, before it is appended.
+    /// Appends the next request to `out`. With
+    /// [`Connection::PerRequest`](study::spec::Connection::PerRequest), it is in flight and its
+    /// time runs from the connect, before it is appended.
     fn request(&mut self, stream: &mut Self::Stream, now: Nanos, rng: &mut Rng, out: &mut Vec<u8>) -> Self::Expected;
 
-    /// Appends a request that was already sent on an earlier connection. It goes first on the new
-    /// one and expects the same response.
+    /// Appends a request that was sent on an earlier connection. It expects the same response.
     fn again(
         &mut self,
         stream: &mut Self::Stream,
@@ -108,19 +99,17 @@ pub(crate) trait Protocol {
         out: &mut Vec<u8>,
     ) -> Self::Expected;
 
-    /// Parses more of the response to the oldest request in flight. Returns [`Parsed::More`] until
-    /// the response is complete; if end of stream delimits it, [`Protocol::end`] returns the
-    /// result.
+    /// Parses the response to the oldest request in flight. If end of stream delimits the response,
+    /// [`Protocol::end`] returns the result.
     fn read(&mut self, stream: &mut Self::Stream, expected: Self::Expected, bytes: &[u8], now: Nanos) -> Parsed;
 
-    /// Handles end of stream while this response was pending. The end may complete the response.
+    /// Handles end of stream, which may complete the pending response.
     fn end(&mut self, stream: &mut Self::Stream, expected: Self::Expected) -> Parsed;
 
     /// Describes what was wrong with the last parsed response. Called only after a fault.
     fn explain(&self) -> Option<String>;
 }
 
-/// Maps an unreadable HTTP response to its fault.
 pub(crate) fn http_fault(error: &wire::http1::ResponseError) -> Fault {
     use wire::http1::ResponseError;
     match error {

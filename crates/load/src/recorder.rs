@@ -7,7 +7,6 @@ use study::record::CacheCounts;
 
 use crate::cache_outcome::{CacheOutcome, Class};
 
-/// An error of a request, named as in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     WrongAnswer,
@@ -73,8 +72,8 @@ impl Fault {
 
 pub(crate) type Faults = [u64; Fault::COUNT];
 
-/// One window of the measured time, as seen by one worker. Its latencies are stored sparsely in
-/// about 2 KiB, a tenth of a full histogram, since a minute has 600 windows.
+/// Latencies are stored sparsely in about 2 KiB, a tenth of a full histogram, since a minute has
+/// 600 windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) errors: u64,
@@ -84,7 +83,6 @@ pub(crate) struct Slice {
     pub(crate) latency: Parts,
 }
 
-/// The times of one valid response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     /// The intended send time; in a closed loop, the actual one.
@@ -92,11 +90,9 @@ pub(crate) struct Answered {
     /// When its connection became free.
     pub(crate) free_since: Nanos,
     pub(crate) sent_at: Nanos,
-    /// When the response was complete.
     pub(crate) at: Nanos,
 }
 
-/// Histograms of open loops only.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenLoop {
     pub(crate) response: Histogram,
@@ -108,7 +104,6 @@ pub(crate) struct OpenLoop {
 pub(crate) struct CacheRecorder {
     pub(crate) counts: CacheCounts,
     pub(crate) warmup: CacheCounts,
-    /// Service times by class, at a coarse resolution.
     pub(crate) classes: [Histogram; Class::COUNT],
     /// GET hits and GETs by window of the warm-up.
     pub(crate) transient: Vec<(u64, u64)>,
@@ -130,7 +125,6 @@ impl CacheRecorder {
         }
     }
 
-    /// Sets `start` as the time from which clients may send.
     pub(crate) fn begin_warmup(&mut self, start: Nanos) {
         self.window_end = start + self.window_ns;
     }
@@ -166,7 +160,6 @@ impl CacheRecorder {
         }
     }
 
-    /// Closes all warm-up windows that end by `at`.
     pub(crate) fn roll(&mut self, at: Nanos) {
         while at >= self.window_end {
             self.transient.push(std::mem::take(&mut self.window));
@@ -174,7 +167,6 @@ impl CacheRecorder {
         }
     }
 
-    /// Ends the warm-up.
     fn end_transient(&mut self, at: Nanos) {
         self.roll(at);
         if self.window.1 > 0 {
@@ -184,7 +176,6 @@ impl CacheRecorder {
     }
 }
 
-/// The results of one worker while measuring, and a few of the warm-up.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     window_ns: Nanos,
@@ -266,7 +257,6 @@ impl Recorder {
         }
     }
 
-    /// Announces that measuring is expected to start at `from`.
     pub(crate) fn expect(&mut self, from: Nanos) {
         self.from = from;
     }
@@ -279,8 +269,7 @@ impl Recorder {
         }
     }
 
-    /// Records a valid response while measuring. A late one was already counted as a timeout, but
-    /// its latency counts.
+    /// A late response was already counted as a timeout, but its latency counts.
     #[inline]
     pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) {
         let Answered { intended, free_since, sent_at, at } = answered;
@@ -335,7 +324,6 @@ impl Recorder {
         }
     }
 
-    /// When the last request ended, with or without success.
     pub(crate) fn last_end(&self) -> Nanos {
         self.last_answer.max(self.last_failed)
     }
@@ -355,12 +343,10 @@ impl Recorder {
         self.resumed += u64::from(resumed);
     }
 
-    /// The server's last sign of life while measuring, if any.
     pub(crate) fn heard_at(&self) -> Option<Nanos> {
         Some(self.last_answer.max(self.last_error)).filter(|at| *at > 0)
     }
 
-    /// Closes all windows that end by `at`.
     #[cold]
     pub(crate) fn roll(&mut self, at: Nanos) {
         while at >= self.window_end {

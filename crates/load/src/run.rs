@@ -23,7 +23,6 @@ use crate::workload::KEY_MAX_BYTES;
 
 /// Connect timeout when several addresses of a name are tried.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum number of bytes per receive.
 const RECEIVE_BYTES: usize = 16_384;
 /// Send buffer per connection beyond twice the bytes that can be in flight.
 const SEND_BYTES_MAX: usize = 65_536;
@@ -48,7 +47,6 @@ pub fn run(spec: &LoadSpec, progress: &mut dyn FnMut(Progress), abort: &AtomicBo
 ///
 /// # Errors
 /// As [`run`].
-/// As [`run`].
 pub fn run_with_events(
     spec: &LoadSpec,
     tell: &mut dyn FnMut(Event),
@@ -72,10 +70,9 @@ pub fn run_with_events(
         _ => None,
     };
     let choice = match (spec.backend, &spec.target) {
-        // Measured in 7 alternating runs against nginx: a request costs the same on both backends.
-        // CPU time on epoll was 0.97 and 0.98 of io_uring's with 50 and 400 clients; both intervals
-        // include 1. epoll uses less memory. Caches were not measured, but have equally small
-        // requests and as many connections.
+        // Measured in 7 alternating runs against nginx with 50 and 400 clients: CPU time on epoll was
+        // 0.97 and 0.98 of io_uring's, both intervals include 1, and epoll uses less memory. Caches
+        // were not measured, but have equally small requests and as many connections.
         (Backend::Auto, Target::Http { .. } | Target::Cache { .. }) | (Backend::Epoll, _) => net::Choice::Epoll,
         (Backend::Auto, Target::Pingpong { .. } | Target::Journey { .. }) => net::Choice::Auto,
         (Backend::IoUring, _) => net::Choice::IoUring,
@@ -218,7 +215,6 @@ fn work(
     }
 }
 
-/// Runs one worker of a cache load.
 fn ask(
     task: Task<'_>,
     backend: net::Backend,
@@ -233,7 +229,6 @@ fn ask(
     drive(task, backend, cache, request_bytes)
 }
 
-/// Runs one worker on the driver of its backend.
 fn drive(
     task: Task<'_>,
     backend: net::Backend,
@@ -269,8 +264,8 @@ fn cpu_of(spec: &LoadSpec, index: u32) -> Option<u32> {
     (cpus > 0).then(|| spec.cpus[index as usize % cpus])
 }
 
-/// Resolves `host:port` or `unix:PATH`. If a name has several addresses, picks the first that
-/// accepts. `localhost`, for example, may be `::1` while the server listens on 127.0.0.1 only.
+/// If a name has several addresses, picks the first that accepts: `localhost` may be `::1` while
+/// the server listens on 127.0.0.1 only.
 fn resolve(address: &str) -> Result<Address, LoadError> {
     let mut found =
         Address::resolve(address).map_err(|source| LoadError::Resolve { address: address.to_owned(), source })?;

@@ -134,7 +134,6 @@ fn little_s_law_holds() {
 
 #[test]
 fn delayed_share_appears_at_its_quantile() {
-    // Every tenth response takes 5 ms longer.
     let spec = LoadSpec { clients: 10, stop: Stop::Duration { duration_ns: 5 * S }, ..spec() };
     let serve = |_| peers::ping_pong(|request| if request.number % 10 == 9 { 6 * MS } else { MS }).into();
     let measurement = measure(&spec, serve);
@@ -311,8 +310,6 @@ fn a_number_of_requests_is_met_exactly() {
     }
 }
 
-/// The server receives exactly the warm-up plus the requested number, in every loop, and each
-/// request ends once.
 #[test]
 fn server_receives_exactly_the_request_limit() {
     let open = Arrivals::Poisson { rate_per_s: 3_000.0 };
@@ -396,8 +393,7 @@ fn volleys_rule_counts_its_priming_round() {
     assert_eq!(volley.stddev_us, 0.0);
     near(measurement.duration_ns as f64, 1000.0 * 110_000.0, 0.02);
 
-    // A standard deviation of 100 us needs (1.96 * 100 / 1)^2 = 38,416 samples for 1 us, so more
-    // rounds.
+    // A deviation of 100 us needs (1.96 * 100 / 1)^2 = 38,416 samples for 1 us.
     let law = stats::Distribution::Exponential { mean: 1e5 };
     let stop = Stop::Volley { round_requests: 4000, half_width_ns: 1000, max_ns: 180 * S };
     let measurement = measure(&LoadSpec { stop, ..spec() }, move |number| {

@@ -3,32 +3,27 @@
 use net::Nanos;
 use stats::mann_kendall;
 
-/// Minimum number of windows for a decision.
 pub(crate) const FEWEST: usize = 20;
 /// Number of batches in the second half. Neighboring windows are correlated, batches less so.
 const BATCHES: usize = 10;
-/// Trends with a larger p-value are ignored.
 const P_VALUE: f64 = 0.05;
-/// Total change over the second half that is negligible even if significant: a tenth of a
-/// percentage point.
+/// A change over the second half below this is negligible even if significant.
 const MOVE: f64 = 0.001;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Steadiness {
     pub(crate) steady: bool,
-    /// Change of the hit ratio over the second half by Sen's slope, or `None` without enough data.
+    /// Sen's slope over the second half, or `None` without enough data.
     moved: Option<f64>,
     windows: usize,
 }
 
-/// Number of windows at the next check, a quarter more than now. With few checks, steady state is
-/// rarely found by chance.
+/// A quarter more windows: with few checks, steady state is rarely found by chance.
 pub(crate) fn next_look(seen: usize) -> usize {
     (seen + seen / 4).max(FEWEST)
 }
 
-/// Applies the Mann-Kendall test to the second half of the windows, given as GET hits and GETs per
-/// window.
+/// Mann-Kendall test over the second half of the windows (GET hits and GETs each).
 pub(crate) fn judge_steadiness(windows: &[(u64, u64)]) -> Steadiness {
     let half = &windows[windows.len() / 2..];
     let unknown = Steadiness { steady: false, moved: None, windows: windows.len() };
@@ -48,7 +43,6 @@ pub(crate) fn judge_steadiness(windows: &[(u64, u64)]) -> Steadiness {
 }
 
 impl Steadiness {
-    /// Describes the decision in a sentence.
     pub(crate) fn sentence(&self, elapsed: Nanos, window_ns: Nanos) -> String {
         let seconds = elapsed as f64 / 1e9;
         let half_s = (self.windows - self.windows / 2) as f64 * window_ns as f64 / 1e9;
@@ -70,8 +64,7 @@ mod tests {
     use super::*;
     use stats::Rng;
 
-    /// Of 100 random series of windows of 1,000 GETs with hit ratio `ratio(index)`, how many are
-    /// steady.
+    /// How many of 100 random series with hit ratio `ratio(index)` are steady.
     fn steady(count: usize, ratio: impl Fn(usize) -> f64) -> usize {
         (0..100).filter(|&seed| judge_steadiness(&windows(seed, count, &ratio)).steady).count()
     }

@@ -14,9 +14,7 @@ use crate::phase_tracker::Usage;
 use crate::recorder::Fault;
 use crate::trace::ReplayError;
 
-/// Interval between steps of the coordinator.
 const STEP: Duration = Duration::from_millis(5);
-/// Interval between progress events, ns.
 const PROGRESS_NS: Nanos = 200_000_000;
 
 /// Events of a running load, sent on the caller's thread.
@@ -88,14 +86,14 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Builds the error for a load without any connection. `refusal` is the most recent failure.
+    /// `refusal` is the most recent failure.
     pub(crate) fn unreachable(address: String, clients: u32, refusal: Option<(Fault, String)>) -> LoadError {
         let (fault, reason) = refusal.unwrap_or_else(|| (Fault::ConnectTimeout, "timed out".to_owned()));
         LoadError::Unreachable { address, clients, reason, is_tls: fault == Fault::Tls }
     }
 }
 
-/// Sets the flag when dropped; a worker that returns an error or panics drops it.
+/// Sets the flag when a worker drops it by returning an error or panicking.
 struct FailureFlag<'a>(&'a AtomicBool);
 
 impl Drop for FailureFlag<'_> {
@@ -104,9 +102,9 @@ impl Drop for FailureFlag<'_> {
     }
 }
 
-/// Runs each job on a thread named `name` plus its number and steps the coordinator to the end.
-/// Then it lets the workers close their connections. The load ends early if `abort` or `failed` is
-/// set; a failing worker sets `failed`.
+/// Runs each job on a thread and steps the coordinator to the end, then lets the workers close
+/// their connections. The load ends early if `abort` or `failed` is set; a failing worker sets
+/// `failed`.
 pub(crate) fn run_workers<T: Send>(
     mut coordinator: Coordinator<'_>,
     control: &Control,
@@ -141,8 +139,6 @@ pub(crate) fn run_workers<T: Send>(
     })
 }
 
-/// Steps the coordinator to the end and reports events. Then it lets the workers close their
-/// connections.
 fn watch(
     coordinator: &mut Coordinator<'_>,
     control: &Control,
@@ -209,7 +205,6 @@ pub(crate) fn kernel(what: &str, source: io::Error) -> LoadError {
     LoadError::Kernel { what: what.to_owned(), source }
 }
 
-/// Resource usage of this thread so far.
 pub(crate) fn usage() -> Usage {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let run_queue_ns = schedstat.split_ascii_whitespace().nth(1).and_then(|word| word.parse().ok());

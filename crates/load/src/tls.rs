@@ -109,7 +109,6 @@ impl fmt::Display for TlsPhase {
     }
 }
 
-/// State shared by all connections to a server: trusted roots and sessions to resume.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     config: Arc<ClientConfig>,
@@ -119,9 +118,6 @@ pub(crate) struct Connector {
 impl Connector {
     /// Reads the roots. All threads should use clones of one connector, so that they can resume
     /// each other's sessions.
-    ///
-    /// # Errors
-    /// [`TlsError::CaFile`], [`TlsError::NoRoots`], [`TlsError::ServerName`].
     pub(crate) fn new(tls: &Tls) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let name = server_name(&tls.server_name)?;
@@ -139,7 +135,7 @@ impl Connector {
         Ok(Self { config: Arc::new(config), name })
     }
 
-    /// Starts a session. Its first message is ready in [`Session::take`].
+    /// Its first message is ready in [`Session::take`].
     pub(crate) fn start(&self) -> Session {
         let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         // Besides this valid configuration, it only needs random bytes from the kernel.
@@ -150,7 +146,6 @@ impl Connector {
     }
 }
 
-/// The roots in `ca_file`, or those of this machine.
 fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, TlsError> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca_file else {
@@ -177,28 +172,24 @@ fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, TlsError> {
     Ok(TrustedRoots { roots, named: certificates })
 }
 
-/// Parses the name to verify and send. An IPv6 address may have brackets, as in URLs.
+/// An IPv6 address may have brackets, as in URLs.
 fn server_name(text: &str) -> Result<ServerName<'static>, TlsError> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     ServerName::try_from(bare.to_owned()).map_err(|_| TlsError::ServerName(text.to_owned()))
 }
 
-/// The TLS session of one connection. It never touches a socket.
 #[derive(Debug)]
 pub(crate) struct Session {
     connection: ClientConnection,
-    /// Bytes received before the handshake completed.
     handshake_bytes: usize,
     ended: bool,
     failed: bool,
 }
 
 impl Session {
-    /// Processes received bytes and appends the decrypted data to `plain`. Afterwards, and even
-    /// after an error, there may be bytes to send in [`Session::take`].
-    ///
-    /// # Errors
-    /// [`TlsError`]; the session is then unusable. Data decrypted before the error is in `plain`.
+    /// Appends decrypted data to `plain`, even before an error. Afterwards, and even after an
+    /// error, there may be bytes to send in [`Session::take`]. The session is unusable after an
+    /// error.
     pub(crate) fn read(&mut self, wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
         if self.failed {
             return Err(TlsError::Failed);
@@ -237,7 +228,6 @@ impl Session {
         Ok(())
     }
 
-    /// Moves decrypted data to `plain`.
     fn give_out(&mut self, plain: &mut Vec<u8>) {
         let mut reader = self.connection.reader();
         // `fill_buf` returns an empty slice after the peer's end, and `WouldBlock` before it.
@@ -262,11 +252,8 @@ impl Session {
         if self.connection.is_handshaking() { TlsPhase::Handshake } else { TlsPhase::Connection }
     }
 
-    /// Encrypts `plain`, or buffers it until the handshake completes. [`Session::take`] returns the
-    /// result.
-    ///
-    /// # Errors
-    /// [`TlsError::Failed`] after a read has failed.
+    /// Encrypts `plain`, or buffers it until the handshake completes, for [`Session::take`]. Fails
+    /// once a read has failed.
     pub(crate) fn write(&mut self, plain: &[u8]) -> Result<(), TlsError> {
         if self.failed {
             return Err(TlsError::Failed);
@@ -276,7 +263,6 @@ impl Session {
         written.map_err(|error| TlsError::Protocol { during, reason: error.to_string() })
     }
 
-    /// Appends all pending output to `out`.
     pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
         while self.connection.wants_write() {
             if self.connection.write_tls(out).is_err() {
@@ -285,8 +271,7 @@ impl Session {
         }
     }
 
-    /// Appends the `close_notify` alert to `out`, unless the session has failed. The session is
-    /// unusable afterwards.
+    /// Appends `close_notify` to `out`, unless the session failed. It is unusable afterwards.
     pub(crate) fn close(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.failed, true) {
             self.connection.send_close_notify();
@@ -303,8 +288,8 @@ impl Session {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// Whether the server has ended its stream with `close_notify`. Later bytes are ignored. A
-    /// stream that ends without it may have been truncated by an attacker (RFC 8446 section 6.1).
+    /// Whether the server has sent `close_notify`; later bytes are ignored. A stream that ends
+    /// without it may have been truncated by an attacker (RFC 8446 section 6.1).
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
@@ -315,14 +300,12 @@ fn is_content_type(first: u8) -> bool {
     (20..=24).contains(&first)
 }
 
-/// The first bytes of a non-TLS response, readable for a person.
 fn escaped_start(wire: &[u8]) -> String {
     const SHOWN: usize = 24;
     let line = wire.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
     line[..line.len().min(SHOWN)].escape_ascii().to_string()
 }
 
-/// Converts an error of the library.
 fn explain(error: rustls::Error, during: TlsPhase) -> TlsError {
     match error {
         rustls::Error::InvalidCertificate(error) => BadCertificate::from(error).into(),
@@ -345,7 +328,7 @@ fn explain(error: rustls::Error, during: TlsPhase) -> TlsError {
     }
 }
 
-/// Converts `HandshakeFailure` to `handshake_failure`, as in RFC 8446.
+/// Names alerts as RFC 8446 does: `HandshakeFailure` becomes `handshake_failure`.
 fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for (index, letter) in name.char_indices() {

@@ -25,16 +25,13 @@ use study::workload::{Gaps, Trace};
 
 use crate::workload::{Kind, Texts, WorkloadError};
 
-/// Operations per batch.
 const BATCH: usize = 512;
 /// Maximum number of batches waiting for a worker: 256 KiB.
 const BATCHES: usize = 16;
-/// Size of reads from the file, in bytes.
 const READ_BYTES: usize = 256 * 1024;
-/// Maximum number of distinct keys. With a 64-bit hash, the probability that any two of them
-/// collide is then 1 in 30.
+/// With a 64-bit hash, the probability that any two keys collide is then 1 in 30.
 pub(crate) const KEYS_MAX: u64 = 1 << 30;
-/// Maximum number of records with the same second that can be spread over it.
+/// Maximum number of records in one second.
 const SECOND_RECORDS: usize = 1 << 20;
 const SECOND_NS: u128 = 1_000_000_000;
 
@@ -66,28 +63,26 @@ pub enum ReplayError {
 pub(crate) struct TraceOp {
     /// Intended send time, ns after the first operation; 0 unless gaps are kept.
     pub(crate) at_ns: Nanos,
-    /// The key's number, in order of first appearance.
+    /// In order of first appearance.
     pub(crate) key: u64,
     pub(crate) value_bytes: u32,
     pub(crate) ttl_s: u32,
     /// Recorded length of the key, at most the longest valid key; 0: not recorded.
     pub(crate) key_bytes: u8,
     pub(crate) kind: Kind,
-    /// Whether this is the first operation on the key.
     pub(crate) new: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct TracedKey {
     number: u32,
-    /// The most recently recorded length of its value, or [`UNTOLD`].
+    /// Most recently recorded length, or [`UNTOLD`].
     value_bytes: u32,
     key_bytes: u8,
 }
 
 const UNTOLD: u32 = u32::MAX;
 
-/// Passes keys of the map through, since they are hashes already.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hashed(u64);
 
@@ -105,13 +100,11 @@ impl Hasher for Hashed {
     }
 }
 
-/// Counts of the operations replayed by the workers.
 #[derive(Debug, Default)]
 pub(crate) struct ReplayCounts {
     operations: AtomicU64,
     keys: AtomicU64,
-    /// Total length of distinct keys as sent, and number and total length of those with a recorded
-    /// length.
+    /// As sent; below, number and length of the keys with a recorded length.
     key_bytes: AtomicU64,
     recorded_keys: AtomicU64,
     recorded_bytes: AtomicU64,
@@ -121,7 +114,6 @@ pub(crate) struct ReplayCounts {
 }
 
 impl ReplayCounts {
-    /// Records that an operation was sent with a key of `key_bytes` bytes.
     #[inline]
     pub(crate) fn sent(&self, operation: &TraceOp, key_bytes: u32) {
         self.operations.fetch_add(1, Relaxed);
@@ -153,10 +145,7 @@ impl ReplayCounts {
     }
 }
 
-/// Opens a trace file. Detects zstd compression by content, not by name.
-///
-/// # Errors
-/// The path is not a regular file or cannot be read.
+/// Detects zstd compression by content, not by name.
 pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, ReplayError> {
     let wrong = |source| ReplayError::Open { file: file.to_owned(), source };
     let opened = File::open(file).map_err(wrong)?;
@@ -175,7 +164,7 @@ pub(crate) fn open(file: &str) -> Result<Box<dyn BufRead + Send>, ReplayError> {
     Ok(Box::new(BufReader::with_capacity(READ_BYTES, frames)))
 }
 
-/// Reads all zstd frames of a file in sequence, as parallel compressors write several.
+/// Reads all zstd frames of a file; parallel compressors write several.
 struct Frames<R> {
     decoder: ruzstd::decoding::FrameDecoder,
     input: R,
@@ -211,7 +200,6 @@ impl<R: BufRead> io::Read for Frames<R> {
     }
 }
 
-/// Deals a trace out to the workers.
 #[derive(Debug)]
 pub(crate) struct TraceDistributor<'a> {
     workload: &'a Workload,
@@ -223,25 +211,17 @@ pub(crate) struct TraceDistributor<'a> {
     batches: Vec<Vec<TraceOp>>,
     turn: usize,
     known: HashMap<u64, TracedKey, BuildHasherDefault<Hashed>>,
-    /// Recorded gaps: the first second, the current one, and its operations with their repeat
-    /// counts.
+    /// Recorded gaps: the first second, the current one and its operations, with repeats.
     first_s: Option<u64>,
     second: u64,
     in_second: Vec<(TraceOp, u64)>,
     line: &'static str,
 }
 
-/// All workers have stopped taking operations.
 struct WorkersGone;
 
 impl<'a> TraceDistributor<'a> {
-    /// Creates the distributor and one tape per worker.
-    ///
-    /// # Errors
-    /// The workload is invalid.
-    ///
-    /// # Panics
-    /// If the workload has no trace.
+    /// Panics if the workload has no trace.
     pub(crate) fn new(
         workload: &'a Workload,
         texts: &'a Texts,
@@ -275,9 +255,6 @@ impl<'a> TraceDistributor<'a> {
     }
 
     /// Reads `input` to its end, or until all workers have stopped.
-    ///
-    /// # Errors
-    /// The record that cannot be replayed, with its position.
     pub(crate) fn deal(mut self, input: impl BufRead) -> Result<(), ReplayError> {
         let mut reader = Reader::new(input, self.trace.format);
         loop {
@@ -314,7 +291,7 @@ impl<'a> TraceDistributor<'a> {
         }
     }
 
-    /// Processes one record. The outer error is a record that cannot be replayed.
+    /// The outer error is a record that cannot be replayed.
     fn take_record(&mut self, access: &Access<'_>) -> Result<Result<(), WorkersGone>, String> {
         let operation = self.operation(access)?;
         if self.trace.gaps == Gaps::None {
@@ -384,8 +361,8 @@ impl<'a> TraceDistributor<'a> {
         })
     }
 
-    /// Spreads the operations of a finished second evenly over it. Traces record whole seconds, so
-    /// a burst at the start of each would be an artifact of the clock.
+    /// Spreads the operations of a second evenly over it, since traces record whole seconds.
+    /// Otherwise each second would start with a burst.
     fn end_second(&mut self) -> Result<(), WorkersGone> {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
@@ -435,7 +412,6 @@ impl<'a> TraceDistributor<'a> {
     }
 }
 
-/// One worker's operations of a trace, in order.
 #[derive(Debug)]
 pub(crate) struct Tape {
     from: Receiver<Vec<TraceOp>>,
@@ -445,16 +421,14 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
-    /// How many of `wanted` operations are available. Fewer means that the trace has no more for
-    /// this worker.
+    /// Fewer than `wanted` means that the trace has no more for this worker.
     pub(crate) fn available(&mut self, wanted: u32) -> u32 {
         while self.ahead.len() < wanted as usize && !self.ended {
             match self.from.try_recv() {
                 Ok(batch) => self.ahead.extend(batch),
                 Err(TryRecvError::Disconnected) => self.end(),
                 Err(TryRecvError::Empty) => {
-                    // The trace is read more slowly than it is replayed. The generator causes this
-                    // delay, so the record reports it.
+                    // The trace is read more slowly than it is replayed, which the record reports.
                     let began = net::thread::monotonic_ns();
                     match self.from.recv() {
                         Ok(batch) => self.ahead.extend(batch),
@@ -472,7 +446,7 @@ impl Tape {
         self.seen.ended.store(true, Relaxed);
     }
 
-    /// Intended send time of the next operation, ns after the trace's first, or `None` at the end.
+    /// In ns after the trace's first operation, or `None` at the end.
     pub(crate) fn next_at(&mut self) -> Option<Nanos> {
         self.available(1);
         self.ahead.front().map(|operation| operation.at_ns)

@@ -25,22 +25,18 @@ use crate::tls::Connector;
 
 /// Longest interval between checks of the clock and of [`Control`], ns.
 const TICK_NS: Nanos = 10_000_000;
-/// The same between the rounds of volley's rule, ns.
 const ROUND_TICK_NS: Nanos = 200_000;
 
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
     pub(crate) spec: &'a LoadSpec,
     pub(crate) address: Address,
-    /// Index of this worker and number of workers, over the whole load.
+    /// Over the whole load.
     pub(crate) index: u32,
     pub(crate) workers: u32,
-    /// Index among the workers of this process.
     pub(crate) place: u32,
-    /// Number of this worker's clients.
     pub(crate) clients: u32,
     pub(crate) control: &'a Control,
-    /// Present if connections use TLS.
     pub(crate) tls: Option<&'a Connector>,
 }
 
@@ -51,22 +47,18 @@ pub(crate) struct Done {
     pub(crate) wall_ns: Nanos,
     pub(crate) turns: u64,
     pub(crate) spin_ns: Nanos,
-    /// Requests in flight, integrated over time, ns.
+    /// Integrated over time, ns.
     pub(crate) flight_integral: u128,
-    /// Clients in back-off, integrated over time, ns.
+    /// Integrated over time, ns.
     pub(crate) backoff_integral: u128,
-    /// Requests without a response at the end.
     pub(crate) waits: Waits,
-    /// Recorded gaps: operations scheduled while measuring, sent or not.
+    /// Recorded gaps: operations scheduled while measuring.
     pub(crate) due: u64,
 }
 
-/// Location of received bytes.
 #[derive(Clone, Copy)]
 enum Source {
-    /// In the driver, as received.
     Driver(Data),
-    /// In `plain`, decrypted.
     Plain,
 }
 
@@ -78,11 +70,10 @@ struct Worker<'a, D, P: Protocol> {
     connections: Connections<P::Stream, P::Expected>,
     budget: Budget,
     tally: Tally<'a>,
-    /// Bytes to send, decrypted bytes and encrypted bytes; the buffers are reused.
+    /// Buffers, reused.
     out: Vec<u8>,
     plain: Vec<u8>,
     cipher: Vec<u8>,
-    /// When to check for timeouts next.
     scan_at: Nanos,
     turns: u64,
     turns_before: u64,
@@ -90,9 +81,8 @@ struct Worker<'a, D, P: Protocol> {
     stalls: Stalls,
 }
 
-/// Runs a worker to its end. `usage` reads the resource usage of this thread. `on_turn` is called
-/// with the time on every turn; a simulation steps the coordinator there. Fails only if the driver
-/// fails.
+/// `on_turn` is called with the time on every turn; a simulation steps the coordinator there. Fails
+/// only if the driver fails.
 pub(crate) fn run<D: Driver, P: Protocol>(
     task: Task<'_>,
     driver: &mut D,
@@ -164,7 +154,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         wake.max(now)
     }
 
-    /// Reads the coordinator's orders. Returns true at the end.
+    /// Returns true at the end.
     #[inline]
     fn observe(&mut self, now: Nanos, usage: &impl Fn() -> Usage) -> bool {
         let control = self.task.control;
@@ -186,7 +176,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         is_over
     }
 
-    /// Lets every connected client send.
     fn start(&mut self) {
         let control = self.task.control;
         if !self.tally.phase.is_measuring
@@ -201,7 +190,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// Lets all clients that wait only for their next request send up to `room` requests.
+    /// Lets clients that wait only for their next request send up to `room` requests.
     fn all_go_on(&mut self, now: Nanos, room: u32) {
         for id in 0..self.task.clients {
             if self.connections.is_free(id) {
@@ -230,7 +219,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// Parses responses from received bytes.
     #[inline]
     fn read(&mut self, id: u32, source: Source, at: Nanos) {
         let mut offset = 0;
@@ -276,7 +264,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// Handles the response to a client's oldest request in flight, valid or not.
     #[inline]
     fn answered(
         &mut self,
@@ -317,7 +304,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         count
     }
 
-    /// Lets a client send up to `room` more requests.
     #[inline]
     fn go_on(&mut self, id: u32, now: Nanos, room: u32) {
         if !self.budget.has_started {
@@ -347,7 +333,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// Schedules the client's next request after the think time.
     #[inline]
     fn think_from(&mut self, id: u32, at: Nanos) {
         if self.budget.think_ns > 0 {
@@ -355,7 +340,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// Sends `count` requests of a client, or opens the connection for its next request.
+    /// Sends `count` requests, or opens the connection for the next one.
     #[inline]
     fn ask(&mut self, id: u32, count: u32, intended: Nanos, free_since: Nanos, now: Nanos) {
         let (expected, is_measured) = (P::Expected::default(), self.tally.phase.is_measuring);
@@ -375,7 +360,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         self.send_out(id);
     }
 
-    /// Passes `out` to the driver, encrypted if the connection uses TLS.
     #[inline]
     fn send_out(&mut self, id: u32) {
         let client = self.connections.client(id);
@@ -391,13 +375,11 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
             }
         };
         self.tally.recorder.sent_bytes += self.tally.measured(bytes.len());
-        // Errors need no handling. A closed connection reports `Closed`, which counts its requests
-        // in flight. No buffer is full, since the driver has room for all requests that can be in
-        // flight.
+        // A closed connection reports `Closed`, which counts its requests in flight. No buffer is
+        // full, since the driver has room for all requests that can be in flight.
         let _ = self.driver.send(conn, bytes);
     }
 
-    /// Open loop: sends the due requests while connections are free.
     fn send_due(&mut self) {
         while let Some(&(id, free_since)) = self.connections.idle.front() {
             let now = self.driver.now();
@@ -429,8 +411,7 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
         }
     }
 
-    /// Handles everything that can wait for the next tick: connects, timeouts and the state
-    /// published to the coordinator.
+    /// Handles everything that can wait for the next tick.
     fn housekeep(&mut self, now: Nanos) {
         while let Some(id) = self.connections.next_unconnected() {
             self.connect(id, now);
@@ -472,7 +453,6 @@ impl<'a, D: Driver, P: Protocol> Worker<'a, D, P> {
     }
 }
 
-/// The first received bytes, escaped for a message.
 #[cold]
 fn escaped_start(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;

@@ -21,11 +21,8 @@ use study::workload::{NewKey, Popularity, ValueLength};
 /// Characters of keys and values: 64 without special meaning in any protocol or URL (RFC 4648, 5).
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Bytes of filler from which keys and values are cut.
 const FILLER_BYTES: usize = 64 * 1024;
-/// Number of offsets at which a cut can start.
 const FILLER_STARTS: u64 = 4096;
-/// Bytes of the stamp at the start of a value.
 const STAMP_BYTES: usize = 8;
 /// The first number of one-hit keys.
 pub(crate) const ONCE_FROM: u64 = 1 << 48;
@@ -61,7 +58,6 @@ pub struct Operation {
     pub new: bool,
 }
 
-/// How keys are chosen.
 #[derive(Clone, Debug)]
 enum Choice {
     Uniform,
@@ -77,13 +73,11 @@ enum Choice {
     Growing(Age),
 }
 
-/// How earlier keys are chosen.
 #[derive(Clone, Copy, Debug)]
 enum Age {
     Uniform,
     LogUniform,
-    /// A Zipf distribution over a power of two of ages. Ages that do not exist yet are rejected,
-    /// which leaves the Zipf distribution over the existing ones.
+    /// Over a power of two of ages. Rejecting those that do not exist yet keeps the distribution.
     Zipf {
         exponent: f64,
         law: Zipf,
@@ -95,9 +89,7 @@ enum Age {
 pub struct Stream {
     rng: Rng,
     choice: Choice,
-    /// Cumulative 64-bit thresholds of get, set and delete.
     kinds: [u64; 3],
-    /// Probabilities of an earlier key, of a one-hit key, and of a deletion instead.
     reuse: f64,
     one_hit: f64,
     invalidation: f64,
@@ -105,14 +97,13 @@ pub struct Stream {
     population: u64,
     permutation: Option<Permutation>,
     seed: u64,
-    /// Number of this partition's operations between changes of popularity, and until the next one.
+    /// Operations between changes of popularity, and until the next one.
     shift_every: u64,
     shift_left: u64,
     epoch: u64,
-    /// Number of reusable keys that this partition has created, and of one-hit keys.
+    /// Reusable keys created by this partition, and one-hit keys.
     made: u64,
     made_once: u64,
-    /// Number of keys of the population that it may reuse: its own share.
     own: u64,
     partition: u64,
     partitions: u64,
@@ -143,7 +134,6 @@ fn checked(workload: &Workload) -> Result<(), WorkloadError> {
     }
 }
 
-/// Converts a probability to a 64-bit threshold.
 fn threshold(share: f64) -> u64 {
     // The conversion saturates at 1.
     (share * 18_446_744_073_709_551_616.0) as u64
@@ -252,7 +242,6 @@ impl Stream {
         self.ttl.iter().find(|(up_to, _)| u < *up_to).map_or(0, |(_, seconds)| *seconds)
     }
 
-    /// Creates a new key.
     fn make(&mut self) -> (u64, bool) {
         let key = self.population + self.made * self.partitions + self.partition;
         self.made += 1;
@@ -296,7 +285,6 @@ impl Stream {
         (self.permutation.map_or(rank, |permutation| permutation.apply(rank)), false)
     }
 
-    /// Chooses an earlier key or creates one.
     fn growing(&mut self, age: Age) -> (u64, bool) {
         let earlier = self.own + self.made;
         if earlier == 0 || self.rng.unit_f64() >= self.reuse {
@@ -318,8 +306,7 @@ impl Stream {
                 }
             }
         };
-        // The newest keys are those created last; the partition's share of the population precedes
-        // them.
+        // The newest keys come last; the partition's share of the population precedes them.
         let index = earlier - 1 - age;
         let key = match index.checked_sub(self.own) {
             Some(made) => self.population + made * self.partitions + self.partition,
@@ -389,7 +376,6 @@ impl Texts {
         self.key_sizes.at(mix(self.seed ^ key)).max(u64::from(Texts::least_key_bytes(key))) as u32
     }
 
-    /// The stamp of a value, derived from its key and length, and the offset of its filler.
     #[inline]
     fn stamp(&self, key: u64, length: usize) -> ([u8; STAMP_BYTES], usize) {
         let bits = mix(mix(self.seed ^ key.rotate_left(17)) ^ length as u64);
@@ -467,8 +453,8 @@ impl Expectation {
     }
 }
 
-/// The keys of a population that any partition has requested: one bit per key, 12.5 MB for 100
-/// million. Keys created by a stream need no bit, since [`Operation::new`] marks them.
+/// The requested keys of a population: one bit per key, 12.5 MB for 100 million. Keys created later
+/// need none, since [`Operation::new`] marks them.
 #[derive(Debug)]
 pub struct RequestedKeys {
     words: Box<[AtomicU64]>,
@@ -482,8 +468,7 @@ impl RequestedKeys {
         RequestedKeys { words: (0..population.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), population }
     }
 
-    /// Marks the operation's key as requested, and returns whether this is its first operation. If
-    /// so, a miss is compulsory.
+    /// Whether this is the first operation on its key, so that a miss is compulsory. Marks the key.
     #[inline]
     pub fn first(&self, operation: &Operation) -> bool {
         if operation.key >= self.population {
@@ -545,7 +530,6 @@ mod tests {
         }
     }
 
-    /// Hit ratio of a cache with unlimited memory.
     fn boundless(workload: &Workload, operations: u32) -> f64 {
         let mut stream = stream(workload, 1);
         let (mut there, mut gets, mut hits) = (BTreeSet::new(), 0.0, 0.0);
@@ -569,8 +553,7 @@ mod tests {
 
     #[test]
     fn course_mix_without_fills_has_hit_ratio_080() {
-        // Two independent simulations: one found 0.81 at a million operations, and the course
-        // reports 0.80.
+        // Two independent simulations found 0.81 (a million operations) and 0.80 (the course).
         let ratio = boundless(&preset("course-no-fill").unwrap(), 1_000_000);
         assert!((0.80..0.82).contains(&ratio), "{ratio}");
         // With fills, everything hits except first touches and deleted keys.
@@ -634,7 +617,6 @@ mod tests {
         let hot = heads(&workload, 100_000);
         let share = hot[..10].iter().map(|(count, _)| f64::from(*count)).sum::<f64>() / 1e5;
         assert!((share - 0.9).abs() < 0.01 && hot[10].0 < 20, "{share}");
-        // Ten other keys become popular after every 50,000 operations.
         workload.keys.shift_every = Some(50_000);
         let moved = heads(&workload, 100_000);
         assert!(moved[19].0 > 4_000 && moved[20].0 < 20, "{:?}", &moved[..21]);

@@ -32,7 +32,6 @@ fn serve() -> String {
             std::thread::spawn(move || {
                 let mut bytes = [0; 4096];
                 while let Ok(1..) = socket.read(&mut bytes) {
-                    // An empty cache: every GET misses and is filled.
                     let answer: &[u8] = match bytes[0] {
                         b'g' => b"END\r\n",
                         b's' => b"STORED\r\n",

@@ -13,8 +13,7 @@ const DRAWS: usize = 1_000_000;
 /// A correct generator fails for one seed in a thousand. The seeds are fixed to ones that pass.
 const LEVEL: f64 = 1e-3;
 
-/// The χ² test of counts against a distribution function, with about 25 cells. Many cells would
-/// hide a small shift that affects all of them.
+/// About 25 cells: more would hide a small shift that affects every cell.
 fn test(counts: &[u64], cdf: impl Fn(u64) -> f64) -> Fit {
     let (mut cells, mut shares) = (Vec::new(), Vec::new());
     let (mut open, mut below) = (0, 0.0);
@@ -30,7 +29,6 @@ fn test(counts: &[u64], cdf: impl Fn(u64) -> f64) -> Fit {
     chi_square(&cells, &shares).unwrap()
 }
 
-/// Cumulative shares of the first ranks of a Zipf distribution, by direct summation.
 fn zipf(n: u64, exponent: f64) -> impl Fn(u64) -> f64 {
     let mut sum = 0.0;
     let sums = (1..=n).map(|rank| {
@@ -58,7 +56,6 @@ fn drawn(workload: &Workload, seed: u64) -> impl Iterator<Item = load::workload:
     (0..DRAWS).map(move |_| stream.next_operation())
 }
 
-/// The value sizes of ETC with the weight of the head scaled by `off`.
 fn etc(off: f64) -> SizeLaw {
     let SizeLaw::Empirical { mut values, tail: Some(Tail { size, .. }) } = preset("etc-2012").unwrap().values.size
     else {
@@ -69,8 +66,8 @@ fn etc(off: f64) -> SizeLaw {
     SizeLaw::Empirical { values, tail: Some(Tail { size, weight }) }
 }
 
-/// For distributions with a shape, the wrong one has a scale that is 1 % off. A shape that is 1 %
-/// off would move every quantile by less than the scatter of a million draws.
+/// A shape that is 1 % off would move quantiles by less than the scatter of a million draws, so the
+/// wrong distribution has another scale.
 #[test]
 fn lengths_follow_their_distribution() {
     let pieces = |last: f64| SizeLaw::Empirical { values: vec![(3.0, 3.0, 0.5), (10.0, last, 0.5)], tail: None };
@@ -106,7 +103,6 @@ fn lengths_follow_their_distribution() {
     assert!(drawn(&constant, 7).all(|operation| operation.value_bytes == 321));
 }
 
-/// Ranks of a fixed population, after inverting the permutation that scatters them.
 #[test]
 fn popularity_follows_its_distribution() {
     let n = 200_000;
@@ -139,7 +135,6 @@ fn popularity_follows_its_distribution() {
         assert!(right.p > LEVEL, "{popularity:?}: {right:?}");
         assert!(wrong.p < LEVEL, "{popularity:?}: {wrong:?}");
         if let Popularity::Zipf { exponent } = popularity {
-            // The exact head by direct summation; the drawn one within random error.
             let sum = |ranks: u64| (1..=ranks).rev().map(|rank| (rank as f64).powf(-exponent)).sum::<f64>();
             let exact = sum(2_000) / sum(n);
             assert!((Zipf::new(n, exponent).head_mass(2_000) / exact - 1.0).abs() < 1e-12);
@@ -149,8 +144,7 @@ fn popularity_follows_its_distribution() {
     }
 }
 
-/// Ages of growing key sets: recency, and Zipf over ages. Keys are numbered in order of creation,
-/// so the age of a key is the number of keys created after it.
+/// Keys are numbered as created: a key's age is the number of keys created after it.
 #[test]
 fn ages_follow_their_distribution() {
     const EARLIER: u64 = 50_000;

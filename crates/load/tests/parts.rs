@@ -9,12 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use study::spec::{Arrivals, Backend, Connection, LoadSpec, Part, SPEC_VERSION, Stop, Target, Warmup};
 
-/// The first words received on each connection.
 type Seen = Arc<Mutex<BTreeMap<SocketAddr, Vec<u32>>>>;
 
 const WORDS: usize = 100;
 
-/// A ping-pong server that logs the words it receives.
 fn serve() -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -63,14 +61,12 @@ fn spec(address: &str, arrivals: Arrivals) -> LoadSpec {
     }
 }
 
-/// The first words of each connection, in sorted order.
 fn words(seen: &Seen) -> Vec<Vec<u32>> {
     let mut words = std::mem::take(&mut *seen.lock().unwrap()).into_values().collect::<Vec<_>>();
     words.sort_unstable();
     words
 }
 
-/// Requests that were due while measured.
 fn due(spec: &LoadSpec) -> u64 {
     let measurement = load::run(spec, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     assert!(measurement.errors.is_empty(), "{:?}", measurement.errors);

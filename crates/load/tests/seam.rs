@@ -10,16 +10,13 @@ use std::time::Duration;
 use load::{Event, Phase};
 use study::spec::{Arrivals, Backend, Connection, Identities, LoadSpec, SPEC_VERSION, Stop, Target, Warmup};
 
-/// Observations of the server.
 #[derive(Default)]
 struct CacheOutcome {
-    /// Whether the caller has handled the event that measuring has ended.
     heard: AtomicBool,
     closed_before: AtomicU64,
     closed_after: AtomicU64,
 }
 
-/// Returns each word plus one, or one HTTP response per read.
 fn serve(answer: Option<&'static [u8]>) -> (String, Arc<CacheOutcome>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -22,8 +22,7 @@ fn operations_do_not_allocate() {
             RequestedKeys::new(&workload),
         );
         let (mut buffer, mut value, mut bytes) = ([0; KEY_MAX_BYTES], vec![0; 1 << 20], 0);
-        // A thread of the test harness allocates occasionally. The minimum over several rounds
-        // excludes that.
+        // The minimum excludes occasional allocations of the test harness.
         let mut least = usize::MAX;
         for _ in 0..3 {
             let region = Region::new(COUNTING);

@@ -16,7 +16,6 @@ use std::process::{Child, Command, Stdio};
 
 use net::{Address, Close, Config, Conn, Driver, Epoll, Event, Uring};
 
-/// The load engine's setting.
 const RECEIVE_BYTES: usize = 16_384;
 
 fn main() -> io::Result<()> {
@@ -131,7 +130,6 @@ fn measure<D: Driver>(open: impl FnOnce() -> io::Result<D>, connections: usize) 
     Ok(())
 }
 
-/// Resident memory that is not backed by files.
 fn anonymous_kib() -> io::Result<i64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let of = |key: &str| {

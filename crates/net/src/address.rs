@@ -25,17 +25,14 @@ pub enum Address {
 }
 
 impl Address {
-    /// Maximum length of a Unix socket's path in bytes: `sun_path` without its terminating zero.
-    /// Source: `unix(7)`.
+    /// Maximum path length in bytes: `sun_path` without its terminating zero. Source: `unix(7)`.
     pub const UNIX_BYTES_MAX: usize = 107;
 
-    /// Parses `unix:/path` or `host:port`, where the host is a name or an address (IPv6 in
-    /// brackets). A name may have several addresses, returned in the resolver's order. There is at
-    /// least one.
+    /// Parses `unix:/path` or `host:port`; an IPv6 host has brackets. A name's addresses are in the
+    /// resolver's order, and there is at least one.
     ///
     /// # Errors
-    /// `InvalidInput` for an invalid Unix socket path or a missing port; the resolver's error for a
-    /// name.
+    /// `InvalidInput` for an invalid path or a missing port; the resolver's error for a name.
     pub fn resolve(text: &str) -> io::Result<Vec<Self>> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = Path::new(path);
@@ -71,7 +68,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Checks whether a Unix socket can have this path. The error is `InvalidInput` with the reason.
+/// The error is `InvalidInput` with the reason.
 pub(crate) fn check_path(path: &Path) -> io::Result<()> {
     let bytes = path.as_os_str().as_encoded_bytes();
     let wrong = if bytes.is_empty() {

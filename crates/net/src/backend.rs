@@ -31,8 +31,8 @@ pub enum Backend {
     Uring,
 }
 
-/// Resolves `choice` on this machine. The string explains in one line why epoll replaces io_uring.
-/// Fails only for [`Choice::IoUring`].
+/// Resolves `choice` on this machine. The string is a line that explains why epoll replaces
+/// io_uring. Fails only for [`Choice::IoUring`].
 pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     if choice == Choice::Epoll {
         return Ok((Backend::Epoll, None));
@@ -48,8 +48,8 @@ pub fn choose(choice: Choice) -> io::Result<(Backend, Option<String>)> {
     }
 }
 
-/// Tests every io_uring feature that the driver uses, over loopback: a ping-pong, a peer that does
-/// not read for a while, and a reset. `Err` explains why io_uring is unusable.
+/// Tests all io_uring features that the driver uses, over loopback, including a slow peer and a
+/// reset. `Err` explains why io_uring is unusable.
 pub fn probe() -> Result<(), String> {
     let config =
         Config { connections: 2, receive_bytes: 4096, send_bytes_max: BULK, pause_reads_above_bytes: usize::MAX };
@@ -99,7 +99,6 @@ fn try_out<D: KernelDriver>(mut driver: D) -> io::Result<()> {
     check(end == io::ErrorKind::ConnectionReset, "a reset did not reach the peer")
 }
 
-/// Sends more than the sockets buffer, then reads it all at the other end.
 fn bulk<D: KernelDriver>(driver: &mut D, listener: &TcpListener) -> io::Result<()> {
     let socket = TcpStream::connect(listener.local_addr()?)?;
     let (mut peer, _) = listener.accept()?;
@@ -134,7 +133,6 @@ fn give<D: Driver>(driver: &mut D, conn: Conn, bytes: &[u8]) -> io::Result<()> {
     driver.send(conn, bytes).map_err(io::Error::other)
 }
 
-/// Turns until the next event, which must satisfy `is_it`.
 fn expect<D: Driver>(driver: &mut D, is_it: impl Fn(Event, &[u8]) -> bool) -> io::Result<()> {
     let until = driver.now() + PATIENCE_NS;
     while driver.now() < until {

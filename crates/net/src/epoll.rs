@@ -24,10 +24,8 @@ use crate::slots::Slots;
 use crate::socket::{self, Bound};
 use crate::thread::monotonic_ns;
 
-/// Maximum number of readiness notifications per turn.
 const READY_MAX: usize = 1024;
-/// In the upper half of a notification's data: the lower half is a listener. Slots are always
-/// smaller.
+/// The upper half of a listener's notification data. Slots are always smaller.
 const LISTENER: u32 = u32::MAX;
 /// Likewise, for the waker.
 const WAKER: u32 = u32::MAX - 1;
@@ -40,9 +38,7 @@ pub struct Epoll {
     listeners: Vec<Option<Listening>>,
     waker: Waker,
     ready: Vec<epoll::Event>,
-    /// Index of the first unprocessed entry in `ready`.
     next: usize,
-    /// Closed connections to report to the caller.
     ended: VecDeque<(Conn, CloseReason)>,
     received: Box<[u8]>,
     /// Why no connection can be accepted although none is open. The next turn returns it.
@@ -55,19 +51,13 @@ struct Connection {
     /// `None` once closed. The slot stays in use until the event is delivered.
     socket: Option<OwnedFd>,
     phase: Phase,
-    /// The events registered with the kernel.
     watched: EventFlags,
     outgoing: Outgoing,
-    /// The peer's stream has ended.
     end_received: bool,
-    /// The caller's stream ends once `outgoing` is empty.
     end_sent: bool,
-    /// Report `Event::Sent` once `outgoing` is empty and the socket accepts more.
     notify_when_sent: bool,
-    /// The caller has paused reads.
     paused: bool,
-    /// A send failed. Data received earlier is still delivered, then the connection ends for this
-    /// reason.
+    /// Reason of a failed send. Data received earlier is still delivered.
     broken: Option<CloseReason>,
 }
 
@@ -75,14 +65,12 @@ struct Connection {
 enum Phase {
     Connecting,
     Open,
-    /// Closed by the caller; `outgoing` is being sent.
     Closing,
 }
 
 #[derive(Debug)]
 struct Listening {
     bound: Bound,
-    /// Accepting is paused until a slot is free.
     paused: bool,
 }
 
@@ -114,7 +102,6 @@ impl Epoll {
         })
     }
 
-    /// Assigns a slot to a connected socket and watches it.
     fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
         let connection = Connection {
             socket: None,
@@ -137,14 +124,12 @@ impl Epoll {
         Ok(conn)
     }
 
-    /// Reports a connection whose socket is closed, and frees its slot.
     fn end(&mut self, conn: Conn, reason: CloseReason) -> Event {
         self.connections.remove(conn);
         self.accept_again();
         Event::Closed(conn, reason)
     }
 
-    /// Resumes listeners that waited for a free slot.
     fn accept_again(&mut self) {
         for (index, listening) in self.listeners.iter_mut().enumerate() {
             if let Some(listening) = listening
@@ -156,7 +141,6 @@ impl Epoll {
         }
     }
 
-    /// Accepts one connection. `None` if the queue is empty or there is no room.
     fn accept(&mut self, index: u32) -> Option<Event> {
         loop {
             let listening = self.listeners.get_mut(index as usize)?.as_mut()?;
@@ -189,8 +173,7 @@ impl Epoll {
         }
     }
 
-    /// Handles the readiness `flags` of `conn`, with at most one event. Unhandled conditions make
-    /// the socket ready again.
+    /// Handles readiness with one event; unhandled conditions make the socket ready again.
     #[inline]
     fn attend(&mut self, conn: Conn, flags: EventFlags) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;
@@ -216,8 +199,7 @@ impl Epoll {
         if flags.contains(EventFlags::OUT) {
             connection.flush(&self.epoll, conn, &self.config);
             if connection.notify_when_sent && connection.outgoing.is_empty() && connection.broken.is_none() {
-                // Keep watching: most callers send more and ask again. Otherwise the next readiness
-                // ends it.
+                // Keep watching: most callers send more. Otherwise the next readiness ends it.
                 connection.notify_when_sent = false;
                 return Some(Event::Sent(conn));
             }
@@ -254,7 +236,6 @@ impl Epoll {
 }
 
 impl Connection {
-    /// Updates the kernel's set of events for this socket if it has changed.
     fn watch(&mut self, epoll: &OwnedFd, conn: Conn, config: &Config) {
         let mut wanted = EventFlags::empty();
         let slow = self.outgoing.len() > config.pause_reads_above_bytes;
@@ -274,7 +255,6 @@ impl Connection {
         }
     }
 
-    /// Sends as much as the kernel accepts, then ends the stream if requested.
     fn flush(&mut self, epoll: &OwnedFd, conn: Conn, config: &Config) {
         let Some(socket) = self.socket.as_ref() else { return };
         while !self.outgoing.is_empty() && self.broken.is_none() {
@@ -301,8 +281,7 @@ impl Connection {
 
 const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
-/// Shuts down a socket after a failed send. It stays open so that received data can be read before
-/// its end is reported.
+/// The socket stays open so that received data can be read before its end is reported.
 fn give_up(socket: impl AsFd, error: Errno) -> CloseReason {
     let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the kernel has already shut it down.
     socket::reason(error)
@@ -468,8 +447,7 @@ impl Driver for Epoll {
             let flags = ready.flags;
             let (upper, lower) = ((data >> 32) as u32, data as u32);
             if upper == LISTENER {
-                // The entry stays until the queue is empty, so that one turn accepts all
-                // connections.
+                // The entry stays until the queue is empty, so that one turn accepts all.
                 if let Some(event) = self.accept(lower) {
                     return Some(event);
                 }

@@ -18,7 +18,6 @@ impl Outgoing {
         self.bytes.len() - self.sent
     }
 
-    /// Allocated size, in bytes.
     #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
@@ -33,14 +32,12 @@ impl Outgoing {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The waiting bytes, oldest first.
     pub(crate) fn waiting(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// Removes the `count` oldest bytes. Moves the rest to the front once it is the smaller half.
-    /// Memory then stays within twice the waiting bytes, and each byte is moved at most once on
-    /// average.
+    /// Moves the rest to the front once it is the smaller half. Memory then stays within twice the
+    /// waiting bytes, and each byte is moved at most once on average.
     pub(crate) fn consume(&mut self, count: usize) {
         self.sent += count;
         assert!(self.sent <= self.bytes.len(), "more was sent than was queued");
@@ -52,7 +49,7 @@ impl Outgoing {
         }
     }
 
-    /// Removes all bytes and keeps the memory.
+    /// Keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.sent = 0;

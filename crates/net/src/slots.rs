@@ -2,13 +2,10 @@
 
 use crate::driver::Conn;
 
-/// One `T` per open connection. Nothing is allocated after [`Slots::new`]; memory becomes resident
-/// as slots are first used.
+/// Nothing is allocated after [`Slots::new`]; memory becomes resident on first use of a slot.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
-    /// All slots used so far.
     entries: Vec<Entry<T>>,
-    /// The free ones among them.
     free: Vec<u32>,
     count: usize,
 }
@@ -25,7 +22,6 @@ impl<T> Slots<T> {
         Self { entries: Vec::with_capacity(count), free: Vec::with_capacity(count), count }
     }
 
-    /// Puts `value` into a free slot, or returns it if the table is full.
     pub(crate) fn insert(&mut self, value: T) -> Result<Conn, T> {
         if self.is_full() {
             return Err(value);
@@ -45,7 +41,6 @@ impl<T> Slots<T> {
         if entry.generation == conn.generation { entry.value.as_mut() } else { None }
     }
 
-    /// Frees the slot of `conn` and invalidates the identifier.
     pub(crate) fn remove(&mut self, conn: Conn) -> Option<T> {
         let entry = self.entries.get_mut(conn.slot as usize)?;
         if entry.generation != conn.generation {
@@ -57,7 +52,6 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// Number of used slots.
     pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }

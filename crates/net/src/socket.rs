@@ -14,7 +14,6 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 use crate::address::{Address, check_path};
 use crate::driver::{CloseReason, Nanos};
 
-/// Creates a TCP socket for `address`: nonblocking, `TCP_NODELAY`, close-on-exec.
 fn tcp(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = stream(if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 })?;
     sockopt::set_tcp_nodelay(&socket, true)?;
@@ -26,8 +25,8 @@ fn stream(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Creates a socket and starts to connect it to `address`. It becomes writable when the connect
-/// ends. Also returns the reason if the connect failed at once.
+/// Starts to connect a new socket, which becomes writable when the connect ends. Also returns the
+/// reason if the connect failed at once.
 pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<CloseReason>)> {
     let (socket, started) = match address {
         Address::Inet(address) => {
@@ -58,16 +57,14 @@ pub(crate) fn connecting(address: &Address) -> io::Result<(OwnedFd, Option<Close
     Ok((socket, failed))
 }
 
-/// Whether the kernel assigned `socket`, which is connecting to `to`, that same address. The
-/// connection then succeeds without a server and the socket receives its own data (simultaneous
-/// open, RFC 9293 section 3.5).
+/// Whether the kernel connects `socket` to itself, so that it receives its own data without a
+/// server (simultaneous open, RFC 9293 section 3.5).
 fn is_connected_to_itself(socket: &OwnedFd, to: SocketAddr) -> bool {
     let own = rustix::net::getsockname(socket).ok().and_then(|own| SocketAddr::try_from(own).ok());
     own.is_some_and(|own| own.port() == to.port() && own.ip() == to.ip())
 }
 
-/// A listening socket. Dropping it removes the path of a Unix socket, if it is still the file
-/// created here.
+/// Dropping it removes the path of a Unix socket, if it is still the file created here.
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) socket: OwnedFd,
@@ -101,7 +98,6 @@ fn look_at(path: &Path) -> rustix::io::Result<Stat> {
     rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Creates a socket that listens on `address`, and returns the bound address.
 pub(crate) fn listening(address: &Address, backlog: u32, shared: bool) -> io::Result<(Bound, Address)> {
     let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
     match address {
@@ -137,7 +133,6 @@ pub(crate) fn listening(address: &Address, backlog: u32, shared: bool) -> io::Re
     }
 }
 
-/// The error for an existing path, with a remedy.
 fn is_taken(path: &Path, name: &SocketAddrUnix) -> io::Error {
     let is_socket = look_at(path).is_ok_and(|file| FileType::from_raw_mode(file.st_mode) == FileType::Socket);
     let shown = path.display();
@@ -155,7 +150,6 @@ fn is_taken(path: &Path, name: &SocketAddrUnix) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, text)
 }
 
-/// Configures an adopted socket like one created here.
 pub(crate) fn prepare(socket: &OwnedFd) -> io::Result<()> {
     rustix::io::ioctl_fionbio(socket, true)?;
     match sockopt::set_tcp_nodelay(socket, true) {
@@ -164,14 +158,11 @@ pub(crate) fn prepare(socket: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Lets the next close of `socket` send a reset.
 pub(crate) fn reset_on_close(socket: BorrowedFd<'_>) {
-    // Cannot fail on a TCP socket, and has no effect on a Unix socket. On failure, the close would
-    // be orderly.
+    // Cannot fail on a TCP socket, and has no effect on a Unix socket.
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 
-/// The pending error of `socket`, if any.
 pub(crate) fn pending_error(socket: impl AsFd) -> Option<CloseReason> {
     match sockopt::socket_error(socket) {
         Ok(Ok(())) => None,
@@ -179,7 +170,6 @@ pub(crate) fn pending_error(socket: impl AsFd) -> Option<CloseReason> {
     }
 }
 
-/// Maps a kernel error to a close reason.
 pub(crate) fn reason(error: Errno) -> CloseReason {
     match error {
         Errno::CONNRESET | Errno::PIPE => CloseReason::Reset,
@@ -189,33 +179,28 @@ pub(crate) fn reason(error: Errno) -> CloseReason {
     }
 }
 
-/// Whether a failed accept means that the process or machine is out of resources, rather than that
-/// one connection was lost before it was accepted.
+/// Whether the process or machine is out of resources, not just one connection lost.
 pub(crate) fn is_out_of_room(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
 }
 
-/// The error for a table without free slots.
 pub(crate) fn no_slot(limit: usize) -> io::Error {
     io::Error::other(format!("all {limit} connection slots are in use"))
 }
 
-/// How long to wait first out of `left`: most of it, so that the final wait is short.
-///
-/// An epoll wait can end late by a fraction of its length, regardless of timer slack: by 1/1,000,
-/// or by 1/200 for a nice process (`select_estimate_accuracy` in `fs/select.c`). On a virtual
-/// machine, a CPU also wakes up later after a long sleep. A wait of 10 ms ended 45 to 55 us late,
-/// but in two parts 19 to 24 us late (io_uring, medians of 25).
+/// The first wait out of `left`: most of it, so that the final wait is short. An epoll wait can be
+/// late by 1/1,000 of its length, regardless of timer slack, or by 1/200 for a nice process
+/// (`select_estimate_accuracy` in `fs/select.c`). On a virtual machine, a CPU wakes up later after
+/// a long sleep: 10 ms ended 45 to 55 us late, in two parts 19 to 24 us (io_uring, medians of 25).
 pub(crate) fn approach(left: Nanos) -> Nanos {
     const SHORT_NS: Nanos = 20_000;
     if left > SHORT_NS { left - left / 128 } else { left }
 }
 
-/// Makes this thread's timers fire on time. By default the kernel groups them within 50 us
-/// (`PR_SET_TIMERSLACK`).
+/// By default the kernel delays timers by up to 50 us to group them (`PR_SET_TIMERSLACK`).
 pub(crate) fn precise_timers() {
     let slack = std::num::NonZeroU64::new(1);
-    // A sandbox may forbid it. Timers are then late by up to the slack, which shows as send lag.
+    // A sandbox may forbid it. Late timers then show as send lag.
     let _ = rustix::thread::set_current_timer_slack(slack);
 }
 

@@ -15,8 +15,7 @@ pub fn pin_current_thread(cpu: u32) -> io::Result<()> {
     set_affinity(&[cpu])
 }
 
-/// Like [`pin_current_thread`], for several CPUs. The kernel ignores unavailable CPUs if at least
-/// one is available.
+/// Like [`pin_current_thread`], for several CPUs. Fails only if none of them is available.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -44,8 +43,8 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
-/// Lets the calling thread run only on otherwise idle CPUs (`SCHED_IDLE`). On older kernels this
-/// cannot be undone without privileges.
+/// Runs the calling thread only on idle CPUs (`SCHED_IDLE`). Older kernels need privileges to undo
+/// this.
 pub fn sched_idle() -> io::Result<()> {
     // From linux/sched.h and the C library. Both are stable and the same on every architecture.
     const SCHED_IDLE: c_int = 5;
@@ -63,8 +62,7 @@ pub fn sched_idle() -> io::Result<()> {
     }
 }
 
-/// Returns the allocator's free memory to the system. glibc keeps memory after a burst; other C
-/// libraries need no call.
+/// Returns freed memory to the system. glibc keeps it; other C libraries need no call.
 pub fn release_memory() {
     #[cfg(target_env = "gnu")]
     {
@@ -98,8 +96,7 @@ fn clock(id: ClockId) -> Nanos {
     time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }
 
-/// Peak resident memory of this process in bytes, from `VmHWM`. `getrusage` would include the
-/// program that ran in this process before `exec`.
+/// Peak resident memory in bytes, from `VmHWM`. `getrusage` includes the program before `exec`.
 pub fn process_peak_rss() -> io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     peak_rss(&status).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no VmHWM"))
@@ -111,11 +108,11 @@ fn peak_rss(status: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed` and returns the new limit,
-/// `u64::MAX` if unlimited. Never lowers it. Uses privileges if the hard limit is too low.
+/// Raises the limit of open files (`RLIMIT_NOFILE`) to at least `needed`, with privileges if the
+/// hard limit is lower. Returns the limit, `u64::MAX` if unlimited; it is never lowered.
 ///
 /// # Errors
-/// The highest possible limit, if it is below `needed`. That limit is then in force.
+/// The highest possible limit, now in force, if it is below `needed`.
 pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     let have = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
@@ -137,10 +134,7 @@ pub fn raise_open_files(needed: u64) -> Result<u64, u64> {
     }
 }
 
-/// Number of files that this process has open, from `/proc/self/fd`.
-///
-/// # Errors
-/// `/proc` is not available.
+/// Number of open files of this process, from `/proc/self/fd`. Fails without `/proc`.
 pub fn open_files() -> io::Result<u64> {
     // The directory being read is also open, but is closed when this returns.
     Ok(std::fs::read_dir("/proc/self/fd")?.count().saturating_sub(1) as u64)

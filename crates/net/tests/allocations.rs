@@ -12,7 +12,7 @@ struct Counting;
 
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
-    /// Bytes held by this thread. In these tests each thread frees its own allocations.
+    /// Bytes held by this thread, which frees only its own allocations here.
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -42,8 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Number of this thread's allocations during `rounds` responses over 20 connections, after a
-/// warm-up of 2,000.
+/// Allocations during `rounds` responses over 20 connections, after a warm-up of 2,000.
 fn allocations<O: Opener>(open: &O, pause_reads_above_bytes: usize, rounds: usize) -> usize {
     let mut driver = open.open(&Config { connections: 40, pause_reads_above_bytes, ..CONFIG });
     let (_, at) = driver.listen(&address(), 64, false).unwrap();
@@ -89,8 +88,7 @@ fn io_uring_allocates_nothing_in_steady_state() {
     }
 }
 
-/// Additional bytes held after 200 connections have each sent 40,000 bytes, one after another, and
-/// all have arrived.
+/// Memory held after 200 connections have sent 40,000 bytes each, one after another.
 fn held_after_large_sends<O: Opener>(open: &O) -> isize {
     const COUNT: usize = 200;
     const LEN: usize = 40_000;

@@ -7,8 +7,7 @@ use crate::harness::{CONFIG, Opener, Pair, address, settle, until};
 use net::sim::{Network, Sim};
 use net::{Address, Close, CloseReason, Config, Conn, Driver, Epoll, Event, KernelDriver, SendError, Uring};
 
-/// Runs each test of this file on each backend. Without a usable io_uring, its tests print so and
-/// pass.
+/// Runs each test on each backend; without a usable io_uring, its tests print so and pass.
 macro_rules! suite {
     ($($name:ident),* $(,)?) => {
         mod sim { $(#[test] fn $name() { super::$name(&crate::harness::OpenSim(super::Network::PERFECT)) })* }
@@ -246,7 +245,6 @@ fn a_graceful_close_sends_what_is_left<O: Opener>(open: &O) {
     assert!(received == bytes, "{} of {LEN} bytes", received.len());
 }
 
-/// The end of a stream must follow the bytes before it, even if no other event occurs.
 mod the_end_needs_no_further_event {
     use std::io::Read;
     use std::net::TcpStream;
@@ -298,7 +296,6 @@ mod the_end_needs_no_further_event {
 fn a_slow_reader_fills_the_sender<O: Opener>(open: &O) {
     let limit = 100_000;
     let mut pair = Pair::new(open, &Config { send_bytes_max: limit, pause_reads_above_bytes: 0, ..CONFIG });
-    // Both sides have unsent bytes, so neither reads, and the limit stays reached.
     let full = |driver: &mut O::Driver, conn| {
         for _ in 0..100_000 {
             match driver.send(conn, &[1; 10_000]) {
@@ -317,8 +314,7 @@ fn a_slow_reader_fills_the_sender<O: Opener>(open: &O) {
     assert!(pair.ends().contains(&(pair.client, CloseReason::Local)));
 }
 
-/// A server that answers each byte with 600 bytes must stop reading while responses wait. The
-/// client's unsent bytes stay below the limit that would pause its own reads.
+/// The client's unsent bytes stay below the limit that would pause its own reads.
 fn a_slow_reader_pauses_reads<O: Opener>(open: &O) {
     let config = Config { send_bytes_max: 1 << 20, receive_bytes: 1_000, pause_reads_above_bytes: 10_000, ..CONFIG };
     let mut pair = Pair::new(open, &config);
@@ -490,7 +486,6 @@ fn many_connections<O: Opener>(open: &O) {
         answers.iter().sum::<i32>() == COUNT as i32
     });
     assert!(answers.iter().all(|&count| count == 1));
-    // Closes all at once.
     clients.iter().for_each(|&conn| driver.close(conn, Close::Reset));
     let mut closed = 0;
     until(&mut driver, |_, event| {
@@ -513,7 +508,6 @@ fn a_stopped_listener_refuses<O: Opener>(open: &O) {
         );
         true
     });
-    // Accepted connections remain open.
     pair.driver.send(pair.client, b"still").unwrap();
     assert_eq!(pair.receive(pair.server, 5), b"still");
 }
@@ -577,8 +571,6 @@ fn many_connections_one_after_another<O: Opener>(open: &O) {
         driver = pair.driver;
     }
 }
-
-// Tests for real sockets only.
 
 macro_rules! kernel_suite {
     ($($name:ident),* $(,)?) => {
@@ -658,8 +650,7 @@ fn release_is_for_open_connections<D: KernelDriver>(open: impl Fn() -> D) {
     });
 }
 
-/// At any of these points the kernel may have pending operations: sends, receives, a listener or a
-/// connect.
+/// The kernel may have pending sends, receives, accepts or connects at these points.
 fn a_driver_may_go_at_any_time<D: KernelDriver>(open: impl Fn() -> D) {
     for turns in 0..6 {
         let mut driver = open();

@@ -24,8 +24,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Makes `total` connections, `at_once` at a time, each with one request and response. Returns the
-/// number of responses.
+/// Returns the number of responses.
 fn churn<D: Driver>(driver: &mut D, at: &Address, total: usize, at_once: usize) -> usize {
     let (mut begun, mut closed, mut answered) = (0, 0, 0);
     // For each slot, the client's number, or `None` for a server.
@@ -119,8 +118,7 @@ fn nothing_is_left<O: Opener>(open: &O, total: usize) {
     assert_eq!(descriptors(), before, "a descriptor outlived its driver");
 }
 
-/// Opens `count` connections and keeps them open. Each gets a response while all are open, in two
-/// rounds.
+/// Each connection gets a response while all are open, in two rounds.
 fn all_are_held<O: Opener>(open: &O, count: usize) {
     let before = descriptors();
     let mut driver = open.open(&Config { connections: 2 * count, receive_bytes: 256, ..CONFIG });
@@ -184,8 +182,7 @@ impl<O: Opener> Check for O {
     }
 }
 
-/// A number from the environment, for runs at benchmark scale: `NET_CHURN=100000 NET_HELD=9900
-/// cargo test --release -p net --test churn`.
+/// For benchmark scale: `NET_CHURN=100000 NET_HELD=9900 cargo test --release -p net --test churn`.
 #[expect(clippy::disallowed_methods, reason = "a test has no flags")]
 fn scale(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))

@@ -22,8 +22,7 @@ fn limit_descriptors(current: Option<u64>) {
     setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
 }
 
-/// With room for two more, the third connection waits in the kernel's queue until one of the two
-/// closes.
+/// The third connection waits in the kernel's queue until one of the others closes.
 fn accepting_waits_for_a_close<O: Opener>(open: &O) {
     let before = getrlimit(Resource::Nofile).current;
     let mut server = open.open(&CONFIG);
@@ -62,8 +61,6 @@ fn accepting_waits_for_a_close<O: Opener>(open: &O) {
     limit_descriptors(before);
 }
 
-/// Without room and without connections to close, the driver returns an error instead of waiting
-/// forever.
 fn nothing_to_close_is_an_error<O: Opener>(open: &O) {
     let before = getrlimit(Resource::Nofile).current;
     let mut server = open.open(&CONFIG);
@@ -79,7 +76,6 @@ fn nothing_to_close_is_an_error<O: Opener>(open: &O) {
     });
     assert_eq!(error.expect("an error").raw_os_error(), Some(rustix::io::Errno::MFILE.raw_os_error()));
     limit_descriptors(before);
-    // It continues once there is room.
     until(&mut server, |_, event| matches!(event, Event::Accepted(..)));
 }
 

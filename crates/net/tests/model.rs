@@ -37,24 +37,20 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The expected state of one end of a connection.
 #[derive(Debug, Default)]
 struct End {
     is_client: bool,
-    /// A client's name, which it sends first; for a server, the client's name once received.
     name: Option<u32>,
     sent: usize,
     received: usize,
     head: Vec<u8>,
     stands: bool,
     end_received: bool,
-    /// Whether the caller requested a notification when all is sent.
     notify_when_sent: bool,
-    /// Whether the caller closed it, after which only the end is reported.
     closed: bool,
 }
 
-/// The expected byte at a position, from 4 for a client and from 0 for a server.
+/// From 4 for a client, which sends its name first, and from 0 for a server.
 fn pattern(is_client: bool, position: usize) -> u8 {
     (if is_client { position * 7 } else { position * 11 } % 251) as u8
 }
@@ -68,8 +64,7 @@ struct Model<D> {
     /// Whether a reset differs from an orderly end; for Unix sockets it does not.
     has_resets: bool,
     ends: HashMap<Conn, End>,
-    /// By client name: bytes that each side sent before its end, and bytes that the other side
-    /// received before that end.
+    /// By client name and side: bytes sent before the end; bytes received before that end.
     sent: HashMap<(u32, bool), usize>,
     ended: Vec<(Option<u32>, Conn, bool, usize)>,
     servers: HashMap<Conn, u32>,
@@ -96,7 +91,6 @@ impl<D: Driver> Model<D> {
         }
     }
 
-    /// The connection selected by `who`.
     fn pick(&self, who: usize) -> Option<Conn> {
         let all = self.standing();
         all.get(who % all.len().max(1)).copied()
@@ -243,7 +237,6 @@ impl<D: Driver> Model<D> {
         }
     }
 
-    /// Closes all connections, after which every slot must be free.
     fn finish(mut self) -> Vec<String> {
         for conn in self.standing() {
             self.driver.close(conn, Close::Reset);
@@ -263,7 +256,6 @@ impl<D: Driver> Model<D> {
             }
         }
         for (name, conn, is_client, received) in &self.ended {
-            // After an orderly end, the receiver must have exactly the bytes that were sent.
             if let Some(name) = name
                 && let Some(sent) = self.sent.get(&(*name, !is_client))
             {

@@ -13,7 +13,6 @@ fn at() -> SocketAddr {
     "10.0.0.1:7".parse().unwrap()
 }
 
-/// A driver and its connection to `peer`, established after one round trip of 10 us.
 fn connected(peer: impl Peer + 'static, config: &Config) -> (Sim, Conn) {
     let mut driver = Sim::new(1, config, Network::PERFECT);
     let mut peer = Some(peer);
@@ -24,8 +23,7 @@ fn connected(peer: impl Peer + 'static, config: &Config) -> (Sim, Conn) {
     (driver, conn)
 }
 
-/// Sends the words 1 to `count`, each after the previous response, and records the responses with
-/// their times.
+/// Sends the words 1 to `count`, each after the previous response.
 fn play(peer: impl Peer + 'static, count: u32) -> Vec<String> {
     let (mut driver, conn) = connected(peer, &CONFIG);
     let mut said = Vec::new();

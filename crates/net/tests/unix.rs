@@ -27,7 +27,6 @@ suite!(
     an_address_can_be_used_again,
 );
 
-/// Listens at `path` and returns `ok` or the error.
 fn listen<O: Opener>(open: &O, path: &Path) -> String {
     let mut driver = open.open(&CONFIG);
     driver.listen(&Address::Unix(path.to_owned()), 8, false).map_or_else(
@@ -121,7 +120,6 @@ fn a_listener_is_not_shared<O: Opener>(open: &OnUnix<O>) {
     assert_eq!(error.to_string(), "a Unix socket cannot be shared by several listeners");
 }
 
-/// The listener's driver does not turn, so it accepts nothing.
 fn a_full_queue_is_told<O: Opener>(open: &OnUnix<O>) {
     let mut server = open.open(&CONFIG);
     let mut clients = open.open(&CONFIG);
@@ -135,7 +133,6 @@ fn a_full_queue_is_told<O: Opener>(open: &OnUnix<O>) {
         assert!(matches!(event, Event::Closed(c, CloseReason::QueueFull) if c == third), "{event:?}");
         true
     });
-    // Accepting continues once there is room.
     until(&mut server, |_, event| matches!(event, Event::Accepted(..)));
     clients.connect(&at).unwrap();
     until(&mut clients, |_, event| matches!(event, Event::Connected(_)));

@@ -18,11 +18,10 @@ use crate::tls::Connector;
 
 /// Maximum number of open connections per client. At the limit it closes all and starts over.
 const CONNECTIONS_MAX: usize = 64;
-/// Maximum size of a reply's body, in bytes.
 const BODY_BYTES_MAX: usize = study::limits::BODY_MAX_BYTES as usize;
 /// First and longest pause after a journey that failed without a reply; it doubles in between.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
-/// Maximum number of calls whose times are kept, over all clients.
+/// Maximum number of recorded call times, over all clients.
 pub(crate) const CALLS_MAX: usize = 1_000_000;
 
 #[derive(Clone, Debug)]
@@ -32,7 +31,6 @@ pub(crate) struct OperationCount {
     pub(crate) service: Histogram,
 }
 
-/// Results of one client in addition to the recorder's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientResults {
     pub(crate) operations: Vec<OperationCount>,
@@ -42,22 +40,17 @@ pub(crate) struct ClientResults {
     pub(crate) calls_left_out: u64,
     /// Requests in flight, integrated over time, ns.
     pub(crate) flight_integral: u128,
-    /// When the call without a reply at the end was written.
     pub(crate) unanswered: Option<Nanos>,
-    /// Stalls of this thread while it waited for a reply.
     pub(crate) stalls: Stalls,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Completed,
-    /// Ended by an error.
     Abandoned,
-    /// Cut off by the end of the load.
     Cut,
 }
 
-/// Parameters of one journey.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) number: u64,
@@ -66,7 +59,6 @@ pub(crate) struct Order {
     pub(crate) from: Nanos,
 }
 
-/// Creates a connector for the name required in the certificate.
 pub(crate) type Connect<'c> = dyn Fn(&str) -> Result<Connector, String> + Sync + 'c;
 
 pub(crate) struct Client<'a> {
@@ -90,19 +82,17 @@ pub(crate) struct Client<'a> {
     backoff: Duration,
 }
 
-/// State shared by all clients of a load.
 pub(crate) struct Common<'a> {
     pub(crate) program: &'a Program,
-    /// Connectors by the name required in the certificate. Clients can resume each other's
-    /// sessions.
+    /// By the name required in the certificate. Clients can resume each other's sessions.
     pub(crate) tls: &'a HashMap<String, Connector>,
-    /// Creates a connector for a name learned from a reply.
+    /// Creates a connector for a name from a reply.
     pub(crate) connect: &'a Connect<'a>,
     pub(crate) seed: u64,
     pub(crate) identities: Identities,
     pub(crate) timeout_ns: Nanos,
     pub(crate) resolve: Option<Endpoint>,
-    /// Maximum number of calls per client whose times are kept; 0 if none are requested.
+    /// Maximum number of recorded call times per client.
     pub(crate) calls_kept: usize,
 }
 
@@ -136,10 +126,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Opens the connection for the first step, if its URL is known without a reply.
-    ///
-    /// # Errors
-    /// Why the connection could not be established.
+    /// Opens the connection for the first step, if its URL is known in advance.
     pub(crate) fn reach(&mut self) -> Result<(), (Fault, String)> {
         let mut values = self.program.initial_values(self.seed, 0);
         let url = values.text(&self.program.steps[0].url);
@@ -147,8 +134,7 @@ impl<'a> Client<'a> {
         self.connected(&url, &endpoint).map(drop)
     }
 
-    /// Runs one journey. While it waits for a reply, it calls `is_over` to check whether the load
-    /// has ended.
+    /// Runs one journey. While waiting for a reply, it polls `is_over` for the end of the load.
     pub(crate) fn make(&mut self, order: Order, is_over: &mut dyn FnMut(&mut Recorder) -> bool) -> Ended {
         let number = match self.identities {
             Identities::Fresh => order.number,
@@ -170,7 +156,6 @@ impl<'a> Client<'a> {
         Ended::Completed
     }
 
-    /// The pause after an abandoned journey.
     pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.backoff;
         self.backoff = (self.backoff * 2).min(BACKOFF.1);
@@ -189,7 +174,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Runs one call. `Ok(false)`: the load ended before the reply.
+    /// `Ok(false)`: the load ended before the reply.
     fn call(
         &mut self,
         step: &Step,
@@ -218,8 +203,7 @@ impl<'a> Client<'a> {
             self.recorder.received_bytes += connection.received_bytes - received_before;
             self.made.flight_integral += u128::from(service_ns);
             if !matches!(outcome, Ok(None)) {
-                // Any response or closed connection, valid or not, shows that the load lasted until
-                // now.
+                // Any response or close, valid or not, shows that the load lasted until now.
                 self.recorder.last_answer = at;
             }
         }
@@ -279,7 +263,7 @@ impl<'a> Client<'a> {
         Ok(true)
     }
 
-    /// Sends the request and reads the whole reply. `None`: the load ended first.
+    /// `None`: the load ended before the whole reply arrived.
     fn exchange(
         &mut self,
         connection: &mut Connection,
@@ -309,7 +293,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns the key of a connection to the endpoint, which it opens if necessary.
+    /// Returns the key of a connection to the endpoint, opened if necessary.
     fn connected(&mut self, url: &str, endpoint: &Endpoint) -> Result<(Destination, String), (Fault, String)> {
         let place = self.dial.place(url, endpoint)?;
         // Two names at one address are two servers, since their certificates differ.

@@ -12,15 +12,11 @@ use crate::tls::{Connector, Session};
 
 /// Longest blocking wait, after which the client checks whether the load has ended.
 pub(crate) const SLICE: Duration = Duration::from_millis(50);
-/// Maximum number of bytes per receive.
 const RECEIVE_BYTES: usize = 16_384;
 
-/// The result of a receive.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// The response is incomplete.
     More,
-    /// The response is complete and its body is appended.
     Done(Response),
 }
 
@@ -30,7 +26,6 @@ pub(crate) struct Connection {
     tls: Option<Box<Session>>,
     reader: ResponseReader,
     memo: Memo,
-    /// Received and decrypted bytes that are not parsed yet.
     inbox: Vec<u8>,
     buffer: Vec<u8>,
     wire: Vec<u8>,
@@ -42,10 +37,6 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects, with a TLS handshake if there is a connector.
-    ///
-    /// # Errors
-    /// Why the connection could not be established.
     pub(crate) fn open(
         address: SocketAddr,
         tls: Option<&Connector>,
@@ -95,10 +86,6 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Writes a request.
-    ///
-    /// # Errors
-    /// Why the connection is unusable.
     pub(crate) fn send(&mut self, request: &[u8]) -> Result<(), (Fault, String)> {
         match &mut self.tls {
             Some(session) => {
@@ -112,10 +99,8 @@ impl Connection {
         }
     }
 
-    /// Parses more of a response, waiting for [`SLICE`] at most.
-    ///
-    /// # Errors
-    /// Why the connection is unusable, or that the body exceeds `limit` bytes.
+    /// Parses more of a response, waiting for [`SLICE`] at most. Fails if the body exceeds `limit`
+    /// bytes.
     pub(crate) fn receive(
         &mut self,
         asked: RequestMethod,
@@ -152,12 +137,11 @@ impl Connection {
         }
     }
 
-    /// Whether unexpected bytes have arrived.
     pub(crate) fn has_more(&self) -> bool {
         !self.inbox.is_empty()
     }
 
-    /// Receives bytes. `None`: nothing arrived within [`SLICE`]. 0: end of stream.
+    /// `None`: nothing arrived within [`SLICE`]. 0: end of stream.
     fn fill(&mut self) -> Result<Option<usize>, (Fault, String)> {
         let count = match self.stream.read(&mut self.buffer) {
             Ok(count) => count,
@@ -187,7 +171,6 @@ impl Connection {
         }
     }
 
-    /// Sends pending TLS records.
     fn flush(&mut self) -> Result<(), (Fault, String)> {
         let Some(session) = &mut self.tls else { return Ok(()) };
         self.wire.clear();

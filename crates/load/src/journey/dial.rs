@@ -13,28 +13,21 @@ use wire::http1::RequestMethod;
 use super::connection::{Connection, Piece};
 use crate::recorder::Fault;
 
-/// Maximum number of addresses that one client caches. At the limit it clears the cache.
+/// Maximum number of cached addresses. At the limit the cache is cleared.
 const KNOWN_MAX: usize = 1024;
-/// Maximum size of a resolver's response, in bytes.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// An endpoint as given by a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Endpoint {
     pub(crate) is_encrypted: bool,
-    /// Name or address, without brackets.
+    /// Without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Path and query.
     pub(crate) target: String,
-    /// The value of the `Host` header.
     pub(crate) host_field: String,
 }
 
-/// Parses a URL of a journey.
-///
-/// # Errors
-/// Why the URL cannot be called.
 pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
     let found = url::parse(text).map_err(|error| error.to_string())?;
     if !matches!(found.protocol, Protocol::Http | Protocol::Https) {
@@ -49,14 +42,12 @@ pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
     })
 }
 
-/// The address to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Destination {
     pub(crate) address: SocketAddr,
     pub(crate) is_encrypted: bool,
 }
 
-/// Resolves and caches the addresses of endpoints, one per client.
 #[derive(Debug)]
 pub(crate) struct Dial {
     /// The resolver, `http://host:port`, if any.
@@ -72,10 +63,6 @@ impl Dial {
         Dial { resolve, names: HashMap::new(), places: HashMap::new(), timeout_ns }
     }
 
-    /// Returns the address for the endpoint of a URL.
-    ///
-    /// # Errors
-    /// Why the address is unknown.
     pub(crate) fn place(&mut self, url: &str, endpoint: &Endpoint) -> Result<Destination, (Fault, String)> {
         let bare = url.split(['?', '#']).next().unwrap_or(url);
         if let Some(place) = self.places.get(bare) {
@@ -103,7 +90,6 @@ impl Dial {
         Ok(place)
     }
 
-    /// Clears the caches, after an endpoint could not be reached.
     pub(crate) fn forget(&mut self) {
         self.places.clear();
         self.names.clear();
@@ -159,8 +145,8 @@ impl Dial {
     }
 }
 
-/// Parses the resolver's response: `{"address": "ip:port"}`, with `"tls": false` if that differs
-/// from the URL. 404 and `"intercepted": false` mean that the endpoint is unknown.
+/// Parses `{"address": "ip:port"}`, with `"tls": false` if that differs from the URL. 404 and
+/// `"intercepted": false` mean that the endpoint is unknown.
 fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<Destination>, String> {
     if status == 404 {
         return Ok(None);
@@ -185,7 +171,7 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<D
     Ok(Some(Destination { address, is_encrypted }))
 }
 
-/// Escapes a text as the value of a query parameter. Source: RFC 3986 section 2.3.
+/// Escapes a query parameter. Source: RFC 3986 section 2.3.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

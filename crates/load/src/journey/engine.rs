@@ -22,9 +22,7 @@ use crate::supervise::{Event, LoadError, kernel, run_workers, usage};
 use crate::tls::Connector;
 use crate::worker::Done;
 
-/// Interval at which a client checks whether it may start.
 const START_STEP: Duration = Duration::from_micros(200);
-/// Interval at which a client publishes its counts, ns.
 const PUBLISH_NS: Nanos = 10_000_000;
 
 struct JourneyTarget<'a> {
@@ -36,17 +34,11 @@ struct JourneyTarget<'a> {
     identities: Identities,
 }
 
-/// Counters from which all clients draw.
 struct SharedCounters {
     next: AtomicU64,
-    /// Measured journeys that may still start, if their number is limited.
     left: Option<AtomicI64>,
 }
 
-/// Runs a load of journeys.
-///
-/// # Errors
-/// [`LoadError`].
 pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, identities } = &spec.target else {
         unreachable!("the caller has looked");
@@ -133,7 +125,6 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
     }
 }
 
-/// Host names of the HTTPS endpoints known in advance.
 fn hosts(program: &Program, seed: u64) -> Vec<String> {
     if !program.is_encrypted() {
         return Vec::new();
@@ -155,7 +146,6 @@ fn connector(host: &str, insecure: bool, ca_file: Option<&str>) -> Result<Connec
     Connector::new(&Tls { server_name: host.to_owned(), insecure, ca_file: ca_file.map(str::to_owned), resume: true })
 }
 
-/// The client's group of threads, which share a CPU, and that CPU.
 fn group(spec: &LoadSpec, index: u32) -> (u32, Option<u32>) {
     let groups = spec.threads.min(spec.clients).max(1);
     let group = index % groups;
@@ -163,8 +153,7 @@ fn group(spec: &LoadSpec, index: u32) -> (u32, Option<u32>) {
     (group, cpu)
 }
 
-/// Reports each group of threads, which share a CPU, as one worker, since their sum determines the
-/// utilization.
+/// Reports threads that share a CPU as one worker, since their sum is the utilization.
 fn workers(spec: &LoadSpec, done: &[Done]) -> Vec<record::Worker> {
     let groups = spec.threads.min(spec.clients).max(1);
     let worker = |wanted: u32| {
@@ -175,8 +164,7 @@ fn workers(spec: &LoadSpec, done: &[Done]) -> Vec<record::Worker> {
             requests: sum(|done| done.recorder.requests),
             cpu_ns: sum(|done| done.usage.cpu_ns),
             spin_ns: 0,
-            // Threads of a group wait for each other, which the kernel does not distinguish from
-            // waiting for other processes.
+            // The kernel also counts the time that threads of a group wait for each other.
             run_queue_ns: if of().count() == 1 { of().find_map(|done| done.usage.run_queue_ns) } else { None },
             wall_ns: of().map(|done| done.wall_ns).max().unwrap_or(0),
             turns: sum(|done| done.turns),
@@ -297,23 +285,20 @@ fn work(
     Ok((done, client.made))
 }
 
-/// The phase of the load as seen by one client, and the time it has paused.
 struct ClientPhase<'a> {
     phase: PhaseTracker<'a>,
     published: Nanos,
-    /// Measured time in pauses after abandoned journeys.
     paused_ns: Nanos,
 }
 
 impl ClientPhase<'_> {
-    /// Adds the measured part of a pause from `since` to `at`.
     fn paused(&mut self, since: Nanos, at: Nanos) {
         let control = self.phase.control;
         let from = since.max(control.from.load(Acquire));
         self.paused_ns += at.min(control.until.load(Relaxed)).saturating_sub(from);
     }
 
-    /// Whether the load has ended. Also starts measuring when it is time and publishes the counts.
+    /// Also starts measuring when it is time, and publishes the counts.
     fn is_over(&mut self, recorder: &mut Recorder) -> bool {
         let now = net::thread::monotonic_ns();
         self.phase.begins_measuring(now, recorder, usage);

@@ -1,23 +1,17 @@
 //! Escapes values in templates, so that each stays one value in its context.
 
-/// Context of a name in a template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Escape {
     /// No syntax that a value could break out of.
     #[default]
     None,
-    /// Inside the quotes of a JSON string.
     JsonString,
-    /// JSON outside quotes.
     JsonValue,
-    /// A path, query or form.
     Percent,
-    /// Inside a quoted string in a header field.
     Quoted,
     Xml,
 }
 
-/// The syntax of a template's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Url,
@@ -45,7 +39,7 @@ impl Syntax {
     }
 }
 
-/// Tracks the text of a template and returns the escape for a name at the current position.
+/// Tracks a template's text and returns the escape for a name at the current position.
 pub(crate) struct Surroundings {
     syntax: Syntax,
     quotes: Quotes,
@@ -75,7 +69,6 @@ impl Surroundings {
     }
 }
 
-/// Tracks whether a double-quoted string is open.
 #[derive(Default)]
 struct Quotes {
     are_open: bool,
@@ -93,13 +86,11 @@ impl Quotes {
     }
 }
 
-/// Position within a URL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UrlPart {
     /// At the start, or after names only, which hold the start of a URL.
     Begin,
     Authority,
-    /// In path, query or fragment.
     Path,
 }
 
@@ -165,7 +156,6 @@ fn push_json(out: &mut String, char: char) {
     }
 }
 
-/// Whether a text is a JSON number, `true`, `false` or `null`.
 fn is_json_scalar(text: &str) -> bool {
     let begins = text.starts_with(|char: char| char == '-' || char.is_ascii_digit() || matches!(char, 't' | 'f' | 'n'));
     begins && !text.ends_with(char::is_whitespace) && codecs::json::parse(text.as_bytes()).is_ok()

@@ -15,14 +15,12 @@ use super::reply;
 use super::values::{Given, Names, Template, Values};
 use crate::recorder::Fault;
 
-/// A journey that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
-    /// Distinct names of the operations.
     pub(crate) operations: Vec<String>,
-    /// URLs of the targets, which occupy the first slots.
+    /// They occupy the first slots.
     targets: Vec<String>,
     lets: Vec<(usize, Template)>,
     slots: usize,
@@ -37,7 +35,6 @@ enum Codec {
 
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// Index among the operations.
     pub(crate) operation: usize,
     pub(crate) url: Template,
     pub(crate) asked: RequestMethod,
@@ -56,10 +53,7 @@ enum Body {
 }
 
 impl Program {
-    /// Reads schemas and steps.
-    ///
-    /// # Errors
-    /// All problems, one sentence each.
+    /// Fails with all problems, one sentence each.
     pub(crate) fn new(journey: &Journey, targets: &BTreeMap<String, String>) -> Result<Program, Vec<String>> {
         let mut mistakes = Vec::new();
         let mut names = Names::default();
@@ -118,7 +112,6 @@ impl Program {
         })
     }
 
-    /// The values known at the start of journey `number`.
     pub(crate) fn initial_values(&self, seed: u64, number: u64) -> Values {
         let mut values = Values::new(self.slots, seed, number);
         for (slot, url) in self.targets.iter().enumerate() {
@@ -130,15 +123,11 @@ impl Program {
         values
     }
 
-    /// Whether any endpoint known in advance uses HTTPS.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.targets.iter().any(|url| url.starts_with("https://"))
     }
 
-    /// Appends the request of a step to URL `target` at `host`.
-    ///
-    /// # Errors
-    /// Why the request cannot be sent: a reply's value does not have the required type.
+    /// Fails if a reply's value does not have the required type.
     pub(crate) fn compose(
         &self,
         step: &Step,
@@ -175,9 +164,6 @@ impl Program {
     }
 
     /// Verifies a reply and takes the values that later steps need from it.
-    ///
-    /// # Errors
-    /// The fault and an explanation.
     pub(crate) fn judge(
         &self,
         step: &Step,
@@ -231,7 +217,7 @@ impl Program {
     }
 }
 
-/// Reads the file of a schema. `None` if it has errors, which go to `mistakes`.
+/// `None` if the schema has errors, which go to `mistakes`.
 fn load_schema(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
     let own = codecs::schemas::by_file_name(&schema.file).filter(|_| schema.text.is_empty());
     let text = own.unwrap_or(&schema.text);
@@ -389,8 +375,7 @@ fn unset(schema: &thrift::Schema, method: &thrift::Method, arguments: &Given) ->
     missing.map(|field| field.name.clone()).collect()
 }
 
-/// Replaces each argument that is not known yet by a sample of the right type, so that the rest can
-/// be checked.
+/// Replaces unknown arguments by samples of their type, to check the rest.
 fn thrift_sample(schema: &thrift::Schema, ty: &thrift::Type, given: &Given) -> Value {
     use thrift::Type;
     match (given, ty) {
@@ -417,7 +402,6 @@ fn thrift_sample(schema: &thrift::Schema, ty: &thrift::Type, given: &Given) -> V
     }
 }
 
-/// The same for SOAP.
 fn soap_sample(wsdl: &Wsdl, ty: soap::Type, given: &Given) -> Value {
     use soap::{Builtin, Type};
     let base = |base: Builtin| match base {

@@ -18,9 +18,6 @@ pub(crate) fn find<'v>(path: &Path, reply: &'v Value) -> Option<&'v Value> {
 }
 
 /// The single value at a path, or the number of elements there.
-///
-/// # Errors
-/// Why there is no such value.
 pub(crate) fn extract(path: &Path, words: &str, reply: &Value) -> Result<Value, String> {
     let found = find(path, reply).ok_or_else(|| format!("`{words}` is not in the response"))?;
     if path.is_count {
@@ -38,10 +35,7 @@ pub(crate) fn extract(path: &Path, words: &str, reply: &Value) -> Result<Value, 
     }
 }
 
-/// Compares the value at a path with the expected one.
-///
-/// # Errors
-/// The difference.
+/// Fails with the difference.
 pub(crate) fn expect(path: &Path, words: &str, expected: &Value, reply: &Value) -> Result<(), String> {
     let found = match (path.is_count, find(path, reply)) {
         (true, _) => extract(path, words, reply)?,

@@ -43,7 +43,6 @@ impl<F: Fn(&MockRequest<'_>) -> (u16, String) + Send + Sync + 'static> Service f
     }
 }
 
-/// Runs the services, and calls `then` with their addresses.
 fn served<T>(
     count: usize,
     names: &[&str],
@@ -116,7 +115,7 @@ fn of_text(text: &str) -> Journey {
     study::parse_journey(text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
 }
 
-/// Runs a journey with one client against a single target, `api`, that responds with `answer`.
+/// Runs a journey with one client against one target, `api`.
 fn load_answered(
     text: &str,
     requests: u64,
@@ -270,8 +269,7 @@ fn verifies_certificates_against_written_root() {
 
 #[test]
 fn resolver_supplies_addresses_of_endpoints() {
-    // The journey's URL has a port without a listener; the resolver returns the port of the
-    // service.
+    // The URL's port has no listener; the resolver returns the service's port.
     let asked = Log::default();
     let log = Arc::clone(&asked);
     let services = |bound: &[SocketAddr]| {
@@ -303,7 +301,6 @@ fn resolver_supplies_addresses_of_endpoints() {
     });
 }
 
-/// A server's text stays one value wherever a later request uses it.
 #[test]
 fn reply_values_cannot_inject_into_later_requests() {
     let text = r#"
@@ -371,8 +368,7 @@ expect = { "body.ok" = true }
     assert_eq!(example, "`second`: `body.ok` is false, expected true");
 }
 
-/// If no reply contains the taken value, no call is valid. The load still has a duration, in which
-/// its bytes were received.
+/// The load still has a duration, in which its bytes were received.
 #[test]
 fn load_without_valid_call_has_duration() {
     let text = r#"
@@ -469,7 +465,6 @@ expect = { "body.ok" = true }
             let (mut stream, _) = listener.accept().unwrap();
             let (mut head, mut answered) = (Vec::new(), 0);
             let mut byte = [0; 1];
-            // Ends when the client closes the connection.
             while let Ok(1) = stream.read(&mut byte) {
                 head.push(byte[0]);
                 if head.ends_with(b"\r\n\r\n") {

@@ -6,7 +6,6 @@ use study::journey::{Argument, template};
 
 use super::escape::{self, Escape, Surroundings, Syntax};
 
-/// A template with resolved names.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Template(pub(crate) Vec<Piece>);
 
@@ -28,13 +27,11 @@ impl Template {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
     Text(String),
-    /// Index of a value of the journey, and its escape.
     Slot(usize, Escape),
     Number(u64),
     Random(u32),
 }
 
-/// An argument with resolved templates.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Given {
     Fixed(Value),
@@ -91,7 +88,6 @@ impl Names {
     }
 }
 
-/// The values of one journey.
 #[derive(Debug)]
 pub(crate) struct Values {
     pub(crate) slots: Vec<Value>,
@@ -100,7 +96,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Creates the values of journey `number`. Random ones depend only on it and the seed.
+    /// Random values depend only on the seed and `number`.
     pub(crate) fn new(count: usize, seed: u64, number: u64) -> Values {
         Values { slots: vec![Value::Null; count], number, rng: Rng::stream(seed, number) }
     }
@@ -136,7 +132,6 @@ impl Values {
     }
 }
 
-/// Formats a value within a text.
 fn value_text(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),

@@ -17,7 +17,6 @@ use crate::recorder::Fault;
 use crate::trace::Tape;
 use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Operations, WorkloadError};
 
-/// Hint in the error for an unexpected value.
 const SUSPECTS: &str = "was the cache empty, or filled by another seed or workload?";
 /// Bytes of an error response that are kept.
 const SAID_BYTES: usize = 120;
@@ -29,28 +28,21 @@ pub(crate) enum Verb {
     Delete,
 }
 
-/// A piece of a value, as the codec parses it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Piece<'a> {
-    /// The value starts and has this many bytes.
+    /// Length of the value, before its data.
     Length(u64),
-    /// The flags stored with the value.
     Flags(u32),
-    /// The next bytes of the value.
     Data(&'a [u8]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The value; its pieces went to the sink.
     Value,
-    /// The key has no value.
     Nothing,
-    /// The value was stored or deleted.
     Done,
     /// Not stored: the cache is full or the value exceeds its limit.
     Refused,
-    /// An error response; [`ErrorText`] has its text.
     Error,
     /// A well-formed response that does not fit the request.
     Wrong,
@@ -62,7 +54,6 @@ pub(crate) enum Step {
     Done { used: usize, reply: Reply, status: u16, last: bool },
 }
 
-/// The start of an error response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ErrorText(Vec<u8>);
 
@@ -81,15 +72,11 @@ impl ErrorText {
     }
 }
 
-/// The client side of a cache protocol.
 pub(crate) trait Codec {
-    /// Parser state of one connection.
     type Reader;
     /// Whether the response to GET contains the key, so that [`Codec::read`] needs it.
     const NAMES_KEY: bool;
-    /// Whether values can have a time to live.
     const HAS_TTL: bool = true;
-    /// Whether the protocol stores flags with each value and returns them.
     const HAS_FLAGS: bool = false;
 
     fn reader(&self) -> Self::Reader;
@@ -98,10 +85,7 @@ pub(crate) trait Codec {
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl_s: u32, out: &mut Vec<u8>);
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
-    /// Parses more of the response to `verb`.
-    ///
-    /// # Errors
-    /// The stream cannot be parsed further: the fault and an explanation.
+    /// Fails with a fault and its explanation if the stream cannot be parsed further.
     fn read(
         &mut self,
         reader: &mut Self::Reader,
@@ -116,12 +100,10 @@ pub(crate) trait Codec {
     fn is_between(&self, reader: &mut Self::Reader) -> bool;
 }
 
-/// The operation of a request in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Doing {
     #[default]
     Get,
-    /// The read of read-modify-write.
     ReadToModify,
     Set,
     Delete,
@@ -142,14 +124,14 @@ impl Doing {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Expected {
     key: u64,
-    /// Length of the key if the trace specifies it; 0: the key-length distribution determines it.
+    /// Recorded key length; 0: the key-length distribution determines it.
     key_bytes: u8,
     value_bytes: u32,
     ttl_s: u32,
     doing: Doing,
     /// The key's word (see `keys`) when the request was sent.
     then: u16,
-    /// When the request was sent, in s since the start.
+    /// In s since the start.
     sent_s: u32,
 }
 
@@ -157,11 +139,9 @@ pub(crate) struct Expected {
 pub(crate) struct Stream<R> {
     reader: R,
     value: Value,
-    /// Requests caused by responses and not yet sent.
     caused: VecDeque<Expected>,
 }
 
-/// The value being parsed.
 #[derive(Clone, Debug, Default)]
 struct Value {
     expectation: Option<Expectation>,
@@ -172,7 +152,6 @@ struct Value {
     difference: Option<Box<Difference>>,
 }
 
-/// The most recent problem, for [`Protocol::explain`].
 #[derive(Clone, Debug)]
 enum Problem {
     Value { key: u64, bytes: u64, expected: Option<u32>, difference: Difference },
@@ -200,7 +179,6 @@ impl Source {
     }
 }
 
-/// The client of a cache, one per worker.
 #[derive(Debug)]
 pub(crate) struct Cache<C> {
     codec: C,
@@ -208,17 +186,13 @@ pub(crate) struct Cache<C> {
     shared: Arc<Shared>,
     keys: Keys,
     fill: bool,
-    /// Buffer for values to send, reused.
     value: Vec<u8>,
     said: ErrorText,
     problem: Option<Problem>,
 }
 
 impl<C: Codec> Cache<C> {
-    /// Creates the client of worker `index` of `workers`. With a `tape` it replays its operations.
-    ///
-    /// # Errors
-    /// The workload is invalid.
+    /// Worker `index` of `workers`. With a `tape`, it replays a trace.
     pub(crate) fn new(
         codec: C,
         workload: &Workload,
@@ -252,7 +226,7 @@ impl<C: Codec> Cache<C> {
         expected
     }
 
-    /// Appends a request sent at `now` and returns the length of its key.
+    /// Returns the length of the key.
     #[inline]
     fn compose(&mut self, expected: &mut Expected, now: Nanos, out: &mut Vec<u8>) -> u32 {
         let mut buffer = [0; KEY_MAX_BYTES];
@@ -271,7 +245,6 @@ impl<C: Codec> Cache<C> {
         key.len() as u32
     }
 
-    /// Classifies a complete response.
     #[inline]
     fn judge(
         &mut self,
@@ -375,7 +348,7 @@ impl Value {
         }
     }
 
-    /// Returns the first difference from the value that was set, among the bytes compared.
+    /// The first difference from the expected value, among the bytes compared.
     #[inline]
     fn wrong(&mut self, shared: &Shared, key: u64, known: Option<u32>) -> Option<Difference> {
         if let Some(difference) = self.difference.take() {

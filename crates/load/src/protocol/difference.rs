@@ -1,19 +1,16 @@
 //! The first difference between received and expected bytes, for error messages.
 
-/// Bytes shown of each side.
 const SHOWN_BYTES: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Length of the common prefix.
     at: u64,
     found: [u8; SHOWN_BYTES],
     found_bytes: u8,
 }
 
 impl Difference {
-    /// Compares a received piece that starts at offset `at`. `is_same` returns whether a byte is
-    /// the expected one at its offset. `None`: no difference.
+    /// Compares a piece that starts at offset `at`. `is_same` checks the byte at an offset.
     #[cold]
     pub(crate) fn find(at: u64, piece: &[u8], is_same: impl Fn(u64, u8) -> bool) -> Option<Difference> {
         let alike = piece.iter().zip(at..).position(|(&byte, at)| !is_same(at, byte))?;
@@ -27,7 +24,6 @@ impl Difference {
         Difference { at, found: [0; SHOWN_BYTES], found_bytes: 0 }
     }
 
-    /// Appends `piece`, received after the difference.
     #[cold]
     pub(crate) fn add(&mut self, piece: &[u8]) {
         let begun = usize::from(self.found_bytes);
@@ -40,7 +36,7 @@ impl Difference {
         self.at
     }
 
-    /// Formats both sides, escaped. `expected` starts at [`Difference::at`].
+    /// `expected` starts at [`Difference::at`].
     pub(crate) fn describe(&self, expected: &[u8]) -> String {
         let side = |bytes: &[u8]| match bytes {
             [] => "the end".to_owned(),

@@ -8,7 +8,6 @@ use wire::http1::{self, Limits, Memo, Progress, RequestMethod, ResponseError, Re
 use super::{CacheOutcome, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 
-/// A request in wire format.
 #[derive(Clone, Debug)]
 struct Composed {
     bytes: Vec<u8>,
@@ -17,7 +16,6 @@ struct Composed {
     weight_until: u64,
 }
 
-/// The requests of a mix and the expected responses, one per worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     requests: Vec<Composed>,
@@ -27,7 +25,6 @@ pub(crate) struct Http {
     problem: Option<Problem>,
 }
 
-/// The most recent problem, for [`Protocol::explain`].
 #[derive(Clone, Copy, Debug)]
 enum Problem {
     Framing(ResponseError),
@@ -35,7 +32,6 @@ enum Problem {
     Body { status: u16, bytes: u64, difference: Difference },
 }
 
-/// Parser state of one connection.
 #[derive(Debug)]
 pub(crate) struct Stream {
     reader: ResponseReader,
@@ -45,10 +41,7 @@ pub(crate) struct Stream {
 }
 
 impl Http {
-    /// Composes `requests`.
-    ///
-    /// # Errors
-    /// One sentence per request that cannot be sent.
+    /// Fails with one sentence per request that cannot be sent.
     pub(crate) fn new(requests: &[HttpRequest], expect: &Expect, connection: Connection) -> Result<Self, Vec<String>> {
         let mut composed = Vec::new();
         let mut mistakes = Vec::new();
@@ -78,7 +71,6 @@ impl Http {
         })
     }
 
-    /// Length of the longest request, in bytes.
     pub(crate) fn request_bytes_max(&self) -> usize {
         self.requests.iter().map(|request| request.bytes.len()).max().unwrap_or(0)
     }
@@ -114,7 +106,6 @@ impl Http {
 
 impl Protocol for Http {
     type Stream = Stream;
-    /// Index of the request.
     type Expected = u32;
     const UNREADABLE: Fault = Fault::Framing;
 
@@ -201,7 +192,6 @@ impl Protocol for Http {
     }
 }
 
-/// Records the difference in or before a piece of a body that starts at offset `at`.
 #[cold]
 fn differs(difference: &mut Option<Box<Difference>>, body: &[u8], at: usize, piece: &[u8]) {
     match difference {

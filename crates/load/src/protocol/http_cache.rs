@@ -8,14 +8,12 @@ use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
 pub(crate) struct HttpCache {
-    /// The bytes after the target of each request.
     rest: Vec<u8>,
     rest_of_put: Vec<u8>,
     memo: Memo,
 }
 
 impl HttpCache {
-    /// `host` is the value of the Host header.
     pub(crate) fn new(host: &str) -> Self {
         Self {
             rest: format!(" HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes(),
@@ -25,7 +23,6 @@ impl HttpCache {
         }
     }
 
-    /// Maximum length of a request without key and value, in bytes.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.rest_of_put.len() + "DELETE //".len()
     }

@@ -14,29 +14,25 @@ use super::Cause;
 use crate::trace::{self, KEYS_MAX, TraceOp};
 use crate::workload::{ONCE_FROM, Texts, WorkloadError};
 
-// Layout of a word: state, deletions in flight, and a wrapping count of deletions sent and
-// completed.
+// Layout of a word: state, deletions in flight, wrapping count of deletion events.
 const STATE: u16 = 0b111;
 const FLYING: u16 = 0b1_1111_1000;
 const ONE_FLYING: u16 = 0b1000;
 const CHANGES: u16 = 0xfe00;
 const ONE_CHANGE: u16 = 0x0200;
 
-/// Never requested.
 const NEVER: u16 = 0;
-/// Requested, but never stored.
 const ASKED: u16 = 1;
 const STORED: u16 = 2;
 /// Deleted, or set while a deletion was in flight, in which case the order is unknown.
 const DELETED: u16 = 3;
 const REFUSED: u16 = 4;
 
-/// State that all workers share: the keys' texts and the words of the population.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) texts: Texts,
     words: Box<[AtomicU16]>,
-    /// With times to live: when each key expires, in s since the start.
+    /// When each key with a time to live expires, in s since the start.
     ends: Box<[AtomicU32]>,
     start: Nanos,
     traced: Option<TracedKeys>,
@@ -44,7 +40,7 @@ pub(crate) struct Shared {
     footprint_bytes: AtomicU64,
 }
 
-/// Words of the keys of a trace, whose number is unknown. Chunks are allocated on first access.
+/// The number of keys in a trace is unknown, so chunks are allocated on first access.
 #[derive(Debug)]
 struct TracedKeys {
     words: Box<[OnceLock<Box<[AtomicU16]>>]>,
@@ -73,17 +69,12 @@ impl TracedKeys {
     }
 }
 
-/// The current time, for times to live.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
     pub(crate) seconds: u32,
 }
 
 impl Shared {
-    /// Creates the words with no key requested yet, at time `start`.
-    ///
-    /// # Errors
-    /// The workload is invalid.
     pub(crate) fn new(workload: &Workload, seed: u64, start: Nanos) -> Result<Shared, WorkloadError> {
         let population = if workload.trace.is_some() { 0 } else { workload.keys.count };
         let timed = if workload.ttl.is_empty() { 0 } else { population };
@@ -112,12 +103,10 @@ impl Shared {
         }
     }
 
-    /// Progress of the workers' replay, or `None` without a trace.
     pub(crate) fn replay_counts(&self) -> Option<&Arc<trace::ReplayCounts>> {
         self.traced.as_ref().map(|traced| &traced.counts)
     }
 
-    /// Records that an operation of a trace was sent.
     pub(crate) fn sent(&self, operation: &TraceOp) {
         if let Some(traced) = &self.traced {
             let key_bytes = match operation.key_bytes {
@@ -138,7 +127,6 @@ impl Shared {
     }
 }
 
-/// The keys that one worker created, and access to the shared ones.
 #[derive(Debug)]
 pub(crate) struct Keys {
     population: u64,
@@ -149,7 +137,6 @@ pub(crate) struct Keys {
     ends: Vec<u32>,
 }
 
-/// Location of a key's word.
 enum WordPlace {
     Shared(usize),
     Own(usize),
@@ -195,7 +182,6 @@ impl Keys {
         }
     }
 
-    /// Changes the word of a key and returns the old and the new word.
     #[inline]
     fn change(&mut self, shared: &Shared, key: u64, change: impl Fn(u16) -> u16) -> (u16, u16) {
         match self.place(key) {
@@ -228,7 +214,6 @@ impl Keys {
         }
     }
 
-    /// Records that a request for the key was sent and returns the key's word.
     #[inline]
     pub(crate) fn asked(&mut self, shared: &Shared, key: u64, bytes: u32) -> u16 {
         let first = |word: u16| if word & STATE == NEVER { word | ASKED } else { word };
@@ -280,7 +265,6 @@ impl Keys {
         }
     }
 
-    /// Explains the miss of a GET sent when the word was `then`.
     pub(crate) fn cause(&self, shared: &Shared, key: u64, then: u16, now: Now) -> Cause {
         let word = self.load(shared, key);
         let either = |state: u16| then & STATE == state || word & STATE == state;
@@ -307,7 +291,6 @@ impl Keys {
     }
 }
 
-/// Marks a word as deleted, unless nothing was ever stored under the key.
 fn deleted(word: u16) -> u16 {
     if word & STATE <= ASKED { word } else { word & !STATE | DELETED }
 }
@@ -316,8 +299,8 @@ fn deleted(word: u16) -> u16 {
 mod tests {
     use super::*;
 
-    /// Runs steps on key 0: `g` GET sent, `m` miss classified, `s` SET sent, `S` stored, `R`
-    /// refused, `d` DELETE sent, `D` deletion done.
+    /// `g` GET sent, `m` miss classified, `s` SET sent, `S` stored, `R` refused, `d` DELETE sent,
+    /// `D` deletion done.
     fn cause_after(steps: &str) -> Cause {
         let mut workload = study::workload::preset("ycsb-c").unwrap();
         workload.keys.count = 1;

@@ -7,8 +7,7 @@ use wire::memcached::{
 use super::cache::{Codec, ErrorText, Piece, Reply, Step, Verb};
 use crate::recorder::Fault;
 
-/// Holds for the engine's keys: valid characters only and never too long. See
-/// [`crate::workload::Texts`].
+/// Keys of [`crate::workload::Texts`] are always valid.
 const KEYS_FIT: &str = "keys are 1 to 250 bytes of 64 plain characters";
 
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +16,6 @@ pub(crate) struct Memcached {
 }
 
 impl Memcached {
-    /// Accepts values of up to `value_bytes` bytes.
     pub(crate) fn new(value_bytes: u64) -> Self {
         let most = usize::try_from(value_bytes).unwrap_or(usize::MAX).max(Limits::DEFAULT.value_bytes);
         Self { limits: Limits { value_bytes: most, ..Limits::DEFAULT } }
@@ -98,9 +96,8 @@ impl Codec for Memcached {
     }
 }
 
-/// Whether this response to a SET means that memcached has no room, with or without a leading
-/// `SERVER_ERROR `. Source: memcached 1.6 items.c, proto_text.c ("out of memory storing object",
-/// "object too large for cache").
+/// Whether a SET was refused for lack of room, with or without `SERVER_ERROR `. Source: memcached
+/// 1.6 items.c, proto_text.c.
 fn refuses(said: &[u8]) -> bool {
     let has = |words: &[u8]| said.windows(words.len()).any(|window| window == words);
     has(b"out of memory") || has(b"too large")

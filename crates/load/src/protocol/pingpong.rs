@@ -13,7 +13,6 @@ pub(crate) struct Pingpong {
     wrong: Option<(u32, u32)>,
 }
 
-/// The start of a word that arrived in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Begun {
     bytes: [u8; pingpong::WORD_BYTES],

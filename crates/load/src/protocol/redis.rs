@@ -12,7 +12,6 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    /// Accepts values of up to `value_bytes` bytes.
     pub(crate) fn new(value_bytes: u64) -> Self {
         let most = usize::try_from(value_bytes).unwrap_or(usize::MAX).max(Limits::DEFAULT.bulk_bytes);
         Self { limits: Limits { bulk_bytes: most, ..Limits::DEFAULT } }

@@ -35,9 +35,7 @@ pub(super) struct Store {
     tears_every: u64,
     /// Returns flags of 0 for every n-th hit; 0: always the stored flags.
     forgets_flags_every: u64,
-    /// All requests in order of arrival.
     pub(super) seen: Vec<String>,
-    /// Arrival time of each request.
     pub(super) seen_at: Vec<Nanos>,
 }
 
@@ -131,7 +129,6 @@ impl Store {
     }
 }
 
-/// A hundred equally popular keys with values of 40 bytes.
 fn workload(get: f64, set: f64, delete: f64, fill: bool) -> Workload {
     let mut workload = preset("ycsb-c").unwrap();
     workload.operations = Operations { get, set, delete, read_modify_write: 0.0 };
@@ -165,7 +162,6 @@ pub(super) fn of(measurement: &Measurement) -> &CacheMeasurement {
     measurement.cache.as_ref().expect("it is a cache")
 }
 
-/// Asserts that all counts equal the server's own and add up.
 pub(super) fn agrees(measurement: &Measurement, store: &Store) {
     let CacheMeasurement { counts, warmup, .. } = of(measurement);
     let both = |of: fn(&CacheCounts) -> u64| of(counts) + of(warmup);

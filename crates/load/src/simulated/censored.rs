@@ -8,14 +8,12 @@ use super::*;
 
 const NEVER: u64 = 3600 * S;
 const TRIP: u64 = MS + ROUND_TRIP;
-/// Trials of half a second and of five seconds.
 const LENGTHS: [u64; 2] = [S / 2, 5 * S];
 
 fn censored(measurement: &Measurement) -> &Censored {
     measurement.censored.as_deref().unwrap()
 }
 
-/// The product-limit estimate of latency at each quantile.
 fn quantiles(measurement: &Measurement, qs: &[f64]) -> Vec<Bound> {
     let [mut cut, unsent] = [&censored(measurement).in_flight, &censored(measurement).unsent]
         .map(|stored| Histogram::try_from(stored).unwrap());
@@ -50,7 +48,6 @@ fn in_flight_requests_do_not_change_healthy_quantiles() {
     assert_eq!(quantiles(&measurement, &all), all.map(|_| exactly(TRIP)));
 }
 
-/// From request number 75 on, no connection gets a response.
 #[test]
 fn hung_server_in_closed_loop() {
     for duration_ns in LENGTHS {
@@ -97,8 +94,7 @@ fn hung_server_in_open_loop() {
         // The first request without a response is intended at the start of the silence.
         let waited = duration_ns - answered * gap;
         assert_eq!(left.in_flight.max, Some(waited));
-        // The last response was in transit at that moment. Requests written before it arrived do
-        // not count as silence.
+        // Requests written before the last response arrived do not count as silence.
         let heard_at = (answered - 1) * gap + TRIP;
         assert_eq!(left.silent_ns, duration_ns - heard_at.next_multiple_of(gap));
         assert_eq!((left.unsent.max, left.unsent.min), (Some(waited - 20 * gap), Some(gap)));
@@ -134,7 +130,6 @@ fn temporary_pause_in_closed_loop_leaves_nothing_censored() {
             let mut first = None;
             let delay = move |request: peers::Request| {
                 let since = request.at - *first.get_or_insert(request.at);
-                // Stopped from 100 ms to 300 ms.
                 if (100 * MS..300 * MS).contains(&since) { 300 * MS - since + MS } else { MS }
             };
             peers::ping_pong(delay).into()
@@ -143,7 +138,6 @@ fn temporary_pause_in_closed_loop_leaves_nothing_censored() {
         let (left, n) = (censored(&measurement), measurement.requests as f64);
         assert_eq!(left.in_flight.count, 20);
         assert!(left.silent_ns < TRIP && left.connections.max.unwrap() < TRIP);
-        // One response per client was slow.
         let slow = quantiles(&measurement, &[1.0 - 19.0 / n, 1.0]);
         assert!(slow.iter().all(|bound| !bound.at_least && bound.value > 199e6), "{slow:?}");
         assert_eq!(quantiles(&measurement, &[1.0 - 21.0 / n]), [exactly(TRIP)]);
@@ -160,8 +154,7 @@ fn one_frozen_connection_in_open_loop() {
         let spec = timed(duration_ns, 20, Arrivals::Constant { rate_per_s: 4_000.0 });
         let measurement = measure(&spec, serve);
         let left = censored(&measurement);
-        // Every twentieth request uses it: at 4,000 per second, its eleventh is sent after about 50
-        // ms.
+        // Every twentieth request uses it, so its eleventh is sent after about 50 ms.
         let waited = left.connections.max.unwrap();
         near((duration_ns - waited) as f64, 50e6, 0.1);
         assert_eq!((left.in_flight.max, left.unsent.count), (Some(waited), 0));
@@ -174,8 +167,7 @@ fn one_frozen_connection_in_open_loop() {
 fn open_loop_charges_pause_to_all_due_requests() {
     for duration_ns in LENGTHS {
         let gap = S / 4_000;
-        // All connections pause from 100 ms to 300 ms after the first request. Each request has its
-        // own connection.
+        // All connections pause from 100 ms to 300 ms after the first request.
         let first = std::rc::Rc::new(std::cell::Cell::new(None));
         let stopped = move |_| {
             let first = first.clone();
@@ -192,22 +184,19 @@ fn open_loop_charges_pause_to_all_due_requests() {
         let left = censored(&measurement);
         assert_eq!((left.unsent.count, measurement.requests + left.in_flight.count), (0, duration_ns / gap));
         assert!(left.in_flight.max.unwrap() < TRIP);
-        // The truth: request k of the 800 sent during the pause waits for its end, all others take
-        // one trip.
+        // Request k of the 800 sent during the pause waits for its end, others take one trip.
         let mut truth = vec![TRIP; measurement.requests as usize - 800];
         truth.extend((0..800).map(|k| 200 * MS - k * gap + TRIP));
         truth.sort_unstable();
         for (q, bound) in [0.5, 0.97, 0.99, 0.999].into_iter().zip(quantiles(&measurement, &[0.5, 0.97, 0.99, 0.999])) {
             let rank = (q * truth.len() as f64).ceil() as usize;
             assert!(!bound.at_least);
-            // As exact as the histogram's buckets.
             near(bound.value, truth[rank - 1] as f64, 1.0 / 1024.0);
         }
     }
 }
 
-/// Responses take 200 ms on average, exponentially distributed. Half a second shows only the quick
-/// ones, but the truth is known.
+/// Responses take 200 ms on average. Half a second shows only the quick ones.
 #[test]
 fn estimates_slow_server_without_bias() {
     let law = stats::Distribution::Exponential { mean: 200e6 };

@@ -11,14 +11,12 @@ use super::http::{self, GOOD, LAST, http, measure_on, server};
 use super::{MS, S, errors, near, outcome};
 use crate::check::tests::spec;
 
-/// The sum of requests over all outcomes.
 fn sum(measurement: &Measurement) -> u64 {
     let failed = measurement.errors_total() + measurement.warmup_errors.values().sum::<u64>();
     let answered = measurement.warmup_requests + measurement.requests;
     answered + failed + measurement.asked_again + measurement.left_in_flight
 }
 
-/// Loads with a timeout of 50 ms, for both loops and both stop rules.
 fn loads() -> Vec<LoadSpec> {
     let mut all = Vec::new();
     for arrivals in [Arrivals::Closed { think_ns: 0 }, Arrivals::Poisson { rate_per_s: 2_000.0 }] {
@@ -75,7 +73,6 @@ fn each_sent_request_is_counted_once() {
     }
 }
 
-/// Servers that close after every tenth response, or after every response.
 #[test]
 fn resent_requests_are_counted_separately() {
     for (last, spec) in [9, 0].into_iter().flat_map(|last| loads().into_iter().map(move |spec| (last, spec))) {
@@ -101,7 +98,7 @@ fn in_flight_count_covers_measured_requests() {
     }
 }
 
-/// RFC 9112, 9.6: a server may wait for the client to close, and some wait for a long time.
+/// RFC 9112, 9.6: a server may wait for the client to close.
 #[test]
 fn client_closes_after_last_response() {
     let measurement = measure_on(Network::PERFECT, &http(), |_| {

@@ -14,7 +14,6 @@ use crate::check::tests::spec;
 const N: u64 = 200;
 const TIMEOUT: Nanos = 300 * MS;
 
-/// [`N`] requests without warm-up, within ten minutes.
 fn number() -> LoadSpec {
     LoadSpec {
         timeout_ns: TIMEOUT,
@@ -37,8 +36,7 @@ fn invalid_responses_count_towards_request_limit() {
 
     let all = measure(&number(), |_| peers::wrong_every(1).into());
     assert_eq!((all.requests, errors(&all), all.stop_reason.as_str()), (0, vec![("wrong-answer", N)], "200 requests"));
-    // Four clients send about ten requests per second each. The duration ends at the last response,
-    // though it is invalid.
+    // Four clients send about ten requests per second each, and invalid responses count.
     assert!((4 * S..6 * S).contains(&all.duration_ns), "{}", all.duration_ns);
 }
 
@@ -82,12 +80,10 @@ fn gives_up_request_limit_when_server_is_gone() {
 
 #[test]
 fn waits_for_slow_responses_and_rare_requests() {
-    // Every response arrives, but late.
     let late = measure(&number(), |_| peers::ping_pong(|_| TIMEOUT * 3 / 2).into());
     assert_eq!((late.requests, late.stop_reason.as_str()), (0, "200 requests"));
     assert_eq!((errors(&late), late.late_answers, late.service.count), (vec![("timeout", N)], N, N));
-    // Two requests per second, and every third gets no response, so the clients are lost one by
-    // one.
+    // Every third request gets no response, so the clients are lost one by one.
     let rare = LoadSpec {
         clients: 100,
         arrivals: Arrivals::Constant { rate_per_s: 2.0 },
@@ -125,8 +121,7 @@ fn counts_clients_in_back_off() {
     near(half.in_backoff_mean, 2.0, 0.005);
     near(half.in_flight_mean, 2.0, 0.005);
 
-    // Every response is invalid and costs its connection. The time outside back-off is one round
-    // trip to connect and one for the request.
+    // The time outside back-off is one round trip to connect and one for the request.
     let wrong = LoadSpec { stop: Stop::Duration { duration_ns: 10 * S }, ..spec() };
     let wrong = measure(&wrong, |_| peers::wrong_every(1).into());
     let trips = wrong.errors["wrong-answer"] as f64 * (2 * ROUND_TRIP) as f64 / 10e9;

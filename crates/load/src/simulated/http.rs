@@ -39,8 +39,7 @@ fn measure(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measu
 
 pub(super) const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
 
-/// A server that responds to request `n` of a connection according to `script`, after [`MS`] and in
-/// order.
+/// Responds to request `n` of a connection with `script`, after [`MS`] and in order.
 struct Server<F> {
     script: F,
     seen: Vec<u8>,
@@ -94,8 +93,7 @@ fn single_request_timing_is_exact() {
 
 #[test]
 fn pipeline_keeps_depth_and_times_each_request() {
-    // Each connection gets one response per millisecond, in order, so a request in a pipeline of
-    // sixteen waits sixteen times as long.
+    // One response per millisecond: each of sixteen requests waits sixteen times as long.
     let serve = |_| Serial { seen: Vec::new(), free_at: 0 }.into();
     let spec = LoadSpec { pipeline: 16, warmup: Warmup::DurationNs(200 * MS), ..http() };
     let measurement = measure(&spec, serve);
@@ -229,8 +227,7 @@ fn announced_close_is_not_an_error() {
 
 pub(super) const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ntest";
 
-/// Closes a connection after response `last_number`, which is `last`, and ignores later requests.
-/// Counts the responses.
+/// Closes after response `last_number`, which is `last`, and ignores later requests.
 pub(super) fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Cell<u64>>) -> Answer {
     let answered = answered.clone();
     server(move |number, _, to| {
@@ -246,8 +243,7 @@ pub(super) fn ends_after(last_number: u64, last: &'static [u8], answered: &Rc<Ce
     })
 }
 
-/// RFC 9112, 9.6: a server closes the connection after a response with `close`, and in HTTP/1.0
-/// after one without `keep-alive`.
+/// RFC 9112, 9.6: a server closes after `close`, and in HTTP/1.0 without `keep-alive`.
 #[test]
 fn requests_after_last_response_are_resent() {
     let old = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\ntest".as_slice();
@@ -275,8 +271,7 @@ fn requests_after_last_response_are_resent() {
 
 #[test]
 fn resent_requests_keep_intended_send_time() {
-    // Of ten simultaneous requests, five get responses and five are resent, with three additional
-    // round trips: to close, to connect and to send.
+    // Five requests are resent, after three more round trips: to close, connect and send.
     let arrivals = Arrivals::Constant { rate_per_s: 1e6 };
     let stop = Stop::Requests { requests: 10, max_ns: 60 * S };
     let spec = LoadSpec { clients: 1, pipeline: 10, arrivals, stop, warmup: Warmup::DurationNs(0), ..http() };
@@ -337,7 +332,6 @@ fn connection_per_request_includes_connect_time() {
         })
     });
     assert_eq!(errors(&measurement), []);
-    // One round trip to connect, and one for the request.
     assert_eq!(
         (measurement.service.min, measurement.service.max),
         (Some(MS + 2 * ROUND_TRIP), Some(MS + 2 * ROUND_TRIP))

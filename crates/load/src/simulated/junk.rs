@@ -22,7 +22,6 @@ struct Littering {
     asked: Rc<Cell<u64>>,
 }
 
-/// Returns the response to the first request, and the length of that request.
 type Serve = fn(&[u8]) -> Option<(Vec<u8>, usize)>;
 
 const JUNK: &[u8] = b"JUNK";
@@ -49,7 +48,6 @@ fn pingpong(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((wire::pingpong::compose(wire::pingpong::answer(word)).to_vec(), used))
 }
 
-/// A request ends at line number `lines`.
 fn lines(bytes: &[u8], lines: usize, answer: &[u8]) -> Option<(Vec<u8>, usize)> {
     let end = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(lines - 1)?;
     Some((answer.to_vec(), end.0 + 1))
@@ -71,7 +69,6 @@ fn redis(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     lines(bytes, 5, b"$-1\r\n")
 }
 
-/// Returns the measurement and the number of requests that the server received.
 fn measure(
     spec: &LoadSpec,
     protocol: impl Protocol,
@@ -86,7 +83,6 @@ fn measure(
     (outcome_with(spec, protocol, Network::PERFECT, littering, shared).unwrap(), asked.get())
 }
 
-/// A read-only load on an empty cache.
 fn cache(codec: impl Codec, spec: &LoadSpec, serve: Serve, junk_after: Nanos) -> (Measurement, u64) {
     let mut workload = preset("ycsb-c").unwrap();
     workload.operations = Operations { get: 1.0, set: 0.0, delete: 0.0, read_modify_write: 0.0 };
@@ -96,8 +92,7 @@ fn cache(codec: impl Codec, spec: &LoadSpec, serve: Serve, junk_after: Nanos) ->
     measure(spec, protocol, Some(&shared), serve, junk_after)
 }
 
-/// All these servers send junk after every response. Each connection gets one valid response, and
-/// its next request fails.
+/// Each connection gets one valid response before junk; its next request fails.
 #[test]
 fn unsolicited_bytes_fail_one_request_at_any_time() {
     let think = |think_ns| Arrivals::Closed { think_ns };
@@ -118,8 +113,7 @@ fn unsolicited_bytes_fail_one_request_at_any_time() {
             assert_eq!(errors(&measurement).iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [kind], "{context}");
             let wrong = measurement.errors[kind];
             assert_eq!((measurement.requests + wrong, measurement.asked_again, asked), (400, 0, 400), "{context}");
-            // One success and one error per connection. The last connection of each of the four
-            // clients may lack the second.
+            // The last connection of each of the four clients may lack its failing request.
             assert!((200 - 4..=200).contains(&wrong), "{wrong}: {context}");
             assert!(!measurement.error_examples[kind].is_empty());
         };

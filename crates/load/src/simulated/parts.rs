@@ -9,7 +9,6 @@ use study::spec::Part;
 use super::*;
 use crate::coordinator::Gate;
 
-/// Part `first` of three, with one worker.
 fn part(first: u32, whole: &LoadSpec) -> LoadSpec {
     LoadSpec { part: Some(Part { first, of: 3 }), ..whole.clone() }
 }
@@ -29,8 +28,7 @@ fn divides_clients_evenly_and_completely() {
     }
 }
 
-/// Three generators with servers of very different speeds. The pooled histogram contains all
-/// latencies, bucket by bucket. It is not an average of the generators' quantiles.
+/// An average of the generators' quantiles would be wrong.
 #[test]
 fn pooling_merges_all_latencies() {
     let whole = LoadSpec { clients: 7, warmup: Warmup::DurationNs(0), ..spec() };
@@ -71,7 +69,6 @@ fn pooling_merges_all_latencies() {
     assert!(mean_of_p99s > 1.5 * p99(&all), "{mean_of_p99s} and {}: an average would have been wrong", p99(&all));
 }
 
-/// The parts share a seed but send at different moments, and together offer the whole rate.
 #[test]
 fn parts_of_open_loop_send_at_different_times() {
     for arrivals in [Arrivals::Poisson { rate_per_s: 3000.0 }, Arrivals::Constant { rate_per_s: 3000.0 }] {
@@ -118,7 +115,6 @@ fn refuses_to_pool_incompatible_measurements() {
     assert_eq!(pool(&[one, cache]).unwrap_err(), PoolError::Unsupported("cache results"));
 }
 
-/// The load starts at the moment given when the gate was opened.
 #[test]
 fn gate_delays_start_of_load() {
     let spec = LoadSpec { gate: true, ..spec() };

@@ -10,7 +10,6 @@ use super::{MS, S, errors, near};
 
 const THINK: Nanos = 200 * MS;
 
-/// Responds at once with `answer`, and closes the connection after `idle_ns` without requests.
 struct Idle {
     answer: &'static [u8],
     idle_ns: Nanos,
@@ -49,8 +48,7 @@ fn thinking() -> LoadSpec {
 
 #[test]
 fn think_time_continues_while_disconnected() {
-    // The server closes idle connections early in the think time, halfway through it, or never. The
-    // rate is the same.
+    // The server closes early in the think time, halfway through it, or never.
     for idle_ns in [MS, THINK / 2, 100 * S] {
         let measurement = measure(&thinking(), GOOD, idle_ns);
         assert_eq!(errors(&measurement), [], "{idle_ns}");

@@ -22,7 +22,6 @@ fn workload(trace: &str) -> Workload {
     study::parse_workload(&format!("[load.workload]\n{trace}")).unwrap()
 }
 
-/// Replays the whole trace with one client.
 fn replaying(workload: Workload) -> LoadSpec {
     let recorded = workload.trace.as_ref().is_some_and(|trace| trace.gaps == Gaps::Recorded);
     let arrivals = if recorded { Arrivals::Recorded } else { Arrivals::Closed { think_ns: 0 } };
@@ -63,8 +62,7 @@ fn trace_of(measurement: &Measurement) -> TraceReplay {
     of(measurement).trace.clone().expect("a trace was replayed")
 }
 
-/// The requests that the server received. Each key is shown by its order of appearance and its
-/// length.
+/// Each key is shown by its order of appearance and its length.
 fn seen(store: &Store) -> Vec<String> {
     let mut keys = Vec::new();
     let told = store.seen.iter().map(|request| {

@@ -13,7 +13,6 @@ use rustls::{
 use time::{Date, UtcDateTime};
 use webpki::EndEntityCert;
 
-/// Maximum number of a certificate's names in a message.
 const NAMES_SHOWN: usize = 3;
 
 /// Why a certificate is rejected, and how to fix it.
@@ -108,7 +107,6 @@ fn date_of(time: UnixTime) -> Date {
     UtcDateTime::from_unix_timestamp(seconds).map_or(Date::MAX, UtcDateTime::date)
 }
 
-/// The trusted certificates.
 #[derive(Debug)]
 pub(super) struct TrustedRoots {
     pub(super) roots: RootCertStore,
@@ -116,7 +114,6 @@ pub(super) struct TrustedRoots {
     pub(super) named: Vec<CertificateDer<'static>>,
 }
 
-/// Verifies a server's certificate and that the server has its key.
 #[derive(Debug)]
 pub(super) struct CertificateVerifier {
     /// `None`: accepts any certificate.
@@ -151,7 +148,6 @@ impl CertificateVerifier {
     }
 }
 
-/// Whether the error is that an authority's certificate is used as a server certificate.
 fn is_authority(error: &rustls::Error) -> bool {
     let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) = error else { return false };
     inner.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
@@ -200,7 +196,6 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-/// Adds subject and issuer to the library's error.
 fn judge(
     error: &CertificateError,
     end_entity: &CertificateDer<'_>,
@@ -247,7 +242,7 @@ fn subject(certificate: &EndEntityCert<'_>) -> String {
     certificate.valid_dns_names().next().map_or_else(|| title(certificate.subject()), str::to_owned)
 }
 
-/// Strips the wrapper from `DnsName("example.org")` or `IpAddress(127.0.0.1)`.
+/// Reduces `DnsName("example.org")` or `IpAddress(127.0.0.1)` to the name.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     inner.trim_matches('"')
@@ -262,9 +257,8 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// A readable form of a distinguished name: its common name or organization, or nothing. `name` is
-/// the content of the `RDNSequence`. Source: RFC 5280 section 4.1.2.4 and appendix A.1; ITU-T X.690
-/// section 8.1.
+/// The common name or organization of an `RDNSequence`. Source: RFC 5280 section 4.1.2.4 and
+/// appendix A.1; ITU-T X.690 section 8.1.
 fn title(name: &[u8]) -> String {
     /// Attribute types 2.5.4.3 and 2.5.4.10.
     const WANTED: [&[u8]; 2] = [&[0x55, 4, 3], &[0x55, 4, 10]];
@@ -276,8 +270,7 @@ fn title(name: &[u8]) -> String {
                 continue;
             };
             if let Some(index) = WANTED.iter().position(|wanted| *wanted == kind) {
-                // Nearly all names are ASCII or UTF-8. Other encodings keep their readable
-                // characters.
+                // Nearly all names are ASCII or UTF-8. Others keep their readable characters.
                 let text: String =
                     String::from_utf8_lossy(value).chars().filter(|c| !c.is_control()).take(64).collect();
                 found[index] = Some(text);
@@ -288,8 +281,7 @@ fn title(name: &[u8]) -> String {
     common.or(organisation).unwrap_or_else(|| "a certificate without a name".to_owned())
 }
 
-/// Removes the first DER element from `bytes` and returns its tag and content. `None` at the end or
-/// if it is not DER.
+/// Removes the first DER element from `bytes`. `None` at the end or if it is not DER.
 fn element<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, mut rest) = rest.split_first()?;
@@ -338,7 +330,6 @@ mod tests {
         assert_eq!(title(b""), "a certificate without a name");
     }
 
-    /// Every malformed name is read without a panic.
     #[test]
     fn malformed_names_do_not_panic() {
         let good = [0x31, 13, 0x30, 11, 6, 3, 0x55, 4, 10, 0x0c, 4, b'C', b'r', b'a', b'b'];

@@ -62,10 +62,8 @@ impl Authority {
     }
 }
 
-/// A server's certificate chain and key.
 struct Identity {
     chain: Vec<CertificateDer<'static>>,
-    /// PEM of the chain's first certificate.
     pem: String,
     key: KeyPair,
 }
@@ -91,7 +89,6 @@ impl Identity {
     }
 }
 
-/// A temporary PEM file.
 struct PemFile(PathBuf);
 
 impl PemFile {
@@ -124,13 +121,10 @@ fn trusting(pem: &str, name: &str) -> Connector {
     Connector::new(&Tls { ca_file: Some(file.path()), ..tls(name) }).unwrap()
 }
 
-/// Both ends of a connection and the data between them.
 struct Pair {
     client: Session,
     server: ServerConnection,
-    /// Data decrypted by the client.
     plain: Vec<u8>,
-    /// Bytes per read from the server.
     piece: usize,
 }
 
@@ -140,7 +134,7 @@ impl Pair {
         Self { client: connector.start(), server, plain: Vec::new(), piece: usize::MAX }
     }
 
-    /// Transfers bytes until none are left. Returns the first error of either side.
+    /// Returns the first error of either side.
     fn carry(&mut self) -> Result<(), String> {
         loop {
             let mut there = Vec::new();
@@ -163,7 +157,6 @@ impl Pair {
         }
     }
 
-    /// Completes the handshake and exchanges one word in each direction.
     fn converse(&mut self) -> Result<(), String> {
         self.client.write(b"question").unwrap();
         self.carry()?;
@@ -179,7 +172,6 @@ impl Pair {
     }
 }
 
-/// Connects a client that trusts `pem` to `identity`. Returns `ok` or the error.
 fn fare(pem: &str, name: &str, identity: Identity) -> String {
     let connector = trusting(pem, name);
     let mut pair = Pair::new(&connector, &Arc::new(identity.server(&BOTH)));
@@ -187,7 +179,6 @@ fn fare(pem: &str, name: &str, identity: Identity) -> String {
     let said = result.map_or_else(|error| error, |()| "ok".to_owned());
     assert_eq!(pair.client.failed, said != "ok");
     if said != "ok" {
-        // The client sends an alert and accepts nothing more.
         let mut alert = Vec::new();
         pair.client.take(&mut alert);
         assert!(!alert.is_empty());
@@ -228,7 +219,7 @@ fn any_fragmentation_gives_same_result() {
         let mut pair = Pair::new(&connector, &server);
         pair.piece = piece;
         pair.converse().unwrap();
-        // Larger than one record and than the library's buffers.
+        // Larger than a record and than the library's buffers.
         let long: Vec<u8> = (0..300_000).map(|index| (index % 251) as u8).collect();
         pair.server.set_buffer_limit(None);
         pair.server.writer().write_all(&long).unwrap();
@@ -407,7 +398,6 @@ fn resumes_sessions_if_requested() {
     }
 }
 
-/// As many connections as were open before can resume at once, up to the number of tickets kept.
 #[test]
 fn resumes_many_simultaneous_connections() {
     let authority = Authority::new();
@@ -502,8 +492,7 @@ fn hostile_server_causes_only_errors() {
         pair.server.write_tls(&mut flight).unwrap();
     }
     for index in (0..flight.len()).step_by(7) {
-        // Each client has its own secrets, so its flight is random except for the unencrypted
-        // records.
+        // Each client has its own secrets, so the encrypted part of its flight is random.
         let mut flight = flight.clone();
         flight[index] ^= 0x41;
         let mut session = connector.start();

@@ -10,11 +10,8 @@ use rustls::pki_types::ServerName;
 /// Maximum number of TLS 1.3 tickets, four times what one worker opens at once.
 const TICKETS_MAX: usize = 256;
 
-/// The sessions of one server, in memory, shared by all threads.
-///
-/// A TLS 1.3 ticket is used once. The library's own store keeps 8 per server. Of 64 connections
-/// opened at once, 56 would then need a full handshake, although every earlier connection received
-/// a ticket.
+/// TLS 1.3 tickets are used once, and the library's own store keeps 8 per server. Of 64 connections
+/// opened at once, 56 would need a full handshake.
 #[derive(Debug, Default)]
 pub(super) struct Tickets(Mutex<Kept>);
 
@@ -28,7 +25,6 @@ struct Kept {
 
 impl Tickets {
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // The state is consistent even after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

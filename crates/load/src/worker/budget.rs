@@ -14,36 +14,29 @@ use crate::phase_tracker::PhaseTracker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
 
-/// When the next request may be sent, and how many are left. Every stop rule maps to a budget:
-/// unlimited for duration and interval, the rest of a number of requests or a trace, or the rest of
-/// a round (volley's rule).
+/// Every stop rule maps to a budget: unlimited for duration and interval, the rest of a number of
+/// requests or a trace, or the rest of a round (volley's rule).
 pub(super) struct Budget {
     pub(super) has_started: bool,
-    /// The schedule of a started open loop.
     pub(super) timetable: Option<Timetable>,
-    /// Closed loop: pause between a response and the client's next request.
     pub(super) think_ns: Nanos,
-    /// Remaining requests if their number is limited. At 0 the limit is final.
+    /// `None` if unlimited. At 0 the limit is final.
     left: Option<u64>,
-    /// Caches: this worker's operations in the warm-up and while measuring.
+    /// Caches: this worker's operations.
     of_warmup: Option<u64>,
     of_measured: Option<u64>,
-    /// Whether the coordinator was notified that all permitted requests have responses.
     told_done: bool,
-    /// Whether the trace has no operations left for this worker, and whether the coordinator was
-    /// notified.
+    /// The trace has no operations left for this worker.
     exhausted: bool,
     told_exhausted: bool,
     /// Recorded gaps: operations scheduled while measuring.
     due: u64,
-    /// Volley's rule: the round (0 before the first), the clients still in it, and each client's
-    /// share.
+    /// Volley's rule: the round (0 before the first), its unfinished clients, and all shares.
     round: u32,
     round_open: u32,
     shares: Vec<Share>,
 }
 
-/// One client's share of a round: requests left and the service times so far.
 #[derive(Clone, Default)]
 struct Share {
     left: u64,
@@ -89,8 +82,7 @@ impl Budget {
         };
     }
 
-    /// Starts measuring at `from` with a new budget. Returns whether clients that had used up the
-    /// warm-up must continue now.
+    /// Returns whether clients that had used up the warm-up must continue now.
     pub(super) fn begin_measuring(&mut self, task: &Task<'_>, from: Nanos, protocol: &mut impl Protocol) -> bool {
         let control = task.control;
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
@@ -98,8 +90,7 @@ impl Budget {
         if self.of_warmup.is_none() || !self.has_started {
             return false;
         }
-        // The schedule restarts, so that the pause makes no request late; its gaps differ from the
-        // warm-up's.
+        // The schedule restarts, so that the pause makes no request late. Its gaps are new.
         self.timetable = match task.spec.arrivals {
             Arrivals::Recorded => {
                 // The trace was halted during the pause.
@@ -111,7 +102,6 @@ impl Budget {
         self.timetable.is_none()
     }
 
-    /// Whether a limited number of requests is used up.
     #[inline]
     pub(super) fn is_spent(&self) -> bool {
         self.left == Some(0)
@@ -123,8 +113,8 @@ impl Budget {
         self.timetable.as_ref().filter(|_| !self.is_spent()).map(Timetable::due)
     }
 
-    /// Advances the schedule if a request is due by `now` and may be sent, and returns its due
-    /// time. The caller then calls [`take`](Self::take) and [`sent`](Self::sent).
+    /// Advances the schedule if a request is due by `now` and may be sent. The caller then calls
+    /// [`take`](Self::take) and [`sent`](Self::sent).
     #[inline]
     pub(super) fn pass_due(&mut self, now: Nanos) -> Option<Nanos> {
         let timetable = self.timetable.as_mut()?;
@@ -137,8 +127,7 @@ impl Budget {
         Some(due)
     }
 
-    /// Records that the request due at `due` was sent. For a trace, only then is the next due time
-    /// known.
+    /// For a trace, the next due time is known only after a send.
     #[inline]
     pub(super) fn sent(&mut self, due: Nanos, from: Nanos, protocol: &mut impl Protocol) {
         if let Some(timetable) = &mut self.timetable
@@ -149,7 +138,6 @@ impl Budget {
         }
     }
 
-    /// Takes up to `wanted` requests and returns how many.
     #[inline]
     pub(super) fn take(&mut self, wanted: u32, protocol: &mut impl Protocol, phase: &PhaseTracker<'_>) -> u32 {
         let there = if self.is_spent() { 0 } else { protocol.available(wanted) };
@@ -169,7 +157,6 @@ impl Budget {
         taken as u32
     }
 
-    /// Whether a new round of volley's rule has started. If so, assigns every client its share.
     pub(super) fn begins_round(&mut self, control: &Control) -> bool {
         let round = control.round.load(Acquire);
         if round == self.round {
@@ -181,8 +168,7 @@ impl Budget {
         true
     }
 
-    /// Takes one request of a client's share of the round. False if the share is used up; always
-    /// true without rounds.
+    /// False if the client's share is used up; always true without rounds.
     #[inline]
     pub(super) fn take_of_round(&mut self, id: u32, now: Nanos, gauge: &Gauge) -> bool {
         if self.round == 0 {
@@ -206,14 +192,12 @@ impl Budget {
         }
     }
 
-    /// Returns a lost request to the client's share, to be sent again.
     pub(super) fn give_back(&mut self, id: u32) {
         if self.round > 0 {
             self.shares[id as usize].left += 1;
         }
     }
 
-    /// Records the service time of a response.
     #[inline]
     pub(super) fn sample(&mut self, id: u32, service_ns: Nanos) {
         if let Some(share) = self.shares.get_mut(id as usize) {
@@ -245,8 +229,8 @@ impl Budget {
         }
     }
 
-    /// Adds the requests that were due before `end` and not sent to `waits`. Returns the number of
-    /// operations with recorded gaps that were scheduled while measuring.
+    /// Adds due and unsent requests to `waits`. Returns the number of operations with recorded gaps
+    /// due while measuring.
     pub(super) fn finish(mut self, end: Nanos, limited: bool, waits: &mut Waits, protocol: &mut impl Protocol) -> u64 {
         // Any worker might have taken more from the shared number.
         let mut left = match self.left {
@@ -269,7 +253,7 @@ impl Budget {
     }
 }
 
-/// One worker's share of `all`, split as evenly as possible.
+/// Splits `all` as evenly as possible.
 fn share(all: u64, index: u32, workers: u32) -> u64 {
     let workers = u64::from(workers);
     all / workers + u64::from(u64::from(index) < all % workers)

@@ -10,54 +10,44 @@ use super::Task;
 use crate::phase_tracker::PhaseTracker;
 use crate::tls::Session;
 
-/// Maximum number of connections that one worker opens at the same time, so that it overflows no
-/// accept queue.
+/// Connects in progress per worker, limited so that no accept queue overflows.
 const CONNECTING_MAX: usize = 64;
 /// First and longest pause before a lost connection is reopened; it doubles in between, ns.
 const BACKOFF_NS: (Nanos, Nanos) = (1_000_000, 100_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No connection. A timer or the queue of first connects will open one. With a connection per
-    /// request, the next request does.
+    /// No connection until a timer, the queue of first connects, or the next request opens one.
     Down,
     Connecting,
-    /// Connected, during the TLS handshake.
     Handshaking,
-    /// Connected; requests may be in flight.
     Open,
-    /// Connected, in think time until a timer fires.
     Thinking,
     /// Closed by the client; the driver has not confirmed yet.
     Closing,
 }
 
-/// A client's current connection, and the state that outlives it.
 pub(super) struct Client<S> {
     pub(super) state: State,
     pub(super) conn: Option<Conn>,
     pub(super) since: Nanos,
-    /// Index of the oldest request in flight among the client's flights, and their number.
+    /// Index among the client's flights.
     head: u32,
     pub(super) in_flight: u32,
     pub(super) stream: S,
     pub(super) tls: Option<Box<Session>>,
-    /// Whether its first connect has ended, with or without success.
     settled: bool,
     pub(super) connected_before: bool,
     backoff_ns: Nanos,
-    /// Whether it waits in back-off after losing its connection.
     backing_off: bool,
     /// When its current timer fires; earlier ones are obsolete.
     wakes_at: Nanos,
-    /// With think time: when its next request is due, regardless of its connection. `None` before
-    /// the first.
+    /// When the next request is due after the think time, regardless of the connection.
     pub(super) due_at: Option<Nanos>,
-    /// Whether to reconnect at once, since the connection closed in order.
+    /// Whether to reconnect at once, after an orderly close.
     pub(super) at_once: bool,
-    /// Whether the connection has received a response.
     pub(super) served: bool,
-    /// Requests of the previous connection to resend on the next one. They are its oldest flights.
+    /// Number of requests to resend on the next connection: its oldest flights.
     pub(super) again: u32,
     /// These requests, and those caused by responses on the previous connection.
     owed: u32,
@@ -66,13 +56,12 @@ pub(super) struct Client<S> {
 }
 
 impl<S> Client<S> {
-    /// Whether its requests in flight are written. A request with its own connection must wait for
-    /// it.
+    /// False while requests wait for their own connection.
     pub(super) fn is_written(&self) -> bool {
         matches!(self.state, State::Open | State::Closing)
     }
 
-    /// Index of the flight that has `nth` older ones, among `depth`; `nth` is less than `depth`.
+    /// Index of the flight with `nth` older ones; `nth` is less than `depth`.
     #[inline]
     fn place(&self, nth: u32, depth: u32) -> u32 {
         let place = self.head + nth;
@@ -83,13 +72,11 @@ impl<S> Client<S> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight<E> {
     pub(super) expected: E,
-    /// The intended send time; in a closed loop, the actual one.
+    /// In a closed loop, the actual send time.
     pub(super) intended: Nanos,
-    /// When its connection had room for it.
     pub(super) free_since: Nanos,
     /// When it was written, or its own connection was requested.
     pub(super) sent_at: Nanos,
-    /// Whether it was first sent while measuring.
     pub(super) is_measured: bool,
     pub(super) timed_out: bool,
 }
@@ -103,8 +90,7 @@ pub(super) struct Integral {
 }
 
 impl Integral {
-    /// Adds the interval up to `at` to the sum and returns the count for modification. Only
-    /// measured time is added.
+    /// Brings the sum up to `at`, for measured time only, and returns the count to change it.
     #[inline]
     fn count_at(&mut self, at: Nanos, phase: &PhaseTracker<'_>) -> &mut u64 {
         let from = self.since.max(phase.from);
@@ -122,28 +108,22 @@ impl Integral {
     }
 }
 
-/// The clients of a worker, independent of driver and protocol.
 pub(super) struct Connections<S, E> {
     pub(super) clients: Vec<Client<S>>,
     /// Requests in flight: a ring of `depth` entries per client.
     flights: Vec<Flight<E>>,
     pub(super) depth: u32,
-    /// Whether each request has its own connection.
     pub(super) per_request: bool,
-    /// The client in each slot of the driver.
     by_slot: Vec<u32>,
     unconnected: VecDeque<u32>,
     connecting: usize,
-    /// First connects that succeeded or failed.
     pub(super) settled: u32,
-    /// Clients that have ever had a connection.
     pub(super) reached: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// When the worker next does its housekeeping, which includes connects; 0: in this turn.
+    /// When the next housekeeping is due; 0: in this turn.
     pub(super) tick_at: Nanos,
-    /// Open loop: clients with room for a request and since when, the longest idle first.
+    /// Open loop: clients with room for a request and since when, longest idle first.
     pub(super) idle: VecDeque<(u32, Nanos)>,
-    /// Requests that wait for their client's next connection.
     owed: u64,
     pub(super) in_flight: Integral,
     pub(super) in_backoff: Integral,
@@ -197,7 +177,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         &mut self.clients[id as usize]
     }
 
-    /// The client that uses `conn`.
     #[inline]
     pub(super) fn client_of(&self, conn: Conn) -> Option<u32> {
         let id = *self.by_slot.get(conn.index())?;
@@ -205,22 +184,19 @@ impl<S, E: Copy + Default> Connections<S, E> {
         (client.conn == Some(conn)).then_some(id)
     }
 
-    /// Whether a client waits only for its next request.
     pub(super) fn is_free(&self, id: u32) -> bool {
         let client = &self.clients[id as usize];
-        // With a connection per request, a client needs no connection to be free, but must have
-        // reached the server once.
+        // With a connection per request, it needs none, but must have reached the server once.
         let stands = if self.per_request { State::Down } else { State::Open };
         client.state == stands && client.in_flight == 0 && client.connected_before
     }
 
-    /// Whether no request is in flight or waits to be resent.
     #[inline]
     pub(super) fn is_at_rest(&self) -> bool {
         self.in_flight.count == 0 && self.owed == 0
     }
 
-    /// A client, and its request in flight that has `nth` older ones.
+    /// The request in flight that has `nth` older ones.
     #[inline]
     pub(super) fn flight(&mut self, id: u32, nth: u32) -> (&mut Client<S>, &mut Flight<E>) {
         let client = &mut self.clients[id as usize];
@@ -228,13 +204,11 @@ impl<S, E: Copy + Default> Connections<S, E> {
         (client, &mut self.flights[place as usize])
     }
 
-    /// The `count` oldest requests of a client, in order.
     pub(super) fn flights(&self, id: u32, count: u32) -> impl Iterator<Item = &Flight<E>> {
         let client = &self.clients[id as usize];
         (0..count).map(move |nth| &self.flights[(id * self.depth + client.place(nth, self.depth)) as usize])
     }
 
-    /// Adds a request as the newest in flight of its client.
     #[inline]
     pub(super) fn push(&mut self, id: u32, flight: Flight<E>, at: Nanos, phase: &PhaseTracker<'_>) {
         let client = &mut self.clients[id as usize];
@@ -255,7 +229,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         *self.in_flight.count_at(at, phase) -= 1;
     }
 
-    /// Handles a response to a client's oldest request in flight, valid or not.
     #[inline]
     pub(super) fn answered(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         self.pop(id, at, phase);
@@ -264,15 +237,14 @@ impl<S, E: Copy + Default> Connections<S, E> {
         client.served = true;
     }
 
-    /// Moves all requests in flight on this connection to the next one, since they get no response
-    /// here. `caused`: see [`owe`](Self::owe).
+    /// Moves requests in flight, which get no response on this connection, to the next one.
     pub(super) fn put_off(&mut self, id: u32, caused: u32, at: Nanos, phase: &PhaseTracker<'_>) {
-        // Timed-out requests were counted already. They are the oldest.
+        // Timed-out requests were already counted, and are the oldest.
         while self.client(id).in_flight > 0 && self.flight(id, 0).1.timed_out {
             self.pop(id, at, phase);
         }
         let count = self.client(id).in_flight;
-        // They count as in flight only from the write that gets a response, as does their latency.
+        // Like their latency, they count as in flight only from the write that gets a response.
         let since = |flight: &Flight<E>| flight.sent_at.max(phase.from).min(at);
         let until = at.min(phase.until);
         let in_vain =
@@ -284,8 +256,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.owe(id, caused);
     }
 
-    /// Records the requests that wait for a client's next connection. `caused` is the number caused
-    /// by responses on this one.
+    /// `caused` is the number of requests caused by responses on this connection.
     pub(super) fn owe(&mut self, id: u32, caused: u32) {
         let client = &mut self.clients[id as usize];
         let owed = client.again + caused;
@@ -293,25 +264,21 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.owed -= u64::from(std::mem::replace(&mut client.owed, owed));
     }
 
-    /// Takes the requests to resend on the new connection and returns their number.
     pub(super) fn take_again(&mut self, id: u32) -> u32 {
         let client = &mut self.clients[id as usize];
         self.owed -= u64::from(std::mem::take(&mut client.owed));
         std::mem::take(&mut client.again)
     }
 
-    /// Removes a client from the idle list.
     pub(super) fn forget_room(&mut self, id: u32) {
         self.idle.retain(|&(other, _)| other != id);
     }
 
-    /// Queues a client for connecting as soon as the limit allows.
     pub(super) fn queue(&mut self, id: u32) {
         self.unconnected.push_back(id);
         self.tick_at = 0;
     }
 
-    /// The next client to connect, if the limit allows one more.
     pub(super) fn next_unconnected(&mut self) -> Option<u32> {
         while self.connecting < CONNECTING_MAX {
             let id = self.unconnected.pop_front()?;
@@ -322,7 +289,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         None
     }
 
-    /// Records that `conn` is being opened for a client.
     pub(super) fn connects(&mut self, id: u32, conn: Conn, at: Nanos, phase: &PhaseTracker<'_>) {
         self.connecting += 1;
         self.by_slot[conn.index()] = id;
@@ -335,7 +301,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         client.since = at;
     }
 
-    /// Records the end of a connect, with or without success.
     pub(super) fn connect_ended(&mut self) {
         self.connecting -= 1;
         if !self.unconnected.is_empty() {
@@ -343,7 +308,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         }
     }
 
-    /// Marks the connection of a client as open. Returns whether it is its first one.
+    /// Returns whether it is the client's first connection.
     pub(super) fn stands(&mut self, id: u32, at: Nanos) -> bool {
         let client = &mut self.clients[id as usize];
         client.state = State::Open;
@@ -356,12 +321,10 @@ impl<S, E: Copy + Default> Connections<S, E> {
         is_first
     }
 
-    /// Records the end of a client's first connect.
     pub(super) fn settle(&mut self, id: u32) {
         self.settled += u32::from(!std::mem::replace(&mut self.clients[id as usize].settled, true));
     }
 
-    /// Schedules the client's next connect after its back-off.
     pub(super) fn back_off(&mut self, id: u32, at: Nanos, phase: &PhaseTracker<'_>) {
         let client = &mut self.clients[id as usize];
         let wakes_at = at + client.backoff_ns;
@@ -377,8 +340,7 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.wake(id, wakes_at);
     }
 
-    /// Whether a disconnected client needs no connection until its next request is due. If so,
-    /// starts a timer for that.
+    /// Whether a disconnected client needs no connection until its next request is due.
     pub(super) fn thinks_on(&mut self, id: u32, at: Nanos) -> bool {
         let client = self.client(id);
         let Some(due) = client.due_at.filter(|due| *due > at && client.owed == 0) else { return false };
@@ -392,13 +354,11 @@ impl<S, E: Copy + Default> Connections<S, E> {
         }
     }
 
-    /// The next timer or tick.
     #[inline]
     pub(super) fn next_wake(&self) -> Nanos {
         self.timers.peek().map_or(self.tick_at, |&Reverse((at, _))| at.min(self.tick_at))
     }
 
-    /// The client of the next valid timer that has fired by `now`.
     #[inline]
     pub(super) fn fired(&mut self, now: Nanos) -> Option<u32> {
         while let Some(&Reverse((at, id))) = self.timers.peek()

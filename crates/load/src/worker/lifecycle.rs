@@ -17,7 +17,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Handles a connect that failed on this machine.
     #[cold]
     fn unconnectable(&mut self, id: u32, error: &io::Error, at: Nanos) {
         self.tally.recorder.example(Fault::Os, || Some(error.to_string()));
@@ -44,7 +43,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let _ = self.driver.send(conn, &self.cipher); // A lost connection reports `Closed`.
     }
 
-    /// Handles encrypted bytes from a connection.
     pub(super) fn decrypt(&mut self, id: u32, data: Data, at: Nanos) {
         let client = self.connections.client(id);
         let (Some(session), Some(conn)) = (&mut client.tls, client.conn) else { return };
@@ -77,7 +75,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
     }
 
-    /// Handles a connection that is ready for use, after any handshake.
     fn stands(&mut self, id: u32, at: Nanos) {
         self.connections.connect_ended();
         let per_request = self.connections.per_request;
@@ -104,13 +101,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     pub(super) fn end_of_stream(&mut self, conn: Conn) {
         let Some(id) = self.connections.client_of(conn) else { return };
         let at = self.driver.now();
-        // A TLS stream that ends without an alert may have been truncated by an attacker (RFC 8446,
-        // 6.1).
+        // Without the closing alert, an attacker may have truncated the stream (RFC 8446, 6.1).
         let in_order = self.connections.client(id).tls.as_ref().is_none_or(|session| session.ended());
         self.ended(id, at, in_order);
     }
 
-    /// Handles the server's end of stream.
     fn ended(&mut self, id: u32, at: Nanos, in_order: bool) {
         let (client, flight) = self.connections.flight(id, 0);
         if client.state == State::Closing {
@@ -128,8 +123,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                     self.tally.recorder.example(Fault::Truncated, why);
                     self.lost_request(id, Some(Fault::Truncated), at);
                 }
-                // Between two responses, as after an idle timeout of the server. It may not have
-                // received the request.
+                // After an idle timeout, the server may not have received the request.
                 Parsed::Broken(Fault::Closed) if client.served => {
                     return self.give_up(id, Some(Fault::ClosedBetween), at);
                 }
@@ -150,31 +144,27 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.give_up(id, Some(Fault::Closed), at);
     }
 
-    /// Handles the last response of a connection. Requests sent after it get no response, and the
-    /// client must close (RFC 9112, 9.6). A server may wait for that.
+    /// Requests after the last response get none, and the client must close (RFC 9112, 9.6). A
+    /// server may wait for that.
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.put_off(id, at);
         self.connections.client(id).at_once = true;
         self.close_in_order(id, None, at);
     }
 
-    /// Moves all requests in flight on this connection to the next one, since they get no response
-    /// here.
     #[cold]
     fn put_off(&mut self, id: u32, at: Nanos) {
         let caused = self.protocol.caused(&self.connections.client(id).stream);
         self.connections.put_off(id, caused, at, &self.tally.phase);
     }
 
-    /// Handles unreadable bytes in place of a response. Later bytes are unreadable as well.
     #[cold]
     pub(super) fn broken(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.tally.recorder.example(fault, || self.protocol.explain());
         self.hang_up(id, fault, at);
     }
 
-    /// Fails a request that was sent after unsolicited bytes. Its response cannot be distinguished
-    /// from them.
+    /// The response cannot be distinguished from the unsolicited bytes before it.
     #[cold]
     pub(super) fn spoiled(&mut self, id: u32, at: Nanos) {
         let begins = self.connections.client(id).unasked.take();
@@ -182,14 +172,13 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.hang_up(id, P::UNREADABLE, at);
     }
 
-    /// Fails the oldest request in flight and closes its connection. Later requests are resent.
+    /// Later requests are resent.
     fn hang_up(&mut self, id: u32, fault: Fault, at: Nanos) {
         self.lost_request(id, Some(fault), at);
         self.put_off(id, at);
         self.give_up(id, None, at);
     }
 
-    /// Handles a failed connection, with or without requests in flight.
     fn refused(&mut self, id: u32, fault: Fault, at: Nanos) {
         let client = self.connections.client(id);
         if client.in_flight == 0 || client.state != State::Open {
@@ -199,7 +188,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.give_up(id, Some(fault), at);
     }
 
-    /// Resets the connection of a client; its requests in flight fail with `fault`.
     pub(super) fn give_up(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         self.close(id, fault, Close::Reset, at);
     }
@@ -224,7 +212,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.driver.close(conn, how);
     }
 
-    /// Cleans up after a connection lost in state `was`.
     fn lose(&mut self, id: u32, was: State, fault: Option<Fault>, at: Nanos) {
         if matches!(was, State::Connecting | State::Handshaking) {
             self.connections.connect_ended();
@@ -239,7 +226,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         self.connections.owe(id, caused);
     }
 
-    /// Removes the oldest request in flight of a client, which gets no response.
     fn lost_request(&mut self, id: u32, fault: Option<Fault>, at: Nanos) {
         let flight = *self.connections.flight(id, 0).1;
         self.budget.give_back(id);
@@ -316,7 +302,6 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     }
 }
 
-/// Explains why a connection could not be established.
 fn describe_close(reason: CloseReason) -> String {
     match reason {
         CloseReason::Refused => "connection refused".to_owned(),

@@ -10,7 +10,6 @@ use crate::phase_tracker::PhaseTracker;
 use crate::protocol::{CacheOutcome, Protocol};
 use crate::recorder::{Answered, Fault, Recorder};
 
-/// The part of a load in which a request counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Span {
     Warmup,
@@ -19,7 +18,6 @@ enum Span {
     Beyond,
 }
 
-/// A request that was in flight at the end of the load.
 #[derive(Clone, Copy, Debug)]
 struct Beyond {
     intended: Nanos,
@@ -27,17 +25,14 @@ struct Beyond {
     timed_out: bool,
 }
 
-/// The recorder of a worker, with the rules for where a request counts.
 pub(super) struct Tally<'a> {
     pub(super) phase: PhaseTracker<'a>,
     pub(super) recorder: Recorder,
     timeout_ns: Nanos,
-    /// Whether the number of measured requests is limited. Requests then count as measured if they
-    /// were sent while measuring.
+    /// With a limited number of requests, the time of sending decides whether one is measured.
     is_counted: bool,
-    /// Requests in flight at the end whose end was seen later.
     beyond: Vec<Beyond>,
-    /// Errors that ended no request: timeouts of requests still in flight, and failed connects.
+    /// Timeouts of requests still in flight, and failed connects.
     pub(super) in_vain: u64,
 }
 
@@ -55,8 +50,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The part in which a request that ends at `at` counts. With a limited number of requests, the
-    /// time of sending decides; otherwise the time of its end.
+    /// With a limited number of requests, the time of sending decides; otherwise their end.
     #[inline]
     fn span(&self, is_measured: bool, at: Nanos) -> Span {
         let has_begun = if self.is_counted { is_measured } else { at >= self.phase.from };
@@ -67,13 +61,12 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Returns `count` while measuring, else 0.
     #[inline]
     pub(super) fn measured(&self, count: usize) -> u64 {
         if self.phase.is_measuring { count as u64 } else { 0 }
     }
 
-    /// Records a valid response and returns its service time, ns.
+    /// Returns the service time, ns.
     #[inline]
     pub(super) fn right<P: Protocol>(
         &mut self,
@@ -111,8 +104,7 @@ impl<'a> Tally<'a> {
         service_ns
     }
 
-    /// A late response is one error of kind `timeout`, counted now unless it was counted when the
-    /// request timed out.
+    /// A late response is one error of kind `timeout`, possibly counted before.
     #[cold]
     fn late<P: Protocol>(&mut self, protocol: &P, flight: &Flight<P::Expected>, span: Span, at: Nanos) {
         if flight.timed_out {
@@ -122,7 +114,6 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Records an invalid but readable response.
     #[cold]
     pub(super) fn wrong<P: Protocol>(
         &mut self,
@@ -152,7 +143,6 @@ impl<'a> Tally<'a> {
         self.fail(protocol, fault, flight, at);
     }
 
-    /// Records the failure of a request.
     #[cold]
     pub(super) fn fail<P: Protocol>(&mut self, protocol: &P, fault: Fault, flight: &Flight<P::Expected>, at: Nanos) {
         match self.span(flight.is_measured, at) {
@@ -169,8 +159,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Records a failed connect. If a request waits for the connection, the request is lost and
-    /// counts the fault.
+    /// If a request waits for the connection, the fault counts for the request.
     #[cold]
     pub(super) fn failed_connect(&mut self, fault: Fault, request_waits: bool, at: Nanos) {
         self.in_vain += 1;
@@ -179,8 +168,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The requests without a response at the end. `keeps_time`: requests to resend have an
-    /// intended send time.
+    /// `keeps_time`: requests to resend have an intended send time.
     pub(super) fn unanswered<P: Protocol>(
         &mut self,
         protocol: &P,

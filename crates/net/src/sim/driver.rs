@@ -9,7 +9,6 @@ use crate::driver::{Close, CloseReason, Conn, Data, Driver, Event, Listener, Nan
 use crate::socket;
 
 impl Sim {
-    /// Queues a note if `conn` may have something to read.
     pub(super) fn note(&mut self, conn: Conn) {
         let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
         if phase != Phase::Open || self.is_paused(conn, link, side) {
@@ -24,15 +23,13 @@ impl Sim {
         }
     }
 
-    /// Whether reading is paused, by back-pressure or by the caller. A reset is reported even while
-    /// paused.
+    /// A reset is reported even while paused.
     fn is_paused(&mut self, conn: Conn, link: usize, side: usize) -> bool {
         let asked = self.connections.get_mut(conn).is_some_and(|connection| connection.paused);
         let most = self.config.pause_reads_above_bytes;
         self.end(link, side).is_some_and(|end| (asked || end.outgoing.len() > most) && !end.reset_arrived)
     }
 
-    /// Whether all bytes of `conn` are sent and the caller has requested a notification.
     fn is_to_be_told_sent(&mut self, conn: Conn) -> bool {
         let Some(&mut Connection { link, side, phase: Phase::Open, notify_when_sent: true, .. }) =
             self.connections.get_mut(conn)
@@ -42,7 +39,6 @@ impl Sim {
         self.end(link, side).is_some_and(|end| end.stands && end.outgoing.is_empty() && !end.reset_arrived)
     }
 
-    /// Queues a note if the caller should be notified that all is sent.
     pub(super) fn note_sent(&mut self, conn: Conn) {
         if self.is_to_be_told_sent(conn) {
             self.notes.push_back(Note::Sent(conn));
@@ -57,7 +53,6 @@ impl Sim {
         Some(Event::Sent(conn))
     }
 
-    /// Completes a graceful close, or the end of both streams, once all bytes of `conn` are sent.
     pub(super) fn close_if_sent(&mut self, conn: Conn) {
         let Some(&mut Connection { link, side, phase, .. }) = self.connections.get_mut(conn) else { return };
         let Some(end) = self.end(link, side) else { return };
@@ -67,7 +62,6 @@ impl Sim {
         }
     }
 
-    /// Closes the driver's end: in order, or with a reset if there are unread bytes.
     fn leave(&mut self, conn: Conn) {
         let Some(&mut Connection { link, side, .. }) = self.connections.get_mut(conn) else { return };
         let Some(end) = self.end(link, side) else { return };
@@ -81,7 +75,6 @@ impl Sim {
         self.finish(conn, CloseReason::Local);
     }
 
-    /// Ends the connection on the driver's side and notifies the caller.
     pub(super) fn finish(&mut self, conn: Conn, reason: CloseReason) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         if connection.phase == Phase::Finished {
@@ -98,7 +91,6 @@ impl Sim {
         self.notes.push_back(Note::Event(Event::Closed(conn, reason)));
     }
 
-    /// Reads the next event of `conn`, if any.
     fn read(&mut self, conn: Conn) -> Option<Event> {
         let &mut Connection { link, side, phase, .. } = self.connections.get_mut(conn)?;
         let (paused, most) = (self.is_paused(conn, link, side), self.dice.within_usize(&self.network.read_bytes));
@@ -142,7 +134,6 @@ impl Sim {
         Some(Event::Accepted(Listener(index), conn))
     }
 
-    /// Resumes accepting after a slot became free.
     fn accept_again(&mut self) {
         for (index, listening) in self.listeners.iter().enumerate() {
             if listening.as_ref().is_some_and(|listening| !listening.queue.is_empty()) {
@@ -251,7 +242,6 @@ impl Driver for Sim {
                 connection.phase = Phase::Closing;
             }
             (Close::Graceful | Close::GracefulThenReset, Phase::Open) => self.leave(conn),
-            // Abandons a pending connect.
             (Close::Graceful | Close::GracefulThenReset, _) => self.finish(conn, CloseReason::Local),
             (Close::Reset, _) => {
                 end.outgoing.clear();
@@ -263,7 +253,7 @@ impl Driver for Sim {
         }
     }
 
-    /// Advances time to the next simulated event, or to `until`. Fails if a real backend would wait
+    /// Advances time to the next simulated event or `until`. Fails if a real backend would wait
     /// forever: without `until` and without pending events.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
         let limit = until.map(|until| until.max(self.now));

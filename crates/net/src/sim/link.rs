@@ -10,9 +10,7 @@ pub(super) struct Link {
     pub(super) ends: [End; 2],
 }
 
-/// The owner of an end.
 pub(super) enum Who {
-    /// A connection of the driver.
     Driver(Conn),
     /// Not accepted by a listener of the driver yet, or not assigned yet.
     Waiting,
@@ -23,26 +21,18 @@ pub(super) enum Who {
 
 pub(super) struct End {
     pub(super) who: Who,
-    /// Written, but not in transit yet.
     pub(super) outgoing: VecDeque<u8>,
-    /// Whether the handshake is complete, so that bytes can travel.
     pub(super) stands: bool,
     /// Bytes from this end that are in transit, or arrived but not taken.
     pub(super) in_flight: usize,
-    /// Arrival time of the latest item from this end.
     pub(super) arrives: Nanos,
-    /// Whether writing has ended. The end follows once `outgoing` is empty.
     pub(super) end_wanted: bool,
     pub(super) end_sent: bool,
-    /// Arrived at this end and not taken yet.
     pub(super) inbox: VecDeque<u8>,
     pub(super) end_arrived: bool,
-    /// Whether the owner was notified of the other side's end.
     pub(super) end_told: bool,
     pub(super) reset_arrived: bool,
-    /// A stalled peer takes nothing before this time.
     pub(super) stalled_until: Nanos,
-    /// Whether the driver has a note that there is something to read.
     pub(super) noted: bool,
 }
 

@@ -50,6 +50,7 @@ pub const CONNECT_TIMEOUT_NS: Nanos = 127_000_000_000;
 /// Delay before a connect that found the queue full is first retried, as in Linux.
 const CONNECT_AGAIN_NS: Nanos = 1_000_000_000;
 
+/// The simulated driver.
 pub struct Sim {
     config: Config,
     network: Network,
@@ -79,16 +80,13 @@ struct Connection {
 enum Phase {
     Connecting,
     Open,
-    /// Closed by the caller; waiting bytes are being sent.
     Closing,
-    /// Over, but not reported to the caller yet.
     Finished,
 }
 
 struct Listening {
     address: SocketAddr,
     backlog: usize,
-    /// Connections not accepted yet.
     queue: VecDeque<usize>,
 }
 
@@ -98,7 +96,6 @@ struct Service {
     answer: Box<dyn FnMut(u64) -> Answer>,
 }
 
-/// Events to report, or connections and listeners to check.
 enum Note {
     Event(Event),
     Readable(Conn),
@@ -164,15 +161,14 @@ impl Sim {
         }
     }
 
-    /// Defines the server at `address`. `answer` receives the index of each connection there, from
-    /// 0. An address without a server refuses connections.
+    /// Defines the server at `address`. `answer` receives the index of each connection. Other
+    /// addresses refuse.
     pub fn serve(&mut self, address: SocketAddr, answer: impl FnMut(u64) -> Answer + 'static) {
         self.services.retain(|service| service.address != address);
         self.services.push(Service { address, accepted: 0, answer: Box::new(answer) });
     }
 
-    /// Lets `peer` connect to `address` at time `at`, or now if that has passed. The driver should
-    /// listen there.
+    /// Lets `peer` connect to a listener of the driver at `address`, at time `at` or later.
     pub fn client(&mut self, address: SocketAddr, at: Nanos, peer: impl Peer + 'static) {
         let link = self.link(Who::Peer(Box::new(peer)));
         self.put(at.max(self.now), What::Client { link, address });
@@ -192,8 +188,7 @@ impl Sim {
         Some(&mut self.links[link].as_mut()?.ends[side])
     }
 
-    /// Schedules the arrival of `what` from `side` of `link`, after everything sent from there
-    /// before.
+    /// Schedules the arrival of `what`, after everything sent from `side` before.
     fn travel(&mut self, link: usize, side: usize, what: What) {
         let delay = self.dice.within(&self.network.delay_ns);
         let now = self.now;
@@ -203,7 +198,6 @@ impl Sim {
         self.put(at, what);
     }
 
-    /// Sends from `side` what fits into the window, then the end of the stream.
     fn pump(&mut self, link: usize, side: usize) {
         let to = 1 - side;
         loop {
@@ -230,7 +224,6 @@ impl Sim {
         }
     }
 
-    /// Runs the next item on the agenda if it is due by `limit`.
     fn step(&mut self, limit: Option<Nanos>) -> bool {
         let Some(Reverse(next)) = self.agenda.peek() else { return false };
         if limit.is_some_and(|limit| next.at > limit) {
@@ -361,8 +354,7 @@ impl Sim {
         self.take(link, to);
     }
 
-    /// Lets the owner of an end take the data that arrived: a peer at once, a driver when it asks
-    /// for events.
+    /// A peer takes data at once, a driver when it asks for events.
     fn take(&mut self, link: usize, side: usize) {
         let now = self.now;
         let Some(end) = self.end(link, side) else { return };
@@ -391,7 +383,6 @@ impl Sim {
         }
     }
 
-    /// Records that `side` took `count` bytes, so that the other side can send as many more.
     fn taken(&mut self, link: usize, side: usize, count: usize) {
         let Some(other) = self.end(link, 1 - side) else { return };
         other.in_flight -= count;
@@ -419,7 +410,6 @@ impl Sim {
         self.drop_if_gone(link);
     }
 
-    /// Removes a link once both ends are gone. Data in transit is dropped.
     fn drop_if_gone(&mut self, link: usize) {
         let gone = |link: &Link| link.ends.iter().all(|end| matches!(end.who, Who::Gone));
         if self.links[link].as_ref().is_some_and(gone) {
@@ -427,7 +417,6 @@ impl Sim {
         }
     }
 
-    /// Calls the peer at `side` and schedules its actions.
     fn tell(&mut self, link: usize, side: usize, say: impl FnOnce(&mut dyn Peer, Nanos, &mut Actions)) {
         let now = self.now;
         let mut actions = Actions::default();

@@ -4,12 +4,10 @@ use std::ops::RangeInclusive;
 
 use crate::driver::Nanos;
 
-/// Parameters of a simulated network. [`Network::PERFECT`] has no disturbances; tests add the ones
-/// they need.
+/// Parameters of a simulated network. Tests add disturbances to [`Network::PERFECT`].
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// One-way delay of a segment, uniformly distributed, ns. Segments of one direction never
-    /// overtake each other.
+    /// One-way delay, uniform, ns. Segments of one direction never overtake each other.
     pub delay_ns: RangeInclusive<Nanos>,
     /// Maximum segment size, uniformly distributed. Larger sends are split into several segments.
     pub segment_bytes: RangeInclusive<usize>,
@@ -34,8 +32,7 @@ impl Network {
         poll_ns: 100,
     };
 
-    /// Small fragments, delays of 1 to 50 us and a window of 1,000 bytes. Every protocol must
-    /// tolerate this.
+    /// Fragments, delays of 1 to 50 us and a small window, which every protocol must tolerate.
     pub const CHOPPY: Network = Network {
         delay_ns: 1_000..=50_000,
         segment_bytes: 1..=100,
@@ -46,8 +43,7 @@ impl Network {
     };
 }
 
-/// Random numbers from SplitMix64 (Steele, Lea and Flood 2014). It suffices to fragment byte
-/// streams and needs no other crate of the workspace.
+/// SplitMix64 (Steele, Lea and Flood 2014), which needs no other crate of the workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
@@ -64,7 +60,6 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// Uniform over `range`, which may contain a single value.
     pub(super) fn within(&mut self, range: &RangeInclusive<u64>) -> u64 {
         let (low, high) = (*range.start(), *range.end());
         assert!(low <= high, "the range {low} to {high} is empty");
@@ -76,7 +71,6 @@ impl Dice {
         self.within(&(*range.start() as u64..=*range.end() as u64)) as usize
     }
 
-    /// True with probability `share`.
     pub(super) fn happens(&mut self, share: f64) -> bool {
         share > 0.0 && ((self.next() >> 11) as f64) < share * (1u64 << 53) as f64
     }

@@ -2,8 +2,8 @@
 
 use crate::driver::Nanos;
 
-/// The other end of a connection: a server to which the driver connects, or a client of a listening
-/// driver. Each method receives the virtual time and records actions.
+/// A server or client at the other end of a connection. Its methods receive the virtual time and
+/// record actions.
 pub trait Peer {
     /// The connection is established.
     fn on_connect(&mut self, now: Nanos, to: &mut Actions) {
@@ -24,8 +24,7 @@ pub trait Peer {
         let _ = (now, to);
     }
 
-    /// The connection is closed, by a `reset` or in order. A client's refused connect counts as a
-    /// reset.
+    /// The connection is closed, by a `reset` (or refusal) or in order.
     fn on_closed(&mut self, reset: bool, now: Nanos) {
         let _ = (reset, now);
     }
@@ -45,6 +44,7 @@ pub(super) enum Action {
 }
 
 impl Actions {
+    /// Sends `bytes`.
     pub fn send(&mut self, after: Nanos, bytes: impl Into<Vec<u8>>) {
         self.0.push((after, Action::Send(bytes.into())));
     }

@@ -59,8 +59,7 @@ pub fn ping_pong(mut delay: impl FnMut(Request) -> Nanos + 'static) -> impl Peer
     })
 }
 
-/// A delay function with a pause of `pause` ns every `period` ns of the clock, first after one
-/// period. Outside pauses, a request takes `service` ns.
+/// A delay of `service` ns, with a pause of `pause` ns every `period` ns, first after one period.
 pub fn pauses(period: Nanos, pause: Nanos, service: Nanos) -> impl FnMut(Request) -> Nanos + Clone {
     move |request| {
         let into = request.at % period;
@@ -148,7 +147,7 @@ pub struct Seen {
 }
 
 /// A client that sends the words 1 to `requests`, each `think` ns after the previous response, then
-/// ends its stream. It records its observations in `seen`.
+/// ends its stream. It writes to `seen`.
 pub fn client(requests: u32, think: Nanos, seen: &Rc<RefCell<Seen>>) -> impl Peer + use<> {
     Client { requests, think, word: 0, begun: Vec::new(), seen: Rc::clone(seen) }
 }

@@ -9,17 +9,15 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// The pool. The kernel owns each buffer that was handed over, except between its completion and
-/// [`Buffers::give_back`].
+/// The kernel owns each buffer handed over, except from its completion to [`Buffers::give_back`].
 #[derive(Debug)]
 pub(super) struct Buffers {
-    /// `count` entries of the ring; its tail is stored in the first.
+    /// The ring's tail is stored in its first entry.
     ring: Mapping,
-    /// `count` times `size` bytes.
     bytes: Mapping,
     count: u16,
     size: usize,
-    /// Number of buffers handed to the kernel, from the first. The others use no memory.
+    /// Buffers handed to the kernel so far. The others use no memory.
     handed_over: u16,
     tail: u16,
 }
@@ -28,8 +26,7 @@ impl Buffers {
     /// The kernel's maximum.
     pub(super) const COUNT_MAX: u16 = 1 << 15;
 
-    /// Creates a pool of up to `count` buffers, a power of two, of `size` bytes each. None is
-    /// handed to the kernel yet.
+    /// `count` is a power of two. No buffer is handed to the kernel yet.
     pub(super) fn new(count: u16, size: usize) -> io::Result<Self> {
         assert!(count.is_power_of_two() && count <= Self::COUNT_MAX, "the kernel rejects a ring of {count}");
         let ring = Mapping::new(size_of::<BufRingEntry>() * usize::from(count))?;
@@ -37,8 +34,7 @@ impl Buffers {
         Ok(Self { ring, bytes, count, size, handed_over: 0, tail: 0 })
     }
 
-    /// Hands over buffers until the kernel has `wanted`, or all. The kernel cycles through them, so
-    /// each becomes resident.
+    /// The kernel cycles through all buffers it has, so each becomes resident.
     pub(super) fn hand_over(&mut self, wanted: usize) {
         while self.handed_over < self.count && usize::from(self.handed_over) < wanted {
             self.handed_over += 1;
@@ -46,7 +42,6 @@ impl Buffers {
         }
     }
 
-    /// Address of the ring, for the kernel.
     pub(super) fn address(&self) -> u64 {
         self.ring.start.as_ptr() as u64
     }
@@ -55,7 +50,6 @@ impl Buffers {
         self.count
     }
 
-    /// The `len` bytes that the kernel wrote to `buffer`.
     #[inline]
     pub(super) fn get(&self, buffer: u16, len: usize) -> &[u8] {
         assert!(buffer < self.count && len <= self.size, "the kernel named a buffer that does not exist");
@@ -68,7 +62,6 @@ impl Buffers {
         }
     }
 
-    /// Returns `buffer` to the kernel.
     #[inline]
     pub(super) fn give_back(&mut self, buffer: u16) {
         assert!(buffer < self.handed_over, "the kernel named a buffer it was not given");
@@ -91,7 +84,6 @@ impl Buffers {
     }
 }
 
-/// Zeroed, page-aligned memory.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<c_void>,

@@ -7,17 +7,15 @@ use super::tag::Kind;
 use crate::driver::{CloseReason, Config};
 use crate::outgoing::Outgoing;
 
-/// Operations in the kernel, at most one of each kind per connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ops(u8);
 
 impl Ops {
     pub(super) const NONE: Ops = Ops(0);
     pub(super) const RECEIVE: Ops = Ops(1);
-    /// Reports when the socket accepts bytes or the connection is established.
     pub(super) const WRITABLE: Ops = Ops(2);
-    /// Reports when the connection is over. Used after the peer's stream has ended, when a receive
-    /// would report nothing more, and while reads are paused.
+    /// Used while reads are paused, and after the peer's stream has ended, when a receive would
+    /// report nothing more.
     pub(super) const HANG_UP: Ops = Ops(4);
 
     pub(super) const EACH: [(Ops, Kind); 3] =
@@ -50,7 +48,6 @@ impl BitOrAssign for Ops {
 pub(super) enum Phase {
     Connecting,
     Open,
-    /// Closed by the caller; waiting bytes are being sent.
     Closing,
     /// Over. The caller is notified once the kernel has no operations left.
     Finished(CloseReason),
@@ -61,29 +58,20 @@ pub(super) struct Connection {
     /// `None` once closed. The slot stays in use until the event is delivered.
     pub(super) socket: Option<OwnedFd>,
     pub(super) phase: Phase,
-    /// Operations active in the kernel.
     pub(super) armed: Ops,
-    /// The ones among `armed` that are being canceled.
     pub(super) cancelling: Ops,
-    /// Whether the connection is in the list of changes for the next turn.
     pub(super) queued: bool,
     pub(super) outgoing: Outgoing,
-    /// Number of bytes of `outgoing` handed to the kernel in this turn.
+    /// Bytes handed to the kernel in this turn.
     pub(super) sending: usize,
     /// The socket accepts no more bytes for now.
     pub(super) blocked: bool,
-    /// The peer's stream has ended.
     pub(super) end_received: bool,
-    /// The caller's stream ends once `outgoing` is empty.
     pub(super) end_sent: bool,
-    /// The caller's stream has ended.
     pub(super) shut: bool,
-    /// Report `Event::Sent` once `outgoing` is empty and the socket accepts more.
     pub(super) notify_when_sent: bool,
-    /// The caller has paused reads.
     pub(super) paused: bool,
-    /// A send failed. Data received earlier is still delivered, then the connection ends for this
-    /// reason.
+    /// Reason of a failed send. Data received earlier is still delivered.
     pub(super) broken: Option<CloseReason>,
 }
 
@@ -107,8 +95,8 @@ impl Connection {
         }
     }
 
-    /// The operations that should be active, assuming that the kernel takes the bytes handed to it.
-    /// But reads paused by unsent bytes resume only once those are sent ([`Connection::is_slow`]).
+    /// The operations to have, assuming that the kernel takes the bytes handed to it. But reads
+    /// paused by unsent bytes resume only once those are sent ([`Connection::is_slow`]).
     #[inline]
     pub(super) fn wanted(&self, config: &Config) -> Ops {
         let notify_when_sent = self.notify_when_sent && self.phase == Phase::Open && self.broken.is_none();
@@ -124,7 +112,6 @@ impl Connection {
         }
     }
 
-    /// Ends the stream if requested and all bytes are sent.
     pub(super) fn shut_if_due(&mut self) {
         if self.end_sent
             && !self.shut
@@ -136,13 +123,11 @@ impl Connection {
         }
     }
 
-    /// Whether so many bytes are unsent that reads must pause.
     #[inline]
     pub(super) fn is_slow(&self, config: &Config) -> bool {
         self.outgoing.len() > config.pause_reads_above_bytes
     }
 
-    /// Whether the next turn should hand bytes to the kernel.
     #[inline]
     pub(super) fn has_to_send(&self) -> bool {
         !self.blocked && !self.outgoing.is_empty() && matches!(self.phase, Phase::Open | Phase::Closing)

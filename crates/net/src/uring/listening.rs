@@ -13,10 +13,8 @@ use crate::driver::{Event, Listener};
 use crate::socket::{self, Bound};
 
 pub(super) struct Listening {
-    /// `None` once stopped and no longer used by the kernel.
     pub(super) bound: Option<Bound>,
     pub(super) stopped: bool,
-    /// Accepting is paused until a connection closes.
     pub(super) paused: bool,
     pub(super) armed: bool,
     pub(super) cancelling: bool,
@@ -41,8 +39,7 @@ impl Uring {
         let Some(listening) = self.listeners.get_mut(listener.0 as usize) else { return };
         listening.stopped = true;
         if listening.armed {
-            // The kernel's accept holds the socket for a while. Shutting it down stops listening at
-            // once.
+            // The kernel's accept still holds the socket. Shutting it down stops listening at once.
             if let Some(bound) = &mut listening.bound {
                 bound.remove_path();
                 let _ = rustix::net::shutdown(&bound.socket, Shutdown::Both);
@@ -52,7 +49,6 @@ impl Uring {
         }
     }
 
-    /// Starts or cancels the accept of each listener whose state requires it.
     pub(super) fn prepare_listeners(&mut self) -> io::Result<()> {
         let has_room = !self.connections.is_full() && self.unseated.is_empty();
         for (index, listening) in self.listeners.iter_mut().enumerate() {
@@ -70,7 +66,6 @@ impl Uring {
         Ok(())
     }
 
-    /// Handles the completion of an accept.
     pub(super) fn accepted(&mut self, index: u32, done: Completion) -> Option<Event> {
         let socket = done.accepted();
         let listening = &mut self.listeners[index as usize];
@@ -106,7 +101,6 @@ impl Uring {
         Some(Event::Accepted(listener, conn))
     }
 
-    /// Assigns a free slot to a waiting connection, if there are both.
     pub(super) fn seat_waiting(&mut self) -> Option<Event> {
         if self.connections.is_full() {
             return None;

@@ -43,11 +43,10 @@ use crate::slots::Slots;
 use crate::socket;
 use crate::thread::monotonic_ns;
 
-/// Total size of receive buffers, unless that would be fewer than 8. The kernel cycles through all
-/// buffers it has, so all become resident and exceed the L1 cache.
+/// Total size of receive buffers, of which there are at least 8. The kernel cycles through all, so
+/// all become resident and exceed the L1 cache.
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
-/// The kernel takes slightly less than 2 GiB at once, and would not report that it was less than
-/// requested.
+/// The kernel sends just under 2 GiB at once, and does not report that it sent less.
 const SEND_BYTES_MAX: usize = 1 << 30;
 /// Larger outgoing buffers are freed instead of reused.
 const OUTGOING_KEPT_BYTES: usize = 64 << 10;
@@ -60,24 +59,16 @@ pub struct Uring {
     listeners: Vec<Listening>,
     waker: Waker,
     waker_armed: bool,
-    /// Connections whose operations may change in the next turn.
     changed: Vec<Conn>,
-    /// Connections that send in this turn.
     sending: Vec<Conn>,
-    /// Whether a connection in `sending` ends once the kernel has its bytes.
     ending: bool,
-    /// Completions of the latest turn, and how many were processed. A vector, since it reuses the
-    /// same memory from the start; a queue would cycle through all of its memory.
+    /// A vector reuses the same memory from the start; a queue would cycle through all of it.
     inbox: Vec<Completion>,
     read: usize,
-    /// Events without a completion. They precede those of `inbox`.
     news: VecDeque<Event>,
-    /// Connections accepted without a free slot.
     unseated: VecDeque<(Listener, OwnedFd)>,
-    /// Unused outgoing buffers. A connection has one only while it sends, so their number follows
-    /// the sends per turn, not the open connections.
+    /// A connection has a buffer only while it sends, so there are as many as senders per turn.
     spare: Vec<Outgoing>,
-    /// The buffer of the latest `Event::Data`.
     lent: Option<u16>,
     /// Why no connection can be accepted although none is open. The next turn returns it.
     out_of_room: Option<Errno>,
@@ -87,9 +78,8 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// Creates a driver with `config.connections` slots. Fails if the kernel lacks the required
-    /// features (available in Linux 6.1) or does not permit their use. [`probe`](crate::probe)
-    /// explains more.
+    /// Fails if the kernel lacks the required features (available in Linux 6.1) or forbids their
+    /// use. [`probe`](crate::probe) explains more.
     pub fn new(config: &Config) -> io::Result<Self> {
         let connections = config.connections;
         if connections > tag::SLOTS_MAX || u32::try_from(config.receive_bytes).is_err() {
@@ -99,8 +89,7 @@ impl Uring {
         let most = (RECEIVE_BYTES_MAX / receive_bytes).clamp(8, 4096);
         let count = connections.clamp(8, most).next_power_of_two().min(usize::from(Buffers::COUNT_MAX));
         let submissions = connections.clamp(16, 1024).next_power_of_two() as u32;
-        // Each buffer can be in a completion, and two operations per connection can complete in
-        // addition.
+        // Each buffer can be in a completion, plus two operations per connection.
         let completions = (count + 2 * connections + 16).min(1 << 15).next_power_of_two() as u32;
         let mut ring = Ring::new(submissions, completions, Buffers::new(count as u16, receive_bytes)?)?;
         if receives_again(config) {
@@ -132,14 +121,12 @@ impl Uring {
     fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
         let connection = Connection::new(socket, phase);
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
-        // A single receive holds at most one buffer, so there need not be more buffers than
-        // connections.
+        // A single receive holds one buffer, so connections need no more than one each.
         self.ring.buffers.hand_over(self.connections.len());
         self.change(conn);
         Ok(conn)
     }
 
-    /// Schedules `conn` to be checked in the next turn.
     #[inline]
     fn change(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn)
@@ -150,7 +137,7 @@ impl Uring {
         }
     }
 
-    /// Ends a connection. The caller is notified once the kernel has no operations left for it.
+    /// The caller is notified once the kernel has no operations left for it.
     fn finish(&mut self, conn: Conn, reason: CloseReason) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         if matches!(connection.phase, Phase::Finished(_)) {
@@ -162,7 +149,6 @@ impl Uring {
         if connection.armed == Ops::NONE { self.let_go(conn) } else { self.change(conn) }
     }
 
-    /// Closes a finished connection that has no operations left in the kernel.
     fn let_go(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn)
             && let Phase::Finished(reason) = connection.phase
@@ -175,8 +161,7 @@ impl Uring {
     fn remove(&mut self, conn: Conn) -> Option<OwnedFd> {
         let mut connection = self.connections.remove(conn)?;
         assert!(connection.armed == Ops::NONE, "the kernel still has operations on this connection");
-        // After a failure the kernel may still use the buffer, so it is kept until the ring is
-        // dropped.
+        // After a failure the kernel may still use the buffer until the ring is dropped.
         if connection.outgoing.has_memory() && (connection.outgoing.capacity() <= OUTGOING_KEPT_BYTES || self.failed) {
             connection.outgoing.clear();
             self.spare.push(connection.outgoing);
@@ -187,8 +172,7 @@ impl Uring {
         connection.socket
     }
 
-    /// Ends the caller's stream if requested and all bytes are sent. Closes the connection if the
-    /// peer's stream has also ended.
+    /// Closes the connection if the peer's stream has also ended.
     fn end_stream_if_due(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         if connection.phase != Phase::Open || !connection.end_sent || !connection.outgoing.is_empty() {
@@ -200,7 +184,6 @@ impl Uring {
         }
     }
 
-    /// Submits all pending changes.
     fn prepare(&mut self) -> io::Result<()> {
         if !self.waker_armed {
             self.ring.poll(self.waker.0.as_fd(), PollFlags::IN, false, tag::WAKE)?;
@@ -281,8 +264,7 @@ impl Uring {
 
     fn submit(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         self.prepare()?;
-        // A successful send gives no completion. If the connection ends after it, the turn must not
-        // wait for other events.
+        // A successful send gives no completion, so a turn that ends a stream must not wait.
         let wait = if std::mem::take(&mut self.ending) { Some(0) } else { wait };
         self.ring.enter(wait)?;
         let Self { ring, inbox, connections, .. } = self;
@@ -308,8 +290,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Handles a send after the turn. The kernel has taken all bytes unless a completion reported
-    /// otherwise.
+    /// The kernel has taken all bytes unless a completion reported otherwise.
     #[inline]
     fn after_send(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
@@ -317,7 +298,6 @@ impl Uring {
         if let Some(reason) = connection.broken {
             connection.outgoing.clear();
             if connection.phase == Phase::Open && connection.armed.has(Ops::RECEIVE) {
-                // Deliver data received earlier; then the socket reports its end.
                 if let Some(socket) = &connection.socket {
                     let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the kernel has already shut it down.
                 }
@@ -345,7 +325,6 @@ impl Uring {
         }
     }
 
-    /// Converts a completion to at most one event.
     #[inline]
     fn interpret(&mut self, done: Completion) -> Option<Event> {
         let (kind, conn) = tag::split(done.tag);
@@ -402,8 +381,7 @@ impl Uring {
                 self.end_stream_if_due(conn);
                 Some(Event::EndOfStream(conn))
             }
-            // No buffer was free, but now all are, or the receive was canceled. The next turn
-            // restarts it if necessary.
+            // No buffer was free, but now all are, or it was canceled. The next turn restarts it.
             (Some(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => None,
             (None, Some(reason)) => {
                 self.finish(conn, reason);
@@ -631,7 +609,6 @@ impl KernelDriver for Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         self.inbox.drain(self.read..).for_each(|done| drop(done.accepted()));
-        // The ring is the first field. It ends its operations while the sockets and outgoing
-        // buffers still exist.
+        // The ring is the first field: its operations end before sockets and buffers are dropped.
     }
 }

@@ -17,38 +17,32 @@ use super::tag::Kind;
 use crate::driver::Nanos;
 use crate::thread::monotonic_ns;
 
-/// The only group of provided buffers.
 const GROUP: u16 = 0;
-/// `IORING_RECVSEND_POLL_FIRST`: waits for readiness before trying to receive.
+/// Waits for readiness before trying to receive.
 const POLL_FIRST: u16 = 1;
-/// `IORING_ENTER_GETEVENTS`.
 const GET_EVENTS: u32 = 1;
 /// Tag of entries whose success is not reported.
 const TAG_QUIET: u64 = 0;
-/// How long dropping a ring waits for the kernel's operations to end.
 const DRAIN_NS: Nanos = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
-    /// The operation's tag.
     pub(super) tag: u64,
-    /// The result of the system call; negative for an error number.
+    /// A negative result is an error number.
     pub(super) result: i32,
     flags: u32,
 }
 
 impl Completion {
-    /// Whether the operation continues and will complete again.
     pub(super) fn has_more(&self) -> bool {
         cqueue::more(self.flags)
     }
 
-    /// The provided buffer, which now belongs to this process.
     pub(super) fn buffer(&self) -> Option<u16> {
         cqueue::buffer_select(self.flags)
     }
 
-    /// The accepted socket. Call it only once, since the result owns the descriptor.
+    /// Call it only once, since the result owns the descriptor.
     pub(super) fn accepted(&self) -> Option<OwnedFd> {
         let is_accept = super::tag::split(self.tag).0 == Kind::Accept;
         // SAFETY: the kernel has just opened this descriptor for this process, and it has no other
@@ -61,19 +55,16 @@ impl Completion {
     }
 }
 
-/// The queues, and the buffers for receives.
 pub(super) struct Ring {
     /// Dropped before `buffers`, after it has stopped using them.
     queues: ManuallyDrop<IoUring>,
     pub(super) buffers: ManuallyDrop<Buffers>,
-    /// Number of operations whose last completion is still pending.
     in_kernel: usize,
 }
 
 impl Ring {
-    /// Creates queues for `submissions` and `completions`, with `buffers` for receives. If the
-    /// kernel cannot lock enough memory, the queues are smaller. They then overflow sooner, which
-    /// is only slower.
+    /// If the kernel cannot lock enough memory, the queues are smaller. They then overflow sooner,
+    /// which is only slower.
     pub(super) fn new(mut submissions: u32, mut completions: u32, buffers: Buffers) -> io::Result<Self> {
         const LEAST: u32 = 32;
         let queues = loop {
@@ -133,7 +124,6 @@ impl Ring {
         unsafe { self.push(entry.user_data(tag)) }
     }
 
-    /// Receives into provided buffers, once or repeatedly.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, again: bool, tag: u64) -> io::Result<()> {
         let socket = Fd(socket.as_raw_fd());
         let entry = if again {
@@ -145,19 +135,18 @@ impl Ring {
         self.start(entry, tag)
     }
 
-    /// Polls for `flags`, an error or a hang-up, once or, with `again`, on each change.
+    /// With `again`, polls on each change.
     pub(super) fn poll(&mut self, fd: BorrowedFd<'_>, flags: PollFlags, again: bool, tag: u64) -> io::Result<()> {
         let flags = u32::from(flags.bits());
         self.start(opcode::PollAdd::new(Fd(fd.as_raw_fd()), flags).multi(again).build(), tag)
     }
 
-    /// Accepts connections repeatedly.
     pub(super) fn accept(&mut self, listener: BorrowedFd<'_>, tag: u64) -> io::Result<()> {
         let flags = (SocketFlags::NONBLOCK | SocketFlags::CLOEXEC).bits();
         self.start(opcode::AcceptMulti::new(Fd(listener.as_raw_fd())).flags(flags as i32).build(), tag)
     }
 
-    /// Cancels the operation with `tag`. Its last completion still arrives.
+    /// The operation's last completion still arrives.
     pub(super) fn cancel(&mut self, tag: u64) -> io::Result<()> {
         let entry = opcode::AsyncCancel::new(tag).build().flags(Flags::SKIP_SUCCESS).user_data(TAG_QUIET);
         // SAFETY: the entry contains no pointer.
@@ -185,9 +174,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Submits all entries, then waits for a completion, at most for `wait` (`None`: without
-    /// limit). Returns early on a signal. Makes no system call if there is nothing to submit,
-    /// nothing to fetch and no time to wait.
+    /// Submits all entries, then waits for a completion or `wait` (`None`: without limit). Returns
+    /// early on a signal. Makes no system call without anything to submit, fetch or wait for.
     pub(super) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
         if wait == Some(0) {
             let queue = self.queues.submission();
@@ -210,7 +198,8 @@ impl Ring {
         let submitter = self.queues.submitter();
         let result = match wait {
             // Fetches completions even without waiting, since the kernel defers that work until
-            // requested. SAFETY: the entries are in the queue, and no other memory is passed.
+            // requested.
+            // SAFETY: the entries are in the queue, and no other memory is passed.
             None => unsafe { submitter.enter::<()>(entries as u32, want as u32, GET_EVENTS, None) },
             Some(wait) => {
                 let wait = Timespec::new().sec(wait / 1_000_000_000).nsec((wait % 1_000_000_000) as u32);
@@ -226,7 +215,7 @@ impl Ring {
         }
     }
 
-    /// Moves completions to `inbox`, except those of sends, which go to `sent`.
+    /// Completions of sends go to `sent`.
     #[inline]
     pub(super) fn reap(&mut self, inbox: &mut Vec<Completion>, mut sent: impl FnMut(Completion)) -> io::Result<()> {
         loop {
@@ -251,7 +240,6 @@ impl Ring {
 }
 
 impl Ring {
-    /// Cancels every operation and waits until the kernel no longer uses the buffers.
     fn drain(&mut self) -> io::Result<()> {
         let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build().flags(Flags::SKIP_SUCCESS);
         // SAFETY: the entry contains no pointer.
@@ -293,8 +281,6 @@ mod tests {
     use crate::driver::{Conn, Waker};
     use crate::uring::tag;
 
-    /// More entries than the submission queue holds, and more completions than the completion
-    /// queue.
     #[test]
     fn overflowing_queues_lose_nothing() {
         let Ok(mut ring) = Ring::new(4, 8, Buffers::new(8, 64).unwrap()) else {

@@ -12,22 +12,18 @@ use net::{Address, Config, Conn, Driver, Epoll, Event, Listener, Nanos, Uring};
 pub(crate) const CONFIG: Config =
     Config { connections: 16, receive_bytes: 4096, send_bytes_max: 1 << 20, pause_reads_above_bytes: usize::MAX };
 
-/// A longer wait fails the test.
 const PATIENCE_NS: Nanos = 20_000_000_000;
 /// Over loopback, a quiet period of this length means that no event is pending.
 const QUIET_NS: Nanos = 30_000_000;
 
-/// Opens a backend.
 pub(crate) trait Opener {
     type Driver: Driver;
     fn open(&self, config: &Config) -> Self::Driver;
 
-    /// An address to listen on: loopback with a free port.
     fn address(&self) -> Address {
         address()
     }
 
-    /// An address without a listener.
     fn dead_address(&self) -> Address {
         let listener = std::net::TcpListener::bind(address().inet().unwrap()).unwrap();
         listener.local_addr().unwrap().into()
@@ -59,7 +55,6 @@ impl Opener for OpenUring {
     }
 }
 
-/// A backend with Unix sockets in a temporary directory.
 pub(crate) struct OnUnix<O> {
     open: O,
     folder: tempfile::TempDir,
@@ -71,7 +66,6 @@ impl<O> OnUnix<O> {
         Self { open, folder: tempfile::tempdir().unwrap(), given: Cell::new(0) }
     }
 
-    /// A path that does not exist.
     pub(crate) fn path(&self) -> PathBuf {
         self.given.set(self.given.get() + 1);
         self.folder.path().join(format!("{}.sock", self.given.get()))
@@ -95,7 +89,7 @@ impl<O: Opener> Opener for OnUnix<O> {
     }
 }
 
-/// Whether io_uring can be tested on this machine. Prints the reason if not.
+/// Prints the reason if not.
 pub(crate) fn has_uring() -> bool {
     match net::probe() {
         Ok(()) => true,
@@ -106,12 +100,10 @@ pub(crate) fn has_uring() -> bool {
     }
 }
 
-/// Loopback with a free port.
 pub(crate) fn address() -> Address {
     Address::Inet("127.0.0.1:0".parse().unwrap())
 }
 
-/// Turns until `is_done` returns true for an event.
 pub(crate) fn until<D: Driver>(driver: &mut D, mut is_done: impl FnMut(&mut D, Event) -> bool) {
     let limit = driver.now() + PATIENCE_NS;
     loop {
@@ -125,7 +117,6 @@ pub(crate) fn until<D: Driver>(driver: &mut D, mut is_done: impl FnMut(&mut D, E
     }
 }
 
-/// Turns until no more events occur.
 pub(crate) fn settle<D: Driver>(driver: &mut D, mut see: impl FnMut(&mut D, Event)) {
     let mut quiet_at = driver.now() + QUIET_NS;
     while driver.now() < quiet_at {
@@ -137,7 +128,6 @@ pub(crate) fn settle<D: Driver>(driver: &mut D, mut see: impl FnMut(&mut D, Even
     }
 }
 
-/// A driver connected to itself.
 pub(crate) struct Pair<D> {
     pub(crate) driver: D,
     pub(crate) listener: Listener,
@@ -168,7 +158,6 @@ impl<D: Driver> Pair<D> {
         Self { driver, listener, client, server }
     }
 
-    /// Receives the next `count` bytes at `conn` and fails on any other event.
     pub(crate) fn receive(&mut self, conn: Conn, count: usize) -> Vec<u8> {
         let mut received = Vec::new();
         until(&mut self.driver, |driver, event| {
@@ -181,7 +170,6 @@ impl<D: Driver> Pair<D> {
         received
     }
 
-    /// Asserts a property of the next event.
     pub(crate) fn expect(&mut self, is_it: impl Fn(Event, &Self) -> bool) {
         let mut next = None;
         until(&mut self.driver, |_, event| {
@@ -191,7 +179,6 @@ impl<D: Driver> Pair<D> {
         assert!(is_it(next.unwrap(), self), "{next:?}");
     }
 
-    /// Turns until both ends are closed, and returns the reasons.
     pub(crate) fn ends(&mut self) -> Vec<(Conn, net::CloseReason)> {
         let mut ends = Vec::new();
         until(&mut self.driver, |_, event| {
