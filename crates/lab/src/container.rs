@@ -1,7 +1,8 @@
-//! Containers: who can start one here, how one is started as a process of ours would be, and how none is left.
+//! Containers: finds an engine that can start one, builds command lines, removes what is left.
 //!
-//! A container is started by its engine's client in the foreground, which the lab treats as any process it has started. What the client leaves when
-//! it dies is found by the container's name: the engine's record of it, and with podman the monitor that outlives the client.
+//! The engine's client runs in the foreground, as a child like any other. When it dies, the
+//! leftovers are found by the container's name: the engine's record, and podman's monitor, which
+//! outlives the client.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,44 +19,45 @@ use study::words;
 use crate::process::{Charge, Exit, Launch, MARK, Supervisor, kill, output};
 use crate::threads::field;
 
-/// The label of every container that quintain starts.
+/// Label of every container that quintain starts.
 pub(crate) const LABEL: &str = "quintain";
-/// A client that only asks takes no longer.
+/// Time limit of queries to the client.
 const TO_ASK: Duration = Duration::from_secs(10);
-/// A client that removes may wait for a lock.
+/// Time limit of removals, which may wait for a lock.
 const TO_REMOVE: Duration = Duration::from_secs(20);
-/// The first container of an image takes longer than the next.
+/// Time limit of the trial start. The first container of an image takes longer than later ones.
 const TO_TRY: Duration = Duration::from_secs(30);
-/// A container is looked for so often until it is gone.
+/// Maximum number of attempts to remove a container.
 const REMOVALS_MAX: u32 = 20;
-/// Between two looks.
+/// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A program that no image has: an engine that gets as far as not finding it can start containers.
+/// A program that no image contains: an engine that fails to find it can start containers.
 const NOT_THERE: &str = "/quintain-starts-containers-here";
-/// Exit status of clients for a program that is not in the image.
+/// Exit status of clients if the program is not in the image.
 const NOT_FOUND: i32 = 127;
 
-/// An image with an engine that has started a container of it here.
+/// An image, with an engine that has started a container of it on this machine.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// `podman 4.3.1`.
+    /// Name and version, such as `podman 4.3.1`.
     pub(crate) engine: String,
-    /// Its identifier, by which it is started: a name may be given to another image during a run.
+    /// Identifier used to start it: its name may move to another image during a run.
     pub(crate) id: String,
-    /// The client and its options, before its command.
+    /// Client with its global options.
     client: Vec<String>,
     /// Options of `run` that this machine needs.
     options: Vec<&'static str>,
 }
 
-/// What engines have been found to do, each asked once.
+/// Results per engine and image; each is tried once.
 #[derive(Debug, Default)]
 pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), Found>>);
 
 type Found = Result<Rc<Image>, String>;
 
 impl Images {
-    /// The container of a server with its image, noted in `used`; or why it cannot be started.
+    /// Finds the image of a server's container and notes it in `used`. The error is the reason why
+    /// it cannot be started.
     pub(crate) fn of<'a>(
         &self,
         plan: Option<&'a ContainerPlan>,
@@ -71,7 +73,7 @@ impl Images {
         Ok(Some((plan, image)))
     }
 
-    /// The image of a container that is to be started, or why there is none, in one line.
+    /// Finds an image that can be started. The error is one line.
     pub(crate) fn find(&self, plan: &ContainerPlan, supervisor: &Supervisor) -> Found {
         let key = (plan.engine, plan.image.clone());
         if let Some(found) = self.0.borrow().get(&key) {
@@ -96,7 +98,7 @@ impl Images {
     }
 }
 
-/// Whether `engine` can start a container of `image` here, and how.
+/// Determines whether and how `engine` can start a container of `image` on this machine.
 fn find(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image, String> {
     let ask = |words: &[&str]| {
         let words = [&[engine], words].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
@@ -104,7 +106,7 @@ fn find(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image, Str
     };
     let version = match ask(&["version", "--format", "{{.Client.Version}}"]) {
         Ok((Exit::Code(0), text)) => format!("{engine} {}", text.lines().next_back().unwrap_or_default().trim()),
-        // Of docker it fails without a daemon, and tells so.
+        // docker fails without its daemon, with a message.
         Ok((_, text)) => return Err(format!("{engine}: {}", last_line(&text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(format!("{engine} is not installed")),
         Err(error) => return Err(format!("{engine}: {error}")),
@@ -118,7 +120,8 @@ fn find(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image, Str
     let id = id.ok_or_else(|| {
         format!("{engine} has no image `{image}`: pull it with `{engine} pull {image}`, or build it, which `build` does before the first trial")
     })?;
-    // Without systemd podman must not ask it for a control group, and not every runtime that is configured knows version 1 of those.
+    // Without systemd, podman must not request a control group from it; some configured runtimes do
+    // not support control groups of version 1.
     let tries: &[(&[&str], &[&'static str])] = match engine {
         "podman" => &[
             (&["podman"], &[]),
@@ -140,20 +143,20 @@ fn find(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image, Str
     Err(format!("{engine} cannot start a container: {why}"))
 }
 
-/// A container to start.
 pub(crate) struct Order<'a> {
     pub(crate) plan: &'a ContainerPlan,
     pub(crate) name: &'a str,
     pub(crate) cpus: &'a [u32],
-    /// Names of the variables of its environment, whose values its client has.
+    /// Names of the container's environment variables; the client has the values.
     pub(crate) variables: &'a [&'a str],
-    /// Where it is reached.
+    /// Published or host address.
     pub(crate) address: SocketAddr,
     pub(crate) arguments: &'a [String],
 }
 
 impl Image {
-    /// The command line of a container. What a process of ours inherits it has too: limits, and the mark by which it is found.
+    /// Command line of a container. It passes on limits and the mark, which our own processes
+    /// inherit.
     pub(crate) fn words(&self, order: &Order<'_>) -> Result<Vec<String>, String> {
         let mut options = words::arguments(&order.plan.options).map_err(|mistake| mistake.to_string())?;
         for variable in order.variables {
@@ -183,12 +186,13 @@ impl Image {
         words
     }
 
-    /// Who removes a container of that name.
+    /// The cleanup job for a container of that name.
     pub(crate) fn job(&self, name: &str) -> Box<Job> {
         Box::new(Job { client: self.client.clone(), name: name.to_owned() })
     }
 
-    /// Starts one that ends at once, for want of its program; else why none can be started.
+    /// Starts a container that ends at once because its program is missing. The error is the reason
+    /// why none can be started.
     fn starts(&self, supervisor: &Supervisor) -> Result<(), String> {
         let name = supervisor.container_name();
         let options = ["--network", "none", "--entrypoint", NOT_THERE].map(str::to_owned);
@@ -204,7 +208,7 @@ impl Image {
         }
     }
 
-    /// The process number of the first process of a container, on this machine.
+    /// Process ID of a container's first process, on this machine.
     pub(crate) fn pid(&self, name: &str) -> Option<u32> {
         let mut words = self.client.clone();
         words.extend(["inspect", "--format", "{{.State.Pid}}", name].map(str::to_owned));
@@ -213,17 +217,17 @@ impl Image {
     }
 }
 
-/// A container that a client is about to make.
+/// A container that its client is about to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
-    /// The client and its options, before its command.
+    /// Client with its global options.
     pub(crate) client: Vec<String>,
-    /// Its name, which no other has.
+    /// Unique name.
     pub(crate) name: String,
 }
 
 impl Job {
-    /// From what stands behind the sign of its line: a name of ours, and words.
+    /// Parses a watchdog line after its sign: one of our names, then the client.
     pub(crate) fn parse(text: &str) -> Option<Job> {
         let (name, client) = text.split_once(' ')?;
         let client = words::split(client).ok().filter(|client| !client.is_empty())?;
@@ -236,7 +240,8 @@ impl Charge for Job {
         format!("container{sign}{} {}", self.name, words::join(&self.client))
     }
 
-    /// Where the client was killed, what it had begun is looked for until it has been gone for a while.
+    /// If the client was killed, the container may still appear, so it must be absent for several
+    /// checks.
     fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| {
             let arguments = arguments.iter().map(|word| (*word).to_owned());
@@ -245,7 +250,7 @@ impl Charge for Job {
         let filter = format!("name=^{}$", self.name);
         let mut list = vec!["ps", "--all", "--quiet", "--filter", &filter];
         if self.client.first().is_some_and(|program| program == "podman") {
-            // With those that are in its storage alone.
+            // Includes containers that exist only in podman's storage.
             list.insert(2, "--external");
         }
         let looks = if killed { 3 } else { 1 };
@@ -254,7 +259,7 @@ impl Charge for Job {
             let monitors = if killed { kill_monitor(Path::new("/proc"), &self.name) } else { 0 };
             let listed = !matches!(client(&list), Ok((Exit::Code(0), text)) if text.trim().is_empty());
             if listed {
-                // A client would ask it to end and wait.
+                // `rm` would first send SIGTERM and wait.
                 kill_monitor(Path::new("/proc"), &self.name);
                 let _ = client(&["rm", "--force", "--volumes", &self.name]);
             }
@@ -268,7 +273,7 @@ impl Charge for Job {
     }
 }
 
-/// Kills podman's monitor of a container and all that it has started. Tells how many were killed.
+/// Kills podman's monitor of a container and its descendants; returns how many were killed.
 fn kill_monitor(proc: &Path, name: &str) -> usize {
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let all = fs::read_dir(proc).into_iter().flatten().flatten().filter_map(number).collect::<Vec<_>>();
@@ -296,8 +301,9 @@ fn is_monitor(proc: &Path, pid: u32, name: &str) -> bool {
         && words.any(|word| word == name.as_bytes())
 }
 
-/// The limits of this process, in the form of `--ulimit`: an engine's own may be beyond what it is allowed to give, or other than a process has here.
-/// `pid_max`: more processes there cannot be, and engines lower their own limit to that.
+/// Limits of this process in the form of `--ulimit`. An engine's defaults may exceed what it may
+/// grant, or differ from those of a process here. Values are capped at `pid_max`, as engines lower
+/// their own limit to it.
 fn ulimits(limits: &str, pid_max: Option<u64>) -> Vec<String> {
     let limit = |(line, name, most): (&str, &str, Option<u64>)| {
         let mut values = limits.lines().find_map(|text| text.strip_prefix(line))?.split_whitespace();
@@ -317,7 +323,7 @@ fn is_id(text: &str) -> bool {
     digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether an engine says that it has no such image.
+/// Whether the engine's message means that the image does not exist.
 fn is_missing(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["not known", "no such image", "no such object", "unable to find", "failed to find"]
@@ -339,7 +345,7 @@ Max processes             96365                unlimited            processes
 Max open files            1024                 20000                files     ";
 
     #[test]
-    fn limits_are_handed_on() {
+    fn passes_on_the_limits_of_this_process() {
         assert_eq!(ulimits(LIMITS, None), ["nofile=1024:20000", "nproc=96365:-1"]);
         assert_eq!(ulimits(LIMITS, Some(32_768)), ["nofile=1024:20000", "nproc=32768:32768"]);
         assert_eq!(ulimits("", None), Vec::<String>::new());
@@ -356,7 +362,7 @@ Max open files            1024                 20000                files     ";
         let order =
             Order { plan, name: "quintain-1-0", cpus: &[0, 1], variables: &["A"], address, arguments: &arguments };
         let words = image(&["--runtime", "runc"]).words(&order).unwrap();
-        // Limits are those of the machine.
+        // Limits depend on the machine.
         let at = words.iter().position(|word| word == "--ulimit").unwrap();
         let mut words = words;
         words.drain(at..at + 4);
@@ -364,7 +370,7 @@ Max open files            1024                 20000                files     ";
     }
 
     #[test]
-    fn command_lines() {
+    fn builds_container_command_lines() {
         let plan = ContainerPlan {
             image: "mine".to_owned(),
             options: "--memory '1 g'".to_owned(),
@@ -380,7 +386,7 @@ Max open files            1024                 20000                files     ";
     }
 
     #[test]
-    fn the_monitor_of_a_container() {
+    fn recognizes_the_monitor_of_a_container() {
         let proc = tempfile::tempdir().unwrap();
         let process = |pid: u32, line: &str| {
             fs::create_dir_all(proc.path().join(pid.to_string())).unwrap();
@@ -393,7 +399,7 @@ Max open files            1024                 20000                files     ";
     }
 
     #[test]
-    fn what_engines_say() {
+    fn parses_engine_output() {
         for text in ["Error: inspecting object: x: image not known", "Error response from daemon: No such image: x"] {
             assert!(is_missing(text), "{text}");
         }

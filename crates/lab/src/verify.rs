@@ -1,7 +1,8 @@
-//! Whether a server keeps its contract: cases that are data ([`study::cases`]), and those that no conversation can express.
+//! Verifies that a server keeps its contract, with cases that are data ([`study::cases`]) and cases
+//! in code that data cannot express.
 //!
-//! A server that is started here is started, awaited and stopped as in trials. A client is a blocking socket: every connect, read, write and case
-//! ends within a bound, so a hostile server can at worst fail its cases.
+//! Servers are started, awaited and stopped as in trials. A client is a blocking socket. Every
+//! connect, read, write and case has a time limit, so a hostile server can at worst fail its cases.
 
 mod cache;
 mod check;
@@ -33,40 +34,40 @@ use server::{Home, Server, quoted};
 pub use trouble::NotStarted;
 use trouble::Trouble;
 
-/// What to check.
+/// What to verify.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// The cases that come with quintain; `None`: none of them.
+    /// Cases that come with quintain; `None`: none.
     pub suite: Option<Suite>,
-    /// Cases of one's own, in addition.
+    /// Additional cases of the user.
     pub cases: Vec<Case>,
-    /// The names of the cases to check; empty: all.
+    /// Names of the cases to run; empty: all.
     pub names: Vec<String>,
-    /// The page that the cases of HTTP ask for.
+    /// Page that HTTP cases request.
     pub path: String,
-    /// What values are drawn from.
+    /// Seed of random values.
     pub seed: u64,
-    /// Only what a client can see: no signals, restarts and sockets of its process.
+    /// Only cases that a client can observe: no signals, restarts or sockets of the process.
     pub seen_by_clients: bool,
 }
 
-/// Whose contract it is.
+/// The server to verify.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
-    /// A server that runs already. What needs its process is not checked.
+    /// A running server. Cases that need its process are skipped.
     Running(SocketAddr),
-    /// A server to start, a fresh process for each case.
+    /// A server to start, with a fresh process for each case.
     Command {
-        /// The quintain binary, or another with its verbs `exec` and `watchdog`.
+        /// The quintain binary, or another with the commands `exec` and `watchdog`.
         exe: &'a Path,
-        /// How it is started.
+        /// How to start it.
         plan: &'a SubjectPlan,
-        /// What paths in the command are relative to.
+        /// Base of relative paths in the command.
         directory: &'a Path,
     },
 }
 
-/// Checks one server, and tells of each case as it ends. `interrupted` is asked between cases.
+/// Verifies a server and reports each case as it ends. `interrupted` is polled between cases.
 ///
 /// # Errors
 /// The server did not start for the first case.
@@ -94,7 +95,7 @@ pub fn verify(
     verify_at(order, &home, interrupted, told)
 }
 
-/// The checks of an order, in their order: data of the suite, of one's own, and what is code.
+/// The selected cases in order: data of the suite, the user's data, then code.
 fn checks(order: &Order) -> Vec<Check> {
     let data = order.suite.map(Suite::cases).unwrap_or_default().into_iter().chain(order.cases.iter().cloned());
     let code = order.suite.map(suite::checks).unwrap_or_default();
@@ -103,7 +104,7 @@ fn checks(order: &Order) -> Vec<Check> {
     all.filter(|check| order.names.is_empty() || order.names.contains(&check.name)).collect()
 }
 
-/// The names of all cases of an order, and what they promise.
+/// Names and promises of all cases.
 pub fn names(order: &Order) -> Vec<(String, String)> {
     let all = Order { names: Vec::new(), ..order.clone() };
     checks(&all).into_iter().map(|check| (check.name, check.promise)).collect()
@@ -126,7 +127,7 @@ fn verify_at(
             Ok(()) => CaseOutcome::Ok,
             Err(Trouble::Failed(miss)) => CaseOutcome::Failed(miss),
             Err(Trouble::NotChecked(reason)) => CaseOutcome::Skipped { reason },
-            // What starts once and then no more has failed a case.
+            // A server that starts once but not again has failed a case.
             Err(Trouble::NotStarted(NotStarted::Failed(why))) if !verification.cases.is_empty() => {
                 CaseOutcome::Failed(Miss::from(format!("the server did not start again: {why}")))
             }
@@ -145,8 +146,8 @@ fn verify_at(
     Ok(verification)
 }
 
-/// Verifies the subjects of a plan that are to be verified and are built, each once, as rows beside those of the builds. When interrupted it ends
-/// with what was done until then.
+/// Verifies each server of a plan that requires it and is built, once, and returns rows like those
+/// of builds. If interrupted, it returns the rows so far.
 pub(crate) fn builds(
     plan: &Plan,
     built: &[Build],
@@ -163,7 +164,7 @@ pub(crate) fn builds(
         if point.unrunnable.is_some() || !is_built(index) {
             continue;
         }
-        // How many processors it has changes nothing of what it promises.
+        // The number of CPUs does not affect the contract.
         let subject = SubjectPlan { cpus: 0, cpus_wanted: None, ..point.subject.clone() };
         if let Some((_, build)) = done.iter_mut().find(|(known, _)| *known == subject) {
             build.points.push(index);
@@ -212,7 +213,7 @@ fn verified(
     verify(&order, target, interrupted, &mut |_| {})
 }
 
-/// Starts the server and checks it.
+/// Runs one case on a fresh server.
 fn run(check: &Check, order: &Order, home: &Home<'_>) -> Result<(), Trouble> {
     if check.needs_process && matches!(home, Home::Running(_)) {
         return Err(Trouble::NotChecked("the process of the server is not ours: use `--command`".to_owned()));

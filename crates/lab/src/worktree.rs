@@ -1,4 +1,5 @@
-//! Revisions of a git repository side by side, each checked out in a folder of its own and gone with the process that asked for them.
+//! Checks out revisions of a git repository side by side, in directories that are removed when the
+//! process ends.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,35 +9,35 @@ use std::time::Duration;
 use crate::clock;
 use crate::process::command;
 
-/// The names of folders of worktrees begin so.
+/// Prefix of the names of worktree directories.
 const PREFIX: &str = "quintain-";
 
-/// Longest wait for another process's sweeper.
+/// Maximum wait for another process's sweeper.
 const SWEEP_MAX: Duration = Duration::from_secs(10);
 
-/// Why a revision is not there.
+/// Why a revision could not be checked out.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
-    /// The directory is in no repository.
+    /// The directory is not in a git repository.
     #[error("`{}` is not in a git repository", .0.display())]
     NoRepository(PathBuf),
-    /// The revision names no commit.
+    /// The revision does not name a commit.
     #[error("`{revision}` names no commit of `{}`", repository.display())]
     NoRevision {
-        /// As it was given.
+        /// The revision as given.
         revision: String,
-        /// Where it was looked for.
+        /// Repository that was searched.
         repository: PathBuf,
     },
-    /// git refused.
+    /// git failed.
     #[error("cannot check `{revision}` out: {message}")]
     Refused {
         /// The revision.
         revision: String,
-        /// What git said.
+        /// Error output of git.
         message: String,
     },
-    /// A process or a folder.
+    /// A process or directory could not be created.
     #[error("cannot make a folder for revisions: {0}")]
     System(#[from] io::Error),
 }
@@ -45,15 +46,15 @@ pub enum WorktreeError {
 #[derive(Clone, Debug)]
 pub struct Repository {
     top: PathBuf,
-    /// The directory that it is seen from, relative to its top.
+    /// Directory inside the repository, relative to its top.
     inside: PathBuf,
 }
 
 impl Repository {
-    /// The repository that `directory` is in.
+    /// Finds the repository that contains `directory`.
     ///
     /// # Errors
-    /// It is in none, or git is not there.
+    /// The directory is not in a repository, or git is not installed.
     pub fn of(directory: &Path) -> Result<Self, WorktreeError> {
         let said =
             |words: &[&str]| git(directory, words).map_err(|_| WorktreeError::NoRepository(directory.to_owned()));
@@ -61,10 +62,10 @@ impl Repository {
         Ok(Self { top, inside: PathBuf::from(said(&["rev-parse", "--show-prefix"])?) })
     }
 
-    /// The hash of the commit that a revision names.
+    /// Resolves a revision to the hash of a commit.
     ///
     /// # Errors
-    /// It names none.
+    /// The revision does not name a commit.
     pub fn commit(&self, revision: &str) -> Result<String, WorktreeError> {
         let named = format!("{revision}^{{commit}}");
         git(&self.top, &["rev-parse", "--verify", "--quiet", "--end-of-options", &named])
@@ -72,8 +73,8 @@ impl Repository {
     }
 }
 
-/// Worktrees of a repository in one folder. They go when this is dropped, and when the process dies, however it dies: a process of this binary
-/// (`quintain sweep`) holds the reading end of a pipe.
+/// Worktrees of a repository in one directory. They are removed when this is dropped or the process
+/// dies, however it dies: `quintain sweep` waits for the end of a pipe from this process.
 #[derive(Debug)]
 pub struct Worktrees {
     repository: Repository,
@@ -83,12 +84,12 @@ pub struct Worktrees {
 }
 
 impl Worktrees {
-    /// Worktrees in `folder`, or in a new folder for temporary files. `exe` is the quintain binary.
+    /// Creates `folder`, or a new temporary directory, for worktrees. `exe` is the quintain binary.
     ///
-    /// A `folder` that exists is being removed by the sweeper of a process that died: waits until it is gone.
+    /// If `folder` exists, the sweeper of a dead process is removing it: waits until it is gone.
     ///
     /// # Errors
-    /// The folder cannot be made, or the process that sweeps it cannot be started.
+    /// The directory cannot be created or the sweeper cannot be started.
     pub fn begin(repository: Repository, folder: Option<PathBuf>, exe: &Path) -> Result<Self, WorktreeError> {
         let folder = folder
             .unwrap_or_else(|| std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), clock::stamp())));
@@ -108,16 +109,16 @@ impl Worktrees {
         Ok(Self { repository, folder, sweeper, pipe })
     }
 
-    /// Where the worktrees are.
+    /// Directory of the worktrees.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Checks a commit out in the folder of that name, anew if there is one, and returns the directory in it that corresponds to where the repository was
-    /// looked at from.
+    /// Checks out a commit in the directory `name`, replacing an earlier one. Returns the directory
+    /// in it that corresponds to the one the repository was opened from.
     ///
     /// # Errors
-    /// git refused.
+    /// git failed.
     pub fn check_out(&self, name: &str, commit: &str) -> Result<PathBuf, WorktreeError> {
         let place = self.folder.join(name);
         let refused = |message| WorktreeError::Refused { revision: commit.to_owned(), message };
@@ -131,7 +132,7 @@ impl Worktrees {
 
 impl Drop for Worktrees {
     fn drop(&mut self) {
-        // The end of the pipe is what the sweeper waits for.
+        // The sweeper waits for the end of the pipe.
         if let Some(mut pipe) = self.pipe.take() {
             let _ = pipe.flush();
         }
@@ -139,12 +140,12 @@ impl Drop for Worktrees {
     }
 }
 
-/// What `quintain sweep` does: at the end of `input` it removes the worktrees in `folder`, and the folder. Makes a session of its own first, as
-/// [`crate::watchdog`] does.
+/// Runs `quintain sweep`: at the end of `input` it removes the worktrees in `folder`, then
+/// `folder`. It starts its own session first, like [`crate::watchdog`].
 pub fn sweep(input: impl Read, repository: &Path, folder: &Path) {
     let _ = rustix::process::setsid();
     let _ = BufReader::new(input).lines().map_while(Result::ok).count();
-    // Nothing else is ever removed, whatever the arguments are.
+    // Protects all other directories from wrong arguments.
     if !folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
         return;
     }
@@ -161,15 +162,16 @@ pub fn sweep(input: impl Read, repository: &Path, folder: &Path) {
 fn remove(repository: &Path, place: &Path) {
     if place.exists() {
         let _ = git(repository, &["worktree", "remove", "--force", &place.to_string_lossy()]);
-        // A worktree that git does not know, or no longer.
+        // For a worktree that git does not know, or no longer knows.
         let _ = std::fs::remove_dir_all(place);
     }
 }
 
-/// What git says, without the line end; its complaint where it fails.
+/// Runs git and returns its trimmed output; the error is its error output.
 fn git(directory: &Path, words: &[&str]) -> Result<String, String> {
     let mut git: Command = command("git");
-    // Hooks of the repository and variables of a hook that this runs in are not about these folders.
+    // Neither the hooks of the repository nor the variables of a surrounding hook apply to these
+    // directories.
     let git = git.arg("-C").arg(directory).args(["-c", "core.hooksPath=/dev/null"]).args(words);
     let git = git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE").stdin(Stdio::null());
     let output = git.output().map_err(|error| format!("cannot run git: {error}"))?;
@@ -194,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn revisions_side_by_side() {
+    fn checks_out_revisions_side_by_side() {
         let folder = tempfile::tempdir().unwrap();
         let repository = repository(folder.path());
         let [old, new] = ["HEAD~1", "main"].map(|revision| repository.commit(revision).unwrap());
         assert_ne!(old, new);
-        // The sweeper of a test is no quintain; that of the program is tried with the program.
+        // The sweeper does nothing here; tests of the binary cover the real one.
         let worktrees = Worktrees::begin(repository.clone(), None, Path::new("true")).unwrap();
         let place = worktrees.folder().to_owned();
         for (name, commit, text) in [("base", &old, "one"), ("head", &new, "two"), ("base", &old, "one")] {
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there() {
+    fn rejects_missing_repositories_and_revisions() {
         let folder = tempfile::tempdir().unwrap();
         assert!(matches!(Repository::of(folder.path()), Err(WorktreeError::NoRepository(_))));
         let repository = repository(folder.path());
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn only_folders_of_its_own_are_swept() {
+    fn sweeps_only_its_own_directories() {
         let folder = tempfile::tempdir().unwrap();
         let mine = folder.path().join("mine");
         std::fs::create_dir(&mine).unwrap();

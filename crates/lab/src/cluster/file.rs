@@ -1,4 +1,5 @@
-//! Which machines: a cluster file, or the same in short, `subject=10.0.0.11,load=10.0.0.12-14`.
+//! The machines of a cluster: a cluster file, or the short form
+//! `subject=10.0.0.11,load=10.0.0.12-14`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,71 +13,72 @@ use study::record::Role;
 
 use crate::cpus;
 
-/// All nodes are there within this, unless the file says otherwise.
+/// Default time within which all nodes must be ready.
 const WITHIN: Duration = Duration::from_secs(20);
-/// Machines of a cluster at most.
+/// Maximum number of machines in a cluster.
 pub const HOSTS_MAX: usize = 1024;
-/// The roles of machines for a study.
+/// Roles needed for a study.
 pub const STUDY: &[Role] = &[Role::Subject, Role::Load];
-/// The roles of machines for a load on a server that runs already.
+/// Roles needed for a load on a running server.
 pub const LOAD: &[Role] = &[Role::Load];
-/// A host of this name is the machine that the lab is on.
+/// Name of the lab's own machine.
 const LOCAL: &str = "local";
 
 /// The machines of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// What starts their nodes.
+    /// Launcher of the nodes.
     pub launcher: Launcher,
-    /// The command of [`Launcher::Start`]: in its words `{node}` is the command of a node, `{hosts}` and `{count}` are the machines.
+    /// Command of [`Launcher::Start`]. `{node}` is replaced by the command of a node, `{hosts}` and
+    /// `{count}` by the machines.
     pub start: Option<Vec<String>>,
-    /// All nodes must be there within this.
+    /// Time within which all nodes must be ready.
     pub within: Duration,
-    /// Whether this binary is copied to them.
+    /// Whether this binary is copied to the machines.
     pub deploy: bool,
-    /// One for the server, at least one for a generator, in the order of the file.
+    /// The machines in the order of the file: one for the server, at least one for generators.
     pub hosts: Vec<HostPlan>,
 }
 
-/// What starts a node.
+/// Program that starts a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
-    /// mpirun in an allocation and for more than two machines, where it is installed; else ssh.
+    /// mpirun, if it is installed, in an allocation or for more than two machines; otherwise ssh.
     Auto,
-    /// One mpirun of Open MPI for all; nodes join over TLS.
+    /// One mpirun of Open MPI for all nodes, which join over TLS.
     Mpirun,
-    /// One command of the user's for all; nodes join over TLS.
+    /// One command of the user for all nodes, which join over TLS.
     Start,
-    /// An ssh session for each, which is its channel too.
+    /// One ssh session per node, which is also its channel.
     Ssh,
-    /// A child of the lab: for the machine that the lab is on.
+    /// A child of the lab, on the lab's own machine.
     Local,
 }
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
-    /// Its name in tables.
+    /// Name in tables.
     pub name: String,
-    /// Its address in the network of the load: an IP address, or a name to be resolved.
+    /// Address in the network of the load: an IP address or a host name.
     pub address: String,
-    /// What runs there.
+    /// Role of the machine.
     pub role: Role,
-    /// The CPUs to use; `None`: all that are there.
+    /// CPUs to use; `None`: all.
     pub cpus: Option<Vec<u32>>,
-    /// The quintain binary there; `None`: `quintain`, found on the path.
+    /// Path of the quintain binary there; `None`: `quintain` on the search path.
     pub quintain: Option<String>,
-    /// What paths in commands are relative to; `None`: the same directory as here.
+    /// Base of relative paths in commands; `None`: the same directory as here.
     pub directory: Option<String>,
-    /// What ssh is given in place of the address: a name of its configuration, or `user@host`.
+    /// Replaces the address for ssh: a name of its configuration, or `user@host`.
     pub ssh: Option<String>,
-    /// What starts its node, where it is not that of all.
+    /// Launcher of this node, if it differs from the cluster's.
     pub launcher: Option<Launcher>,
 }
 
 const LAUNCHERS: &[(&str, Launcher)] =
     &[("auto", Launcher::Auto), ("mpirun", Launcher::Mpirun), ("ssh", Launcher::Ssh), ("local", Launcher::Local)];
-/// Of one machine among others.
+/// Launchers allowed for a single machine.
 const OWN_LAUNCHERS: &[(&str, Launcher)] = &[("ssh", Launcher::Ssh), ("local", Launcher::Local)];
 const ROLES: &[(&str, Role)] = &[("subject", Role::Subject), ("load", Role::Load)];
 
@@ -96,7 +98,6 @@ const SSH: Kind = Form("a name for ssh, such as `ubuntu@10.0.0.12`", |text| {
     is_name(user) && is_name(host)
 });
 
-/// A cluster file.
 static CLUSTER: Keys = Keys {
     name: "",
     text: "A cluster",
@@ -133,7 +134,6 @@ static CLUSTER: Keys = Keys {
     ],
 };
 
-/// A machine of it.
 static HOST: Keys = Keys {
     name: "host",
     text: "A machine",
@@ -161,13 +161,14 @@ static HOST: Keys = Keys {
     ],
 };
 
-/// Letters of addresses and host names; a first `-` would be an option of ssh.
+/// Whether `text` has only the characters of addresses and host names. A leading `-` would be an
+/// option of ssh.
 fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     !text.is_empty() && text.len() <= 255 && !text.starts_with('-') && text.chars().all(plain)
 }
 
-/// The reference of all keys in docs/CLUSTER.md.
+/// Reference of all keys, for docs/CLUSTER.md.
 pub fn reference() -> String {
     let mut text =
         "Generated from crates/lab/src/cluster/file.rs: `cargo run -p lab --example cluster_reference`.\n".to_owned();
@@ -178,10 +179,10 @@ pub fn reference() -> String {
     text
 }
 
-/// Reads a cluster file that must have machines of these roles.
+/// Parses a cluster file that must have machines of the `needed` roles.
 ///
 /// # Errors
-/// All that is wrong with it, each with its place.
+/// All errors in the file, with their positions.
 pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let report = Report::new("the cluster", text, &[]);
     let table = node::document(text, &report);
@@ -198,10 +199,10 @@ pub fn parse(text: &str, needed: &[Role]) -> Result<Hosts, Vec<Diagnostic>> {
     let deploy = section.flag("deploy").unwrap_or(false);
     let sections = section.tables("host", "host");
     let hosts = sections.iter().map(|host| host.as_ref().and_then(read)).collect::<Vec<_>>();
-    // What is wrong with one may be why another seems to be.
+    // An error in one machine may cause errors in another.
     if hosts.iter().all(Option::is_some) && !hosts.is_empty() {
         let hosts = hosts.iter().flatten().cloned().collect::<Vec<_>>();
-        // Of one place the first mistake is told.
+        // Only the first error of each position is reported.
         let mistakes = mistakes(&hosts, launcher, needed);
         if !mistakes.is_empty() {
             section.mistake("host", mistakes.join("; "), None);
@@ -235,11 +236,12 @@ fn read(host: &Section<'_>) -> Option<HostPlan> {
     })
 }
 
-/// Reads the short form: roles with their machines, each a name, an address, or addresses whose last numbers run from one to another; `local`
-/// is the machine that the lab is on. There must be machines of the roles `needed`.
+/// Parses the short form: roles with their machines. A machine is a name, an address or a range of
+/// addresses (`10.0.0.12-14`); `local` is the lab's own machine. There must be machines of the
+/// `needed` roles.
 ///
 /// # Errors
-/// All that is wrong with it, a sentence each.
+/// All errors, one sentence each.
 pub fn short(text: &str, needed: &[Role]) -> Result<Hosts, Vec<String>> {
     let (mut hosts, mut wrong, mut role) = (Vec::new(), Vec::new(), None);
     for word in text.split(',').map(str::trim) {
@@ -267,7 +269,7 @@ pub fn short(text: &str, needed: &[Role]) -> Result<Hosts, Vec<String>> {
             break;
         }
     }
-    // Several are this machine where one would not do.
+    // `local` may be listed several times, so the names need the role and a number.
     for role in [Role::Subject, Role::Load] {
         let mine = hosts.iter_mut().filter(|host: &&mut HostPlan| host.role == role && host.launcher.is_some());
         for (host, nth) in mine.zip(1..) {
@@ -298,7 +300,7 @@ fn plan(name: String, role: Role) -> HostPlan {
     }
 }
 
-/// `10.0.0.12-14`: three addresses; anything else that is a name is one.
+/// Expands a range such as `10.0.0.12-14`; any other name is returned as it is.
 fn range(text: &str) -> Option<Vec<String>> {
     let run = || {
         let (front, last) = text.split_once('-')?;
@@ -313,7 +315,7 @@ fn range(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// What is wrong with machines together.
+/// Errors in the combination of machines.
 fn mistakes(hosts: &[HostPlan], launcher: Launcher, needed: &[Role]) -> Vec<String> {
     let mut wrong = Vec::new();
     let count = |role| hosts.iter().filter(|host| host.role == role).count();
@@ -350,7 +352,7 @@ fn mistakes(hosts: &[HostPlan], launcher: Launcher, needed: &[Role]) -> Vec<Stri
                 host.name
             ));
         }
-        // Of one machine, to try things out, it is meant.
+        // On one machine, shared addresses are allowed for trying things out.
         let is_local = launcher == Launcher::Local || host.address.starts_with("127.");
         if !addresses.insert(&host.address) && !is_local {
             wrong.push(format!("two machines have the address `{}`", host.address));
@@ -382,7 +384,7 @@ launcher = "local"
 "#;
 
     #[test]
-    fn a_file_says_which_machines() {
+    fn parses_a_cluster_file() {
         let hosts = parse(GOOD, STUDY).unwrap();
         assert!(hosts.deploy && hosts.launcher == Launcher::Auto && hosts.within.as_secs() == 20);
         let [s1, l1, here] = hosts.hosts.as_slice() else { panic!("{hosts:?}") };
@@ -401,7 +403,7 @@ launcher = "local"
     }
 
     #[test]
-    fn every_mistake_of_a_file_is_told() {
+    fn reports_every_error_in_a_file() {
         wrong("", &["1:1: the cluster has no `host`"]);
         wrong(
             "lancher = 'ssh'\n[[host]]\nname = '-x'\nrole = 'loads'\ncpus = '3-1'\nssh = '-oProxyCommand=x'\n[[host]]\nrole = 'load'",
@@ -422,7 +424,7 @@ launcher = "local"
     }
 
     #[test]
-    fn one_command_for_all() {
+    fn parses_a_start_command() {
         let machine = |name: &str, more: &str| {
             let role = if name == "a" { "subject" } else { "load" };
             format!("[[host]]\nname = '{name}'\nrole = '{role}'\n{more}\n")
@@ -455,7 +457,7 @@ launcher = "local"
     }
 
     #[test]
-    fn the_short_form() {
+    fn parses_the_short_form() {
         let own = |name: &str, address: &str, role| (name.to_owned(), address.to_owned(), role);
         assert_eq!(
             machines("subject=10.0.0.11,load=10.0.0.12-13, bench-4"),
@@ -493,7 +495,7 @@ launcher = "local"
     }
 
     #[test]
-    fn a_load_needs_no_machine_for_its_server() {
+    fn load_on_a_running_server_needs_no_subject() {
         let hosts = short("load=10.0.0.12-13", LOAD).unwrap().hosts;
         assert_eq!(hosts.len(), 2);
         assert_eq!(short("subject=a", LOAD).unwrap_err(), ["no machine has the role `load`: a generator needs one"]);

@@ -1,4 +1,5 @@
-//! Nodes that one command starts on all machines, mpirun or a command of the user's, and that join the lab over the network.
+//! Nodes that one command (mpirun or a command of the user) starts on all machines, and that join
+//! the lab over the network.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -15,40 +16,42 @@ use crate::cluster::tls::{Event, Joining, Listener, Pipes};
 use crate::end::saying;
 use crate::process::{Child, Exit, Launch, Supervisor, TICKET, capture};
 
-/// The version of Open MPI whose settings these are: 5 has other names for them.
+/// Tested version of Open MPI. Version 5 has other names for the settings.
 const TESTED: u32 = 4;
-/// How mpirun starts nodes, unless the environment says otherwise.
+/// Settings of mpirun, unless the environment overrides them.
 const SETTINGS: &[(&str, &str)] = &[
-    // Else a node and all that it starts are bound to one CPU.
+    // Otherwise each node and its children are bound to one CPU.
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
-    // Else machines start each other, and need keys among themselves.
+    // Otherwise machines start each other and need ssh keys for each other.
     ("OMPI_MCA_plm_rsh_no_tree_spawn", "1"),
-    // Else it is not noticed that a daemon is lost before it has called home.
+    // Otherwise the loss of a daemon goes unnoticed until it has connected back.
     ("OMPI_MCA_orte_leave_session_attached", "1"),
     (
         "OMPI_MCA_plm_rsh_args",
         "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3",
     ),
     ("OMPI_MCA_orte_keep_fqdn_hostnames", "1"),
-    // Else a machine that is cut off is noticed after minutes. Not before the lab does, whose message names the machine.
+    // Otherwise a disconnected machine is noticed after minutes. The lab must notice first, as its
+    // message names the machine.
     ("OMPI_MCA_oob_tcp_keepalive_time", "2"),
     ("OMPI_MCA_oob_tcp_keepalive_intvl", "1"),
     ("OMPI_MCA_oob_tcp_keepalive_probes", "5"),
 ];
-/// A lab that is root has asked for nodes that are.
+/// If the lab runs as root, the nodes may, too.
 const AS_ROOT: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
-/// Allocations whose machines mpirun knows how to start processes on: Slurm, PBS, Grid Engine.
+/// Variables of allocations that mpirun supports: Slurm, PBS, Grid Engine.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
-/// So long is waited for the command to end by itself when its nodes have: mpirun crashes when it is told to while it does.
+/// Time for the command to end after its nodes. mpirun crashes if it is told to end while it is
+/// ending.
 const ENDING: Duration = Duration::from_secs(4);
 
-/// A command that has started nodes, and the port that they join at.
+/// The command that has started nodes.
 #[derive(Debug)]
 pub(super) struct Gang {
     process: Child,
-    /// Its program, in messages.
+    /// Program name for messages.
     program: String,
-    /// mpirun leaves files here when it is killed.
+    /// Directory for files that mpirun leaves behind when it is killed.
     _scratch: TempDir,
 }
 
@@ -58,16 +61,16 @@ impl Drop for Gang {
     }
 }
 
-/// Whether mpirun is the way to start nodes on so many machines.
+/// Whether mpirun should start nodes on this many machines.
 pub(super) fn is_better(machines: usize, reach: &Reach<'_>) -> bool {
     let allocated = ALLOCATIONS.iter().any(|name| (reach.variable)(name).is_some());
     (allocated || machines > 2) && mpirun().is_ok()
 }
 
-/// Finds mpirun, of a version whose settings are known.
+/// Finds mpirun and returns its version.
 ///
 /// # Errors
-/// A sentence: there is none, or another.
+/// A sentence: it is missing, or its version is not supported.
 pub(super) fn mpirun() -> Result<String, String> {
     let said = capture(&["mpirun", "--version"], Path::new("/")).ok_or("there is no `mpirun` here")?;
     let version = version(&said)
@@ -80,15 +83,16 @@ pub(super) fn mpirun() -> Result<String, String> {
     }
 }
 
-/// Of `mpirun (Open MPI) 4.1.4`.
+/// Parses `mpirun (Open MPI) 4.1.4`.
 fn version(said: &str) -> Option<&str> {
     said.lines().next()?.split_once("(Open MPI) ").map(|(_, version)| version.trim())
 }
 
-/// Starts nodes on these machines, whose index is their rank, and waits until all have joined or cannot any more; one that has not joined has its reason.
+/// Starts nodes on these machines (the index is the rank) and waits until all have joined or cannot
+/// join any more. A node that has not joined has its reason.
 ///
 /// # Errors
-/// One line about all of them.
+/// One line about the whole command.
 pub(super) fn start(
     hosts: &Hosts,
     machines: &[(&HostPlan, IpAddr)],
@@ -106,7 +110,7 @@ pub(super) fn start(
     let nodes = programs.iter().map(|program| [&program[..], &join].concat()).collect::<Vec<_>>();
     let command = match &hosts.start {
         Some(template) if hosts.deploy => {
-            // The copy is in the home of the user there.
+            // The copy is in the user's home directory there.
             let from_home = ["sh".to_owned(), "-c".to_owned(), format!("cd && exec {}", words::join(&nodes[0]))];
             filled(template, &from_home, machines)
         }
@@ -160,7 +164,7 @@ impl Gang {
                     return Ok(pipes.into_iter().map(|pipes| pipes.ok_or_else(late)).collect());
                 }
                 None if (reach.interrupted)() => return Err("interrupted".to_owned()),
-                // What only hands the work over may end well, and its nodes come later.
+                // A command that only submits a job may exit successfully before the nodes join.
                 None => match self.process.wait(Duration::ZERO) {
                     None | Some(Exit::Code(0)) => {}
                     Some(exit) => {
@@ -175,7 +179,7 @@ impl Gang {
         }
     }
 
-    /// What it said last. mpirun explains itself in many lines between rules.
+    /// The end of the command's output. mpirun prints long messages between rules.
     fn words(&self) -> String {
         let text = self.process.last_words();
         let is_rule = |line: &str| line.trim().is_empty() || line.chars().all(|c| c == '-');
@@ -185,7 +189,7 @@ impl Gang {
     }
 }
 
-/// The address of this machine that leads to another.
+/// The address of this machine on the route to another.
 fn towards(address: IpAddr) -> std::io::Result<IpAddr> {
     let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind((any, 0))?;
@@ -193,7 +197,8 @@ fn towards(address: IpAddr) -> std::io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// One application context a machine: ranks are then in the order of the machines, and each may have its own words.
+/// Command line with one application context per machine: ranks follow the order of the machines,
+/// and each may have its own program.
 fn contexts(machines: &[(&HostPlan, IpAddr)], nodes: &[Vec<String>]) -> Vec<String> {
     let mut words = vec!["mpirun".to_owned()];
     for ((host, _), node) in machines.iter().zip(nodes) {
@@ -201,14 +206,15 @@ fn contexts(machines: &[(&HostPlan, IpAddr)], nodes: &[Vec<String>]) -> Vec<Stri
             words.push(":".to_owned());
         }
         let name = host.ssh.as_ref().unwrap_or(&host.address);
-        // By name alone, in each context: with its value the ticket would be seen by all users, and given once it is given to the first.
+        // Passes the ticket by name, so that its value is not visible to all users. Each context
+        // needs the option.
         words.extend(["-np", "1", "--host", name, "-x", TICKET, "sh", "-c"].map(str::to_owned));
         words.push(format!("cd && exec {}", words::join(node)));
     }
     words
 }
 
-/// The command of the user, with the command of a node in the place of `{node}`.
+/// The user's command with all placeholders filled in.
 fn filled(template: &[String], node: &[String], machines: &[(&HostPlan, IpAddr)]) -> Vec<String> {
     let all = machines.iter().map(|(host, _)| host.ssh.as_ref().unwrap_or(&host.address).as_str()).collect::<Vec<_>>();
     let (all, count) = (all.join(","), machines.len().to_string());
@@ -228,8 +234,8 @@ fn settings(reach: &Reach<'_>) -> impl Iterator<Item = (String, String)> {
     SETTINGS.iter().chain(root).filter(unset).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
 }
 
-/// The rank of this process among those that a launcher has started, in the words of Open MPI, PMIx (PRRTE), Slurm and Kubernetes; `variable` reads
-/// the environment.
+/// Rank of this process as set by Open MPI, PMIx (PRRTE), Slurm or Kubernetes; `variable` reads the
+/// environment.
 pub fn rank(variable: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
     let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX"];
     names.iter().find_map(|name| variable(name)?.parse().ok())
@@ -241,7 +247,7 @@ mod tests {
     use crate::cluster::file;
 
     #[test]
-    fn versions_of_open_mpi() {
+    fn parses_the_version_of_open_mpi() {
         assert_eq!(
             version("mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n"),
             Some("4.1.4")
@@ -254,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_machine_is_a_context_of_its_own() {
+    fn creates_one_context_per_machine() {
         let hosts = file::short("subject=10.0.0.1,load=10.0.0.2", file::STUDY).unwrap();
         let node = |name: &str| ["/opt/my quintain", "node", "--directory", name].map(str::to_owned).to_vec();
         let words = contexts(&machines(&hosts), &[node("/a"), node("/b")]);
@@ -284,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_the_users() {
+    fn fills_in_a_start_command() {
         let hosts = file::short("subject=10.0.0.1,load=10.0.0.2", file::STUDY).unwrap();
         let template = ["srun", "-N{count}", "-w", "{hosts}", "{node}"].map(str::to_owned);
         let node = ["quintain", "node"].map(str::to_owned);
@@ -297,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_in_the_words_of_launchers() {
+    fn reads_ranks_of_several_launchers() {
         let of = |set: &[(&str, &str)]| {
             rank(&|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
         };
@@ -308,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_a_machine() {
+    fn finds_the_local_address_towards_a_machine() {
         assert_eq!(towards([127, 0, 0, 1].into()).unwrap(), IpAddr::from([127, 0, 0, 1]));
     }
 }

@@ -1,4 +1,4 @@
-//! A node as the lab sees it: what it is told, what it says, and whether it is still there.
+//! The lab's channel to a node: orders, reports and a check that the node is alive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,28 +13,27 @@ use crate::end::{End, saying};
 use crate::lines::{Lines, Writer};
 use crate::process::{Child, wait_readable};
 
-/// The longest wait before we look whether to end.
+/// Maximum wait between checks for interruption.
 const LOOK: Duration = Duration::from_millis(50);
-/// Why a node is lost that closed its channel.
+/// Reason for the loss of a node that closed its channel.
 const ENDED: &str = "its connection ended";
-/// How long the exit of what was started here is waited for, to be told.
+/// Time to wait for the exit status of a lost node's process.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// Round trips of which the shortest tells the offset of a clock.
+/// Number of round trips; the shortest determines the clock offset.
 const PINGS: u32 = 100;
 
-/// The channel to a node.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Its name in messages: `l2 (10.0.0.13)`.
+    /// Name in messages: `l2 (10.0.0.13)`.
     pub(crate) name: String,
     writer: Writer,
     lines: RefCell<Lines>,
-    /// The same pipe as `lines`, to wait for.
+    /// The same pipe as `lines`, for polling.
     handle: OwnedFd,
-    /// Said, but not yet asked for.
+    /// Messages received but not yet returned.
     said: RefCell<VecDeque<Said>>,
     heard: Cell<Instant>,
-    /// What was started here for it: the node itself, or the client that reaches its machine.
+    /// Process started here for the node: the node itself or the client that reaches its machine.
     process: Option<RefCell<Child>>,
 }
 
@@ -43,22 +42,23 @@ pub(crate) struct Link {
 pub(crate) struct Offset {
     /// The node's clock minus the lab's, ns.
     pub(crate) ns: i64,
-    /// Half of the round trip that told it, ns.
+    /// Half of the round trip, ns.
     pub(crate) error_ns: u64,
 }
 
 impl Offset {
-    /// What the node's clock shows when the lab's shows `ns`.
+    /// Converts lab time to node time, ns.
     pub(crate) fn there(self, ns: u64) -> u64 {
         ns.saturating_add_signed(self.ns)
     }
 
-    /// The other way round.
+    /// Converts node time to lab time, ns.
     pub(crate) fn here(self, ns: u64) -> u64 {
         ns.saturating_add_signed(-self.ns)
     }
 
-    /// By a ping at `asked_ns` that was answered when the node's clock showed `there_ns`, and heard of at `heard_ns`.
+    /// Computes the offset from a ping sent at `asked_ns` and received back at `heard_ns` (lab
+    /// time); the node responded at `there_ns` (node time).
     fn of(asked_ns: u64, there_ns: u64, heard_ns: u64) -> Self {
         let round_trip_ns = heard_ns.saturating_sub(asked_ns);
         let middle = i128::from(asked_ns) + i128::from(round_trip_ns / 2);
@@ -68,7 +68,7 @@ impl Offset {
 }
 
 impl Link {
-    /// With the node behind these pipes; `process` is what was started here for it.
+    /// Connects to the node behind these pipes; `process` was started here for it.
     pub(crate) fn new(
         name: String,
         input: impl Into<OwnedFd>,
@@ -88,12 +88,11 @@ impl Link {
         })
     }
 
-    /// What writes to the node, for whoever keeps it alive.
+    /// Writer for the thread that sends beats.
     pub(crate) fn writer(&self) -> Writer {
         self.writer.clone()
     }
 
-    /// Tells it what to do.
     pub(crate) fn say(&self, order: &Order) -> Result<(), End> {
         self.writer.say(order).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => self.lost(ENDED),
@@ -101,12 +100,12 @@ impl Link {
         })
     }
 
-    /// Readable when it has said something.
+    /// Readable when messages have arrived.
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
 
-    /// Reads what is there, once; waits when nothing is there.
+    /// Reads the available messages once; waits if there are none.
     fn read(&self) -> Result<(), End> {
         let said = self.lines.borrow_mut().said::<Said>().map_err(|text| self.lost(&text))?;
         let Some(said) = said else { return Err(self.lost(ENDED)) };
@@ -121,7 +120,7 @@ impl Link {
         Ok(())
     }
 
-    /// Takes what it has said until now, and sees whether it is still there.
+    /// Takes the messages received so far; fails if the node is lost.
     pub(crate) fn take(&self) -> Result<Vec<Said>, End> {
         while self.is_readable(Duration::ZERO) {
             self.read()?;
@@ -130,7 +129,7 @@ impl Link {
         Ok(self.said.borrow_mut().drain(..).collect())
     }
 
-    /// Whether it is still there, as far as was heard.
+    /// Fails if the node has been silent for too long.
     pub(crate) fn watch(&self) -> Result<(), End> {
         let silent = clock::now() - self.heard.get();
         if silent > SILENCE_MAX && !self.is_readable(Duration::ZERO) {
@@ -139,7 +138,7 @@ impl Link {
         Ok(())
     }
 
-    /// For how long nothing has come from it.
+    /// Time since the last message.
     pub(crate) fn silent(&self) -> Duration {
         if self.is_readable(Duration::ZERO) { Duration::ZERO } else { clock::now() - self.heard.get() }
     }
@@ -148,7 +147,7 @@ impl Link {
         wait_readable(&[self.handle()], timeout)[0]
     }
 
-    /// Waits for the word that `pick` wants; gives up when asked to, and at `deadline`.
+    /// Waits for the message that `pick` selects. Fails when interrupted or at `deadline`.
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<Instant>,
@@ -158,7 +157,7 @@ impl Link {
         loop {
             let mut said = self.take()?.into_iter();
             if let Some(wanted) = said.find_map(&mut pick) {
-                // What comes behind it belongs to what comes next.
+                // Later messages are kept for the next caller.
                 self.said.borrow_mut().extend(said);
                 return Ok(wanted);
             }
@@ -172,7 +171,7 @@ impl Link {
         }
     }
 
-    /// The offset of its clock, by the shortest of many round trips.
+    /// Measures the offset of the node's clock, from the shortest of many round trips.
     pub(crate) fn offset(&self, interrupted: &dyn Fn() -> bool) -> Result<Offset, End> {
         let mut best: Option<Offset> = None;
         for _ in 0..PINGS {
@@ -188,7 +187,7 @@ impl Link {
         Ok(best.unwrap_or_default())
     }
 
-    /// The end of the run: the node is gone, for this reason.
+    /// The end of a run that has lost this node.
     pub(crate) fn lost(&self, why: &str) -> End {
         let process = self.process.as_ref().map(|process| {
             let mut process = process.borrow_mut();
@@ -203,10 +202,10 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// A node whose clock is `ahead`, asked when the lab's shows 1000, over a way of `there` and back of `back`: the true offset is never further
-    /// off than the error says.
+    /// Pings a node at lab time 1000. Its clock is `ahead`; the ways there and back take `there`
+    /// and `back`. The true offset must be within the error.
     #[test]
-    fn an_offset_is_right_within_its_error() {
+    fn offset_is_correct_within_its_error() {
         for (ahead, there, back) in [(0, 10, 10), (1_000_000_000_000, 30, 10), (-900, 0, 7), (5, 2_000_000, 0)] {
             let answered = 1000_u64 + there;
             let offset = Offset::of(1000, answered.saturating_add_signed(ahead), answered + back);

@@ -1,5 +1,6 @@
-//! `quintain node`: the process on each machine of a cluster. It does there what [`study::node::Order`]s say, with the code that a lab
-//! alone on its machine runs, and ends with all that it has started as soon as its lab is gone.
+//! `quintain node`: the process on each machine of a cluster. It carries out
+//! [`study::node::Order`]s with the same code that a lab without a cluster runs. It ends, with
+//! everything it has started, once its lab is gone.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,36 +22,37 @@ use crate::spinner::Spinner;
 use crate::subject::{Seen, Subject};
 use crate::{build, clock, network};
 
-/// A node whose lab is gone may take so long to end what it has started before it just exits; its watchdog and the kernel do the rest.
+/// Time for a node whose lab is gone to end its children before it exits. The watchdog and the
+/// kernel end the rest.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// How a node works on its machine.
+/// Settings of a node.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The quintain binary.
     pub exe: PathBuf,
-    /// What paths in commands are relative to.
+    /// Base of relative paths in commands.
     pub directory: PathBuf,
-    /// What tells how fast CPUs are: [`crate::probe::run`].
+    /// Measures the speed of CPUs: [`crate::probe::run`].
     pub probe: fn(&[u32], &[u32]) -> Vec<Probe>,
 }
 
-/// Serves the lab that writes to `input` and reads from `output`, until it says goodbye or is gone. Call it from the main thread: the kernel
-/// kills what a thread has started when the thread ends.
+/// Serves the lab that writes to `input` and reads from `output`, until the lab ends the node or is
+/// gone. Call it from the main thread: the kernel kills a thread's children when the thread ends.
 ///
 /// # Errors
-/// The watchdog cannot be started, or the lab cannot be talked to at all.
+/// The watchdog or the channel to the lab cannot be started.
 pub fn serve(input: OwnedFd, output: OwnedFd, options: &Options, hello: Hello) -> io::Result<()> {
     let supervisor = Supervisor::start(&options.exe)?;
     let lab = Lab::new(input, output)?;
     lab.say(&Said::Hello(Box::new(hello)));
     let mut node = Node { lab, options, supervisor: &supervisor, kept: Kept::default(), spinner: None };
-    // Whatever ends it, the lab is gone.
+    // However it ends, the lab is gone.
     let Gone = node.work();
     Ok(())
 }
 
-/// The lab is gone, or has said goodbye.
+/// The lab is gone or has ended the node.
 struct Gone;
 
 struct Node<'a> {
@@ -58,7 +60,7 @@ struct Node<'a> {
     options: &'a Options,
     supervisor: &'a Supervisor,
     kept: Kept,
-    /// With its CPUs.
+    /// The spinner with its CPUs.
     spinner: Option<(Spinner, Vec<u32>)>,
 }
 
@@ -79,7 +81,7 @@ impl Node<'_> {
         }
     }
 
-    /// What can be done beside anything else.
+    /// Handles orders that are allowed at any time.
     fn aside(&self, order: Order) -> Result<(), Gone> {
         match order {
             Order::Probe { cpus } => self.lab.say(&Said::Probed((self.options.probe)(&cpus, &[]))),
@@ -90,7 +92,7 @@ impl Node<'_> {
                 let interrupted = || BuildOutcome::Failed { output_tail: "interrupted".to_owned() };
                 self.lab.say(&Said::Built(built.unwrap_or_else(interrupted)));
             }
-            // The end of something that has ended already.
+            // The server or generator has already ended.
             Order::Unload { .. } => self.lab.say(&Said::Unloaded { network: NetworkCounters::default() }),
             Order::Stop { .. } => self.lab.say(&Said::Stopped(Box::default())),
             Order::Announced(_) | Order::Measured(_) | Order::Heard(_) => {}
@@ -98,12 +100,12 @@ impl Node<'_> {
                 self.lab.say(&Said::Refused(format!("{order:?} while another order is carried out")));
                 return Err(Gone);
             }
-            Order::Alive {} | Order::Ping { .. } | Order::Bye {} => {} // Heard by the reader.
+            Order::Alive {} | Order::Ping { .. } | Order::Bye {} => {} // Handled by the reader.
         }
         Ok(())
     }
 
-    /// Runs a server until it is to be stopped.
+    /// Runs a server until the order to stop it.
     fn serve(&self, order: &Serve) -> Result<(), Gone> {
         let interrupted = || self.lab.is_gone();
         let ground = Ground {
@@ -126,7 +128,7 @@ impl Node<'_> {
         let mut told = Seen::default();
         loop {
             let due = subject.prepare();
-            // What has exited would be readable for ever.
+            // The handle of an exited process would stay readable.
             let handles = if told.exited { Vec::new() } else { subject.handles() };
             let readable = self.lab.wait(&handles, due)?;
             self.tell(subject.look(&readable), &mut told);
@@ -146,7 +148,7 @@ impl Node<'_> {
         }
     }
 
-    /// Tells the lab what is new.
+    /// Reports news to the lab.
     fn tell(&self, seen: Seen, told: &mut Seen) {
         if seen.began && !told.began {
             self.lab.say(&Said::Taken { end: false });
@@ -160,7 +162,7 @@ impl Node<'_> {
         *told = Seen { exited: seen.exited || told.exited, ..seen };
     }
 
-    /// Runs a generator until it is to be ended.
+    /// Runs a generator until the order to end it.
     fn load(&self, spec: &LoadSpec) -> Result<(), Gone> {
         let counters = || network::read(Path::new("/proc/self/net"));
         let before = counters();
@@ -202,7 +204,7 @@ impl Node<'_> {
         }
     }
 
-    /// A line of the generator as it stands: what is not read cannot be changed.
+    /// Forwards a line of the generator unparsed, so that it arrives unchanged.
     fn relay(&self, line: &[u8]) {
         self.lab.line(&[b"{\"generator\":", line.trim_ascii(), b"}"].concat());
     }
@@ -223,15 +225,15 @@ impl Node<'_> {
     }
 }
 
-/// The lab, as its node sees it. Two threads stand beside the one that works: one reads, and answers pings at once; one writes a beat and
-/// watches whether the lab still does.
+/// Channel to the lab. Next to the main thread, one thread reads orders and responds to pings at
+/// once. Another sends beats and checks that the lab still does.
 struct Lab {
     writer: Writer,
     orders: mpsc::Receiver<Order>,
-    /// Readable when there is an order, or the lab is gone.
+    /// Readable when there is an order or the lab is gone.
     wake: OwnedFd,
     gone: Arc<AtomicBool>,
-    /// Ends the beats.
+    /// Dropping it stops the beats.
     _beats: mpsc::Sender<()>,
 }
 
@@ -239,7 +241,7 @@ impl Lab {
     fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
         let writer = Writer::new(output, SILENCE_MAX)?;
         let (wake, waker) = io::pipe()?;
-        // Bytes that are not taken wake as well as others.
+        // A full pipe wakes just as well, so lost bytes do not matter.
         let waker = Writer::new(waker, Duration::ZERO)?;
         let wake = OwnedFd::from(wake);
         rustix::fs::fcntl_setfl(&wake, rustix::fs::OFlags::NONBLOCK)?;
@@ -268,7 +270,7 @@ impl Lab {
         })?;
         let (is_gone, beat) = (gone.clone(), writer.clone());
         spawn("beats", move || {
-            // The sender is dropped where the node ends by itself.
+            // The sender is dropped when the node ends by itself.
             while stop.recv_timeout(BEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let silent = clock::monotonic_ns().saturating_sub(heard_ns.load(Ordering::Relaxed));
                 if is_gone.load(Ordering::Relaxed)
@@ -288,7 +290,7 @@ impl Lab {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// A lab that cannot be told anything is gone, which others notice.
+    /// Ignores failures: if the lab is gone, other threads notice.
     fn say(&self, said: &Said) {
         let _ = self.writer.say(said);
     }
@@ -297,7 +299,6 @@ impl Lab {
         let _ = self.writer.line(line);
     }
 
-    /// The next order, if there is one.
     fn order(&self) -> Result<Option<Order>, Gone> {
         if self.is_gone() {
             return Err(Gone);
@@ -305,7 +306,8 @@ impl Lab {
         Ok(self.orders.try_recv().ok())
     }
 
-    /// Waits until one of `handles` is readable, there is an order, or it is `due`; tells which are.
+    /// Waits until one of `handles` is readable, an order arrives or `due` is reached; returns one
+    /// flag per handle.
     fn wait(&self, handles: &[BorrowedFd<'_>], due: Option<Instant>) -> Result<Vec<bool>, Gone> {
         let timeout = due.map_or(BEAT, |due| due.saturating_duration_since(clock::now()).min(BEAT));
         let readable = wait_readable(&[&[self.wake.as_fd()], handles].concat(), timeout);
@@ -321,7 +323,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-/// Who reads what the lab writes.
+/// The thread that reads orders.
 struct Reader {
     lines: Lines,
     writer: Writer,
@@ -331,7 +333,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Until the lab is gone.
+    /// Reads until the lab is gone.
     fn read(mut self) {
         while let Ok(Some(lines)) = self.lines.read() {
             let now_ns = clock::monotonic_ns();
