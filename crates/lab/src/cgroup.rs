@@ -1,14 +1,15 @@
-//! What the control group of a container has used: versions 1 and 2. Source: cgroup-v1 and cgroup-v2 of the kernel's documentation.
+//! Resource usage of a container's control group, versions 1 and 2. Source: cgroup-v1 and cgroup-v2
+//! of the kernel's documentation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use study::record::CgroupUse;
 
-/// Deepest group inside the group of a container that is looked into.
+/// Maximum depth of nested groups that are read.
 const DEPTH_MAX: u32 = 8;
 
-/// A control group: for each controller its folder.
+/// A control group, with its directory per controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cgroup {
     version: u32,
@@ -18,34 +19,36 @@ pub(crate) struct Cgroup {
     io: Option<PathBuf>,
 }
 
-/// What it had used at one moment; what could not be read is missing.
+/// Usage up to one moment; unreadable values are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// CPU time in user mode and in the kernel, ns: their sum is exact, and their ratio is that of the kernel's estimate.
+    /// CPU time in user mode and in the kernel, ns. The sum is exact, the ratio is the kernel's
+    /// estimate.
     pub(crate) cpu_ns: Option<(u64, u64)>,
     memory_bytes: Option<u64>,
     memory_max_bytes: Option<u64>,
-    /// Read and written.
+    /// Bytes read and written.
     io_bytes: Option<(u64, u64)>,
 }
 
-/// Files by version: CPU times, memory, its peak, I/O.
+/// File names by version: CPU time, memory, peak memory, I/O.
 const FILES: [[&str; 4]; 2] = [
     ["cpuacct.usage", "memory.usage_in_bytes", "memory.max_usage_in_bytes", "blkio.throttle.io_service_bytes"],
     ["cpu.stat", "memory.current", "memory.peak", "io.stat"],
 ];
 
 impl Cgroup {
-    /// The group of process `pid`, as `proc` (`/proc`) tells. `None` where it cannot be found, and of the root, which is everybody's.
+    /// The group of process `pid` according to `proc` (`/proc`). `None` if it cannot be found or is
+    /// the root, which all processes share.
     pub(crate) fn of(proc: &Path, pid: u32) -> Option<Self> {
         let memberships = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
         let mounts = fs::read_to_string(proc.join("self/mountinfo")).ok()?;
         let found = find(&memberships, &mounts)?;
-        // Where only empty hierarchies are mounted there is nothing to read.
+        // Empty hierarchies may be mounted, with nothing to read.
         (found.usage().cpu_ns.is_some() || found.usage().memory_bytes.is_some()).then_some(found)
     }
 
-    /// All its processes, those of groups inside it too; `None` where it is gone.
+    /// All processes of the group and nested groups; `None` if it is gone.
     pub(crate) fn members(&self) -> Option<Vec<u32>> {
         let folder = [&self.cpu, &self.memory, &self.io].into_iter().flatten().next()?;
         let mut members = Vec::new();
@@ -81,7 +84,7 @@ impl Cgroup {
         FILES[usize::from(self.version == 2)]
     }
 
-    /// What is kept of it: what was used between `begin` and `end`, each with its source.
+    /// Usage between the two readings, with the source of each value.
     pub(crate) fn used(&self, measured: Option<(Usage, Usage)>) -> CgroupUse {
         let [cpu, _, memory, io] = self.files();
         let source = |known: bool, file: &str| known.then(|| file.to_owned());
@@ -107,17 +110,17 @@ fn collect_members(folder: &Path, depth: u32, members: &mut Vec<u32>) -> std::io
     members.extend(procs.lines().filter_map(|line| line.trim().parse::<u32>().ok()));
     if depth > 0 {
         for entry in fs::read_dir(folder)?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-            // One that has just been removed has no processes.
+            // A group that was just removed has no processes.
             let _ = collect_members(&entry.path(), depth - 1, members);
         }
     }
     Ok(())
 }
 
-/// The group of a process from the text of its `cgroup` file, and its folders from that of `mountinfo` (proc_pid_cgroup(5),
-/// proc_pid_mountinfo(5)).
+/// The group of a process from its `cgroup` file and the directories from `mountinfo`
+/// (proc_pid_cgroup(5), proc_pid_mountinfo(5)).
 fn find(memberships: &str, mounts: &str) -> Option<Cgroup> {
-    // `ID:CONTROLLERS:PATH`; version 2 has ID 0 and names no controllers.
+    // `ID:CONTROLLERS:PATH`; version 2 has ID 0 and no controllers.
     let groups = memberships.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':');
         Some((fields.next()?, fields.next()?, fields.next()?))
@@ -140,7 +143,7 @@ fn find(memberships: &str, mounts: &str) -> Option<Cgroup> {
     Some(Cgroup { version: 2, path: (*path).to_owned(), cpu: all(), memory: all(), io: all() })
 }
 
-/// Where the group `path` of a hierarchy lies; `None` of its root.
+/// Directory of group `path` in a hierarchy; `None` for its root.
 fn folder(mounts: &str, path: &str, is_it: impl Fn(&str, &str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -151,7 +154,7 @@ fn folder(mounts: &str, path: &str, is_it: impl Fn(&str, &str) -> bool) -> Optio
         if !is_it(kind, options) {
             return None;
         }
-        // What is mounted may be a part of the hierarchy: inside a container it is that of the container.
+        // A mount may show only part of the hierarchy: inside a container, the container's part.
         let below = path.strip_prefix(root.trim_end_matches('/'))?.trim_start_matches('/');
         let inside = !below.is_empty() && !below.split('/').any(|part| part == "..");
         inside.then(|| Path::new(place).join(below))
@@ -163,7 +166,7 @@ fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// `total_ns` split as `user` to `system`, in whatever unit those are.
+/// Splits `total_ns` in the ratio of `user` to `system`.
 fn split(total_ns: u64, user: Option<u64>, system: Option<u64>) -> (u64, u64) {
     let (user, system) = (user.unwrap_or(0), system.unwrap_or(0));
     let share = if user == 0 && system == 0 { 0.0 } else { user as f64 / (user as f64 + system as f64) };
@@ -171,7 +174,7 @@ fn split(total_ns: u64, user: Option<u64>, system: Option<u64>) -> (u64, u64) {
     (user_ns, total_ns - user_ns)
 }
 
-/// Lines of `8:0 Read 4096`.
+/// Parses lines such as `8:0 Read 4096`.
 fn io_v1(text: &str) -> (u64, u64) {
     let sum = |what: &str| {
         let of = |line: &str| {
@@ -183,7 +186,7 @@ fn io_v1(text: &str) -> (u64, u64) {
     (sum("Read"), sum("Write"))
 }
 
-/// Lines of `8:0 rbytes=4096 wbytes=0 rios=1 ...`.
+/// Parses lines such as `8:0 rbytes=4096 wbytes=0 rios=1 ...`.
 fn io_v2(text: &str) -> (u64, u64) {
     let sum = |key: &str| {
         let of = |word: &str| word.strip_prefix(key)?.parse::<u64>().ok();
@@ -204,7 +207,7 @@ mod tests {
     const V2: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate";
 
     #[test]
-    fn the_folders_of_both_versions() {
+    fn finds_directories_of_both_versions() {
         let of_v1 = find("9:name=systemd:/x\n4:memory:/libpod/a\n2:cpu,cpuacct:/libpod/a\n0::/libpod/a\n", V1).unwrap();
         let expected = Cgroup {
             version: 1,
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_are_everybodys_or_cannot_be_seen() {
+    fn ignores_root_and_invisible_groups() {
         for (groups, mounts) in
             [("0::/", V2), ("0::/../b", V2), ("", V2), ("0::/a", ""), ("2:cpuacct:/\n0::/", V1), ("nonsense", "x - y")]
         {
@@ -231,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Writes files of a group and gives what is used of them.
+    /// Writes files of a group and reads its usage.
     fn usage(version: u32, files: &[(&str, &str)]) -> (Cgroup, Usage, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         files.iter().for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_version_1_counts() {
+    fn reads_counters_of_version_1() {
         let files = [
             ("cpuacct.usage", "26044074\n"),
             ("cpuacct.stat", "user 1\nsystem 3\n"),
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_version_2_counts() {
+    fn reads_counters_of_version_2() {
         let files = [
             ("cpu.stat", "usage_usec 400\nuser_usec 300\nsystem_usec 100\nnr_periods 0\n"),
             ("memory.current", "10\n"),
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_files_tells_nothing() {
+    fn group_without_files_has_no_usage() {
         let (group, usage, _folder) = usage(2, &[("cpu.stat", "usage_usec x\n"), ("memory.peak", "max\n")]);
         assert_eq!(usage, Usage::default());
         assert_eq!(group.used(None), CgroupUse { version: 2, path: "/a".to_owned(), ..CgroupUse::default() });

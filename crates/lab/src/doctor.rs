@@ -1,4 +1,4 @@
-//! Is this machine fit to measure on?
+//! Checks whether this machine is fit for measurements.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use crate::presence::{self, Lab};
 
 use FindingState::{Bad, Good, NotChecked, Warning};
 
-/// What is not a fact of the machine but of this process, or has to be tried.
+/// Properties of this process and results of short tests, as opposed to facts about the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Files that a process may have open (`RLIMIT_NOFILE`, soft); `None`: without limit.
+    /// Maximum number of open files (`RLIMIT_NOFILE`, soft); `None`: unlimited.
     pub open_files: Option<u64>,
-    /// Whether io_uring works here, or why not; `None`: not tried.
+    /// Whether io_uring works here, or why not; `None`: not tested.
     pub io_uring: Option<Result<(), String>>,
-    /// What a busy loop met on each processor; empty: not tried.
+    /// Disturbances of a busy loop on each CPU; empty: not tested.
     pub noise: Vec<Noise>,
-    /// Other labs at work; `None`: not known.
+    /// Other labs at work; `None`: unknown.
     pub labs: Option<Vec<Lab>>,
 }
 
-/// Looks up and tries what [`Limits`] has; `io_uring` is handed in by who has tried it. Takes 200 ms, on every processor of
-/// `host`.
+/// Measures the values of [`Limits`]; the caller has tested `io_uring`. Takes 200 ms on every CPU
+/// of `host`.
 pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
     let cpus: Vec<u32> = host.cpus.iter().map(|cpu| cpu.index).collect();
     Limits {
@@ -36,7 +36,7 @@ pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
     }
 }
 
-/// One finding for every check, whatever it found.
+/// Returns one finding per check, good or bad.
 pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
     let checks = [
         ("processors", processors(host)),
@@ -66,7 +66,7 @@ pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
     checks.into_iter().map(finding).collect()
 }
 
-/// How it is, what was seen, what to do about it.
+/// State, observation, and hint.
 type Seen = (FindingState, String, Option<&'static str>);
 
 fn good(text: impl Into<String>) -> Seen {
@@ -81,7 +81,6 @@ fn not_checked(text: impl Into<String>) -> Seen {
     (NotChecked, text.into(), None)
 }
 
-/// A sysctl as a number.
 fn setting(host: &Host, name: &str) -> Option<u64> {
     host.sysctls.get(name)?.parse().ok()
 }
@@ -188,7 +187,7 @@ fn virtualisation(host: &Host) -> Seen {
 fn clock_source(host: &Host) -> Seen {
     match host.clocksource.as_deref() {
         None => not_checked("clock source not exposed by the kernel"),
-        // Those that are read without a system call (vdso(7)).
+        // Clocks that are read without a system call (vdso(7)).
         Some(
             name @ ("tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page" | "riscv_clocksource"),
         ) => good(name),
@@ -304,7 +303,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine with nothing to complain about.
+    /// A machine without problems.
     fn fit() -> (Host, Limits) {
         let cpu = |index| Cpu { index, core: index, package: 0, node: 0 };
         let settings = [
@@ -328,7 +327,7 @@ mod tests {
         (host, Limits { open_files: Some(65_536), io_uring: Some(Ok(())), noise, labs: Some(Vec::new()) })
     }
 
-    /// The state of one check, and that of all others unchanged, after `change`.
+    /// Checks that `change` affects only the finding of one check.
     fn check(name: &str, change: impl FnOnce(&mut Host, &mut Limits), state: FindingState, text: &str) {
         let (mut host, mut limits) = fit();
         let before = examine(&host, &limits);
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fit_machine_has_nothing_bad() {
+    fn fit_machine_has_no_bad_findings() {
         let (host, limits) = fit();
         let findings = examine(&host, &limits);
         assert!(findings.iter().all(|finding| matches!(finding.state, Good | NotChecked)), "{findings:?}");
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_is_not_called_good() {
+    fn missing_facts_are_not_good() {
         let limits = Limits { open_files: Some(65_536), io_uring: None, noise: Vec::new(), labs: None };
         for finding in examine(&Host::default(), &limits) {
             let known = ["numa", "open-files", "virtualisation"].contains(&finding.check.as_str());
@@ -361,38 +360,38 @@ mod tests {
     }
 
     #[test]
-    fn one_processor() {
+    fn one_cpu_is_bad() {
         check("processors", |host, _| host.cpus.truncate(1), Bad, "1 CPU");
     }
     #[test]
-    fn sibling_threads() {
+    fn warns_of_sibling_threads() {
         check("siblings", |host, _| host.cpus[1].core = 0, Warning, "share cores");
     }
     #[test]
-    fn quota_of_a_container() {
+    fn warns_of_a_cpu_quota() {
         let change = |host: &mut Host, _: &mut Limits| {
             host.sysctls.insert("cgroup.cpu.max".to_owned(), "150000 100000".to_owned());
         };
         check("quota", change, Warning, "1.50 CPUs");
     }
     #[test]
-    fn governor_that_saves() {
+    fn warns_of_a_powersave_governor() {
         check("governor", |host, _| host.governor = Some("powersave".to_owned()), Warning, "powersave");
     }
     #[test]
-    fn governor_of_nobody() {
+    fn missing_cpufreq_is_not_checked() {
         check("governor", |host, _| host.governor = None, NotChecked, "no cpufreq");
     }
     #[test]
-    fn turbo_on() {
+    fn warns_of_turbo() {
         check("turbo", |host, _| host.turbo = Some(true), Warning, "temperature");
     }
     #[test]
-    fn sleepers() {
+    fn warns_of_deep_idle_states() {
         check("idle", |host, _| host.idle = Some("intel_idle/menu".to_owned()), Warning, "intel_idle/menu");
     }
     #[test]
-    fn memory_that_moves() {
+    fn warns_of_numa_balancing() {
         let change = |host: &mut Host, _: &mut Limits| {
             host.cpus[7].node = 1;
             host.sysctls.insert("kernel.numa_balancing".to_owned(), "1".to_owned());
@@ -404,39 +403,39 @@ mod tests {
         check("virtualisation", |host, _| host.hypervisor = Some("KVM".to_owned()), Warning, "KVM");
     }
     #[test]
-    fn slow_clock() {
+    fn warns_of_a_slow_clock() {
         check("clock", |host, _| host.clocksource = Some("hpet".to_owned()), Warning, "hpet");
     }
     #[test]
-    fn busy_machine() {
+    fn warns_of_a_busy_machine() {
         check("load", |host, _| host.load_average = Some(1.0), Warning, "1.00");
     }
     #[test]
-    fn noise_that_takes_time() {
+    fn warns_of_frequent_noise() {
         check("noise", |_, limits| limits.noise[1].lost = 0.05, Warning, "5.00 % of its time on CPU 1");
     }
     #[test]
-    fn noise_in_one_long_piece() {
+    fn warns_of_one_long_interruption() {
         check("noise", |_, limits| limits.noise[0].longest_ns = 4_000_000, Warning, "4000 µs");
     }
     #[test]
-    fn another_lab() {
+    fn warns_of_another_lab() {
         let change =
             |_: &mut Host, limits: &mut Limits| limits.labs = Some(vec![Lab { pid: 7, work: "volley-1".to_owned() }]);
         check("labs", change, Warning, "process 7 (volley-1)");
     }
     #[test]
-    fn swap_in_use() {
+    fn warns_of_swap_in_use() {
         check("swap", |host, _| host.swap_used_bytes = 3 << 20, Warning, "3 MiB");
     }
     #[test]
-    fn few_files() {
+    fn checks_the_limit_of_open_files() {
         check("open-files", |_, limits| limits.open_files = Some(1024), Warning, "1024");
         check("open-files", |_, limits| limits.open_files = Some(20), Bad, "20");
         check("open-files", |_, limits| limits.open_files = None, Good, "no limit");
     }
     #[test]
-    fn few_ports() {
+    fn checks_the_range_of_ports() {
         let set = |text: &'static str| {
             move |host: &mut Host, _: &mut Limits| {
                 host.sysctls.insert("net.ipv4.ip_local_port_range".to_owned(), text.to_owned());
@@ -447,19 +446,19 @@ mod tests {
         check("ports", set("many"), NotChecked, "not readable");
     }
     #[test]
-    fn short_queue() {
+    fn warns_of_a_short_accept_queue() {
         let change = |host: &mut Host, _: &mut Limits| {
             host.sysctls.insert("net.core.somaxconn".to_owned(), "128".to_owned());
         };
         check("accept-queue", change, Warning, "128");
     }
     #[test]
-    fn no_io_uring() {
+    fn warns_if_io_uring_fails() {
         check("io-uring", |_, limits| limits.io_uring = Some(Err("forbidden".to_owned())), Warning, "forbidden");
     }
 
     #[test]
-    fn this_machine_is_examined_to_the_end() {
+    fn examines_this_machine() {
         let host = crate::host::read(std::path::Path::new("/"));
         let limits = measure(&host, None);
         assert!(limits.noise.len() <= host.cpus.len());

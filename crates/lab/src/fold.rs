@@ -1,49 +1,51 @@
-//! What `perf script` prints, folded: equal stacks counted, the heaviest kept. Bounded, whatever is printed.
+//! Folds the output of `perf script`: counts equal stacks and keeps the heaviest. Memory is bounded
+//! for any input.
 
 use std::collections::{BTreeMap, HashMap};
 
 use study::cpu_profile::{CpuProfile, SampledFunction, SampledStack};
 
-/// The fields that [`Fold`] reads, for `perf script -F`.
+/// Fields for `perf script -F` that [`Fold`] parses.
 pub const FIELDS: &str = "comm,event,ip,sym,dso";
 
-/// Stacks that a profile keeps.
+/// Maximum number of stacks in a profile.
 pub const STACKS_KEPT: usize = 400;
-/// Functions that it names beside those of its stacks.
+/// Maximum number of functions in a profile in addition to those of its stacks.
 pub const HOTTEST_KEPT: usize = 60;
-/// Frames of a stack; of a deeper one the innermost are kept, and the outermost.
+/// Maximum number of frames in a stack. Deeper stacks keep the innermost frames and the outermost.
 pub const DEPTH_MAX: usize = 80;
-/// Longest name, characters.
+/// Maximum length of a name, characters.
 pub const NAME_MAX: usize = 160;
-/// Distinct stacks, and distinct functions, told apart while folding; further ones are counted together.
+/// Maximum number of distinct stacks, and of functions, while folding; further ones are counted
+/// together.
 const DISTINCT_MAX: usize = 50_000;
-/// Longest line, bytes; the rest of a longer one is not read.
+/// Maximum length of a line, bytes; the rest is dropped.
 const LINE_MAX: usize = 4096;
 
-/// The function that stands for all for which there is no room.
+/// Name for all functions beyond the limit.
 const OTHERS: &str = "[others]";
 
-/// Text of `perf script` becoming a profile, piece by piece.
+/// Builds a profile from the output of `perf script`, piece by piece.
 #[derive(Debug, Default)]
 pub struct Fold {
-    /// A line whose end has not come yet.
+    /// The incomplete last line.
     line: Vec<u8>,
-    /// Its event, of the sample whose frames are being read.
+    /// Event of the current sample.
     event: Option<String>,
-    /// Its frames so far, the innermost first.
+    /// Frames of the current sample, innermost first.
     frames: Vec<u32>,
     names: HashMap<(String, bool), u32>,
     stacks: HashMap<Vec<u32>, u64>,
-    /// Samples by the innermost function.
+    /// Samples by innermost function.
     own: HashMap<u32, u64>,
     events: BTreeMap<String, u64>,
     samples: u64,
-    /// Samples of stacks that were not told apart.
+    /// Samples of stacks beyond the limit.
     others: u64,
 }
 
 impl Fold {
-    /// Takes the next bytes.
+    /// Reads the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = lines.next() {
@@ -60,7 +62,7 @@ impl Fold {
         if line.trim().is_empty() {
             self.end_sample();
         } else if !line.starts_with([' ', '\t']) {
-            // `comm event:`; the name of a thread may hold anything.
+            // The line is `comm event:`, and a thread name may contain anything.
             self.end_sample();
             let event = line.trim_end().strip_suffix(':').and_then(|line| line.rsplit(' ').next());
             self.event = event.filter(|event| !event.is_empty()).map(|event| clean(event, NAME_MAX));
@@ -71,7 +73,7 @@ impl Fold {
             if self.frames.len() < DEPTH_MAX {
                 self.frames.push(id);
             } else if let Some(last) = self.frames.last_mut() {
-                // The outermost is what comes last.
+                // The latest frame is the outermost so far.
                 *last = id;
             }
         }
@@ -106,7 +108,7 @@ impl Fold {
         }
     }
 
-    /// The profile of all that was read.
+    /// Returns the profile of everything read.
     pub fn finish(mut self) -> CpuProfile {
         let line = std::mem::take(&mut self.line);
         self.read(&String::from_utf8_lossy(&line));
@@ -114,7 +116,7 @@ impl Fold {
         let mut names = self.names.into_iter().map(|(name, id)| (id, name)).collect::<Vec<_>>();
         names.sort_unstable();
         let mut stacks = self.stacks.into_iter().collect::<Vec<_>>();
-        // Of equally heavy ones always the same.
+        // Ties are broken by content, so that the result is reproducible.
         stacks.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
         let left_out = stacks.split_off(stacks.len().min(STACKS_KEPT));
         let other_samples = self.others + left_out.iter().map(|(_, samples)| samples).sum::<u64>();
@@ -151,13 +153,15 @@ impl Fold {
     }
 }
 
-/// Name of the function of a line, and whether it is the kernel's: `<address> <symbol> (<object>)`.
+/// Parses `<address> <symbol> (<object>)`; returns the name and whether the function is in the
+/// kernel.
 fn frame(line: &str) -> Option<(String, bool)> {
     let (address, rest) = line.trim().split_once(' ')?;
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    // A symbol may have brackets of its own, `operator()(int)`; a file that was replaced ends in ` (deleted)`.
+    // A symbol may contain parentheses, as in `operator()(int)`. The name of a replaced file ends
+    // in ` (deleted)`.
     let rest = rest.trim_end();
     let of_deleted = rest.strip_suffix(" (deleted))");
     let (symbol, object) = match of_deleted.or(rest.strip_suffix(')')).and_then(|rest| rest.rsplit_once(" (")) {
@@ -174,7 +178,7 @@ fn frame(line: &str) -> Option<(String, bool)> {
     Some((clean(&symbol, NAME_MAX), kernel))
 }
 
-/// A symbol of rustc without the hash at its end, which differs between two builds of one function.
+/// Removes the hash from a symbol of rustc: it differs between builds of the same function.
 fn without_hash(symbol: &str) -> &str {
     match symbol.rsplit_once("::h") {
         Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
@@ -182,7 +186,7 @@ fn without_hash(symbol: &str) -> &str {
     }
 }
 
-/// At most so many characters, none of which commands a terminal.
+/// Truncates a text to `most` characters and replaces control characters.
 fn clean(text: &str, most: usize) -> String {
     let shown = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
     match text.chars().nth(most) {
@@ -198,7 +202,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever is printed, and in whatever pieces: no sample is lost, no frame leads nowhere.
+        /// For any text in any pieces, no sample is lost and every frame is valid.
         #[test]
         fn samples_add_up(
             lines in proptest::collection::vec(
@@ -219,7 +223,7 @@ mod tests {
         }
     }
 
-    /// What holds of every profile.
+    /// Checks the invariants of a profile.
     fn holds(profile: &CpuProfile) {
         let of_stacks = profile.stacks.iter().map(|stack| stack.samples).sum::<u64>();
         assert_eq!(of_stacks + profile.other_samples, profile.samples);
@@ -237,7 +241,7 @@ mod tests {
         fold.finish()
     }
 
-    /// `outer;inner samples` each, as flame graph tools have it.
+    /// Stacks as `outer;inner samples`, the format of flame graph tools.
     fn lines(profile: &CpuProfile) -> Vec<String> {
         let name = |place: &u32| {
             let function = &profile.functions[*place as usize];
@@ -249,7 +253,7 @@ mod tests {
         profile.stacks.iter().map(line).collect()
     }
 
-    // As printed by perf 6.1.
+    // Output of perf 6.1.
     const PRINTED: &str = "python3 cpu-clock: \n\
         \t          170ebb gen_iternext (/usr/lib/libpython3.11.so.1.0)\n\
         \t    7fa67d857ce0 [unknown] ([unknown])\n\
@@ -268,7 +272,7 @@ mod tests {
         \n";
 
     #[test]
-    fn equal_stacks_are_counted() {
+    fn counts_equal_stacks() {
         let profile = folded(PRINTED);
         assert_eq!((profile.event.as_str(), profile.samples, profile.other_samples), ("cpu-clock", 4, 0));
         assert_eq!(
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_passed_over() {
+    fn skips_lines_that_are_not_frames() {
         for (text, samples) in [
             ("", 0),
             ("\n\n", 0),
@@ -300,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_are_kept_and_the_rest_is_counted() {
+    fn keeps_the_heaviest_and_counts_the_rest() {
         let mut text = String::new();
         for stack in 0..STACKS_KEPT + 7 {
             for _ in 0..if stack < 3 { 2 } else { 1 } {
@@ -325,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_strange_names_are_cut_and_cleaned() {
+    fn truncates_and_cleans_names() {
         let profile = folded(&format!("a b:\n\tff \u{1b}[31m{} (x)\n", "n".repeat(9_000)));
         let name = &profile.functions[0].name;
         assert_eq!((name.chars().count(), name.chars().next()), (NAME_MAX, Some('\u{FFFD}')));

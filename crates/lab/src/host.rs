@@ -1,6 +1,6 @@
-//! What is known of the machine, from the files in which Linux tells it.
+//! Facts about the machine, read from files of Linux.
 //!
-//! Every function takes the root of those files: `/` for this machine, another folder for a machine in a test.
+//! Every function takes the root of those files: `/`, or another directory in tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use study::record::{Cpu, Host};
 use crate::cpus;
 use crate::process::capture;
 
-/// Settings that change what a network server or a load generator can do.
+/// Settings that affect network servers and load generators.
 const SYSCTLS: &[&str] = &[
     "fs.file-max",
     "fs.nr_open",
@@ -42,7 +42,7 @@ const SYSCTLS: &[&str] = &[
     "vm.swappiness",
 ];
 
-/// Tools that subjects are built and run with, and how each tells its version.
+/// Tools that build and run servers, with the commands that print their versions.
 const TOOLS: &[(&str, &[&str])] = &[
     ("c++", &["c++", "--version"]),
     ("cc", &["cc", "--version"]),
@@ -55,21 +55,22 @@ const TOOLS: &[(&str, &[&str])] = &[
     ("rustc", &["rustc", "--version"]),
 ];
 
-/// This machine: what its files tell, and the versions of the tools on the path that answer when run in `directory`.
+/// Facts about this machine, with the versions of the tools that run in `directory`.
 pub fn facts(directory: &Path) -> Host {
     let mut host = read(Path::new("/"));
     host.versions = versions(directory);
     host
 }
 
-/// The first line that each tool says of its version; tools that are not there are left out.
+/// First line of each tool's version output; missing tools are omitted.
 pub fn versions(directory: &Path) -> BTreeMap<String, String> {
     let version = |words: &[&str]| Some(capture(words, directory)?.lines().next()?.trim().to_owned());
     TOOLS.iter().filter_map(|(name, words)| Some(((*name).to_owned(), version(words)?))).collect()
 }
 
-/// What the files under `root` tell. What could not be had is `None` or empty, and stands in `unknown` with the reason unless the
-/// kernel simply has no such thing. `versions` stays empty: no file tells them.
+/// Reads the facts from the files under `root`. Values that cannot be read are `None` or empty and
+/// listed in `unknown` with the reason, unless the kernel does not have them. `versions` stays
+/// empty, as no file has them.
 pub fn read(root: &Path) -> Host {
     let mut files = Files { root: root.to_owned(), unknown: Vec::new() };
     let cpuinfo = files.must("CPU model", "proc/cpuinfo").unwrap_or_default();
@@ -102,20 +103,20 @@ pub fn read(root: &Path) -> Host {
     }
 }
 
-/// The files of one machine, and what could not be read of them.
+/// Files of a machine, and the values that could not be read.
 struct Files {
     root: PathBuf,
     unknown: Vec<String>,
 }
 
 impl Files {
-    /// The text of a file, trimmed; `None` where it is not there or empty.
+    /// Trimmed text of an optional file; `None` if it is missing or empty.
     fn may(&self, path: &str) -> Option<String> {
         let text = fs::read_to_string(self.root.join(path)).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// The same for what every machine has: its absence is noted.
+    /// Trimmed text of a file that every machine has; its absence is noted.
     fn must(&mut self, what: &str, path: &str) -> Option<String> {
         match fs::read_to_string(self.root.join(path)) {
             Ok(text) => Some(text.trim().to_owned()),
@@ -126,7 +127,7 @@ impl Files {
         }
     }
 
-    /// Names in a folder, in order.
+    /// Sorted names in a directory.
     fn names(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Vec::new() };
         let mut names: Vec<String> =
@@ -136,7 +137,7 @@ impl Files {
     }
 
     fn number(&self, path: &str) -> Option<u32> {
-        // Some virtual machines say -1 for a package they do not know.
+        // Some virtual machines report -1 for an unknown package.
         self.may(path)?.parse().ok()
     }
 
@@ -175,11 +176,11 @@ impl Files {
             let kinds = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")];
             kinds.iter().find(|(mark, _)| clocks.contains(mark)).map(|(_, name)| (*name).to_owned())
         };
-        // Names of hardware are no proof: a machine of bare metal in a cloud carries the cloud's name.
+        // Hardware names are not proof: bare-metal machines in a cloud carry the cloud's name.
         if flag { by_name.or(by_file).or_else(by_clock).or_else(|| Some("unknown".to_owned())) } else { by_file }
     }
 
-    /// The processors that this process may use: those of its affinity, which the kernel keeps within its cpuset.
+    /// CPUs in the affinity of this process, which the kernel keeps within its cpuset.
     fn cpus(&mut self) -> Vec<Cpu> {
         let status = self.must("allowed CPUs", "proc/self/status").unwrap_or_default();
         let online = self.may("sys/devices/system/cpu/online");
@@ -201,7 +202,7 @@ impl Files {
             }
             Cpu {
                 index,
-                // Where the kernel does not tell, each processor is taken for a core of its own.
+                // Without a reported core, each CPU counts as its own core.
                 core: core.unwrap_or(index),
                 package: self.number(&format!("{topology}/physical_package_id")).unwrap_or(0),
                 node: nodes.iter().find(|(_, cpus)| cpus.contains(&index)).map_or(0, |(node, _)| *node),
@@ -215,7 +216,8 @@ impl Files {
         cpus
     }
 
-    /// Where core numbers repeat in each die of a package, two cores would look like siblings; the lists of siblings tell.
+    /// If core numbers repeat in each die of a package, cores would look like siblings; the sibling
+    /// lists distinguish them.
     fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
         let siblings: Vec<Option<u32>> = cpus
             .iter()
@@ -293,12 +295,12 @@ impl Files {
         let blanks = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut found: BTreeMap<String, String> =
             SYSCTLS.iter().filter_map(|name| Some(((*name).to_owned(), blanks(file(name)?)))).collect();
-        // No sysctls, but of the same kind: settings of the kernel that decide what a trial can reach.
+        // Not sysctls, but kernel settings that also limit performance.
         let others = [
             ("transparent_hugepage", "sys/kernel/mm/transparent_hugepage/enabled"),
             ("cgroup.cpu.max", "sys/fs/cgroup/cpu.max"),
         ];
-        // The older control groups say -1 for no quota.
+        // Version 1 reports -1 for no quota.
         let older = |name: &str| self.may(&format!("sys/fs/cgroup/cpu/cpu.cfs_{name}_us"));
         if let Some((quota, period)) = older("quota").zip(older("period")) {
             let quota = if quota == "-1" { "max" } else { &quota };
@@ -317,7 +319,7 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// An error in the words of the system, without a number.
+/// The system's description of an error, without its number.
 fn plain(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file",
@@ -336,8 +338,8 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// Two packages of 20 cores of two threads each: 80 processors, numbered as Linux numbers them. Core numbers repeat in
-    /// the second package and have gaps, as they do.
+    /// Two packages of 20 cores with two threads each: 80 CPUs, numbered as Linux numbers them.
+    /// Core numbers repeat in the second package and have gaps, as on real machines.
     fn two_sockets(root: &Path) {
         for index in 0..80_u32 {
             let (package, core) = (index / 20 % 2, index % 20);
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sockets_with_siblings() {
+    fn reads_two_sockets_with_siblings() {
         let folder = tempfile::tempdir().unwrap();
         two_sockets(folder.path());
         let host = read(folder.path());
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_affinity_allows() {
+    fn lists_only_cpus_of_the_affinity() {
         let folder = tempfile::tempdir().unwrap();
         two_sockets(folder.path());
         write(folder.path(), "proc/self/status", "Cpus_allowed_list:\t3,43,70\n");
@@ -421,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_of_two_dies_are_no_siblings() {
+    fn cores_of_different_dies_are_not_siblings() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         for index in 0..4_u32 {
@@ -437,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_machine() {
+    fn detects_virtual_machines() {
         let folder = tempfile::tempdir().unwrap();
         two_sockets(folder.path());
         write(folder.path(), "proc/cpuinfo", "model name : AMD EPYC\nflags : fpu hypervisor lahf_lm\n");
@@ -449,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn quota_of_either_kind_of_control_group() {
+    fn reads_the_quota_of_both_cgroup_versions() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let quota = || read(root).sysctls.remove("cgroup.cpu.max");
@@ -464,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_is_unknown_not_zero() {
+    fn missing_files_are_unknown_not_zero() {
         let folder = tempfile::tempdir().unwrap();
         let host = read(folder.path());
         assert_eq!((host.governor, host.turbo, host.smt, host.idle, host.load_average), (None, None, None, None, None));
@@ -475,13 +477,13 @@ mod tests {
     }
 
     #[test]
-    fn this_machine() {
+    fn reads_this_machine() {
         let host = read(Path::new("/"));
         assert!(!host.cpus.is_empty() && host.memory_bytes > 0 && !host.kernel.is_empty(), "{host:?}");
     }
 
     #[test]
-    fn a_tool_that_is_not_there_has_no_version() {
+    fn missing_tool_has_no_version() {
         assert_eq!(capture(&["quintain-no-such-tool", "--version"], Path::new("/")), None);
         assert!(versions(Path::new("/")).contains_key("git"));
     }

@@ -1,4 +1,5 @@
-//! The load's side of a trial: one generator or several, which start together and whose measurements are made one.
+//! The load's side of a trial: one or more generators that start together, with their measurements
+//! combined.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -16,29 +17,30 @@ use crate::generator::Generator;
 use crate::lines::parse;
 use crate::process::Supervisor;
 
-/// Several generators are told so long before that they are to start.
+/// Minimum notice that generators get before they start together.
 const LEAD: Duration = Duration::from_millis(100);
 
-/// A generator, wherever it is. Its moments are on the clock of the lab.
+/// A generator on this machine or another. Its times are on the lab's clock.
 pub(crate) trait Engine {
-    /// Readable when it has said something.
+    /// Readable when messages have arrived.
     fn handle(&self) -> BorrowedFd<'_>;
 
-    /// What it has said.
+    /// Returns the messages that have arrived.
     fn hear(&mut self) -> Result<Vec<Told>, End>;
 
     fn tell(&mut self, heard: Heard) -> Result<(), End>;
 
-    /// Whether it can still be heard.
+    /// Fails if the generator is lost.
     fn watch(&self) -> Result<(), End> {
         Ok(())
     }
 
-    /// Ends it: at once, or where it has done, after so long. What is known of it beside its measurement, where it ran elsewhere.
+    /// Ends it after `patience` unless it exits first. Returns facts about a generator on another
+    /// machine.
     fn end(&mut self, patience: Duration) -> Result<Option<Known>, End>;
 }
 
-/// What is known of a generator on another machine.
+/// Facts about a generator on another machine.
 pub(crate) struct Known {
     pub(crate) node: String,
     pub(crate) cpus: Vec<u32>,
@@ -46,7 +48,6 @@ pub(crate) struct Known {
     pub(crate) clock: NodeClock,
 }
 
-/// A generator on this machine.
 pub(crate) struct Here(Generator);
 
 impl Here {
@@ -58,7 +59,7 @@ impl Here {
     }
 }
 
-/// The end of a trial whose generator ended badly.
+/// A trial that ends because the generator failed.
 pub(crate) fn broken(text: impl std::fmt::Display) -> End {
     failed(FailureKind::Generator, format!("the generator failed: {text}"))
 }
@@ -84,12 +85,11 @@ impl Engine for Here {
     }
 }
 
-/// All generators of a trial.
 pub(crate) struct Load<'a> {
     parts: Vec<Running<'a>>,
     announced: bool,
     measured: bool,
-    /// How long before the start those that wait for it are told.
+    /// Notice that waiting generators get before the start.
     lead: Duration,
 }
 
@@ -102,7 +102,7 @@ struct Running<'a> {
     measurement: Option<Measurement>,
 }
 
-/// What a load has said, all its generators together.
+/// Event of a load, over all generators.
 pub(crate) enum Event {
     Progress(Progress),
     Announced(Announced),
@@ -110,7 +110,8 @@ pub(crate) enum Event {
 }
 
 impl<'a> Load<'a> {
-    /// Of generators with their parts, none of which has a part where it is the only one; `round_trip` is the longest way to one.
+    /// Combines generators; a single one has no part. `round_trip` is the longest round trip to
+    /// one.
     pub(crate) fn new(engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)>, round_trip: Duration) -> Self {
         let running =
             |(engine, part)| Running { engine, part, connected: false, live: None, span: None, measurement: None };
@@ -118,7 +119,7 @@ impl<'a> Load<'a> {
         Self { parts, announced: false, measured: false, lead: LEAD.max(round_trip * 20) }
     }
 
-    /// Those that still have something to say.
+    /// Generators without a measurement yet.
     fn talking(&self) -> impl Iterator<Item = (usize, &dyn Engine)> {
         let parts = self.parts.iter().enumerate().filter(|(_, part)| part.measurement.is_none());
         parts.map(|(nth, part)| (nth, &*part.engine))
@@ -128,7 +129,7 @@ impl<'a> Load<'a> {
         self.talking().map(|(_, engine)| engine.handle()).collect()
     }
 
-    /// Takes what those have said whose handle, in their order, is readable.
+    /// Reads from the generators whose handles are readable; `readable` has one flag per handle.
     pub(crate) fn hear(&mut self, readable: &[bool]) -> Result<Vec<Event>, End> {
         let mut events = Vec::new();
         let talking = self.talking().map(|(nth, _)| nth).collect::<Vec<_>>();
@@ -159,7 +160,7 @@ impl<'a> Load<'a> {
                     self.tell(Heard::Go { at_ns: clock::monotonic_ns() + clock::nanos(self.lead) })?;
                 }
             }
-            // Those of all are the same, as far as clocks agree.
+            // All generators announce the same moments, within the error of their clocks.
             Told::Announced(moments) if !self.announced => {
                 self.announced = true;
                 events.push(Event::Announced(moments));
@@ -180,22 +181,22 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// How all stand together.
     fn progress(&self) -> Progress {
         together(&self.parts.iter().filter_map(|part| part.live.as_ref()).collect::<Vec<_>>())
     }
 
-    /// Says the same to all.
+    /// Sends a message to all generators.
     pub(crate) fn tell(&mut self, heard: Heard) -> Result<(), End> {
         self.parts.iter_mut().try_for_each(|part| part.engine.tell(heard))
     }
 
-    /// Whether all have their measurements.
+    /// Whether all generators have their measurements.
     pub(crate) fn is_done(&self) -> bool {
         self.parts.iter().all(|part| part.measurement.is_some())
     }
 
-    /// Ends all, and gives the measurement of all together with what is known of each, where it [is done](Load::is_done).
+    /// Ends all generators. Returns the combined measurement if the load [is done](Load::is_done),
+    /// and each generator's own.
     pub(crate) fn end(mut self, patience: Duration) -> Result<(Option<Measurement>, Vec<Agent>), End> {
         let (mut agents, mut measurements) = (Vec::new(), Vec::new());
         for (part, nth) in self.parts.iter_mut().zip(1..) {
@@ -219,11 +220,11 @@ impl<'a> Load<'a> {
     }
 }
 
-/// How generators stand together, as one load.
+/// Combines the progress of generators into that of one load.
 fn together(lives: &[&Progress]) -> Progress {
     let earliest = |phases: &mut dyn Iterator<Item = Phase>| phases.min_by_key(|phase| *phase as u8);
     let rate_per_s = lives.iter().map(|live| live.rate_per_s).sum::<f64>();
-    // Of requests, not of generators.
+    // Weighted by requests.
     let latency = lives.iter().filter_map(|live| Some(live.latency_mean_ns? * live.rate_per_s)).sum::<f64>();
     let mut errors_by_kind = BTreeMap::new();
     let mut latencies = Box::<Latencies>::default();
@@ -251,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generators_together_are_one_load() {
+    fn combines_progress_of_generators() {
         let live = |phase, requests: u64, rate_per_s: f64, latency_mean_ns: f64, bucket: usize| {
             let mut latencies =
                 Box::new(Latencies { sum_ns: requests as f64 * latency_mean_ns, ..Latencies::default() });

@@ -1,4 +1,4 @@
-//! When a subject is ready: when its port answers, never after a sleep that was long enough last time.
+//! Waits until a server is ready, by connecting to its port rather than sleeping for a fixed time.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -8,28 +8,27 @@ use std::time::Duration;
 use crate::process::{Child, Exit};
 use crate::{clock, listener};
 
-/// Why a subject did not become ready.
+/// Why a server did not become ready.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotReady {
-    /// It ended first.
+    /// It exited.
     Exited(Exit),
-    /// The time was over.
+    /// Nothing accepted connections in time.
     TimedOut,
-    /// The time was over, and the port answers: somebody else's.
+    /// The port accepts connections, but belongs to another process.
     Foreign,
-    /// We were asked to end.
     Interrupted,
 }
 
-/// Where a server in a container is looked for.
+/// How to find a server in a container.
 pub(crate) struct Contained<'a> {
-    /// The port that it listens on there.
+    /// Port that it listens on inside.
     pub(crate) port: u16,
     /// Asks the engine for its first process.
     pub(crate) pid: Box<dyn Fn() -> Option<u32> + 'a>,
 }
 
-/// Waits until `child`, or who it has started, accepts connections on `address`.
+/// Waits until `child` or one of its descendants accepts connections on `address`.
 pub(crate) fn wait(
     child: &mut Child,
     address: SocketAddr,
@@ -45,11 +44,11 @@ pub(crate) fn wait(
             None => is_held_by(&child.servers(), address.port()),
             Some(contained) => {
                 let mut servers = child.servers();
-                // Those of another user do not show that they are ours.
+                // Processes of another user cannot be identified as ours.
                 if servers.is_empty() {
                     servers.extend((contained.pid)());
                 }
-                // The engine itself accepts connections to a published port before there is a server.
+                // The engine accepts connections to a published port before the server does.
                 !servers.is_empty() && is_held_by(&servers, contained.port)
             }
         };
@@ -57,7 +56,8 @@ pub(crate) fn wait(
             return Ok(());
         }
         let left = deadline.saturating_duration_since(clock::now());
-        // The pause is a wait for the subject's end, so that an early exit is seen at once.
+        // Waiting for the server's end serves as the pause, so that an early exit is noticed at
+        // once.
         if let Some(exit) = child.wait(pause.min(left)) {
             return Err(NotReady::Exited(exit));
         }
@@ -71,7 +71,8 @@ pub(crate) fn wait(
     }
 }
 
-/// Where it cannot be seen who listens, an answer has to do.
+/// Whether one of `pids` listens on `port`. If that cannot be determined, an accepted connection
+/// suffices.
 fn is_held_by(pids: &[u32], port: u16) -> bool {
     listener::is_held_by(Path::new("/proc"), pids, port) != Some(false)
 }
@@ -79,13 +80,14 @@ fn is_held_by(pids: &[u32], port: u16) -> bool {
 /// Whether something accepts connections on `address`.
 pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {
     let Ok(stream) = TcpStream::connect_timeout(&address, timeout) else { return false };
-    // Where nobody listens, a connection from the very same port to itself succeeds (simultaneous open, RFC 9293 3.5).
+    // A connection from a port to itself succeeds without a listener (simultaneous open, RFC 9293
+    // 3.5).
     stream.local_addr().ok() != stream.peer_addr().ok()
 }
 
-/// A port that was free just now. The ports of outgoing connections (`ip_local_port_range`) are avoided, so that neither a
-/// client nor a probe of ours can take it in between; and each call gives another, so that no trial meets the closing
-/// connections of the one before.
+/// Returns a port that is free at present. It avoids ports of outgoing connections
+/// (`ip_local_port_range`), so that no client takes it in between. Each call returns another, so
+/// that no trial meets the closing connections of the previous one.
 pub(crate) fn free_port() -> std::io::Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
@@ -93,18 +95,17 @@ pub(crate) fn free_port() -> std::io::Result<u16> {
     let outgoing = bounds.next().unwrap_or(32_768)..=bounds.next().unwrap_or(60_999);
     let ports = (10_000..=65_000).filter(|port| !outgoing.contains(port)).collect::<Vec<u16>>();
     for _ in 0..ports.len() {
-        // The process number spreads several labs on one machine.
+        // The process ID makes several labs on one machine start at different ports.
         let turn = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(61));
         let port = ports[turn as usize % ports.len()];
         if is_free(port) {
             return Ok(port);
         }
     }
-    // Everything is a port of outgoing connections: the kernel's choice then.
+    // All ports are in the range of outgoing connections, so the kernel chooses.
     TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?.local_addr().map(|address| address.port())
 }
 
-/// Whether a server could listen on `port` now.
 pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok()
 }

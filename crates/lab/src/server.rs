@@ -1,4 +1,4 @@
-//! A process that listens: a subject, or a proxy. Started until its port answers.
+//! Starts a listening process, a server or proxy, and waits until its port accepts connections.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,52 +15,51 @@ use crate::process::{Child, Launch, Supervisor};
 use crate::ready::{self, NotReady};
 use crate::{clock, listener};
 
-/// Starts of a process whose free port was taken by somebody else before it listened.
+/// Number of starts if another process takes the free port first.
 const PORT_TRIES: u32 = 3;
 
-/// Fills the names in a text.
+/// Fills the placeholders in a text.
 pub(crate) type Fill<'a> = &'a dyn Fn(&str) -> String;
 
-/// What to start, and what is promised of it.
+/// Settings of a process to start.
 pub(crate) struct Server<'a> {
-    /// Program and arguments; of a container its arguments.
+    /// Program and arguments; for a container only its arguments.
     pub(crate) command: &'a str,
-    /// The container that it runs in.
     pub(crate) container: Option<&'a ContainerPlan>,
     pub(crate) images: &'a Images,
     pub(crate) environment: &'a BTreeMap<String, String>,
-    /// Values of the names in its command and environment, besides its port and address.
+    /// Values of placeholders in its command and environment, other than its port and address.
     pub(crate) names: &'a dyn Fn(&str) -> Option<String>,
-    /// Called with what fills these names before each start.
+    /// Called before each start, with a function that fills the placeholders.
     pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,
     pub(crate) directory: PathBuf,
     pub(crate) cpus: &'a [u32],
-    /// Where it listens.
+    /// Address that it listens on.
     pub(crate) address: IpAddr,
-    /// Its port; `None`: a free one.
+    /// Port that it listens on; `None`: a free one.
     pub(crate) port: Option<u16>,
     pub(crate) ready_timeout_ns: u64,
     pub(crate) stop_timeout_ns: u64,
-    /// What the failure of such a process is called.
+    /// Failure kind of its start.
     pub(crate) kind: FailureKind,
-    /// What messages begin with, `proxy haproxy: `.
+    /// Prefix of messages, such as `proxy haproxy: `.
     pub(crate) who: &'a str,
 }
 
-/// A process whose port answers.
+/// A process that accepts connections.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) child: Child,
-    /// The first of its processes.
+    /// ID of its first process.
     pub(crate) pid: u32,
-    /// When it was started.
     pub(crate) at: Instant,
-    /// From then to its first answer, ns.
+    /// Time from its start until its port accepts connections, ns.
     pub(crate) ready_ns: u64,
 }
 
 impl Server<'_> {
-    /// Starts it and waits for its port; what is known of it stands in `used`, also where it fails.
+    /// Starts it and waits for its port. `used` receives the facts gathered so far, even on
+    /// failure.
     pub(crate) fn start(
         &self,
         supervisor: &Supervisor,
@@ -146,7 +145,8 @@ impl Server<'_> {
                     not_ready(format!("nothing listened on {address} within {timeout:?}{}", elsewhere()))
                 }
             };
-            // The first process of a container does not hear SIGTERM unless it handles it, which is no fault of a server.
+            // The first process of a container ignores SIGTERM unless it handles it, which is not
+            // the server's fault.
             let inside = contained.and_then(|contained| (contained.pid)());
             inside.iter().for_each(|pid| child.contains(*pid));
             let stopped = child.stop(Duration::from_nanos(self.stop_timeout_ns));
@@ -159,11 +159,11 @@ impl Server<'_> {
         }
     }
 
-    /// A text with its names filled in for a port.
+    /// Fills the placeholders in a text, given the port.
     fn fill(&self, text: &str, port: u16) -> String {
         let inside = self.container.and_then(|container| container.publish);
         study::fill(text, |name| match name {
-            // In a network of its own a server is reached from outside of that.
+            // With its own network, a server is reached from outside it.
             "address" if inside.is_some() => Some(Ipv4Addr::UNSPECIFIED.to_string()),
             "address" => Some(self.address.to_string()),
             "port" => Some(inside.unwrap_or(port).to_string()),
@@ -172,7 +172,7 @@ impl Server<'_> {
     }
 }
 
-/// Stops a process and writes how it ended into `used`; warns of one that had to be killed.
+/// Stops a process and writes how it ended to `used`; warns if it had to be killed.
 pub(crate) fn stop(child: &mut Child, stop_timeout_ns: u64, who: &str, used: &mut SubjectUse) -> Option<Warning> {
     let exit = child.stop(Duration::from_nanos(stop_timeout_ns));
     used.exit = Some(exit.to_string());
@@ -180,7 +180,7 @@ pub(crate) fn stop(child: &mut Child, stop_timeout_ns: u64, who: &str, used: &mu
     exit.ignored_sigterm().map(|text| WarningKind::IgnoredSigterm.says(format!("{who}{text}")))
 }
 
-/// Where a process listens that was waited for elsewhere.
+/// Hint for a process that listens on other addresses than the expected one.
 fn elsewhere(addresses: &[SocketAddr], wanted: SocketAddr) -> String {
     if addresses.is_empty() {
         return String::new();
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_process_listens_instead() {
+    fn hint_names_the_other_addresses() {
         let [wanted, other, third] =
             ["10.0.0.1:8080", "127.0.0.1:8080", "[::]:8082"].map(|address| address.parse().unwrap());
         assert_eq!(elsewhere(&[], wanted), "");

@@ -1,7 +1,7 @@
-//! What the kernel counts for each thread alone: context switches, CPU time to the nanosecond, waits for a processor.
+//! Per-thread counters of the kernel: context switches, CPU time in nanoseconds, waits for a CPU.
 //!
-//! A thread takes its counts with it when it ends, as those of a thread-per-client server do with the load. So they are looked at
-//! often, and what was last seen of a thread that has ended stays in the sum.
+//! The counters of a thread vanish when it ends, as in thread-per-client servers after the load.
+//! Threads are therefore sampled often, and the last counters of ended threads stay in the sum.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,13 +18,11 @@ pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
 /// Sums over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Voluntary context switches.
     pub(crate) voluntary: u64,
-    /// Involuntary ones.
     pub(crate) involuntary: u64,
-    /// Time on a processor, ns (`schedstat`); 0 where the kernel does not tell.
+    /// Time on a CPU, ns (`schedstat`); 0 if the kernel does not report it.
     pub(crate) run_ns: u64,
-    /// Time ready to run without a processor, ns; likewise.
+    /// Time ready to run without a CPU, ns; 0 if not reported.
     pub(crate) wait_ns: u64,
 }
 
@@ -38,7 +36,7 @@ impl Counts {
         }
     }
 
-    /// Those of a thread, and whether it is ready: on a CPU or waiting for one.
+    /// Counters of a thread, and whether it is on a CPU or waiting for one.
     fn of(thread: &Path) -> Option<(Self, bool)> {
         let status = fs::read_to_string(thread.join("status")).ok()?;
         let is_ready =
@@ -56,20 +54,22 @@ impl Counts {
     }
 }
 
-/// A thread at the latest look.
+/// A thread at the latest sample.
 #[derive(Debug)]
 struct Thread {
     counts: Counts,
-    /// Its folder, and since which look it has been ready with these counts; `None`: it was not ready.
+    /// Its directory, and since which sample it has been ready with these counters; `None`: it was
+    /// not ready.
     ready: Option<(PathBuf, Instant)>,
 }
 
-/// Waits for a CPU that the kernel had not counted at the latest look: it counts one when it ends.
+/// Waits for a CPU that were unfinished at the latest sample; the kernel counts a wait when it
+/// ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     /// Sum over threads, ns.
     pub(crate) total_ns: u64,
-    /// The longest one, or what one thread has waited since the look before, ns.
+    /// The longest wait, or the longest counted between the latest two samples, ns.
     pub(crate) longest_ns: u64,
 }
 
@@ -78,12 +78,12 @@ pub(crate) struct Waits {
 pub(crate) struct Threads {
     alive: BTreeMap<u32, Thread>,
     ended: Counts,
-    /// The longest that one thread waited between the latest two looks, as far as that was counted, ns.
+    /// The longest wait of one thread counted between the latest two samples, ns.
     recent_ns: u64,
 }
 
 impl Threads {
-    /// Looks at every thread of these processes under `proc`.
+    /// Samples every thread of these processes under `proc`.
     pub(crate) fn look(&mut self, proc: &Path, processes: &[u32]) {
         let (mut now, at) = (BTreeMap::new(), clock::now());
         for pid in processes {
@@ -99,12 +99,12 @@ impl Threads {
         self.see(now);
     }
 
-    /// What all have counted, those that have ended too.
+    /// Sum over all threads, including ended ones.
     pub(crate) fn total(&self) -> Counts {
         self.alive.values().fold(self.ended, |sum, thread| sum.plus(thread.counts))
     }
 
-    /// The waits that had not ended at the latest look, which was at `at`. Waits for their ends, `limit` at most.
+    /// Waits unfinished at the latest sample, taken at `at`. Waits up to `limit` for them to end.
     pub(crate) fn waits(&self, at: Instant, limit: Duration) -> Waits {
         const STEP: Duration = Duration::from_millis(5);
         let mut waits = Waits { total_ns: 0, longest_ns: self.recent_ns };
@@ -120,7 +120,7 @@ impl Threads {
                 let Some((counts, is_ready)) = Counts::of(path) else { return false };
                 let waited_ns = counts.wait_ns.saturating_sub(before.wait_ns);
                 add(waited_ns.saturating_sub(clock::nanos(now - at)));
-                // The kernel counts the time of a thread that runs at every tick.
+                // The kernel updates the time of a running thread at every tick.
                 waited_ns == 0 && counts.run_ns == before.run_ns && is_ready
             });
             if left.is_empty() || now >= at + limit {
@@ -136,7 +136,7 @@ impl Threads {
         self.recent_ns = 0;
         for (number, before) in std::mem::replace(&mut self.alive, now) {
             let counts = before.counts;
-            // A smaller count under the same number is another thread.
+            // A smaller counter means that the ID was reused by another thread.
             let same = |now: &&mut Thread| {
                 now.counts.voluntary >= counts.voluntary
                     && now.counts.involuntary >= counts.involuntary
@@ -176,18 +176,18 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_live_count_once() {
+    fn running_threads_count_once() {
         check(&[&[(70, 5), (71, 100)], &[(70, 8), (71, 100)]], 108);
     }
     #[test]
-    fn a_thread_that_has_ended_still_counts() {
+    fn ended_threads_still_count() {
         check(&[&[(70, 5), (71, 100)], &[(70, 8)], &[]], 108);
     }
     #[test]
-    fn a_number_given_again_is_another_thread() {
+    fn reused_id_is_another_thread() {
         check(&[&[(71, 100)], &[(71, 2)], &[(71, 1)], &[(71, 4)]], 106);
     }
-    /// Writes the files of thread 71 and looks at it.
+    /// Writes the files of thread 71 and samples it.
     fn look(threads: &mut Threads, proc: &Path, state: &str, schedstat: &str) {
         let task = proc.join("70/task/71");
         fs::create_dir_all(&task).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_has_not_ended_counts() {
+    fn unfinished_waits_count() {
         const MS: Duration = Duration::from_millis(1);
         let folder = tempfile::tempdir().unwrap();
         let proc = folder.path();
@@ -214,7 +214,7 @@ mod tests {
         assert!(lasting.longest_ns >= expected && lasting.longest_ns < expected + 50_000_000, "{lasting:?}");
         assert_eq!(lasting.total_ns, lasting.longest_ns);
 
-        // It gets a CPU after the look: the kernel then counts the whole wait.
+        // It gets a CPU after the sample: the kernel then counts the whole wait.
         fs::write(proc.join("70/task/71/schedstat"), "1500000 902000000 2").unwrap();
         let ended = threads.waits(at, 10 * MS);
         assert!((1..=900_000_000).contains(&ended.total_ns), "{ended:?}");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_sleep_or_are_stopped_wait_for_no_cpu() {
+    fn sleeping_and_stopped_threads_do_not_wait() {
         let folder = tempfile::tempdir().unwrap();
         for state in ["S (sleeping)", "D (disk sleep)", "T (stopped)"] {
             let mut threads = Threads::default();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn of_this_process() {
+    fn counts_the_threads_of_this_process() {
         let mut threads = Threads::default();
         threads.look(Path::new("/proc"), &[std::process::id()]);
         assert!(threads.total().run_ns > 0);

@@ -1,27 +1,29 @@
-//! Processors shared out between the subject and the generator.
+//! Divides CPUs between the server and the generator.
 
 use std::collections::BTreeSet;
 
 use study::record::Cpu;
 
-/// Who gets which processors, by number.
+/// CPU numbers of each side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// The subject's, ascending.
+    /// CPUs of the server, ascending.
     pub subject: Vec<u32>,
-    /// The generator's, ascending.
+    /// CPUs of the generator, ascending.
     pub generator: Vec<u32>,
-    /// Whether a processor is in both lists.
+    /// Whether a CPU is in both lists.
     pub shared: bool,
 }
 
-/// Shares `cpus` out: `subject` of them to the subject, `generator` of them to the generator, `None`: all that is left.
+/// Divides `cpus`: `subject` of them for the server and `generator` for the generator (`None`: the
+/// rest).
 ///
-/// Physical cores come before their siblings, both sides are put into one NUMA node where they fit, and no core is split
-/// between them where that can be avoided. With `None` the generator also leaves the siblings of the subject's cores
-/// alone, where it has others. Only with `may_share`, and only where there are too few, does a processor serve both.
+/// Physical cores come before their siblings. Both sides share one NUMA node if they fit, and cores
+/// are not split between them if avoidable. With `None`, the generator also avoids siblings of the
+/// server's cores if it has others. A CPU serves both sides only with `may_share`, and only if
+/// there are too few.
 ///
-/// The error is one line: what is needed and what is there.
+/// The error is one line with the CPUs needed and available.
 pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool) -> Result<Share, String> {
     let (subject, wanted, total) = (subject as usize, generator.map(|count| count as usize), cpus.len());
     let least = wanted.unwrap_or(1);
@@ -39,7 +41,8 @@ pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool
     let for_generator = cores_for_generator(&cores, subject, least);
     let (subjects, generators) = cores.split_at(cores.len() - for_generator);
     if for_generator == 0 {
-        // Not even whole cores for each: the subject first, then what is left, then, if need be, the same once more.
+        // Whole cores for both are impossible: the server's CPUs first, then the rest, then the
+        // server's again if needed.
         let mut order = threads(&cores);
         let taken = order.drain(..subject).collect::<Vec<_>>();
         let left = order.len();
@@ -56,7 +59,8 @@ pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool
     Ok(finish(subject, generator))
 }
 
-/// Gives `wanted` of `cpus` to a server whose generators are on other machines; the error says what is missing.
+/// Gives `wanted` of `cpus` to a server whose generators are on other machines. The error is one
+/// line.
 pub fn alone(cpus: &[Cpu], wanted: u32) -> Result<Share, String> {
     let wanted = wanted as usize;
     if wanted > cpus.len() {
@@ -73,7 +77,7 @@ fn finish(mut subject: Vec<u32>, mut generator: Vec<u32>) -> Share {
     Share { subject, generator, shared }
 }
 
-/// The threads of each physical core, cores of one node together; first a node that has room for `needed` of them.
+/// Threads of each physical core, grouped by node. A node with room for `needed` cores comes first.
 fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
     let mut sorted = cpus.to_vec();
     sorted.sort_by_key(|cpu| (cpu.node, cpu.package, cpu.core, cpu.index));
@@ -90,8 +94,9 @@ fn cores(cpus: &[Cpu], needed: usize) -> Vec<Vec<u32>> {
     ordered
 }
 
-/// How many cores at the end of `cores` are the generator's, such that both sides have whole cores: as many as give it
-/// first threads only, else as few as hold it, so that the subject spreads; 0 when that cannot be.
+/// Number of cores at the end of `cores` for the generator, with whole cores on both sides. If
+/// possible, both get first threads only; otherwise the generator gets as few as suffice. 0 if
+/// impossible.
 fn cores_for_generator(cores: &[Vec<u32>], subject: usize, generator: usize) -> usize {
     if subject + generator <= cores.len() {
         return cores.len() - subject;
@@ -105,7 +110,8 @@ fn cores_for_generator(cores: &[Vec<u32>], subject: usize, generator: usize) -> 
         .unwrap_or(0)
 }
 
-/// Threads in the order they are given away: the first of every core, then the second of every core, and so on.
+/// Threads in the order of assignment: the first of every core, then the second of every core, and
+/// so on.
 fn threads(cores: &[Vec<u32>]) -> Vec<u32> {
     let deepest = cores.iter().map(Vec::len).max().unwrap_or(0);
     (0..deepest).flat_map(|depth| cores.iter().filter_map(move |core| core.get(depth).copied())).collect()
@@ -115,7 +121,8 @@ fn threads(cores: &[Vec<u32>]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// `nodes` packages of `cores` cores of two threads each, siblings `cores * nodes` apart as Linux numbers them.
+    /// `nodes` packages of `cores` cores with `threads` threads each; siblings are `cores * nodes`
+    /// apart, as in Linux.
     fn machine(nodes: u32, cores: u32, threads: u32) -> Vec<Cpu> {
         let cpu = |thread: u32, node: u32, core: u32| Cpu {
             index: thread * nodes * cores + node * cores + core,
@@ -142,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn two_processors() {
+    fn divides_two_cpus() {
         let cpus = machine(1, 2, 1);
         check(&cpus, 1, None, false, "subject 0 generator 1");
         check(&cpus, 1, Some(1), false, "subject 0 generator 1");
@@ -154,19 +161,19 @@ mod tests {
     }
 
     #[test]
-    fn one_processor() {
+    fn shares_one_cpu_only_if_allowed() {
         let cpus = machine(1, 1, 1);
         check(&cpus, 1, None, true, "subject 0 generator 0 shared");
         check(&cpus, 1, None, false, "needs 2 CPUs (1 for the server, 1 for the generator), has 1");
     }
 
     #[test]
-    fn one_core_of_two_threads_is_split_because_it_must() {
+    fn splits_a_single_core() {
         check(&machine(1, 1, 2), 1, None, false, "subject 0 generator 1");
     }
 
     #[test]
-    fn physical_cores_come_first_and_stay_in_one_node() {
+    fn prefers_physical_cores_in_one_node() {
         let cpus = machine(2, 20, 2);
         check(&cpus, 4, Some(8), false, "subject 0-3 generator 4-11");
         check(&cpus, 12, Some(8), false, "subject 0-11 generator 12-19");
@@ -174,32 +181,33 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_without_siblings_of_the_subject() {
+    fn rest_excludes_siblings_of_the_server() {
         check(&machine(2, 20, 2), 4, None, false, "subject 0-3 generator 4-39,44-79");
         check(&machine(1, 4, 2), 3, None, false, "subject 0-2 generator 3,7");
     }
 
     #[test]
-    fn siblings_before_split_cores() {
-        // 4 cores of 2 threads: 5 for the subject need 3 cores, so the generator has one core whole.
+    fn prefers_siblings_to_split_cores() {
+        // 4 cores of 2 threads: 5 for the server need 3 cores, which leaves the generator one whole
+        // core.
         check(&machine(1, 4, 2), 5, Some(2), false, "subject 0-2,4-5 generator 3,7");
         check(&machine(1, 4, 2), 2, Some(4), false, "subject 0-1 generator 2-3,6-7");
     }
 
     #[test]
-    fn split_cores_before_shared_processors() {
+    fn prefers_split_cores_to_shared_cpus() {
         check(&machine(1, 4, 2), 7, Some(1), false, "subject 0-6 generator 7");
         check(&machine(1, 2, 2), 3, Some(1), true, "subject 0-2 generator 3");
     }
 
     #[test]
-    fn numbers_with_gaps() {
+    fn handles_gaps_in_cpu_numbers() {
         let cpus = [4, 6, 9].map(|index| Cpu { index, core: index, package: 0, node: 0 });
         check(&cpus, 1, None, false, "subject 4 generator 6,9");
     }
 
     #[test]
-    fn a_node_with_room_is_preferred() {
+    fn prefers_a_node_with_room() {
         let mut cpus = machine(2, 4, 1);
         cpus.retain(|cpu| cpu.index > 1); // 2 of node 0, 4 of node 1.
         check(&cpus, 2, Some(2), false, "subject 4-5 generator 6-7");

@@ -1,4 +1,4 @@
-//! How nodes come to be: as children, through ssh, or all at once through mpirun.
+//! Starts nodes: as children, through ssh, or all at once through mpirun or a command.
 
 use std::fs::File;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -18,17 +18,17 @@ use crate::end::{End, saying};
 use crate::process::{Exit, Launch, Supervisor};
 use crate::{clock, cpus};
 
-/// A binary must have been copied within this.
+/// Time limit for copying the binary.
 const DEPLOY: Duration = Duration::from_secs(120);
-/// Where copies are, in the home of the user there, each by its hash.
+/// Directory of copies in the user's home there; each is named by its hash.
 const DEPLOYED: &str = ".cache/quintain";
 
-/// The nodes with their roles, and what started those that one command did.
+/// Nodes with their roles, and the gang of those that one command started.
 type Started = (Vec<(Role, Member)>, Option<Gang>);
 
-/// Starts all, and waits for all; every one that is not there has its line in the error.
+/// Starts all nodes and waits for them. The error has one line per node that is missing.
 pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Started, ClusterError> {
-    // Whatever hangs, all must have said hello by then.
+    // Deadline for all nodes, whatever hangs.
     let deadline = clock::now() + hosts.within;
     let addresses = hosts.hosts.iter().map(|host| address(&host.address)).collect::<Vec<_>>();
     let (gang, mut joined) = together(hosts, &addresses, deadline, reach, supervisor)?;
@@ -44,7 +44,7 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
         }?;
         Ok::<_, String>((host, address, link))
     });
-    // Each must be started before the first is waited for.
+    // All must be started before the first is waited for.
     let started = started.collect::<Vec<_>>();
     let (mut members, mut mistakes) = (Vec::new(), Vec::new());
     for (started, host) in started.into_iter().zip(&hosts.hosts) {
@@ -63,10 +63,10 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
     if mistakes.is_empty() { Ok((members, gang)) } else { Err(ClusterError::Machines(mistakes)) }
 }
 
-/// What a gang has brought: its nodes in the order of their machines.
+/// The gang, and its nodes in the order of their machines.
 type Together = (Option<Gang>, Vec<Result<Pipes, String>>);
 
-/// Starts the nodes that one command starts.
+/// Starts the nodes that share one command.
 fn together(
     hosts: &Hosts,
     addresses: &[Result<IpAddr, String>],
@@ -79,7 +79,7 @@ fn together(
     if mine.is_empty() {
         return Ok((None, Vec::new()));
     }
-    // All or none: without an address for each of them there is no one to wait for.
+    // All or none: every machine needs an address.
     let wrong = mine.iter().filter_map(|(host, address)| Some(format!("{}: {}", label(host), address.as_ref().err()?)));
     let wrong = wrong.collect::<Vec<_>>();
     if !wrong.is_empty() {
@@ -95,11 +95,12 @@ fn together(
     }
 }
 
-/// Copies this binary to the machines that ssh reaches, all at once, where they lack it; every one that could not have it has its line in the error.
+/// Copies this binary, in parallel, to the remote machines that lack it. The error has one line per
+/// machine that failed.
 pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<(), ClusterError> {
     let copy = |host: &HostPlan| {
         let (folder, file) = (DEPLOYED, &reach.build);
-        // A half of a file has another name, also where two labs copy at the same time.
+        // A partial copy has its own name, even if two labs copy at the same time.
         let script = format!(
             "mkdir -p {folder} && cd {folder} && {{ test -x {file} || {{ cat > {file}.$$ && chmod 755 {file}.$$ && mv {file}.$$ {file}; }}; }}"
         );
@@ -111,7 +112,7 @@ pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) 
         let mut child = supervisor.spawn(&launch).map_err(|error| format!("cannot start `ssh`: {error}"))?;
         let mut binary = File::open(&reach.exe).map_err(|error| format!("cannot read this binary: {error}"))?;
         if let Some(mut input) = child.input.take() {
-            // A machine that has it does not read.
+            // A machine that has the binary does not read.
             std::thread::spawn(move || std::io::copy(&mut binary, &mut input));
         }
         Ok::<_, String>(child)
@@ -141,23 +142,22 @@ pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) 
     }
 }
 
-/// What starts the node of a machine.
 fn launcher(hosts: &Hosts, host: &HostPlan) -> Launcher {
     host.launcher.unwrap_or(hosts.launcher)
 }
 
-/// Decides what `auto` is: mpirun where it finds an allocation, or starts more than two machines at once; else ssh.
+/// Resolves `auto`: mpirun in an allocation or for more than two machines, otherwise ssh.
 pub(super) fn resolve(hosts: &mut Hosts, reach: &Reach<'_>) {
     if hosts.launcher == Launcher::Auto {
         let remote = hosts.hosts.iter().filter(|host| launcher(hosts, host) == Launcher::Auto);
         let machines = remote.clone().count();
-        // It takes names alone, and no addresses of IPv6.
+        // mpirun accepts only names and IPv4 addresses.
         let fits = remote.clone().all(|host| !host.ssh.as_ref().unwrap_or(&host.address).contains(['@', ':']));
         hosts.launcher = if fits && gang::is_better(machines, reach) { Launcher::Mpirun } else { Launcher::Ssh };
     }
 }
 
-/// `l2 (10.0.0.13)`.
+/// Name in messages: `l2 (10.0.0.13)`.
 fn label(host: &HostPlan) -> String {
     if host.name == host.address { host.name.clone() } else { format!("{} ({})", host.name, host.address) }
 }
@@ -181,7 +181,7 @@ fn node(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>) -> Vec<String> {
     [program.unwrap_or("quintain"), "node", "--directory", &directory].map(str::to_owned).to_vec()
 }
 
-/// Starts one node, or the client that reaches its machine.
+/// Starts one node as a child or through ssh.
 fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Link, String> {
     let mut command = node(hosts, host, reach);
     command.push("--stdio".to_owned());
@@ -200,7 +200,7 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
     started.map_err(|error| format!("cannot start `{}`: {error}", command[0]))
 }
 
-/// A session that asks nothing, and whose end is noticed.
+/// Command line of an ssh session that never prompts and that notices a lost connection.
 fn ssh(host: &str, command: &str) -> Vec<String> {
     let options = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=2", "ServerAliveCountMax=3"]
         .map(|option| ["-o", option]);
@@ -231,7 +231,7 @@ fn cpus_of(host: &HostPlan, hello: &Hello) -> Result<Vec<study::record::Cpu>, St
     Err(format!("`cpus` names CPU {}, which is not there: it has {has}", cpus::format(&missing)))
 }
 
-/// Whether it can be worked with.
+/// Fails if the node has another protocol or build.
 fn check(hello: &Hello, reach: &Reach<'_>) -> Result<(), String> {
     if hello.protocol != PROTOCOL || hello.build != reach.build {
         let short = |build: &str| build.chars().take(12).collect::<String>();

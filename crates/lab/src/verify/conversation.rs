@@ -1,4 +1,4 @@
-//! Holds a case that is data: sends its requests in pieces, and compares what comes back.
+//! Runs a case that is data: sends its requests in pieces and compares the responses.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -14,28 +14,29 @@ use super::response::Response;
 use super::server::{Client, Noise, Server, reason};
 use super::trouble::{Trouble, excerpt};
 
-/// How long nothing may come behind a piece, and behind the last response: of the first connection of a case, and of the others.
+/// Time without bytes that is required after a piece and after the last response; the latter is
+/// shorter after the first connection of a case.
 const BETWEEN: Duration = Duration::from_millis(3);
 const BETWEEN_BYTES: Duration = Duration::from_millis(1);
 const BEHIND: Duration = Duration::from_millis(20);
 const BEHIND_LATER: Duration = Duration::from_millis(2);
-/// Most bytes that are sent in one go.
+/// Maximum number of bytes sent at once.
 const AT_ONCE_MAX: usize = 64 << 20;
-/// Longest line that is read.
+/// Maximum length of a line that is read.
 const LINE_MAX: usize = 64 * 1024;
 
-/// A request as it goes out.
+/// A request with its bytes.
 struct Question<'c> {
     of: &'c Request,
     bytes: Vec<u8>,
     is_head: bool,
     values: Values,
-    /// `request 2 of 3`; empty where there is one.
+    /// `request 2 of 3`; empty if there is only one.
     place: String,
     is_first: bool,
 }
 
-/// Holds a case; the first thing that is wrong is the error.
+/// Runs a case; the first deviation is the error.
 pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(), Trouble> {
     let mut behind = BEHIND;
     for repetition in 0..case.repeat {
@@ -57,7 +58,7 @@ pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(
             let asked = compose(&case.requests[at], values, server, place)?;
             Ok(Question { is_first: number == 0, ..asked })
         };
-        // Where every position is tried, the longest request says how many there are.
+        // To cut at every position, the length of the longest request is needed.
         let length = match (&case.split, case.pipelined) {
             (Split::All, true) => {
                 (0..questions.len()).try_fold(0, |sum, at| question(at).map(|one| sum + one.bytes.len()))?
@@ -82,7 +83,7 @@ pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(
     Ok(())
 }
 
-/// An error with where it was met.
+/// Adds the place of the error.
 fn placed(trouble: Trouble, case: &Case, repetition: u32, values: &Values, cut: &Cut) -> Trouble {
     let Trouble::Failed(mut miss) = trouble else { return trouble };
     let mut place = String::new();
@@ -113,7 +114,7 @@ struct Talk<'t, 'h> {
 type Ask<'q, 'c> = &'q dyn Fn(usize) -> Result<Question<'c>, Trouble>;
 
 impl Talk<'_, '_> {
-    /// Each request when the one before is answered.
+    /// Sends each request after the previous response.
     fn in_turn(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut client = self.server.dial()?;
         // Whether the server may have closed the connection after its last response.
@@ -132,7 +133,7 @@ impl Talk<'_, '_> {
             }
             may_be_closed = asked.of.connection == Connection::MayClose;
             if asked.of.connection == Connection::Abandoned {
-                // A server that does not like what it reads may close at once, which breaks the write.
+                // A server may reject a request before it is complete, which breaks the write.
                 let closed = sent.is_err() || is_end(&answered);
                 if !closed {
                     answered.map_err(|trouble| with_request(trouble, &asked))?;
@@ -157,7 +158,8 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// All requests, then all responses; where what is sent is cut, the responses to what was whole by then before the next piece.
+    /// Sends all requests, then reads all responses. If the bytes are cut, it reads the responses
+    /// to complete requests before it sends the next piece.
     fn at_once(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut all = Vec::with_capacity(count);
         for number in 0..count {
@@ -170,7 +172,7 @@ impl Talk<'_, '_> {
         let first = all.first().map_or(0, |one| one.bytes.len());
         let mut client = self.server.dial()?;
         let ends = self.cut.ends(bytes.len());
-        // A piece that ends before the first request does is not to be answered.
+        // Pieces that end within the first request must not be answered.
         let mut begin = 0;
         for &end in ends.iter().filter(|end| **end < first) {
             client.send(&bytes[begin..end])?;
@@ -185,10 +187,10 @@ impl Talk<'_, '_> {
         });
         let request_ends: Vec<usize> = request_ends.collect();
         for end in ends.into_iter().filter(|end| *end >= first) {
-            // What is whole by now is answered before the next piece comes.
+            // Complete requests must be answered before the next piece is sent.
             let whole = request_ends.partition_point(|request| *request <= end);
             let half_close = self.case.half_close && end == bytes.len();
-            // Whoever writes waits for no answer, so whoever reads must not wait for the writer.
+            // The writer does not wait for responses, so the reader must not wait for the writer.
             thread::scope(|scope| {
                 let writer = scope.spawn(|| send_piece(&mut stream, &bytes[begin..end], half_close));
                 let read = all[answered..whole].iter().try_for_each(|asked| {
@@ -224,7 +226,7 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// Nothing may come before a request is whole.
+    /// Expects no bytes before a request is complete.
     fn silence(&self, client: &mut Client) -> Result<(), Trouble> {
         let moment = if *self.cut == Cut::Bytes { BETWEEN_BYTES } else { BETWEEN };
         client.expect_silence(moment).map_err(|noise| match noise {
@@ -238,7 +240,7 @@ impl Talk<'_, '_> {
         })
     }
 
-    /// Behind the last response nothing comes, or the end after a half-close.
+    /// Expects no bytes after the last response, or the end after a half-close.
     fn end(&self, client: &mut Client, may_close: bool) -> Result<(), Trouble> {
         if self.case.half_close {
             return Ok(client.expect_end()?);
@@ -256,7 +258,7 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// Reads and compares what comes back.
+    /// Reads and compares a response.
     fn answer(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), Trouble> {
         let fill = |template| asked.values.fill(template);
         match &asked.of.expect {
@@ -350,7 +352,7 @@ impl Talk<'_, '_> {
     }
 }
 
-/// Whether two JSON values are the same; 1 and 1.0 are.
+/// Whether two JSON values are equal; 1 equals 1.0.
 fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     match (one.as_f64(), other.as_f64()) {
         (Some(left), Some(right)) => one == other || left == right && !(one.is_i64() && other.is_i64()),
@@ -364,7 +366,7 @@ fn is_end(answered: &Result<(), Trouble>) -> bool {
     matches!(answered, Err(Trouble::Failed(miss)) if ends.iter().any(|end| miss.message.contains(end)))
 }
 
-/// An error with the request that it is about.
+/// Adds the request to an error.
 fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
     let Trouble::Failed(mut miss) = trouble else { return trouble };
     miss.message.insert_str(0, &asked.place);
@@ -381,7 +383,7 @@ fn send_piece(stream: &mut TcpStream, bytes: &[u8], half_close: bool) -> Result<
     Ok(())
 }
 
-/// Reads exactly these bytes, up to the first that is wrong.
+/// Reads exactly these bytes and stops at the first difference.
 fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
     let mut received = vec![0; expected.len()];
     let mut got = 0;
@@ -410,7 +412,6 @@ fn hex(text: &str) -> Result<Vec<u8>, Trouble> {
         .ok_or_else(|| Trouble::NotChecked(format!("`{text}` is no number of bytes in hexadecimal digits")))
 }
 
-/// The bytes of a request.
 fn compose<'c>(of: &'c Request, values: Values, server: &Server<'_>, place: String) -> Result<Question<'c>, Trouble> {
     let (bytes, is_head) = match &of.send {
         Send::Text(template) => {

@@ -1,4 +1,4 @@
-//! The node's side: connects to the lab, and makes sure that it is the lab.
+//! The node's side: connects to the lab and verifies its identity.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -15,54 +15,55 @@ use super::first::{Answer, Asked, Join};
 use super::opening::{Broken, Opening};
 use crate::clock;
 
-/// The pause before a node tries again.
+/// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a node has not joined.
+/// Why a node could not join.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// What was given as fingerprint is none.
+    /// The fingerprint is malformed.
     #[error("`{0}` is not a fingerprint (expected 64 hexadecimal digits)")]
     Fingerprint(String),
-    /// Someone else listens there.
+    /// The certificate is not the lab's.
     #[error(
         "the certificate at {lab} is not that of this run, `{fingerprint}`: another run listens there, or something is between this machine and the lab"
     )]
     OtherLab {
-        /// Where the lab should be.
+        /// Address of the lab.
         lab: SocketAddr,
-        /// What its certificate should have.
+        /// Expected fingerprint of the certificate.
         fingerprint: String,
     },
-    /// What listens there does not speak TLS as the lab does.
+    /// The TLS handshake failed.
     #[error("cannot make a TLS connection to the lab at {lab}: {reason}")]
     Tls {
-        /// Where the lab should be.
+        /// Address of the lab.
         lab: SocketAddr,
-        /// Why not, in the words of the library.
+        /// Message of the TLS library.
         reason: String,
     },
-    /// The lab does not want this node.
+    /// The lab refused the node.
     #[error("the lab at {lab} refused this node: {reason}")]
     Refused {
-        /// The lab.
+        /// Address of the lab.
         lab: SocketAddr,
-        /// Its reason.
+        /// Reason of the lab.
         reason: String,
     },
-    /// It was tried again and again.
+    /// All attempts failed until the timeout.
     #[error("cannot join the lab at {lab} within {timeout:?}: {reason}")]
     Late {
-        /// Where the lab should be.
+        /// Address of the lab.
         lab: SocketAddr,
-        /// How long it was tried.
+        /// Time limit.
         timeout: Duration,
-        /// Why the last attempt failed.
+        /// Reason for the last failure.
         reason: String,
     },
 }
 
-/// Joins the lab as the node of `rank`. What may pass, such as a port that is flooded, is tried again until `timeout` is over.
+/// Joins the lab as the node of `rank`. Temporary errors, such as a flooded port, are retried until
+/// `timeout`.
 ///
 /// # Errors
 /// [`JoinError`].
@@ -90,7 +91,7 @@ pub fn join(
         match attempt(lab, &config, &asked, deadline) {
             Ok((opening, Answer::Joined {})) => match opening.pipes() {
                 Ok(pipes) => return Ok(pipes),
-                // The lab takes this node for there: it would refuse another attempt.
+                // The lab regards this node as joined and would refuse another attempt.
                 Err(error) => return Err(JoinError::Late { lab, timeout, reason: error.to_string() }),
             },
             Ok((_, Answer::Refused(reason))) => return Err(JoinError::Refused { lab, reason }),
@@ -114,7 +115,7 @@ fn attempt(
     let stream = TcpStream::connect_timeout(&lab, left())?;
     let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
     let mut opening = Opening::new(stream, ClientConnection::new(Arc::clone(config), name)?)?;
-    // Sent when the lab has shown that it is the lab.
+    // Sent only after the handshake has verified the lab.
     opening.say(asked)?;
     loop {
         if let Some(answer) = opening.line()? {

@@ -1,4 +1,5 @@
-//! One thread between a connection and two pipes. Nothing is kept but what has been read and cannot be written yet, at most some 100 KiB each way.
+//! Copies between an encrypted connection and two pipes, in one thread. It buffers at most about
+//! 100 KiB in each direction.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,18 +14,18 @@ use rustls::Connection;
 use super::Pipes;
 use crate::clock;
 
-/// What our side wrote last may take so long to be sent, and the other side to end.
+/// Time for our last bytes to be sent and for the other side to end.
 const LINGER: Duration = Duration::from_secs(2);
-/// Read at once from our side, bytes.
+/// Size of one read from our side, bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Starts the thread; `pending` has been read from the connection.
+/// Starts the thread. `pending` was already read from the connection.
 pub(super) fn start(stream: TcpStream, mut tls: Connection, pending: Vec<u8>) -> io::Result<Pipes> {
     let (input, to) = pipe()?;
     let (from, output) = pipe()?;
     ioctl_fionbio(&to, true)?;
     ioctl_fionbio(&from, true)?;
-    // The bound is that nothing is taken from our side before all has been sent.
+    // Memory is bounded because nothing is read from our side until everything before is sent.
     tls.set_buffer_limit(None);
     let pump = Pump {
         stream,
@@ -47,40 +48,41 @@ fn pipe() -> io::Result<(File, File)> {
     Ok((OwnedFd::from(reader).into(), OwnedFd::from(writer).into()))
 }
 
-/// What is known of the other side.
+/// State of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Peer {
-    /// More may come.
+    /// It may send more.
     Writes,
-    /// It has said that no more will come, and may still read.
+    /// It has finished sending but may still read.
     Reads,
-    /// Nothing can be sent or received any more.
+    /// The connection is unusable.
     Gone,
 }
 
 struct Pump {
     stream: TcpStream,
     tls: Connection,
-    /// Received and not yet written to `to`, from `written` on.
+    /// Bytes received; those before `written` are already in `to`.
     pending: Vec<u8>,
     written: usize,
-    /// Our side's input; `None`: it is closed at one of its ends.
+    /// Our side's input; `None`: closed at either end.
     to: Option<File>,
-    /// Our side's output, likewise.
+    /// Our side's output; `None`: closed at either end.
     from: Option<File>,
-    /// Where `from` is read to.
+    /// Buffer for `from`.
     chunk: Vec<u8>,
     peer: Peer,
-    /// Whether the other side has been told that no more will come.
+    /// Whether the other side knows that no more will come.
     is_shut: bool,
-    /// Our side does not read any more: when this ends at the latest.
+    /// Latest end of the thread, set when our side stops reading.
     until: Option<Instant>,
 }
 
 impl Pump {
     fn run(mut self) {
         loop {
-            // The end is looked for after each turn: a side that writes without a pause would keep us moving for ever.
+            // Checked after each turn, because a side that writes without pause would keep the loop
+            // moving forever.
             let is_moving = self.turn();
             let is_sent = self.is_shut || self.peer == Peer::Gone;
             let is_read = self.to.is_none() && self.peer != Peer::Writes;
@@ -94,7 +96,7 @@ impl Pump {
         }
     }
 
-    /// Moves what can be moved without waiting; whether anything was.
+    /// Moves data without waiting; returns whether any moved.
     fn turn(&mut self) -> bool {
         let moved = self.deliver() | self.take();
         match self.exchange() {
@@ -106,7 +108,7 @@ impl Pump {
         }
     }
 
-    /// To our side's input.
+    /// Writes to our side's input.
     fn deliver(&mut self) -> bool {
         let before = self.written;
         while let Some(to) = &mut self.to
@@ -128,7 +130,7 @@ impl Pump {
         moved
     }
 
-    /// From our side's output, if all that was taken before has been sent.
+    /// Reads our side's output, once everything before is sent.
     fn take(&mut self) -> bool {
         let Some(from) = &mut self.from else { return false };
         if self.tls.wants_write() {
@@ -136,11 +138,11 @@ impl Pump {
         }
         match from.read(&mut self.chunk) {
             Ok(count) if count > 0 => {
-                // Without a limit it takes all.
+                // Cannot fail: the buffer has no limit.
                 let _ = self.tls.writer().write_all(&self.chunk[..count]);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // Whoever does not read any more has written all there will be.
+            // If our side has stopped reading, it has also finished writing.
             Err(error) if error.kind() == ErrorKind::WouldBlock && self.until.is_none() => return false,
             _ => {
                 self.from = None;
@@ -150,7 +152,7 @@ impl Pump {
         true
     }
 
-    /// With the other side.
+    /// Exchanges data with the other side.
     fn exchange(&mut self) -> io::Result<bool> {
         let mut moved = false;
         if self.peer == Peer::Gone {
@@ -172,7 +174,8 @@ impl Pump {
         }
         if self.tls.wants_read() {
             match self.tls.read_tls(&mut self.stream) {
-                // Without the farewell of TLS: it was killed, or somebody in between ended it.
+                // No close_notify of TLS: the peer was killed, or the connection was cut on the
+                // way.
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(_) => moved = true,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -193,18 +196,18 @@ impl Pump {
         Ok(moved)
     }
 
-    /// Whether there is room for what the other side writes.
+    /// Whether there is room for more data from the other side.
     fn wants_more(&self) -> bool {
         self.peer == Peer::Writes && self.pending.is_empty()
     }
 
-    /// Our side does not read any more: what it wrote is sent, and that is the end.
+    /// Our side has stopped reading: sends its last output, then ends.
     fn leave(&mut self) {
         self.to = None;
         self.until = Some(clock::now() + LINGER);
     }
 
-    /// The other side is gone: what came is still delivered.
+    /// The other side is gone: only delivers data already received.
     fn lose(&mut self) {
         self.peer = Peer::Gone;
         self.from = None;
@@ -216,7 +219,8 @@ impl Pump {
         let of = |is_wanted, flag| if is_wanted { flag } else { none };
         let mut polled = Vec::with_capacity(3);
         let stream = of(self.wants_more(), PollFlags::IN) | of(self.tls.wants_write(), PollFlags::OUT);
-        // Where our side does not read what came, the end of the other side is not news: it would wake us for ever.
+        // If our side does not read, the end of the other side must not be polled: it would wake
+        // the thread forever.
         let is_heard = self.peer != Peer::Gone && (!stream.is_empty() || self.pending.is_empty());
         if is_heard {
             polled.push(PollFd::from_borrowed_fd(self.stream.as_fd(), stream));
@@ -237,7 +241,7 @@ impl Pump {
             |polled: &PollFd<'_>| polled.revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
         let (mut at, mut is_lost, mut is_left) = (0, false, false);
         if is_heard {
-            // What it was asked for tells by itself.
+            // Requested events are handled by the next turn.
             is_lost = stream.is_empty() && is_broken(&polled[0]);
             at = 1;
         }
