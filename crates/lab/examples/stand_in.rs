@@ -1,6 +1,6 @@
-//! Stands in for the quintain binary in the tests of the lab: `exec` and `watchdog` are the real ones, `load` is a
-//! small real client or misbehaves as the name of this file says, `serve` is a small server or misbehaves as asked,
-//! `lab` carries out a plan, so that it can be killed.
+//! Replaces the quintain binary in the tests of the lab. `exec` and `watchdog` are the real ones.
+//! `load` is a small real client or misbehaves according to the name of this file, `serve` is a
+//! small server or misbehaves on request, and `lab` carries out a plan so that tests can kill it.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -70,7 +70,6 @@ fn say(line: &impl serde::Serialize) -> Done {
     Ok(output.flush()?)
 }
 
-/// The clock of both sides.
 fn monotonic_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
@@ -96,12 +95,12 @@ fn load(name: &str) -> Done {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     ping(&mut stream, 1)?;
-    // It measures by rounds, not by the clock, so it does not say when it will end.
+    // It measures by rounds, not by time, so it does not announce an end.
     let from_ns = monotonic_ns() + 20_000_000;
     say(&Told::Announced(Announced { from_ns, until_ns: None }))?;
-    // Measuring has begun before the first round, and the lab has had time to look.
+    // Measuring begins before the first round, and the lab has time to take its reading.
     std::thread::sleep(Duration::from_millis(100));
-    // A fixed pace, so that what the test needs from a trial is there at any speed of the machine.
+    // A fixed pace, so that a trial has the expected length on any machine.
     let rounds = (duration_ns / 5_000_000).max(1);
     let mut requests = 0;
     for round in 0..rounds {
@@ -116,7 +115,7 @@ fn load(name: &str) -> Done {
         std::thread::sleep(Duration::from_millis(5));
     }
     say(&Told::Measured(Span { from_ns, until_ns: monotonic_ns().max(from_ns + 1) }))?;
-    // The connection stays until the lab has taken its reading. There is no test without a lab.
+    // The connection stays open until the lab has taken its reading.
     let heard = Heard::deserialize(&mut serde_json::Deserializer::from_reader(&mut input))?;
     if heard != (Heard::Read {}) {
         return Err(format!("unexpected {heard:?}").into());
@@ -201,12 +200,12 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
             LAST_WORDS.get_or_init(|| "something is rotten");
             answer(&listen()?)
         }
-        // The first start finds its port taken.
+        // The first start finds its port in use.
         ("taken-once", [file]) => match std::fs::OpenOptions::new().write(true).create_new(true).open(file) {
             Ok(_) => Err("Error: bind: Address already in use (os error 98)".into()),
             Err(_) => answer(&listen()?),
         },
-        // Proxies: one that goes on to another port, and what it does beside that.
+        // Proxies: forward to another port, with some side effects.
         ("forward", [next] | [next, _, _]) => forward(&listen()?, next),
         ("forward-file", [file]) => {
             let text = std::fs::read_to_string(file)?;
@@ -238,10 +237,10 @@ fn serve(kind: &str, rest: &[&str]) -> Done {
     }
 }
 
-/// What a server that crashes under load prints before it does.
+/// Output of a server before it crashes under load.
 static LAST_WORDS: OnceLock<&str> = OnceLock::new();
 
-/// Kills this process at the third word of a connection if it is one that crashes.
+/// Kills this process at the third word of a connection, if it is a crashing one.
 fn crash_at_third(words: u32) {
     if let (3, Some(last_words)) = (words, LAST_WORDS.get()) {
         let _ = writeln!(std::io::stderr(), "{last_words}");
@@ -267,7 +266,7 @@ fn answer(listener: &TcpListener) -> Done {
     }
 }
 
-/// Each word goes on to the next port, and its answer comes back.
+/// Forwards each word to the next port and returns the response.
 fn forward(listener: &TcpListener, next: &str) -> Done {
     let next: u16 = next.parse()?;
     loop {
@@ -280,7 +279,8 @@ fn forward(listener: &TcpListener, next: &str) -> Done {
             while front.read_exact(&mut word).is_ok() {
                 words += 1;
                 crash_at_third(words);
-                // Twice, and the first answer is dropped: what passes behind is twice what passes in front.
+                // Each word is sent twice, so twice as many bytes pass behind the proxy as in
+                // front.
                 let mut answer = [0; 4];
                 for _ in 0..2 {
                     if back.write_all(&word).and_then(|()| back.read_exact(&mut answer)).is_err() {
@@ -295,7 +295,7 @@ fn forward(listener: &TcpListener, next: &str) -> Done {
     }
 }
 
-/// A grandchild that leaves the group.
+/// Starts a grandchild that leaves the group.
 #[expect(clippy::disallowed_methods, reason = "this is a subject, and a bad one")]
 fn stray_start(file: &str) -> Done {
     std::process::Command::new(std::env::current_exe()?).args(["stray", file]).spawn()?;
@@ -307,7 +307,7 @@ fn stray_start(file: &str) -> Done {
 
 fn stray(file: &str) -> Done {
     rustix::process::setsid()?;
-    // In one step, so that whoever sees the file sees the number.
+    // Atomic, so that the file always contains the process ID.
     let unfinished = format!("{file}.new");
     std::fs::write(&unfinished, std::process::id().to_string())?;
     std::fs::rename(unfinished, file)?;

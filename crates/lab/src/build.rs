@@ -1,4 +1,4 @@
-//! Building subjects: each distinct command once, before the first trial.
+//! Builds servers: each distinct command once, before the first trial.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::hooks::{LabError, Options, Phase, Progress};
 use crate::process::{Exit, Launch, Supervisor};
 use crate::verify;
 
-/// A build that takes longer has hung.
+/// Time after which a build counts as hung.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
-/// How the build of a subject says, in a line of its own, that this machine lacks what it needs.
+/// Prefix of the line with which a build reports a missing toolchain.
 const MISSING: &str = "missing toolchain:";
 
-/// Builds the subjects of all points that can run, in the order of the plan, and tells how it went. When interrupted it ends at
-/// once, with what was built until then.
+/// Builds the servers of all points that can run, in the order of the plan, and returns the
+/// outcomes. If interrupted, it returns the outcomes so far.
 ///
-/// Fails only when nothing can be started at all.
+/// Fails only if no process can be started at all.
 pub fn build_all(
     plan: &Plan,
     options: &Options,
@@ -58,7 +58,7 @@ pub fn build_all(
             let elapsed_ns = clock::nanos(clock::now() - begun);
             builds.push((directory, Build { command: command.to_owned(), points: vec![index], outcome, elapsed_ns }));
         }
-        // What another machine lacks is told when it is to be started there.
+        // On other machines, missing images are reported when the container is started.
         let containers = point.companions.iter().map(|one| &one.container).chain([&point.subject.container]).flatten();
         for container in containers.filter(|_| options.cluster.is_none()) {
             let command = match container.engine {
@@ -93,7 +93,7 @@ pub fn build_all(
         }
     }
     let mut builds: Vec<Build> = builds.into_iter().map(|(_, build)| build).collect();
-    // On a cluster servers are started by its nodes, which do not verify.
+    // In a cluster, nodes start the servers, and nodes do not verify.
     if options.cluster.is_none() {
         let mut begins = |point| say(progress, Phase::Verify, point);
         let verified = verify::builds(plan, &builds, options, interrupted, &mut begins);
@@ -102,12 +102,12 @@ pub fn build_all(
     Ok(builds)
 }
 
-/// Tells that a point is being built or verified.
+/// Reports that a point is being built or verified.
 fn say(progress: &mut dyn FnMut(&Progress), phase: Phase, point: usize) {
     progress(&Progress { phase, point, block: 0, order: 0, step: None, trials_done: 0, live: None });
 }
 
-/// The build commands of a point, each with its working directory.
+/// Build commands of a point, each with its working directory.
 fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
     let of_subject = (point.subject.directory.as_deref(), point.subject.build.as_deref());
     let of_proxies = point.proxies.iter().map(|proxy| (proxy.directory.as_deref(), proxy.build.as_deref()));
@@ -116,7 +116,7 @@ fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
     all.filter_map(|(directory, command)| Some((directory, command.filter(|command| !command.trim().is_empty())?)))
 }
 
-/// The program of a proxy that is nowhere to be found and that no build will make.
+/// The program of a proxy that cannot be found and that no build creates.
 fn absent(proxy: &ProxyPlan, directory: &Path) -> Option<String> {
     let program = words::split(&proxy.command).ok()?.into_iter().next()?;
     if program == "quintain" || proxy.build.is_some() {
@@ -131,7 +131,7 @@ fn absent(proxy: &ProxyPlan, directory: &Path) -> Option<String> {
     (!found).then_some(program)
 }
 
-/// `None`: interrupted.
+/// Runs one build. `None`: interrupted.
 pub(crate) fn build(
     supervisor: &Supervisor,
     command: &str,
@@ -167,7 +167,7 @@ pub(crate) fn build(
     if exit == Exit::Code(0) {
         return Some(BuildOutcome::Ready);
     }
-    // A verb that another build of this binary has.
+    // Another build of this binary may have the command.
     if words.first().is_some_and(|program| program == "quintain")
         && let Some(reason) = lacks(&output)
     {
@@ -183,7 +183,7 @@ pub(crate) fn build(
     }
 }
 
-/// What this binary was asked for and does not have, in the words of its command line.
+/// Reason if this binary lacks the requested command.
 fn lacks(output: &str) -> Option<String> {
     let (_, after) = output.split_once("unrecognized subcommand '")?;
     let (verb, _) = after.split_once('\'')?;
@@ -195,14 +195,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verb_that_this_binary_lacks() {
+    fn recognizes_a_missing_command() {
         let said = "error: unrecognized subcommand 'adapter'\n\n  tip: a similar subcommand exists: 'load'";
         assert_eq!(lacks(said).as_deref(), Some("this build of quintain has no command `adapter`"));
         assert_eq!(lacks("error: unexpected argument"), None);
     }
 
     #[test]
-    fn a_program_that_is_nowhere_is_absent() {
+    fn reports_missing_programs_of_proxies() {
         let proxy = |command: &str, build: Option<&str>| {
             let plan =
                 ProxyPlan { command: command.to_owned(), build: build.map(str::to_owned), ..ProxyPlan::default() };

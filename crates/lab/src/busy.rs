@@ -1,4 +1,4 @@
-//! What else runs here: the processes that use processors while we only look.
+//! Finds other processes that use CPUs while the lab is idle.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,37 +6,36 @@ use std::time::Duration;
 
 use crate::clock;
 
-/// Others that use more than so much of one processor, all together, make a machine busy.
+/// Total share of one CPU above which other processes make the machine busy.
 pub const BUSY: f64 = 0.25;
-/// The parts of the kernel's counters of CPU time, a second (`USER_HZ`, the same on every Linux; proc(5)).
+/// Unit of the kernel's CPU times, per second (`USER_HZ`, the same on every Linux; proc(5)).
 const TICKS_PER_S: f64 = 100.0;
 
-/// A process that uses processors.
+/// A process that uses CPU time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct User {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// Its name, 15 bytes at most.
+    /// Process name, at most 15 bytes.
     pub name: String,
-    /// CPU time over time: 1 is one processor.
+    /// CPU time per time: 1 is one CPU.
     pub share: f64,
 }
 
-/// Counters of a process.
 #[derive(Clone, Debug, PartialEq)]
 struct Counted {
-    /// A thread of the kernel changes it with its work.
+    /// The name may change: kernel threads rename themselves with their work.
     name: String,
     /// CPU time so far, ticks.
     ticks: u64,
-    /// Start time, ticks since boot; identifies the process together with its number.
+    /// Start time, ticks since boot; identifies the process together with its ID.
     started: u64,
 }
 
-/// Every process but this one.
+/// All processes except this one.
 type Ticks = BTreeMap<u32, Counted>;
 
-/// The other processes that used a processor meanwhile, those that used most first; looks for so long.
+/// Other processes that used a CPU within `duration`, highest share first.
 pub fn users(duration: Duration) -> Vec<User> {
     let (before, begun) = (read(Path::new("/proc")), clock::now());
     std::thread::sleep(duration);
@@ -44,7 +43,7 @@ pub fn users(duration: Duration) -> Vec<User> {
     between(&before, &read(Path::new("/proc")), seconds)
 }
 
-/// What is busy in words, those that used most first; `None`: nothing worth a word.
+/// Describes the busiest processes; `None` if the machine is not busy.
 pub fn words(users: &[User]) -> Option<String> {
     let total = users.iter().map(|user| user.share).sum::<f64>();
     if total <= BUSY {
@@ -64,9 +63,9 @@ fn read(proc: &Path) -> Ticks {
     others.filter_map(ticks).collect()
 }
 
-/// Reads a text like `/proc/PID/stat`.
+/// Parses a text such as `/proc/PID/stat`.
 fn ticks(stat: &str) -> Option<Counted> {
-    // The name stands in brackets and may hold anything.
+    // The name is in parentheses and may contain anything.
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
     let mut fields = after.split_whitespace().skip(11).map(str::parse::<u64>);
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_stands_behind_whatever_name() {
+    fn parses_cpu_time_after_any_name() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 30 12 7 9 20 0 1 0 100 1000 10";
         assert_eq!(ticks(stat), Some(Counted { name: "a) b (c)".to_owned(), ticks: 42, started: 100 }));
         for wrong in ["", "42", "42 (x) S 1", "42 (x) S 1 2 3 4 5 6 7 8 9 10 11 x y"] {
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_use_most_come_first() {
+    fn sorts_by_highest_share() {
         let before = at(&[(1, "kworker/0:1-mm", 500, 0), (2, "rustc", 100, 7), (3, "gone", 9, 8), (5, "old", 900, 9)]);
         let after =
             at(&[(1, "kworker/0:1-events", 500, 0), (2, "rustc", 150, 7), (4, "new", 10, 50), (5, "reused", 2, 51)]);
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_looked_at() {
+    fn excludes_this_process() {
         assert!(read(Path::new("/proc")).keys().all(|pid| *pid != std::process::id()));
         assert!(users(Duration::from_millis(1)).iter().all(|user| user.share > 0.0));
     }

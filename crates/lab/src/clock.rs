@@ -1,4 +1,5 @@
-//! The clock of the lab: wall time for a reader, monotonic time for waiting. The only reader of either in this crate.
+//! The clocks of the lab: wall time for users, monotonic time for waiting. Nothing else in this
+//! crate reads either.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,26 +11,27 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// The moment at which the monotonic clock of this machine (`CLOCK_MONOTONIC`) shows so many ns: the clock of every process here.
+/// Converts `CLOCK_MONOTONIC` in ns to an `Instant`. All processes of this machine share that
+/// clock.
 pub fn at_monotonic(ns: u64) -> Instant {
-    // Before the other clock, so that losing the processor between the two makes the moment earlier, never later than it was.
+    // Read in this order, a preemption in between makes the result earlier, never later.
     let (now, wanted) = (now(), Duration::from_nanos(ns));
     let shown = Duration::from_nanos(monotonic_ns());
     if wanted >= shown { now + (wanted - shown) } else { now.checked_sub(shown - wanted).unwrap_or(now) }
 }
 
-/// What the monotonic clock of this machine (`CLOCK_MONOTONIC`) shows, ns.
+/// `CLOCK_MONOTONIC` of this machine, ns.
 pub fn monotonic_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     nanos(Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0)))
 }
 
-/// Wall time now, seconds since 1970; 0 on a machine whose clock stands before that.
+/// Wall time now, seconds since 1970; 0 for earlier dates.
 pub fn unix_seconds() -> u64 {
     unix_nanos() / 1_000_000_000
 }
 
-/// Wall time now, nanoseconds since 1970; 0 on a machine whose clock stands before that.
+/// Wall time now, nanoseconds since 1970; 0 for earlier dates.
 #[expect(clippy::disallowed_methods, reason = "this module owns the lab's clocks")]
 pub fn unix_nanos() -> u64 {
     nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
@@ -40,12 +42,12 @@ pub fn rfc3339() -> String {
     format_rfc3339(unix_seconds())
 }
 
-/// Wall time now, UTC, as it stands in the name of a run: `20261120-210500`.
+/// Wall time now, UTC, as in the name of a run: `20261120-210500`.
 pub fn stamp() -> String {
     format_stamp(unix_seconds())
 }
 
-/// Nanoseconds of a span of time; saturates after 584 years.
+/// Nanoseconds of a duration; saturates after 584 years.
 pub fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -61,7 +63,7 @@ pub fn format_stamp(unix_seconds: u64) -> String {
     format_rfc3339(unix_seconds).replace(['-', ':', 'Z'], "").replace('T', "-")
 }
 
-/// The date and time in UTC; the end of the year 9999 for anything later.
+/// Date and time in UTC; the end of the year 9999 for anything later.
 fn utc(unix_seconds: u64) -> UtcDateTime {
     let seconds = i64::try_from(unix_seconds).unwrap_or(i64::MAX);
     UtcDateTime::from_unix_timestamp(seconds).unwrap_or(UtcDateTime::MAX)
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_of_the_monotonic_clock() {
+    fn converts_monotonic_time_to_an_instant() {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let shown = time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned();
         let before = now();

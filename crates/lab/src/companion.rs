@@ -1,4 +1,5 @@
-//! Companions of a trial: what the server needs beside it. Started before it, stopped after it, or kept for the trials that follow.
+//! Companions of a trial: processes that the server needs. They start before it and stop after it,
+//! or are kept for later trials.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,31 +17,31 @@ use crate::process::{Child, Supervisor};
 use crate::sample::{Reading, Sampler};
 use crate::server::{self, Server, Started};
 
-/// A companion that runs, in one trial.
+/// A running companion of one trial.
 pub(crate) struct Companion<'a> {
     plan: &'a CompanionPlan,
-    /// `None`: it is [`Kept`].
+    /// `None`: it belongs to [`Kept`].
     started: Option<Started>,
     pub(crate) sampler: Sampler,
     pub(crate) port: u16,
 }
 
-/// Where the servers of a trial are started.
+/// Context in which the servers of a trial start.
 #[derive(Clone, Copy)]
 pub(crate) struct Ground<'a> {
     pub(crate) supervisor: &'a Supervisor,
     pub(crate) kept: &'a Kept,
-    /// What paths in commands are relative to.
+    /// Base of relative paths in commands.
     pub(crate) directory: &'a Path,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
-/// What outlives a trial.
+/// State that outlives a trial.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// Images of containers, as they were found.
+    /// Container images found so far.
     pub(crate) images: Images,
-    /// Companions that are not started afresh, by name.
+    /// Companions that are not restarted for each trial, by name.
     companions: RefCell<BTreeMap<String, Running>>,
 }
 
@@ -48,11 +49,11 @@ pub(crate) struct Kept {
 struct Running {
     plan: CompanionPlan,
     started: Started,
-    /// What was known of it when it had been started.
+    /// Facts recorded at its start.
     used: SubjectUse,
 }
 
-/// How it exited, if it did.
+/// Message if it has exited.
 fn exit(child: &mut Child) -> Option<String> {
     let exit = child.wait(Duration::ZERO)?;
     Some(child.exited(exit, "under load"))
@@ -65,7 +66,7 @@ impl Drop for Running {
 }
 
 impl Kept {
-    /// Ends the companions that are not one of `plans` on its processors: another of its kind takes its place.
+    /// Ends the companions that are not among `plans` with their CPUs, to make room for others.
     fn end_others(&self, plans: &[CompanionPlan], cpus: &[u32]) {
         let left = std::mem::take(&mut *self.companions.borrow_mut());
         let is_kept = |running: &mut Running| {
@@ -80,7 +81,7 @@ impl Kept {
     }
 }
 
-/// Each companion with its processors.
+/// Each companion with its CPUs.
 fn places<'p>(plans: &'p [CompanionPlan], mut cpus: &'p [u32]) -> impl Iterator<Item = (&'p CompanionPlan, &'p [u32])> {
     plans.iter().map(move |plan| {
         let (own, rest) = cpus.split_at((plan.cpus as usize).min(cpus.len()));
@@ -89,7 +90,8 @@ fn places<'p>(plans: &'p [CompanionPlan], mut cpus: &'p [u32]) -> impl Iterator<
     })
 }
 
-/// Starts those that do not run yet, one after another; what is known of them stands in `known`, also where it fails.
+/// Starts the companions that are not running, one after another. `known` receives the facts
+/// gathered so far, even on failure.
 pub(crate) fn start<'a>(
     plans: &'a [CompanionPlan],
     cpus: &'a [u32],
@@ -152,12 +154,12 @@ fn one(plan: &CompanionPlan, cpus: &[u32], ground: Ground<'_>, used: &mut ProxyU
 }
 
 impl Companion<'_> {
-    /// The process whose end is the end of it; `None`: it is kept.
+    /// The process that ends with this trial; `None`: it is kept.
     pub(crate) fn child(&self) -> Option<&Child> {
         self.started.as_ref().map(|started| &started.child)
     }
 
-    /// Why a trial failed: this one ended by itself.
+    /// Returns a failure if the companion has exited by itself.
     pub(crate) fn ended(&mut self, kept: &Kept) -> Option<Failure> {
         let how = match &mut self.started {
             Some(started) => exit(&mut started.child)?,
@@ -167,7 +169,7 @@ impl Companion<'_> {
         Some(Failure { kind: FailureKind::Companion, message })
     }
 
-    /// Stops it, unless it is kept, and writes what it used into `used`.
+    /// Stops it, unless it is kept, and writes its usage to `used`.
     pub(crate) fn finish(
         self,
         readings: Option<(Reading, Reading)>,

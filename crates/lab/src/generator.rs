@@ -1,4 +1,4 @@
-//! The generator as a process, which the lab talks with as [`study::seam`] says.
+//! The generator as a process; the lab talks to it through [`study::seam`].
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -12,12 +12,12 @@ use crate::end::saying;
 use crate::lines::{Lines, Writer};
 use crate::process::{Child, Launch, Supervisor};
 
-/// How long a warm-up may take that is given in requests.
+/// Time limit of a warm-up that is given in requests.
 const WARMUP_MAX: Duration = Duration::from_secs(120);
-/// How long a generator may leave what it is told unread.
+/// Time that a generator may leave messages unread.
 const UNREAD_MAX: Duration = Duration::from_secs(15);
 
-/// A generator that runs.
+/// A running generator.
 #[derive(Debug)]
 pub(crate) struct Generator {
     pub(crate) child: Child,
@@ -26,7 +26,7 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Starts it on `cpus` and tells it what to do.
+    /// Starts it on `cpus` and sends its specification.
     pub(crate) fn start(supervisor: &Supervisor, spec: &LoadSpec, cpus: &[u32], directory: &Path) -> io::Result<Self> {
         let words = ["quintain", "load", "--spec", "-"].map(str::to_owned);
         let launch = Launch { cpus, words: &words, directory, environment: &Default::default(), talk: true };
@@ -34,29 +34,29 @@ impl Generator {
         let lacks = |what| io::Error::other(format!("the generator has no {what}"));
         let input = Writer::new(child.input.take().ok_or_else(|| lacks("stdin"))?, UNREAD_MAX)?;
         let output = Lines::of(child.output.take().ok_or_else(|| lacks("stdout"))?);
-        // It reads before it does anything else, so this waits for no more than its start, and only where bodies are long; and one that
-        // ended before it read says why elsewhere.
+        // The generator reads its input first, so this waits at most for its start, and only for
+        // large bodies. If it has ended, its exit explains why.
         let _ = input.say(spec);
         Ok(Self { child, input: Some(input), output })
     }
 
-    /// One that has ended meanwhile needs no word.
+    /// Sends a message. A generator that has ended needs none.
     pub(crate) fn tell(&mut self, heard: Heard) {
         if let Some(input) = &self.input {
             let _ = input.say(&heard);
         }
-        // It hears nothing after this.
+        // The generator reads nothing after this.
         if heard == (Heard::Read {}) {
             self.input = None;
         }
     }
 
-    /// Readable when it has said something.
+    /// Readable when it has sent a message.
     pub(crate) fn output(&self) -> BorrowedFd<'_> {
         self.output.handle()
     }
 
-    /// The lines that it has said, as they are; the error says how it ended.
+    /// Returns its lines unparsed. The error says how it ended.
     pub(crate) fn lines(&mut self) -> Result<Vec<Vec<u8>>, String> {
         if let Some(lines) = self.output.read()? {
             return Ok(lines);
@@ -66,14 +66,15 @@ impl Generator {
         Err(format!("{exit} without a measurement{}", saying(&self.child.last_words())))
     }
 
-    /// Ends it: at once, or where it has done, after so long.
+    /// Waits up to `patience` for its end, then kills it.
     pub(crate) fn end(&mut self, patience: Duration) {
         self.child.wait(patience);
         self.child.kill();
     }
 }
 
-/// After so long a generator that obeys `spec` has ended, whatever the subject does; `margin` is what it may take beside the load.
+/// Time after which a generator must have ended, whatever the server does; `margin` is its time in
+/// addition to the load.
 pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let warmup = match spec.warmup {
         Warmup::DurationNs(ns) | Warmup::Steady { max_ns: ns } => Duration::from_nanos(ns),
@@ -82,7 +83,7 @@ pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let (warmup, stop) = match spec.stop {
         Stop::Duration { duration_ns } => (warmup, duration_ns),
         Stop::Requests { max_ns, .. } | Stop::Interval { max_ns, .. } => (warmup, max_ns),
-        // The priming round, of as many requests as a round has, replaces the warm-up.
+        // The priming round replaces the warm-up; it has as many requests as any round.
         Stop::Volley { max_ns, .. } => (WARMUP_MAX, max_ns),
     };
     let stop = Duration::from_nanos(stop).saturating_add(Duration::from_nanos(spec.timeout_ns));

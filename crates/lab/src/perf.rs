@@ -1,4 +1,5 @@
-//! `perf` beside a trial: it samples the server from before the load until measuring has ended, and what it saw of the measured time is folded.
+//! Runs `perf` during a trial: it samples the server from before the load until measuring ends.
+//! Samples of the measured time are folded.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,23 +19,23 @@ use crate::fold::{FIELDS, Fold};
 use crate::process::{Child, Launch, Supervisor, wait_readable};
 use crate::subject::{Here, Seen, Side};
 
-/// Samples per second of CPU time; no divisor of the kernel's own rates, so that samples do not fall on its ticks.
+/// Samples per second of CPU time. Not a divisor of the kernel's own rates, so that samples do not
+/// coincide with its ticks.
 const FREQUENCY_HZ: u32 = 997;
-/// It may take so long to attach, and no load begins before.
+/// Time for `perf` to attach; no load begins before.
 const ATTACH: Duration = Duration::from_secs(5);
-/// From its file's first bytes, which are written when the counters are open, to the first sample.
+/// Time from the first bytes of its file, written once the counters are open, to the first sample.
 const SETTLE: Duration = Duration::from_millis(50);
-/// It may take so long to write what it has.
+/// Time for `perf` to write its data at the end.
 const FLUSH: Duration = Duration::from_secs(10);
-/// `perf script` may take so long, and print so much.
+/// Limits of the time and the output of `perf script`.
 const SCRIPT: Duration = Duration::from_secs(60);
 const SCRIPT_MAX_BYTES: usize = 512 << 20;
-/// The largest file of samples, which is removed at the end.
+/// Maximum size of the file of samples, which is removed at the end.
 const FILE_MAX: &str = "--max-size=128M";
-/// Processes of a server that are sampled, with all that they start.
+/// Maximum number of server processes that are attached to; their children are included.
 const PROCESSES_MAX: usize = 256;
 
-/// The profiler of one trial.
 pub(crate) struct Perf<'a> {
     supervisor: &'a Supervisor,
     interrupted: &'a dyn Fn() -> bool,
@@ -55,7 +56,7 @@ impl<'a> Perf<'a> {
         Ok(Self { supervisor, interrupted, folder, state: RefCell::default() })
     }
 
-    /// Begins to sample `processes`, and waits until it does.
+    /// Starts sampling `processes` and waits until it is active.
     fn begin(&self, processes: &[u32]) {
         let begun = self.attach(processes);
         let mut state = self.state.borrow_mut();
@@ -68,7 +69,7 @@ impl<'a> Perf<'a> {
     fn attach(&self, processes: &[u32]) -> Result<Child, String> {
         let processes = processes.iter().take(PROCESSES_MAX).map(ToString::to_string).collect::<Vec<_>>().join(",");
         let frequency = FREQUENCY_HZ.to_string();
-        // Where there is no counter of cycles, as in most virtual machines, perf takes the clock of the CPU by itself.
+        // Without a cycle counter, as in most virtual machines, perf uses the CPU clock.
         let words = [
             "perf",
             "record",
@@ -106,7 +107,7 @@ impl<'a> Perf<'a> {
 
     fn spawn(&self, words: &[&str], talk: bool) -> Result<Child, String> {
         let words = words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        // Neither a person's settings nor a server of symbols has a say.
+        // Keeps the user's settings and symbol servers from affecting the result.
         let environment =
             BTreeMap::from([("PERF_CONFIG", "/dev/null"), ("DEBUGINFOD_URLS", ""), ("LC_ALL", "C")].map(owned));
         let launch =
@@ -114,7 +115,7 @@ impl<'a> Perf<'a> {
         self.supervisor.spawn(&launch).map_err(|error| format!("cannot start `perf`: {error}"))
     }
 
-    /// Ends sampling, if it has not ended.
+    /// Ends sampling, if still active.
     fn end(&self) {
         let mut state = self.state.borrow_mut();
         let Some(mut child) = state.child.take() else { return };
@@ -128,7 +129,7 @@ impl<'a> Perf<'a> {
         child.stop(FLUSH);
     }
 
-    /// What was sampled while measuring.
+    /// Profile of the measured time.
     pub(crate) fn profile(self) -> CpuProfile {
         self.end();
         let state = self.state.take();
@@ -153,7 +154,7 @@ impl<'a> Perf<'a> {
     fn fold(&self, span: Span) -> Result<CpuProfile, String> {
         let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
         let time = format!("{},{}", seconds(span.from_ns), seconds(span.until_ns));
-        // Functions that were inlined would need `addr2line`, which takes minutes.
+        // Inlined functions would need `addr2line`, which takes minutes.
         let words = ["perf", "script", "-i", DATA, "--no-inline", "--time", &time, "-F", FIELDS];
         let mut child = self.spawn(&words, true)?;
         let mut output = child.output.take().ok_or("`perf script` has no output")?;
@@ -191,12 +192,12 @@ fn owned((name, value): (&str, &str)) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// Who may sample whom, as the kernel has it; `None`: a kernel without such events.
+/// Value of the kernel's permission setting; `None`: the kernel lacks performance events.
 fn paranoid() -> Option<i32> {
     std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_paranoid")).ok()?.trim().parse().ok()
 }
 
-/// Why perf could not: its own words, or what to do where a permission is missing.
+/// Reason why perf failed: its own message, or the missing permission.
 fn why(words: &str, exit: &str, paranoid: Option<i32>) -> String {
     let Some(paranoid) = paranoid else {
         return "this kernel has no performance events (CONFIG_PERF_EVENTS)".to_owned();
@@ -212,7 +213,7 @@ fn why(words: &str, exit: &str, paranoid: Option<i32>) -> String {
     format!("`perf` ended ({exit}): {}", line.unwrap_or("it said nothing"))
 }
 
-/// A server that is sampled.
+/// A sampled server.
 pub(crate) struct Sampled<'a> {
     here: Here<'a>,
     perf: &'a Perf<'a>,
@@ -254,7 +255,7 @@ impl Side for Sampled<'_> {
     }
 
     fn stop(&mut self, has_failed: bool) -> Result<Stopped, End> {
-        // While the server still runs: what ends with it is not what was measured.
+        // Stops before the server: its shutdown is not part of the measurement.
         self.perf.end();
         self.here.stop(has_failed)
     }
@@ -265,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_there_is_none() {
+    fn explains_why_there_is_no_profile() {
         let denied = "Error:\nAccess to performance monitoring and observability operations is limited.\n\
                       Consider adjusting /proc/sys/kernel/perf_event_paranoid setting\n";
         for (words, paranoid, expected) in [

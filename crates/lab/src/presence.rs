@@ -1,19 +1,21 @@
-//! Which labs work on this machine? Two at a time disturb each other, and nothing in the numbers says so.
+//! Detects other labs at work on this machine: two at a time disturb each other without a trace in
+//! the results.
 //!
-//! A lab at work holds a Unix socket whose name is abstract (unix(7)): nothing is left of it however the lab ends, no file has to be
-//! writable, and the kernel lists the names to every user. Labs in other network namespaces are not seen.
+//! A working lab holds a Unix socket with an abstract name (unix(7)). Nothing is left of it however
+//! the lab ends, it needs no writable file, and the kernel lists the names to every user. Labs in
+//! other network namespaces are not visible.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
-/// What the names begin with; behind it, process number and what is done.
+/// Prefix of the names; process ID and work follow.
 const PREFIX: &str = "quintain-lab/";
-/// Longest name, bytes (`sun_path` has 108, the first is NUL).
+/// Maximum length of a name, bytes (`sun_path` has 108, the first is NUL).
 const NAME_MAX: usize = 107;
 
-/// Says that a lab is at work, until it is dropped.
+/// Announces that a lab is at work, until dropped.
 #[derive(Debug)]
 pub struct Presence {
     _socket: UnixListener,
@@ -22,9 +24,9 @@ pub struct Presence {
 /// Another lab at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lab {
-    /// Its process number.
+    /// Its process ID.
     pub pid: u32,
-    /// What it does: the name of its run, as far as that fits.
+    /// Name of its run, possibly truncated.
     pub work: String,
 }
 
@@ -34,10 +36,10 @@ impl std::fmt::Display for Lab {
     }
 }
 
-/// Lets other labs know that this process does `work`.
+/// Announces to other labs that this process does `work`.
 ///
 /// # Errors
-/// The kernel's, and that this process says so already.
+/// An error of the kernel, or this process has already announced it.
 pub fn announce(work: &str) -> io::Result<Presence> {
     let name = name(std::process::id(), work);
     let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
@@ -45,7 +47,7 @@ pub fn announce(work: &str) -> io::Result<Presence> {
 }
 
 fn name(pid: u32, work: &str) -> String {
-    // What ends a line or a word of the kernel's list is no part of a name.
+    // Whitespace would end the name in the kernel's list.
     let plain = |c: char| if c.is_whitespace() || c.is_control() { '_' } else { c };
     let mut name: String = format!("{PREFIX}{pid}/{work}").chars().map(plain).collect();
     while name.len() > NAME_MAX {
@@ -54,7 +56,7 @@ fn name(pid: u32, work: &str) -> String {
     name
 }
 
-/// The labs at work beside this process; `None` where the kernel's list cannot be read.
+/// Other labs at work; `None` if the kernel's list cannot be read.
 pub fn others() -> Option<Vec<Lab>> {
     let table = std::fs::read(Path::new("/proc/self/net/unix")).ok()?;
     let mut labs = labs(&String::from_utf8_lossy(&table));
@@ -62,7 +64,7 @@ pub fn others() -> Option<Vec<Lab>> {
     Some(labs)
 }
 
-/// Those of a table like `/proc/net/unix` (proc(5)), where an abstract name begins with `@`.
+/// Parses a table such as `/proc/net/unix` (proc(5)), where abstract names begin with `@`.
 fn labs(table: &str) -> Vec<Lab> {
     let lab = |line: &str| {
         let (pid, work) = line.split_whitespace().nth(7)?.strip_prefix('@')?.strip_prefix(PREFIX)?.split_once('/')?;
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labs_are_found_in_the_table_of_the_kernel() {
+    fn finds_labs_in_the_kernel_table() {
         let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
                      0000000000000000: 00000002 00000000 00010000 0001 01 20500 /run/quintain-lab/5/x\n\
                      0000000000000000: 00000002 00000000 00010000 0001 01 20501 @quintain-lab/4711/volley-20261120-210500\n\
@@ -87,13 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_fits_whatever_is_done() {
+    fn truncates_long_names() {
         assert_eq!(name(7, "a b\nc"), "quintain-lab/7/a_b_c");
         assert!(name(u32::MAX, &"é".repeat(200)).len() <= NAME_MAX);
     }
 
     #[test]
-    fn a_presence_is_seen_while_it_lasts_but_not_by_oneself() {
+    fn presence_is_visible_only_to_others() {
         let announced = || {
             let table = std::fs::read("/proc/self/net/unix").unwrap();
             labs(&String::from_utf8_lossy(&table)).into_iter().any(|lab| lab.work == "presence-test")

@@ -1,4 +1,5 @@
-//! Proxies of a trial: started after the subject, its neighbour first, each with a folder of its own; stopped before it.
+//! Proxies of a trial. They start after the server, its neighbor first, and stop before it. Each
+//! has its own directory.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,40 +20,39 @@ use crate::sample::{Reading, Sampler};
 use crate::server::{self, Fill, Server, Started};
 use crate::wire::{self, Table};
 
-/// Longest file that a proxy's is made of, bytes.
+/// Maximum size of a template file, bytes.
 const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;
-/// Longest file of calls that is read, bytes.
+/// Maximum size of a file of calls, bytes.
 const CALLS_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A proxy that runs.
+/// A running proxy.
 pub(crate) struct Proxy<'a> {
     plan: &'a ProxyPlan,
     pub(crate) started: Started,
     pub(crate) sampler: Sampler,
     port: u16,
     next_port: u16,
-    /// Where it tells of itself, if it was told of such a port at all.
+    /// Its admin port, if its command uses one.
     admin_port: Option<u16>,
-    /// Removed when dropped, which is after the process has ended: fields are dropped in this order.
+    /// Removed after the process has ended: fields are dropped in this order.
     folder: tempfile::TempDir,
 }
 
-/// What a proxy is started with.
+/// Settings for starting a proxy.
 pub(crate) struct Place<'a> {
     pub(crate) ground: Ground<'a>,
     pub(crate) levels: &'a BTreeMap<String, Level>,
-    /// Its processors.
     pub(crate) cpus: &'a [u32],
-    /// Where it listens itself.
+    /// Address that it listens on.
     pub(crate) address: IpAddr,
-    /// Where what stands behind it listens.
+    /// Port of the next process towards the server.
     pub(crate) next_port: u16,
     pub(crate) subject_port: u16,
     pub(crate) second_port: u16,
 }
 
 impl<'a> Proxy<'a> {
-    /// Starts it; what is known of it stands in `used`, also where it fails.
+    /// Starts it. `used` receives the facts gathered so far, even on failure.
     pub(crate) fn start(plan: &'a ProxyPlan, place: &Place<'_>, used: &mut ProxyUse) -> Result<Self, End> {
         let who = format!("proxy `{}`: ", plan.name);
         let broken = |text: String| failed(FailureKind::Proxy, format!("{who}{text}"));
@@ -109,24 +109,22 @@ impl<'a> Proxy<'a> {
         Ok(Self { plan, started, sampler, port, next_port: place.next_port, admin_port, folder })
     }
 
-    /// Where it tells of itself, if anywhere.
     pub(crate) fn admin_port(&self) -> Option<u16> {
         self.admin_port
     }
 
-    /// Where it listens.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Why a trial failed: this one ended by itself.
+    /// Returns a failure if the proxy has exited by itself.
     pub(crate) fn ended(&mut self) -> Option<Failure> {
         let exit = self.started.child.wait(Duration::ZERO)?;
         let message = format!("proxy `{}`: {}", self.plan.name, self.started.child.exited(exit, "under load"));
         Some(Failure { kind: FailureKind::Proxy, message })
     }
 
-    /// Stops it, and writes what it used and what passed it into `used`. Gives what the reader should know.
+    /// Stops it and writes its usage and traffic to `used`. Returns warnings.
     pub(crate) fn finish(
         mut self,
         readings: Option<(Reading, Reading)>,
@@ -168,7 +166,7 @@ fn template_text(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
 }
 
-/// What is wrong with the files that proxies are to find in their folders; one sentence each.
+/// Errors in the files that are copied to the proxies' directories, one sentence each.
 pub(crate) fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let proxies = plan.points.iter().flat_map(|point| &point.proxies);
     proxies

@@ -1,4 +1,4 @@
-//! A plan carried out: block by block, each trial stored as it ends.
+//! Carries out a plan block by block and stores each trial as it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,17 +19,18 @@ use crate::spinner::Spinner;
 use crate::trial::{self, Trial};
 use crate::{clock, cpus, revision};
 
-/// A point whose trials failed so often in a row is given up.
+/// Consecutive failures after which a design point is abandoned.
 const FAILURES_MAX: usize = 3;
 
-/// How long the generator may take beside the load itself, before it is killed.
+/// Time for the generator in addition to the load, after which it is killed.
 pub(crate) const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 
-/// Runs every trial of `plan` that is not in `done` yet: every point that can run, once a block, in the block's order, until
-/// it has enough or the study allows no more. Points that others depend on are done with before those begin. A trial that fails
-/// leaves a record and ends nothing.
+/// Runs the trials of `plan` that are not in `done`: each runnable point once per block, in the
+/// block's order, until it has enough trials or the study allows no more. Points that others depend
+/// on finish first. A failed trial leaves a record and does not end the run.
 ///
-/// Call it from a thread that lives as long as the run: the kernel kills what a thread has started when the thread ends.
+/// The calling thread must live as long as the run: the kernel kills a thread's children when the
+/// thread ends.
 pub fn run(
     plan: &Plan,
     builds: &[Build],
@@ -125,7 +126,7 @@ pub fn run(
     Ok(Ended { cause: Cause::Complete, points: ends })
 }
 
-/// Why a point gets no trial at all: this machine cannot run it, or its subject was not built.
+/// Why a point gets no trials: this machine cannot run it, or its server was not built.
 fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     let mut ends: Vec<Option<String>> = plan.points.iter().map(|point| point.unrunnable.clone()).collect();
     for build in builds {
@@ -145,7 +146,8 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     ends
 }
 
-/// What the hook says, unless the point is given up. A search may well break its subject time and again: it has a rule of its own.
+/// The hook's decision, unless the point is abandoned. Searches have their own rule, as they may
+/// break the server repeatedly.
 fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
     let mine = || records.iter().filter(|record| record.point == point);
     let given_up = match plan.points[point].load.search {
@@ -155,7 +157,7 @@ fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) ->
     cannot_run(mine().next_back()).or(given_up).map_or_else(|| (hooks.next)(point, records), Next::Enough)
 }
 
-/// A subject that says that this machine cannot run it would say so again.
+/// A server that cannot run on this machine would fail in the same way again.
 fn cannot_run(latest: Option<&Record>) -> Option<String> {
     match &latest?.outcome {
         Outcome::Failed(failure) if failure.kind == FailureKind::Unrunnable => {
@@ -177,7 +179,7 @@ fn given_up<'a>(records: impl DoubleEndedIterator<Item = &'a Record>) -> Option<
     Some(format!("gave up after {} consecutive failures; last: {}", failures.len(), last.message))
 }
 
-/// Git revisions of the folders of subjects, each asked for once.
+/// Git revisions of the servers' directories, each queried once.
 #[derive(Default)]
 struct Revisions(BTreeMap<PathBuf, Option<String>>);
 
@@ -191,8 +193,9 @@ impl Revisions {
     }
 }
 
-/// The folder of a subject: where the first file lies that its command names, else where its build changes to (`make -C`).
-/// `None` for commands that name no file below `directory`: the folder of a system's own program says nothing.
+/// Directory of a server: that of the first file in its command, or the one that its build changes
+/// to (`make -C`). `None` if the command has no file below `directory`: the directory of a system
+/// program is irrelevant.
 fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     let base = directory.join(point.subject.directory.as_deref().unwrap_or(""));
     let command = words::split(&point.subject.command).ok()?;
@@ -208,16 +211,16 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     Some(base.join(build.get(place + 1)?)).filter(|folder| folder.is_dir())
 }
 
-/// The processes that keep processors awake.
+/// Processes that keep CPUs awake.
 pub(crate) enum Spinners {
-    /// Here, on these processors.
+    /// On this machine, on these CPUs.
     Here(Spinner, String),
-    /// On the machines of a cluster, on these processors of the server's.
+    /// On the machines of a cluster; the CPUs are those of the server's machine.
     There(Rc<Cluster>, Vec<u32>),
 }
 
 impl Spinners {
-    /// Starts them on every processor that a point in use has; `None` when there is no such point.
+    /// Starts spinners on every CPU that any active point uses; `None` if no point is active.
     pub(crate) fn start(
         plan: &Plan,
         ends: &[Option<String>],

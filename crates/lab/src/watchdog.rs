@@ -1,10 +1,12 @@
-//! What `quintain watchdog` does: when the lab dies, however it dies, kill what it had started.
+//! `quintain watchdog`: kills everything the lab has started when the lab dies, however it dies.
 //!
-//! The kernel already kills the lab's children (see [`crate::exec`]); the watchdog is for what those have started. It holds
-//! the reading end of a pipe whose writing end only the lab has. A line says `+PGID` when a process group begins, `-PGID`
-//! when it is gone, and `mark NAME=VALUE` what every process of this lab carries at the beginning of an entry of its
-//! environment, and `container+NAME CLIENT` and `container-NAME CLIENT` likewise of containers. `scratch PATH` is a directory that may be left. At the end of the pipe the groups that are left are killed, then all that carries the mark: a process that
-//! made a session of its own has left its group but kept its environment. Last go the containers, whose processes are dead by then.
+//! The kernel already kills the lab's children (see [`crate::exec`]); the watchdog kills their
+//! descendants. It reads a pipe that only the lab writes to. The lines are `+PGID` and `-PGID` for
+//! process groups, `mark NAME=VALUE` for the mark in the environment of all processes of this lab,
+//! `container+NAME CLIENT` and `container-NAME CLIENT` for containers, and `scratch PATH` for
+//! directories. At the end of the pipe it kills the remaining groups, then all marked processes: a
+//! process with its own session has left its group but kept its environment. Containers are removed
+//! last, when their processes are dead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read};
@@ -16,16 +18,17 @@ use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use crate::container::Job;
 use crate::process::{Charge, SCRATCH, kill_marked};
 
-/// Reads `input` to its end, then kills what is registered. Makes a session of its own first, so that Ctrl-C in the
-/// terminal of the lab does not reach it; who calls this ignores SIGINT, SIGTERM and SIGHUP.
+/// Reads `input` to its end, then kills everything registered. It starts its own session first, so
+/// that Ctrl-C in the lab's terminal does not reach it; the caller ignores SIGINT, SIGTERM and
+/// SIGHUP.
 ///
-/// Fails only when `input` cannot be read; what is registered is killed then too.
+/// Fails only if `input` cannot be read; everything registered is killed even then.
 pub fn run(input: impl Read) -> io::Result<()> {
-    // Fails only for the leader of a group, which then is no member of the terminal's foreground group either.
+    // Fails only for a group leader, which is not in the terminal's foreground group anyway.
     let _ = setsid();
     let (left, read) = registered(input);
     for group in left.groups.iter().copied().filter_map(Pid::from_raw) {
-        // It may have gone by itself.
+        // The group may have ended by itself.
         let _ = kill_process_group(group, Signal::KILL);
     }
     if let Some(mark) = &left.mark {
@@ -42,7 +45,7 @@ pub fn run(input: impl Read) -> io::Result<()> {
 struct Registered {
     groups: BTreeSet<i32>,
     mark: Option<String>,
-    /// The client of each by its name.
+    /// Clients by container name.
     containers: BTreeMap<String, Vec<String>>,
     scratch: BTreeSet<PathBuf>,
 }
@@ -50,7 +53,7 @@ struct Registered {
 impl Registered {
     fn remove_scratch(&self) {
         for folder in &self.scratch {
-            // Those that wrote there have been killed, and may need a moment to go.
+            // The processes that wrote there were killed but may take a moment to end.
             for _ in 0..100 {
                 match std::fs::remove_dir_all(folder) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -70,7 +73,7 @@ fn registered(input: impl Read) -> (Registered, io::Result<()>) {
             Ok(line) => line,
             Err(error) => return (registered, Err(error)),
         };
-        // Group 0 would be our own, group 1 everybody's (kill(2)).
+        // Group 0 would be our own; group 1 becomes `kill(-1)`, all processes (kill(2)).
         let group = |text: &str| text.parse::<i32>().ok().filter(|group| *group > 1);
         if let Some(mark) = line.strip_prefix("mark ") {
             registered.mark = Some(mark.to_owned()).filter(|mark| mark.contains('='));
@@ -89,7 +92,7 @@ fn registered(input: impl Read) -> (Registered, io::Result<()>) {
     (registered, Ok(()))
 }
 
-/// A directory that [`crate::process::Supervisor::scratch`] has made, and no other.
+/// Accepts only directories created by [`crate::process::Supervisor::scratch`].
 fn scratch(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(path);
     let is_ours = path.file_name()?.to_str()?.starts_with(SCRATCH);
@@ -108,19 +111,19 @@ mod tests {
     }
 
     #[test]
-    fn what_began_and_did_not_end() {
+    fn keeps_groups_that_have_not_ended() {
         check("+70\n+71\n-70\n+72\n", &[71, 72], None);
     }
     #[test]
-    fn a_line_cut_off_still_counts() {
+    fn truncated_last_line_counts() {
         check("+70\n+71", &[70, 71], None);
     }
     #[test]
-    fn never_ourselves_nor_everybody() {
+    fn never_kills_itself_or_all_processes() {
         check("+0\n+1\n+-1\n+x\n\nmark \nmark all\n", &[], None);
     }
     #[test]
-    fn containers_by_name() {
+    fn tracks_containers_by_name() {
         let of =
             |name: &str| Job { client: vec!["podman".to_owned(), "--root=/a b".to_owned()], name: name.to_owned() };
         let (first, second) = (of("quintain-7-1-0-0"), of("quintain-7-1-0-1"));

@@ -1,4 +1,4 @@
-//! Bytes on the sockets of a proxy, as the kernel counts them for each TCP connection (sock_diag(7), `tcp_info`).
+//! Byte counts of the kernel per TCP connection of a proxy (sock_diag(7), `tcp_info`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,36 +20,36 @@ const LISTEN: u8 = 10;
 const HEADER: usize = 16;
 const REQUEST: usize = 56;
 const MESSAGE: usize = 72;
-/// Where `tcpi_bytes_acked` and, after it, `tcpi_bytes_received` stand in `tcp_info` (Linux 4.1).
+/// Offset of `tcpi_bytes_acked` in `tcp_info` (Linux 4.1); `tcpi_bytes_received` follows it.
 const BYTES_ACKED: usize = 120;
-/// One answer of the kernel is at most so long.
+/// Maximum size of one response of the kernel.
 const BUFFER: usize = 64 * 1024;
 
 /// One end of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Socket {
-    /// The kernel's own name of it, never given twice.
+    /// The kernel's unique identifier, never reused.
     cookie: u64,
     local: u16,
     remote: u16,
-    /// Payload both ways; `None`: it is closing and no longer counted.
+    /// Payload in both directions; `None`: the connection is closing and no longer counted.
     bytes: Option<u64>,
 }
 
-/// The connections that there were at one moment.
+/// Connections at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table(Vec<Socket>);
 
-/// All TCP connections of this network namespace; `None` where the kernel does not tell.
+/// All TCP connections of this network namespace; `None` if the kernel does not report them.
 pub(crate) fn read() -> Option<Table> {
     let mut sockets = dump(AddressFamily::INET).ok()?;
-    // There may be no IPv6.
+    // The machine may not have IPv6.
     sockets.extend(dump(AddressFamily::INET6).unwrap_or_default());
     Some(Table(sockets))
 }
 
-/// What passed a proxy that listens on `port` and goes on to `next` between two looks; `None` where a connection was closed meanwhile, so
-/// that its bytes are lost.
+/// Bytes that passed a proxy between two tables; it listens on `port` and connects to `next`.
+/// `None` if a connection was closed in between, as its bytes are lost.
 pub(crate) fn between(begin: &Table, end: &Table, port: u16, next: u16) -> Option<WireUse> {
     let front = |socket: &&Socket| socket.local == port;
     let back = |socket: &&Socket| socket.remote == next;
@@ -98,7 +98,7 @@ fn request(family: AddressFamily) -> [u8; HEADER + REQUEST] {
     request
 }
 
-/// Takes the messages of one answer; whether more will come.
+/// Parses the messages of one response; returns whether more will follow.
 fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "cannot parse the kernel's response");
     while answer.len() >= HEADER {
@@ -119,7 +119,7 @@ fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// One `inet_diag_msg` with its attributes.
+/// Parses one `inet_diag_msg` with its attributes.
 fn socket(message: &[u8]) -> Option<Socket> {
     let port = |at: usize| message.get(at..at + 2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
     let cookie = u64::from(u32_at(message, 44)?) | (u64::from(u32_at(message, 48)?) << 32);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_are_told_apart() {
+    fn distinguishes_front_and_back() {
         let begin = table(&[(1, 80, 5000, Some(100)), (2, 6000, 90, Some(50)), (3, 5000, 80, Some(100))]);
         let end = table(&[
             (1, 80, 5000, Some(150)),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_closed_meanwhile_cannot_be_told() {
+    fn closed_connections_make_the_count_unknown() {
         let begin = table(&[(1, 80, 5000, Some(100))]);
         assert_eq!(between(&begin, &table(&[]), 80, 90), None, "it is gone");
         assert_eq!(between(&begin, &table(&[(1, 80, 5000, None)]), 80, 90), None, "it is closing");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn of_this_machine_to_the_byte() {
+    fn counts_exact_bytes_on_this_machine() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -200,7 +200,7 @@ mod tests {
             server.read_exact(bytes).unwrap();
             server.write_all(&bytes[..3]).unwrap();
             client.read_exact(&mut bytes[..3]).unwrap();
-            // What is acknowledged is counted; an answer's acknowledgement may come a moment later.
+            // Only acknowledged bytes count; the acknowledgment of a response may be a moment late.
             std::thread::sleep(std::time::Duration::from_millis(100));
         };
         bounce(&mut [7; 100]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_none() {
+    fn rejects_malformed_responses() {
         for answer in [&[0; 16][..], &[255; 40], &[17, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]] {
             let mut found = Vec::new();
             assert!(take(answer, &mut found).is_err(), "{answer:?}");

@@ -1,32 +1,32 @@
-//! What disturbs measurements on several machines, beside what disturbs them on each.
+//! Checks for disturbances that only arise between several machines.
 
 use std::collections::BTreeSet;
 
 use study::record::{Finding, FindingState, Node, Role};
 
-/// A start that is known no better than this is worth a word, ns.
+/// Clock error above which a warning is given, ns.
 const CLOCK_ERROR_NS: u64 = 1_000_000;
-/// Clocks that drift apart by more, in parts of a million, do more than crystals do.
+/// Drift between clocks that crystals cannot explain, parts per million.
 const DRIFT_PPM: f64 = 100.0;
-/// A path slower than this share of the median of the others is another kind of path.
+/// A path slower than this share of the others' median is a different kind of path.
 const SLOW: f64 = 0.1;
-/// Ethernet's frames carry so many bytes; less has a tunnel in it.
+/// MTU of Ethernet, bytes; a smaller one indicates a tunnel.
 const MTU_BYTES: u64 = 1500;
 
-/// A node and its clock, looked at twice.
+/// A node and two readings of its clock.
 #[derive(Clone, Debug)]
 pub struct Looked {
     /// The machine.
     pub node: Node,
-    /// What tells machines apart: [`study::node::Hello::boot_id`].
+    /// Identifies the machine: [`study::node::Hello::boot_id`].
     pub boot_id: String,
     /// Half of the shortest round trip, ns.
     pub clock_error_ns: u64,
-    /// How fast its clock drifts from the lab's, parts of a million, and how far that may be off.
+    /// Drift of its clock against the lab's, and the error of that, parts per million.
     pub drift_ppm: (f64, f64),
 }
 
-/// What is found, over all machines.
+/// Findings over all machines.
 pub fn examine(all: &[Looked]) -> Vec<Finding> {
     let load = all.iter().filter(|looked| looked.node.role == Role::Load).collect::<Vec<_>>();
     vec![machines(all), clocks(all), equal(&load), paths(&load), interfaces(all)]
@@ -56,7 +56,7 @@ fn machines(all: &[Looked]) -> Finding {
 
 fn clocks(all: &[Looked]) -> Finding {
     let error_ns = all.iter().map(|looked| looked.clock_error_ns).max().unwrap_or(0);
-    // What cannot be told from standing still does not drift.
+    // A drift within its error counts as none.
     let drift = |looked: &Looked| looked.drift_ppm.0.abs() - looked.drift_ppm.1;
     let fastest = all.iter().max_by(|a, b| drift(a).total_cmp(&drift(b)));
     let mut text = format!("offsets known within {:.0} µs", error_ns as f64 / 1e3);
@@ -78,7 +78,7 @@ fn clocks(all: &[Looked]) -> Finding {
     finding("clocks", FindingState::Good, text, None)
 }
 
-/// Whether the machines of the generators are alike.
+/// Whether the generators' machines are equal.
 fn equal(load: &[&Looked]) -> Finding {
     let kind = |looked: &&Looked| {
         let host = &looked.node.host;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_and_near() {
+    fn equal_machines_have_no_findings() {
         for finding in examine(&three()) {
             assert_eq!(finding.state, FindingState::Good, "{finding:?}");
         }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_found() {
+    fn finds_each_fault() {
         let check = |name: &str, spoil: fn(&mut Looked), text: &str| {
             let mut all = three();
             spoil(&mut all[3]);
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_not_checked() {
+    fn missing_facts_are_not_checked() {
         let mut all = three();
         all[1].boot_id.clear();
         all.iter_mut().for_each(|looked| (looked.node.link, looked.node.interface) = (None, None));
         for name in ["machines", "paths", "interfaces"] {
             assert_eq!(state(&all, name).0, FindingState::NotChecked);
         }
-        // A drift within what the measurement can tell is none.
+        // A drift within its error is not a drift.
         all[2].drift_ppm = (300.0, 300.0);
         assert_eq!(state(&all, "clocks").0, FindingState::Good);
     }

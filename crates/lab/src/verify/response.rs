@@ -1,23 +1,22 @@
-//! Reads responses of HTTP/1.1 as strictly as RFC 9112 lets a client be. It shares no code with the codec that quintain measures
-//! with, so that the suite can judge quintain's own server too.
+//! Reads HTTP/1.1 responses as strictly as RFC 9112 allows a client to be. It shares no code with
+//! the codec of the generator, so that the suite can judge quintain's own server.
 
 use super::trouble::excerpt;
 
-/// A body that is read here may be so long, bytes.
+/// Maximum size of a body, bytes.
 pub(super) const BODY_MAX: usize = 16 << 20;
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, PartialEq)]
 pub(super) struct Response {
     pub(super) status: u16,
     /// Names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// Bytes of the head.
+    /// Size of the head, bytes.
     pub(super) head_bytes: usize,
 }
 
-/// What a head says.
 #[derive(Debug, PartialEq)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -25,7 +24,7 @@ pub(super) struct Head {
     pub(super) body: Framing,
 }
 
-/// How the end of a body is known: RFC 9112 section 6.3.
+/// How the end of a body is determined: RFC 9112 section 6.3.
 #[derive(Debug, PartialEq)]
 pub(super) enum Framing {
     Length(usize),
@@ -34,19 +33,19 @@ pub(super) enum Framing {
 }
 
 impl Response {
-    /// The values of a header, in order.
+    /// Values of a header, in order.
     pub(super) fn header(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Whether the server says that it closes the connection.
+    /// Whether the server announces that it closes the connection.
     pub(super) fn has_connection_close(&self) -> bool {
         let options = self.header("connection").into_iter().flat_map(|value| value.split(','));
         options.into_iter().any(|option| option.trim().eq_ignore_ascii_case("close"))
     }
 }
 
-/// A head without its last empty line; `head`: the request had the method HEAD.
+/// Parses a head without its final empty line; `head`: the request was HEAD.
 pub(super) fn parse(bytes: &[u8], head: bool) -> Result<Head, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is no text: {}", quoted(bytes)))?;
     let mut lines = text.split("\r\n");
@@ -65,7 +64,7 @@ pub(super) fn parse(bytes: &[u8], head: bool) -> Result<Head, String> {
     Ok(Head { status, headers, body })
 }
 
-/// RFC 9112 section 4.
+/// Parses a status line (RFC 9112 section 4).
 fn status(line: &str) -> Option<u16> {
     let rest = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "))?;
     let (code, reason) = rest.split_once(' ')?;
@@ -77,7 +76,8 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// RFC 9112 section 6.3; what a recipient may mend is an error here.
+/// Determines the framing (RFC 9112 section 6.3). Errors that a recipient may repair are errors
+/// here.
 fn framing(status: u16, headers: &[(String, String)], head: bool) -> Result<Framing, String> {
     let values = |wanted| headers.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let codings: Vec<&str> = values("transfer-encoding").collect();
@@ -112,7 +112,7 @@ pub(super) fn quoted(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The framing, or the begin of the error.
+    /// Compares the framing, or the beginning of the error.
     fn check(head: &str, is_head: bool, expected: &str) {
         let text = match parse(head.as_bytes(), is_head) {
             Ok(head) => format!("{} {:?}", head.status, head.body),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_that_break_the_rules() {
+    fn rejects_malformed_heads() {
         for (head, expected) in [
             ("", "a response begins with an empty line"),
             ("HTTP/1.1 200", "`HTTP/1.1 200` is no status line"),

@@ -1,4 +1,4 @@
-//! A connection until its first line is there: the handshake, then that line. Neither waits.
+//! A connection up to its first line: the handshake, then that line. Nothing blocks.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -15,16 +15,15 @@ use super::Pipes;
 use super::first::LINE_MAX;
 use super::pump;
 
-/// A connection that is being opened.
 pub(super) struct Opening {
     stream: TcpStream,
     tls: Connection,
-    /// What was read and is no line yet.
+    /// Bytes read without a complete line.
     text: Vec<u8>,
     is_ended: bool,
 }
 
-/// Why there is no first line, nor will be.
+/// Why no first line will arrive.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     #[error("the connection ended")]
@@ -41,7 +40,7 @@ impl Opening {
     pub(super) fn new(stream: TcpStream, tls: impl Into<Connection>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        // A machine that was cut off is noticed after 5 s.
+        // A disconnected machine is noticed after 5 s.
         sockopt::set_socket_keepalive(&stream, true)?;
         sockopt::set_tcp_keepidle(&stream, Duration::from_secs(2))?;
         sockopt::set_tcp_keepintvl(&stream, Duration::from_secs(1))?;
@@ -49,14 +48,14 @@ impl Opening {
         Ok(Self { stream, tls: tls.into(), text: Vec::new(), is_ended: false })
     }
 
-    /// Has a line sent, as soon as the handshake has shown who the other side is.
+    /// Queues a line, which is sent once the handshake has authenticated the other side.
     pub(super) fn say(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         self.tls.writer().write_all(&text)
     }
 
-    /// Goes on as far as it can without waiting; the line, when it is there.
+    /// Proceeds as far as possible without waiting; returns the line once complete.
     pub(super) fn line<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Broken> {
         loop {
             self.send()?;
@@ -75,7 +74,7 @@ impl Opening {
         }
     }
 
-    /// Sends what can be sent.
+    /// Sends as much as possible.
     pub(super) fn send(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.stream) {
@@ -87,7 +86,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Reads once; whether anything came.
+    /// Reads once; returns whether anything arrived.
     fn receive(&mut self) -> Result<bool, Broken> {
         let mut is_moving = false;
         if self.tls.wants_read() {
@@ -97,12 +96,12 @@ impl Opening {
                 Err(error) => return Err(error.into()),
             }
             if let Err(error) = self.tls.process_new_packets() {
-                // The other side is told why, if it still listens.
+                // Sends the TLS alert with the reason, if the other side still reads.
                 let _ = self.send();
                 return Err(error.into());
             }
         }
-        // What is behind the line may stay where it is: the pump finds it there.
+        // Data after the line stays in the buffer for the pump.
         let mut buffer = [0; LINE_MAX];
         let room = LINE_MAX.saturating_sub(self.text.len());
         match self.tls.reader().read(&mut buffer[..room]) {
@@ -117,18 +116,17 @@ impl Opening {
         Ok(is_moving)
     }
 
-    /// Whether the handshake is behind it.
     pub(super) fn is_encrypted(&self) -> bool {
         !self.tls.is_handshaking()
     }
 
-    /// What it waits for.
+    /// Events to wait for.
     pub(super) fn interest(&self) -> (BorrowedFd<'_>, PollFlags) {
         let write = if self.tls.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
         (self.stream.as_fd(), PollFlags::IN | write)
     }
 
-    /// Ends it with a last line, which is sent if there is room for it.
+    /// Closes the connection with a last line, sent only if there is room.
     pub(super) fn close(mut self, line: &impl Serialize) {
         if self.say(line).is_ok() {
             self.tls.send_close_notify();
@@ -136,7 +134,7 @@ impl Opening {
         }
     }
 
-    /// From here on it is two pipes.
+    /// Turns the connection into two pipes.
     pub(super) fn pipes(self) -> io::Result<Pipes> {
         pump::start(self.stream, self.tls, self.text)
     }
