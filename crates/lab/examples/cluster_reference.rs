@@ -1,4 +1,5 @@
-//! Writes the reference of keys in docs/CLUSTER.md: `cargo run -p lab --example cluster_reference`. A test holds the file to it.
+//! Writes the reference of keys in docs/CLUSTER.md: `cargo run -p lab --example cluster_reference`.
+//! A test checks that the file is current.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! Lists of processors as the kernel writes them: `0-3,8`.
+//! CPU lists in the kernel's format: `0-3,8`.
 
-/// Reads `0-3,8`, ascending and without doubles; the empty text is the empty list.
+/// Parses `0-3,8` into an ascending list without duplicates; an empty text is the empty list.
 ///
-/// Errors name the part that is no number or no range.
+/// Errors name the part that is not a number or range.
 pub fn parse(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
-/// Writes `0-3,8`, in the form that [`parse`] and the kernel read.
+/// Formats a list as `0-3,8`, which [`parse`] and the kernel accept.
 pub fn format(cpus: &[u32]) -> String {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();

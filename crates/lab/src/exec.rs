@@ -1,6 +1,6 @@
-//! What `quintain exec` does: pin itself, tie itself to its parent, become another program.
+//! `quintain exec`: pins itself, ties itself to its parent, and becomes another program.
 //!
-//! Pinning before the program starts leaves no moment in which it runs elsewhere, and what it starts inherits the pin.
+//! The program is pinned from its first instruction, and its children inherit the pin.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,11 +9,12 @@ use std::os::unix::process::CommandExt;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Pins this process to `cpus` (empty: leaves it as it is), has the kernel kill it when `parent` dies, and becomes
-/// `command`. Comes back only with the error: nothing to run, no such processor, the parent is gone, no such program.
+/// Pins this process to `cpus` (empty: no change), has the kernel kill it when `parent` dies, and
+/// becomes `command`. It returns only on failure: no command, no such CPU, the parent is gone, or
+/// no such program.
 ///
-/// The kernel's tie is to the *thread* of the parent that started this process (prctl(2), PR_SET_PDEATHSIG): the lab
-/// starts everything from the one thread that lives as long as the run.
+/// The kernel ties it to the *thread* of the parent that started it (prctl(2), PR_SET_PDEATHSIG).
+/// The lab therefore starts everything from the one thread that lives as long as the run.
 pub fn become_command(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Error {
     match prepare(cpus, parent, command) {
         Ok(mut command) => command.exec(),
@@ -40,7 +41,7 @@ fn prepare(cpus: &[u32], parent: Option<u32>, command: &[OsString]) -> io::Resul
     }
     if let Some(parent) = parent {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the tie was made; then nobody would ever kill us.
+        // If the parent died before the tie was made, nothing would ever kill this process.
         if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
             return Err(io::Error::other(format!("parent process {parent} has exited")));
         }

@@ -1,4 +1,4 @@
-//! The experiment runner: how does a [`study::Plan`] become [`study::Record`]s on this machine?
+//! Runs experiments: carries out a [`study::Plan`] on this machine and produces [`study::Record`]s.
 //!
 //! ```text
 //! let host = lab::host::facts(&directory);
@@ -6,9 +6,10 @@
 //! let ended = lab::run(&plan, &builds, &done, &options, &mut hooks)?;
 //! ```
 //!
-//! A trial starts a fresh subject ([`Options::exe`]` exec`, so that it pins itself), waits for its port, lets a generator process
-//! load it, samples what it uses meanwhile, stops it, and hands the record to [`Hooks::store`]. Nothing that is started outlives
-//! the lab, however either ends: see [`exec`] and [`watchdog`]. When there are trials enough, and who was the limit, are
+//! A trial starts a fresh server through `quintain exec`, which pins it, and waits for its port. A
+//! generator process then loads it while the lab samples its usage. The lab stops it and passes the
+//! record to [`Hooks::store`]. No process outlives the lab, however either ends: see [`exec`] and
+//! [`watchdog`]. [`Hooks`] decide when there are enough trials and what the bottleneck was.
 //! questions that [`Hooks`] answer.
 
 mod build;

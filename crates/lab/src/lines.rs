@@ -1,4 +1,4 @@
-//! Lines of JSON over a pipe: what the lab, its generators and its nodes say to each other.
+//! Lines of JSON over a pipe, between the lab, its generators and its nodes.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::clock;
 
-/// The longest line taken, bytes: a histogram of every window of a long trial fits a hundred times.
+/// Maximum length of a line, bytes: a hundred times the histograms of all windows of a long trial.
 const LINE_MAX: usize = 256 * 1024 * 1024;
 
 /// The reading end.
@@ -21,7 +21,7 @@ const LINE_MAX: usize = 256 * 1024 * 1024;
 pub(crate) struct Lines {
     input: File,
     unread: Vec<u8>,
-    /// How far `unread` was searched for the end of a line.
+    /// Prefix of `unread` without a line end.
     searched: usize,
 }
 
@@ -30,12 +30,13 @@ impl Lines {
         Self { input: input.into().into(), unread: Vec::new(), searched: 0 }
     }
 
-    /// Readable when something was said.
+    /// Readable when data has arrived.
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
 
-    /// Reads what is there, once, and gives the lines that are complete; `None`: there will be no more. Waits when nothing is there.
+    /// Reads once, waiting if nothing has arrived, and returns the complete lines. `None`: end of
+    /// the stream.
     pub(crate) fn read(&mut self) -> Result<Option<Vec<Vec<u8>>>, String> {
         let mut buffer = [0; 64 * 1024];
         let count = match self.input.read(&mut buffer) {
@@ -57,7 +58,7 @@ impl Lines {
         if self.searched > LINE_MAX { Err("it wrote an overlong line".to_owned()) } else { Ok(Some(lines)) }
     }
 
-    /// The same, each line as what it says.
+    /// Reads like `read` and parses each line.
     pub(crate) fn said<T: DeserializeOwned>(&mut self) -> Result<Option<Vec<T>>, String> {
         let lines = self.read()?;
         lines.map(|lines| lines.iter().map(|line| parse(line)).collect()).transpose()
@@ -71,7 +72,7 @@ pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     })
 }
 
-/// The writing end, which several threads may share. Whoever does not read is waited for no longer than `patience`.
+/// The writing end, which threads may share. A write waits at most `patience` for the reader.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     output: Arc<Mutex<File>>,
@@ -85,14 +86,13 @@ impl Writer {
         Ok(Self { output: Arc::new(Mutex::new(output.into())), patience })
     }
 
-    /// Writes one line.
     pub(crate) fn say<T: Serialize>(&self, what: &T) -> io::Result<()> {
         self.line(&serde_json::to_vec(what)?)
     }
 
-    /// Writes `text` and the end of its line.
+    /// Writes `text` and a line end.
     pub(crate) fn line(&self, text: &[u8]) -> io::Result<()> {
-        // A thread that panicked in the middle of a line has ended the process.
+        // A thread that panicked during a write has ended the process.
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let text = [text, b"\n"].concat();
         let (mut rest, deadline) = (text.as_slice(), clock::now() + self.patience);
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_whole_whatever_the_reads() {
+    fn assembles_lines_from_partial_reads() {
         let (reader, writer) = io::pipe().unwrap();
         let (mut lines, writer) = (Lines::of(reader), Writer::new(writer, Duration::from_secs(10)).unwrap());
         writer.say(&7).unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_is_not_waited_for_long() {
+    fn write_to_a_full_pipe_times_out() {
         let (_reader, writer) = io::pipe().unwrap();
         let writer = Writer::new(writer, Duration::from_millis(1)).unwrap();
         assert_eq!(writer.line(&vec![b'x'; 1 << 20]).unwrap_err().kind(), io::ErrorKind::TimedOut);

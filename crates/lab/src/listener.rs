@@ -1,13 +1,14 @@
-//! Whose port is it? A port that answers may be another process's: another lab's subject, started at the same moment.
+//! Determines which process listens on a port: a port may belong to another lab's server that
+//! started at the same moment.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-/// Whether one of `pids` listens on `port`; `None` where that cannot be seen (no permission, no such files).
+/// Whether one of `pids` listens on `port`. `None`: unknown, for lack of permission or files.
 ///
-/// `proc` is `/proc`. The sockets are those of the network namespace of the first of `pids`.
+/// `proc` is `/proc`. Sockets are searched in the network namespace of the first of `pids`.
 pub(crate) fn is_held_by(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
     let here = listening(proc, *pids.first()?)?.into_iter().filter(|(address, _)| address.port() == port);
     let inodes = here.map(|(_, inode)| inode).collect::<Vec<_>>();
@@ -16,14 +17,14 @@ pub(crate) fn is_held_by(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
         match sockets(proc, *pid) {
             Ok(held) if held.iter().any(|inode| inodes.contains(inode)) => return Some(true),
             Ok(_) => {}
-            // One that has just ended holds nothing.
+            // A process that has just ended has no sockets.
             Err(error) => seen_all &= error.kind() == std::io::ErrorKind::NotFound,
         }
     }
     seen_all.then_some(false)
 }
 
-/// Where `pids` listen (TCP), as far as that can be seen, each address once.
+/// TCP addresses that `pids` listen on, as far as visible, each once.
 pub(crate) fn addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
     let all = pids.first().and_then(|pid| listening(proc, *pid)).unwrap_or_default();
     let held = pids.iter().filter_map(|pid| sockets(proc, *pid).ok()).flatten().collect::<Vec<_>>();
@@ -31,7 +32,7 @@ pub(crate) fn addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
     theirs.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// What listens in the network namespace of a process, with the inodes of the sockets.
+/// Listening sockets in the network namespace of a process, with their inodes.
 fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
     let net = proc.join(pid.to_string()).join("net");
     let tables = [fs::read_to_string(net.join("tcp")), fs::read_to_string(net.join("tcp6"))];
@@ -41,13 +42,13 @@ fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
     Some(tables.iter().flatten().flat_map(|table| listeners(table)).collect())
 }
 
-/// Inodes of the sockets that a process holds.
+/// Inodes of the sockets that a process has open.
 fn sockets(proc: &Path, pid: u32) -> std::io::Result<Vec<u64>> {
     let entries = fs::read_dir(proc.join(pid.to_string()).join("fd"))?;
     Ok(entries.flatten().filter_map(|entry| socket_of(&fs::read_link(entry.path()).ok()?)).collect())
 }
 
-/// The sockets that listen, of a table like `/proc/net/tcp` (proc(5)).
+/// Listening sockets in a table such as `/proc/net/tcp` (proc(5)).
 fn listeners(table: &str) -> Vec<(SocketAddr, u64)> {
     const LISTEN: &str = "0A";
     let listener = |line: &str| {
@@ -58,7 +59,7 @@ fn listeners(table: &str) -> Vec<(SocketAddr, u64)> {
     table.lines().skip(1).filter_map(listener).collect()
 }
 
-/// `0100007F:1F90`: words of 32 bits as this machine has them in memory, then the port.
+/// Parses `0100007F:1F90`: 32-bit words in the byte order of this machine, then the port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (host, port) = text.rsplit_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn the_table_of_sockets_is_read() {
+    fn parses_the_socket_table() {
         let listening = |address: &str, inode: u64| (address.parse().unwrap(), inode);
         assert_eq!(listeners(TABLE), [listening("127.0.0.1:8080", 4711), listening("0.0.0.0:8081", 4713)]);
         let loopback = "0: 00000000000000000000000001000000:1F92 0:0 0A 0 0 0 0 0 4714";
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_belongs_to_who_listens() {
+    fn finds_the_process_that_listens() {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (proc, own) = (Path::new("/proc"), std::process::id());

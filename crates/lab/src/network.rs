@@ -1,10 +1,11 @@
-//! Counters of the network stack, from `/proc/PID/net`: those of the network namespace of a process.
+//! Counters of the network stack in a process's network namespace, from `/proc/PID/net`.
 
 use std::path::Path;
 
 use study::record::NetworkCounters;
 
-/// The counters now; `None` where they cannot be read. `net` is a folder such as `/proc/self/net`.
+/// Reads the counters; `None` if they cannot be read. `net` is a directory such as
+/// `/proc/self/net`.
 pub(crate) fn read(net: &Path) -> Option<NetworkCounters> {
     let snmp = std::fs::read_to_string(net.join("snmp")).ok()?;
     let netstat = std::fs::read_to_string(net.join("netstat")).ok()?;
@@ -15,7 +16,7 @@ pub(crate) fn read(net: &Path) -> Option<NetworkCounters> {
     })
 }
 
-/// What was counted between two readings.
+/// Differences between two readings.
 pub(crate) fn between(before: NetworkCounters, after: NetworkCounters) -> NetworkCounters {
     NetworkCounters {
         retransmits: after.retransmits.saturating_sub(before.retransmits),
@@ -24,7 +25,7 @@ pub(crate) fn between(before: NetworkCounters, after: NetworkCounters) -> Networ
     }
 }
 
-/// Two lines a group: `Tcp: names...` and `Tcp: values...`.
+/// Finds a value in two lines: `Tcp: names...` and `Tcp: values...`.
 fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(": ")).filter(|(head, _)| *head == group);
     let (names, values) = (lines.next()?.1, lines.next()?.1);
@@ -39,7 +40,7 @@ mod tests {
     const NETSTAT: &str = "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 0 17 19\nIpExt: In\nIpExt: 5\n";
 
     #[test]
-    fn found_by_name() {
+    fn finds_counters_by_name() {
         assert_eq!(counter(NETSTAT, "TcpExt", "ListenDrops"), Some(19));
         assert_eq!(counter(NETSTAT, "TcpExt", "Missing"), None);
         assert_eq!(counter(NETSTAT, "Tcp", "ListenDrops"), None);

@@ -1,4 +1,4 @@
-//! How quiet a processor is: what share of a busy loop's time others took.
+//! Measures how quiet a CPU is: the share of a busy loop's time that others took.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::clock;
 
-/// The loop reads the clock in some 50 ns; a step longer than this was an interruption, ns.
+/// Minimum length of an interruption, ns. The loop reads the clock about every 50 ns.
 const STEP_NS: u64 = 5_000;
 
-/// What a busy loop met on one processor.
+/// Interruptions of a busy loop on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Noise {
-    /// The processor.
+    /// CPU number.
     pub cpu: u32,
-    /// Share of the time that the loop did not run, a fraction.
+    /// Share of the time in which the loop did not run, as a fraction.
     pub lost: f64,
     /// The longest interruption, ns.
     pub longest_ns: u64,
 }
 
-/// Listens on each of `cpus` for so long, all at once; one that the loop cannot be pinned to is left out.
+/// Measures all of `cpus` at once for `duration`; omits CPUs that the loop cannot be pinned to.
 pub fn listen(cpus: &[u32], duration: Duration) -> Vec<Noise> {
     std::thread::scope(|scope| {
         let spawn = |cpu: &u32| {
             let cpu = *cpu;
             std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || listen_on(cpu, duration)).ok()
         };
-        // All must be started before the first is waited for.
+        // All must be started before the first is joined.
         let listeners: Vec<_> = cpus.iter().filter_map(spawn).collect();
         listeners.into_iter().filter_map(|listener| listener.join().ok().flatten()).collect()
     })
@@ -44,12 +44,13 @@ fn listen_on(cpu: u32, duration: Duration) -> Option<Noise> {
     let length = clock::nanos(duration);
     let steps = std::iter::repeat_with(|| clock::nanos(clock::now() - begun));
     let mut ended = false;
-    // With the first reading at or after the end, so that an interruption across the end counts.
+    // Includes the first reading at or after the end, so that an interruption across the end
+    // counts.
     let steps = steps.take_while(|at| !std::mem::replace(&mut ended, *at >= length));
     Some(Noise { cpu, ..of_steps(steps) })
 }
 
-/// From the times, since the start in ns, at which the loop looked at the clock.
+/// Evaluates the clock readings of the loop, in ns since its start.
 fn of_steps(steps: impl Iterator<Item = u64>) -> Noise {
     let (mut before, mut lost_ns, mut longest_ns) = (0, 0, 0);
     for at in steps {
@@ -68,23 +69,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_even_loop_is_quiet() {
+    fn even_steps_are_quiet() {
         assert_eq!(of_steps((0..1000).map(|step| step * 100)), Noise::default());
     }
 
     #[test]
-    fn interruptions_are_summed_and_the_longest_kept() {
+    fn sums_interruptions_and_keeps_the_longest() {
         let noise = of_steps([1_000, 21_000, 22_000, 92_000, 100_000].into_iter());
         assert_eq!((noise.lost, noise.longest_ns), (0.98, 70_000));
     }
 
     #[test]
-    fn nothing_seen_is_nothing_lost() {
+    fn no_readings_means_no_noise() {
         assert_eq!(of_steps(std::iter::empty()), Noise::default());
     }
 
     #[test]
-    fn a_processor_that_is_not_there_is_left_out() {
+    fn omits_missing_cpus() {
         let cpus: Vec<u32> = crate::host::read(std::path::Path::new("/")).cpus.iter().map(|cpu| cpu.index).collect();
         let heard = listen(&[cpus[0], 1_000_000], Duration::from_millis(5));
         assert_eq!(heard.iter().map(|noise| noise.cpu).collect::<Vec<_>>(), [cpus[0]]);

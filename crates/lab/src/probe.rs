@@ -1,4 +1,4 @@
-//! How fast is a processor just now, and has it anything else to do? A short fixed piece of work tells.
+//! Measures the current speed and load of a CPU with a short, fixed piece of work.
 
 use std::hint::black_box;
 
@@ -8,13 +8,15 @@ use study::record::Probe;
 
 use crate::clock;
 
-/// Steps of the work: 10 ms of a processor that does 3 thousand million dependent operations a second. Never to be changed, as the probes of two
-/// runs are compared: another number of steps is another field of the record.
+/// Steps of the work: 10 ms on a CPU with 3 billion dependent operations per second. This must
+/// never change, as probes are compared between runs. Another number needs another field in the
+/// record.
 const STEPS: u32 = 5_000_000;
-/// At most so many processors of either side, so that a large machine is not kept busy by being asked.
+/// Maximum number of CPUs per side, so that a large machine is not kept busy by probes.
 const PROCESSORS_MAX: usize = 4;
 
-/// Does the work on the first few processors of the subject and of the generator, on all at once. A processor on which it cannot run is left out.
+/// Probes the first few CPUs of the server and the generator, all at once. CPUs on which it cannot
+/// run are omitted.
 pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
     let mut cpus = [subject, generator].map(|cpus| &cpus[..cpus.len().min(PROCESSORS_MAX)]).concat();
     cpus.sort_unstable();
@@ -24,7 +26,7 @@ pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
             let cpu = *cpu;
             std::thread::Builder::new().stack_size(64 * 1024).spawn_scoped(scope, move || on(cpu)).ok()
         };
-        // All must be started before the first is waited for.
+        // All must be started before the first is joined.
         let probes: Vec<_> = cpus.iter().filter_map(spawn).collect();
         probes.into_iter().filter_map(|probe| probe.join().ok().flatten()).collect()
     })
@@ -43,7 +45,8 @@ fn on(cpu: u32) -> Option<Probe> {
     Some(Probe { cpu, wall_ns, cpu_ns })
 }
 
-/// Steps of a xorshift generator (Marsaglia 2003): six operations each, in registers, of which every one needs the one before.
+/// Steps of a xorshift generator (Marsaglia 2003): six register operations each, every one
+/// dependent on the previous.
 fn work(mut state: u64, steps: u32) -> u64 {
     for _ in 0..steps {
         state ^= state << 13;
@@ -53,7 +56,6 @@ fn work(mut state: u64, steps: u32) -> u64 {
     state
 }
 
-/// CPU time of this thread, ns.
 fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
@@ -74,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_is_not_there_is_left_out() {
+    fn omits_missing_cpus() {
         let cpus = crate::host::read(std::path::Path::new("/")).cpus;
         let probes = run(&[cpus[0].index, 1_000_000], &[cpus[0].index, 1_000]);
         assert_eq!(probes.iter().map(|probe| probe.cpu).collect::<Vec<_>>(), [cpus[0].index]);

@@ -1,4 +1,5 @@
-//! One further trial of each design point, with the server sampled. None of them is a record: a profiler disturbs.
+//! Profiles the server in one additional trial per design point. These trials leave no records, as
+//! a profiler disturbs.
 
 use study::cpu_profile::CpuProfile;
 use study::plan::Plan;
@@ -13,10 +14,10 @@ use crate::process::{Supervisor, capture};
 use crate::run::{GENERATOR_MARGIN, Spinners};
 use crate::trial::Trial;
 
-/// Where trials are measured for a time, that of a profile is at least this long: samples are few.
+/// Minimum duration of a timed trial for a profile, because samples are sparse.
 const DURATION_MIN_NS: u64 = 2_000_000_000;
 
-/// Why no server of this run can be sampled, and what to do about it; `None`: nothing speaks against it.
+/// Why no server of this run can be profiled, and the fix; `None`: no known obstacle.
 pub fn no_profile(options: &Options) -> Option<String> {
     if options.cluster.is_some() {
         return Some("the server runs on another machine: `perf` samples those of this one; run without `--cluster` or `--hosts`".to_owned());
@@ -30,8 +31,8 @@ pub fn no_profile(options: &Options) -> Option<String> {
     }
 }
 
-/// Profiles of every design point that has a measurement among `records`. A trial that fails leaves a reason; one that is interrupted, and all
-/// after it, nothing.
+/// Profiles every design point with a measurement among `records`. A failed trial leaves a reason.
+/// After an interruption nothing more is returned.
 pub fn profile(
     plan: &Plan,
     records: &[Record],

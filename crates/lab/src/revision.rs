@@ -1,16 +1,15 @@
-//! Git revisions of what was measured.
+//! Git revisions of measured servers.
 
 use std::path::Path;
 
 use crate::process::capture;
 
-/// The first twelve digits of a commit.
 pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-/// The last commit that touched `folder`, twelve digits, with `-dirty` where the folder differs from it; `None` outside of a
-/// checkout, without git, and for a folder that was never committed.
+/// The last commit that touched `folder`, twelve digits, with `-dirty` if the directory has
+/// changes. `None` outside a checkout, without git, or if the directory was never committed.
 pub fn of(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "log", "-1", "--format=%H", "--", "."], folder)?;
     let commit = commit.trim().get(..12)?.to_owned();
@@ -18,8 +17,8 @@ pub fn of(folder: &Path) -> Option<String> {
     Some(if changes.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
-/// The commit that is checked out around `folder`, twelve digits, with `-dirty` where tracked files differ from it; `None` as for [`of`]. Files that git
-/// does not know of do not count: a run makes some itself.
+/// The commit checked out around `folder`, twelve digits, with `-dirty` if tracked files have
+/// changes; `None` as for [`of`]. Untracked files do not count: a run creates some itself.
 pub fn commit(folder: &Path) -> Option<String> {
     let commit = capture(&["git", "rev-parse", "--verify", "HEAD"], folder)?;
     let commit = commit.trim().get(..12)?.to_owned();
@@ -38,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_folder_by_its_state() {
+    fn describes_the_state_of_a_directory() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("go");
         std::fs::create_dir(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! The process that keeps processors awake.
+//! The process that keeps CPUs awake.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cpus;
 use crate::process::{Child, Launch, Supervisor};
 
-/// One that runs.
+/// A running spinner.
 #[derive(Debug)]
 pub(crate) struct Spinner(Child);
 
@@ -16,13 +16,13 @@ impl Spinner {
         let words = ["quintain", "spin", "--cpus", &cpus::format(used)].map(str::to_owned);
         let launch = Launch { cpus: used, words: &words, directory, environment: &Default::default(), talk: false };
         let mut spinner = Self(supervisor.spawn(&launch).map_err(|error| error.to_string())?);
-        // One that cannot spin ends at once; later trials look again.
+        // A spinner that cannot work ends at once; later trials check again.
         spinner.0.wait(Duration::from_millis(50));
         spinner.check()?;
         Ok(spinner)
     }
 
-    /// Whether it still runs, or how it ended with its last words.
+    /// Fails with its exit status and output if it no longer runs.
     pub(crate) fn check(&mut self) -> Result<(), String> {
         match self.0.wait(Duration::ZERO) {
             None => Ok(()),

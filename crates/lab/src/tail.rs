@@ -1,14 +1,14 @@
-//! The last words of a process: the end of its output, whatever it writes and however much.
+//! The end of a process's output, in bounded memory.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So much is kept, bytes.
+/// Number of bytes kept.
 const KEPT: usize = 8 * 1024;
 
-/// Drains a pipe in a thread of its own, so that its writer never blocks, and keeps the end.
+/// Drains a pipe in its own thread, so that the writer never blocks, and keeps the end.
 #[derive(Debug)]
 pub(crate) struct Tail(Arc<Shared>);
 
@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Tail {
-    /// Begins to drain `pipe`. The thread ends with the last writer.
+    /// Starts draining `pipe`. The thread ends with the last writer.
     pub(crate) fn of(mut pipe: PipeReader) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = shared.clone();
@@ -46,7 +46,8 @@ impl Tail {
         Ok(Self(shared))
     }
 
-    /// What stands at the end, from the beginning of a line; waits so long for the last writer to end.
+    /// The end of the output, from the beginning of a line. Waits up to `patience` for the last
+    /// writer to end.
     pub(crate) fn text(&self, patience: Duration) -> String {
         let state = self.0.lock();
         let waited = self.0.ended.wait_timeout_while(state, patience, |state| !state.ended);
@@ -56,7 +57,7 @@ impl Tail {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No holder of the lock panics; and if one did, the bytes would still be bytes.
+        // No holder of the lock panics, and the bytes would still be valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_output_is_whole() {
+    fn keeps_short_output_completely() {
         let mut state = State::default();
         state.push(b"one\n");
         state.push(b"two\n\n");
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn long_output_is_cut_at_a_line() {
+    fn truncates_long_output_at_a_line() {
         let mut state = State::default();
         for number in 0..10_000 {
             state.push(format!("line {number}\n").as_bytes());
@@ -104,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn one_endless_line_is_kept_to_its_end() {
+    fn keeps_the_end_of_a_long_line() {
         let mut state = State::default();
         state.push(&[b'x'; 3 * KEPT]);
         assert_eq!(state.text().len(), KEPT);
     }
 
     #[test]
-    fn a_text_that_is_no_text() {
+    fn replaces_invalid_utf8() {
         let mut state = State::default();
         state.push(&[0xff, b'a', 0]);
         assert_eq!(state.text(), "\u{fffd}a\0");

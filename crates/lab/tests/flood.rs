@@ -1,4 +1,5 @@
-//! A flood of connections at the port that nodes join at. A binary of its own, as it counts the descriptors and threads of its process.
+//! A flood of connections to the port that nodes join. It has its own binary because it counts this
+//! process's descriptors and threads.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -15,7 +16,7 @@ fn count(folder: &str) -> usize {
 }
 
 #[test]
-fn a_flood_takes_little_and_a_node_joins_all_the_same() {
+fn flood_is_bounded_and_a_node_still_joins() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let listener = Listener::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -24,7 +25,7 @@ fn a_flood_takes_little_and_a_node_joins_all_the_same() {
     let joining = listener.accept(vec![None, None], LONG).unwrap();
     let (descriptors, threads) = (count("/proc/self/fd"), count("/proc/self/task"));
 
-    // They say nothing, and keep their connections: each is another descriptor of this process.
+    // Silent connections; each uses one more descriptor of this process.
     let mut flood = Vec::new();
     let mut worst = (0, 0);
     let mut look = |own: usize| {
@@ -42,7 +43,8 @@ fn a_flood_takes_little_and_a_node_joins_all_the_same() {
     }
     let mut node = node.join().unwrap().unwrap();
     look(FLOOD);
-    // Half open: 64 at most. Beside them one that is being accepted, the folder that is read, the node's socket and pipes and the lab's.
+    // At most 64 half-open connections. The rest: one being accepted, the directory being read, and
+    // the sockets and pipes of node and lab.
     assert!(worst.0 <= 64 + 16, "{worst:?}");
     // The node, and the channel of each side.
     assert!(worst.1 <= 3, "{worst:?}");
@@ -60,7 +62,7 @@ fn a_flood_takes_little_and_a_node_joins_all_the_same() {
     let mut order = String::new();
     node.input.read_to_string(&mut order).unwrap();
     assert_eq!(order, "order\n");
-    // Dropped without its second node, the port closes, and with it whatever still waited.
+    // Dropping it before the second node joins closes the port and all waiting connections.
     drop(joining);
     for mut stream in flood {
         let _ = stream.read(&mut [0]);

@@ -1,4 +1,5 @@
-//! The bodies of the fuzz targets of cluster files and of `perf script`, on their seeds, on cut and bent seeds: what stable can do of fuzzing.
+//! Runs the fuzz targets of cluster files and `perf script` on their seeds, truncated and mutated,
+//! on stable Rust.
 
 #[path = "../../../fuzz/cluster.rs"]
 mod cluster;
@@ -17,7 +18,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn seeds_reach_every_end() {
+fn seeds_cover_every_outcome() {
     let seeds = seeds("cluster_file");
     let texts = seeds.iter().map(|seed| str::from_utf8(seed).unwrap()).collect::<Vec<_>>();
     let files = texts.iter().filter(|text| parse(text, STUDY).is_ok()).count();

@@ -1,4 +1,4 @@
-//! The network interfaces of this machine.
+//! Network interfaces of this machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use study::record::Interface;
 
-/// All that are there, each with its addresses.
+/// All interfaces with their addresses.
 pub fn all() -> Vec<(Interface, Vec<String>)> {
     let mut addresses: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    // Without a list of addresses no interface can be told to be the one in use.
+    // Without addresses, the interface in use cannot be identified.
     for interface in if_addrs::get_if_addrs().unwrap_or_default() {
         addresses.entry(interface.name.clone()).or_default().push(interface.ip().to_string());
     }
@@ -17,7 +17,7 @@ pub fn all() -> Vec<(Interface, Vec<String>)> {
     addresses.into_iter().map(|(name, addresses)| (read(&class.join(&name), name), addresses)).collect()
 }
 
-/// One, of its folder in `/sys/class/net`.
+/// Reads one interface from its directory in `/sys/class/net`.
 fn read(folder: &Path, name: String) -> Interface {
     let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<i64>().ok();
     let queues = fs::read_dir(folder.join("queues")).into_iter().flatten().flatten();
@@ -25,7 +25,7 @@ fn read(folder: &Path, name: String) -> Interface {
     let driver = fs::read_link(folder.join("device/driver")).ok();
     Interface {
         name,
-        // Drivers that do not know say -1, or refuse.
+        // Drivers without this information report -1 or an error.
         speed_mbit_per_s: number("speed").and_then(|speed| u64::try_from(speed).ok()),
         mtu_bytes: number("mtu").and_then(|mtu| u64::try_from(mtu).ok()),
         driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_driver_does_not_tell_is_not_known() {
+    fn unreported_values_are_unknown() {
         let folder = tempfile::tempdir().unwrap();
         for (file, text) in [("speed", "-1\n"), ("mtu", "9000\n")] {
             fs::write(folder.path().join(file), text).unwrap();

@@ -1,4 +1,5 @@
-//! The paths between the machines of a cluster, measured before the first trial with the server and the generator that are there anyway.
+//! Measures the network paths of a cluster before the first trial, with quintain's own server and
+//! generator.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,22 +17,22 @@ use crate::end::{End, failed};
 use crate::load::{Engine, Load};
 use crate::subject::Side;
 
-/// How long each of the two measurements of a path takes, ns.
+/// Duration of each of the two measurements of a path, ns.
 const DURATION_NS: u64 = 200_000_000;
-/// And so long, ns, where nothing came in that time: a path round the world, or a machine that others keep busy.
+/// Duration of a retry if nothing arrived in that time, for very long paths or busy machines, ns.
 const LONG_NS: u64 = 3_000_000_000;
-/// Length of the transfer to all generators at once, ns.
+/// Duration of the transfer to all generators at once, ns.
 const TOGETHER_NS: u64 = 400_000_000;
-/// A transfer is that of bodies of so many bytes.
+/// Size of a transferred body, bytes.
 const BODY_BYTES: u32 = 1 << 20;
-/// Connections that carry bodies: enough that their number is not what limits them.
+/// Connections that carry bodies: enough not to limit the throughput.
 const STREAMS: u32 = 4;
-/// The paths were not what limited a transfer if a CPU of the server or of a generator was busier than this.
+/// CPU share of server or generator above which the paths were not the limit of a transfer.
 const BUSY: f64 = 0.7;
-/// A machine that has not measured its path after so long does not.
+/// Time after which the measurement of a path fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The path of each generator's machine, in their order.
+/// Paths of the generators' machines, in their order.
 pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Result<Vec<Link>, End> {
     let serve = Serve {
         point: point(),
@@ -95,19 +96,20 @@ fn cpus(member: &Member) -> Vec<u32> {
     member.cpus.iter().map(|cpu| cpu.index).collect()
 }
 
-/// Starts a generator on its machine, by itself.
+/// Starts one generator on its machine.
 fn start<'a>(member: &'a Member, spec: &LoadSpec, interrupted: &'a dyn Fn() -> bool) -> Result<Load<'a>, End> {
     let generator = sides::Generator::start(&member.name, &member.link, spec, interrupted)?;
     let engine: Box<dyn Engine + 'a> = Box::new(generator);
     Ok(Load::new(vec![(engine, None)], Duration::ZERO))
 }
 
-/// Bodies on their way when the time was over have come in part.
+/// Received bytes per second, including parts of unfinished bodies.
 fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }
 
-/// Why a path could not be measured; a server that gave no response may be behind a firewall.
+/// Reason why a path could not be measured, with a question about firewalls if the server did not
+/// respond.
 fn question(kind: FailureKind, message: String, address: SocketAddr) -> String {
     match kind {
         FailureKind::Answers => format!("{message}: is {address} open to it, or is there a firewall?"),
@@ -121,7 +123,7 @@ fn worker_busy(measurement: &Measurement) -> f64 {
     measurement.workers.iter().map(share).fold(0.0, f64::max)
 }
 
-/// CPUs that the server used during the last transfer, by samples of time and CPU time, both ns.
+/// CPU share of the server during the last transfer, from samples of time and CPU time, both ns.
 fn busiest(samples: &[(u64, u64)]) -> f64 {
     let Some(&(until, _)) = samples.last() else { return f64::INFINITY };
     let from = until.saturating_sub(TOGETHER_NS);
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_server_that_did_not_respond_raises_the_question_of_a_firewall() {
+    fn asks_about_firewalls_only_without_a_response() {
         let address = "10.0.0.1:8080".parse().unwrap();
         let said = |kind| question(kind, "l1: no response".to_owned(), address);
         assert_eq!(said(FailureKind::Answers), "l1: no response: is 10.0.0.1:8080 open to it, or is there a firewall?");
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_moment_of_the_last_transfer_counts() {
+    fn takes_the_busiest_moment_of_the_last_transfer() {
         const MS: u64 = 1_000_000;
         let samples = [(0, 0), (100, 100), (200, 110), (400, 112), (500, 162), (700, 166)];
         let samples = samples.map(|(at, cpu)| (at * MS, cpu * MS));

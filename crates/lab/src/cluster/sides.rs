@@ -1,4 +1,4 @@
-//! Server and generators of a trial where they are on other machines: the same two sides, carried out by nodes.
+//! Server and generators of a trial on other machines: the same two sides, carried out by nodes.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(crate) struct Server<'a> {
     interrupted: &'a dyn Fn() -> bool,
     offset: Offset,
     seen: Seen,
-    /// What is left of one that could not be started.
+    /// The remains of a server that could not be started.
     stopped: Option<Stopped>,
 }
 
@@ -113,12 +113,12 @@ impl<'a> Generator<'a> {
         Ok(Self { name, link, interrupted, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
     }
 
-    /// How far its clock may be from where it is taken to be, ns.
+    /// Error of its clock offset, ns.
     pub(super) fn error_ns(&self) -> u64 {
         self.offset.error_ns
     }
 
-    /// What it has said, in the lab's words and on the lab's clock.
+    /// Converts a message to the lab's clock.
     fn here(&self, told: Told) -> Told {
         let here = |ns| self.offset.here(ns);
         match told {
@@ -150,7 +150,7 @@ impl Engine for Generator<'_> {
                     self.has_measured |= matches!(told, Told::Measurement(_));
                     all.push(self.here(told));
                 }
-                // One that has measured exits, which is no news.
+                // A generator exits after its measurement; that is not an error.
                 Said::Broken(text) if !self.has_measured => return Err(broken(format!("{}: {text}", self.name))),
                 _ => {}
             }
@@ -187,7 +187,7 @@ impl Engine for Generator<'_> {
 }
 
 impl Drop for Generator<'_> {
-    /// One of several whose neighbour could not be started.
+    /// Unloads a generator if another one could not be started.
     fn drop(&mut self) {
         if !self.has_ended {
             let _ = self.link.say(&Order::Unload { patience_ns: 0 });

@@ -1,8 +1,9 @@
-//! A channel of lines over TCP for nodes that join by the network, as they do under mpirun: TLS 1.3 always.
+//! Channels over TLS 1.3 for nodes that join over the network, as under mpirun.
 //!
-//! The lab makes a certificate and a ticket for each run ([`Listener`]). The certificate's fingerprint is no secret and goes with the node's arguments; the node
-//! ([`join`]) accepts that certificate and no other, so that nobody else can give it orders. The ticket is the secret by which the lab
-//! knows its nodes. Once a node has joined, both sides have [`Pipes`], and nothing behind them needs to know of TLS.
+//! The lab creates a certificate and a ticket per run ([`Listener`]). The fingerprint is public and
+//! is passed in the node's arguments. The node ([`join`]) accepts only that certificate, so that no
+//! other machine can give it orders. The ticket is a secret that authenticates the node. After
+//! joining, both sides have [`Pipes`], and their users need not know about TLS.
 
 mod certificate;
 mod first;
@@ -19,12 +20,13 @@ pub use first::{Answer, Asked, Join};
 pub use join::{JoinError, join};
 pub use listener::{Event, Joining, Listener, REFUSALS_TOLD, Refusal, Why};
 
-/// Two plain pipes in place of a connection. When both are closed here, or `input` is, the other side's ends too, after all that was written has been
-/// sent; when the other side has ended or cannot be reached for 5 s, `input` is at its end and writing to `output` fails.
+/// Two pipes in place of a connection. Closing both, or `input`, ends the other side once
+/// everything written has been sent. If the other side ends or is unreachable for 5 s, `input` ends
+/// and writes to `output` fail.
 #[derive(Debug)]
 pub struct Pipes {
-    /// What the other side writes.
+    /// Data from the other side.
     pub input: File,
-    /// What the other side reads. Closed alone, it is the end of what the other side reads, and no more.
+    /// Data to the other side. Closing only this ends what the other side reads.
     pub output: File,
 }

@@ -1,4 +1,4 @@
-//! The lab with real processes: `examples/stand_in.rs` plays the quintain binary.
+//! The lab with real processes: `examples/stand_in.rs` replaces the quintain binary.
 
 mod processes;
 mod proxies;
@@ -14,7 +14,7 @@ use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
 
 use crate::Options;
 
-/// The stand-in, under another name in `folder` where its name is to make it misbehave.
+/// The stand-in, linked as `name` in `folder`: some names make it misbehave.
 fn stand_in(folder: &Path, name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let exe = tests.ancestors().nth(2).unwrap().join("examples/stand_in");
@@ -36,7 +36,7 @@ fn options(exe: PathBuf) -> Options {
     }
 }
 
-/// A point whose subject is `command`, loaded for 100 ms.
+/// A point with the server `command`, loaded for 100 ms.
 fn point(command: &str) -> Point {
     Point {
         factors: BTreeMap::new(),
@@ -82,7 +82,7 @@ fn point(command: &str) -> Point {
     }
 }
 
-/// `max` trials of each point at most.
+/// A plan with at most `max` trials per point.
 fn plan(points: Vec<Point>, max: u32) -> Plan {
     let trials = TrialRule {
         relative: None,
@@ -111,7 +111,7 @@ fn plan(points: Vec<Point>, max: u32) -> Plan {
     }
 }
 
-/// Whether `condition` comes true before a test must be called failed.
+/// Waits until `condition` is true; false after ten seconds.
 fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     for _ in 0..1000 {
         if condition() {
@@ -122,18 +122,17 @@ fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Where a server with this port listens.
 fn here(port: u16) -> std::net::SocketAddr {
     (std::net::Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// Whether the process is there, and no zombie.
+/// Whether the process exists and is not a zombie.
 fn alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// The number that a stray process wrote.
+/// The process ID that a stray process wrote.
 fn number_in(file: &Path) -> u32 {
     std::fs::read_to_string(file).unwrap().parse().unwrap()
 }

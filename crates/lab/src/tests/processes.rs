@@ -1,4 +1,4 @@
-//! Starting, stopping and never leaving anything behind.
+//! Processes: starting, stopping and leaving none behind.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn supervisor(folder: &Path) -> Supervisor {
 }
 
 #[test]
-fn a_process_is_pinned_tied_to_us_and_heard() {
+fn process_is_pinned_tied_and_captured() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = supervisor(folder.path());
     let cpu = crate::host::read(Path::new("/")).cpus.last().unwrap().index;
@@ -39,7 +39,7 @@ fn a_process_is_pinned_tied_to_us_and_heard() {
 }
 
 #[test]
-fn a_program_that_is_not_there_says_so() {
+fn missing_program_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = spawn(&supervisor(folder.path()), "quintain-no-such-program");
     assert_eq!(child.wait(LONG), Some(Exit::Code(7)));
@@ -47,7 +47,7 @@ fn a_program_that_is_not_there_says_so() {
 }
 
 #[test]
-fn a_processor_that_is_not_there_is_an_error() {
+fn missing_cpu_is_an_error() {
     let error = crate::exec::become_command(&[4_000_000], None, &["true".into()]);
     assert!(error.to_string().contains("4000000"), "{error}");
     let error = crate::exec::become_command(&[], None, &[]);
@@ -55,7 +55,7 @@ fn a_processor_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn it_is_asked_to_end_and_does() {
+fn process_ends_on_sigterm() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = spawn(
         &supervisor(folder.path()),
@@ -68,7 +68,7 @@ fn it_is_asked_to_end_and_does() {
 }
 
 #[test]
-fn it_is_forced_when_it_will_not() {
+fn process_that_ignores_sigterm_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut child =
         spawn(&supervisor(folder.path()), "/bin/sh -c 'trap \"\" TERM; echo up; while :; do sleep 0.01; done'");
@@ -81,9 +81,9 @@ fn it_is_forced_when_it_will_not() {
 }
 
 #[test]
-fn one_that_is_stopped_is_forced() {
+fn stopped_process_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    // With a handler: without one SIGTERM ends a stopped process too.
+    // It has a handler; otherwise SIGTERM would end even a stopped process.
     let mut child = spawn(&supervisor(folder.path()), "/bin/sh -c 'trap \"exit 0\" TERM; echo up; kill -STOP $$'");
     let stat = format!("/proc/{}/stat", child.pid());
     assert!(eventually(|| std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))));
@@ -92,7 +92,7 @@ fn one_that_is_stopped_is_forced() {
 }
 
 #[test]
-fn one_that_talks_without_end_neither_blocks_nor_fills_memory() {
+fn endless_output_neither_blocks_nor_fills_memory() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = supervisor(folder.path());
     let port = ready::free_port().unwrap();
@@ -105,7 +105,7 @@ fn one_that_talks_without_end_neither_blocks_nor_fills_memory() {
 }
 
 #[test]
-fn readiness_is_an_answer_an_end_or_the_time() {
+fn readiness_wait_ends_on_response_exit_or_timeout() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = supervisor(folder.path());
     let port = ready::free_port().unwrap();
@@ -129,7 +129,7 @@ fn readiness_is_an_answer_an_end_or_the_time() {
 }
 
 #[test]
-fn a_dropped_child_and_its_strays_are_gone() {
+fn dropping_a_child_kills_its_descendants() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = supervisor(folder.path());
     let (port, file) = (ready::free_port().unwrap(), folder.path().join("stray"));
@@ -146,7 +146,7 @@ fn a_dropped_child_and_its_strays_are_gone() {
 }
 
 #[test]
-fn what_is_left_of_the_group_dies_with_its_leader() {
+fn group_dies_with_its_leader() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = spawn(&supervisor(folder.path()), "/bin/sh -c 'sleep 1000 & echo $!'");
     assert_eq!(child.wait(LONG), Some(Exit::Code(0)));
@@ -155,7 +155,7 @@ fn what_is_left_of_the_group_dies_with_its_leader() {
 }
 
 #[test]
-fn the_watchdog_kills_what_is_left_when_its_pipe_breaks() {
+fn watchdog_kills_the_rest_when_its_pipe_breaks() {
     let folder = tempfile::tempdir().unwrap();
     let exe = stand_in(folder.path(), "quintain");
     let mut watchdog = command(&exe).arg("watchdog").stdin(std::process::Stdio::piped()).spawn().unwrap();
@@ -181,7 +181,7 @@ fn the_watchdog_kills_what_is_left_when_its_pipe_breaks() {
 }
 
 #[test]
-fn who_hears_sigterm() {
+fn detects_processes_that_ignore_sigterm() {
     let proc = tempfile::tempdir().unwrap();
     let status = |pid: u32, text: &str| {
         std::fs::create_dir_all(proc.path().join(pid.to_string())).unwrap();
@@ -196,7 +196,7 @@ fn who_hears_sigterm() {
 }
 
 #[test]
-fn a_watchdog_that_was_killed_is_said_to_have_ended() {
+fn reports_a_killed_watchdog() {
     let folder = tempfile::tempdir().unwrap();
     let supervisor = Supervisor::start(&stand_in(folder.path(), "quintain")).unwrap();
     supervisor.check().unwrap();

@@ -1,4 +1,4 @@
-//! What stands between generator and subject.
+//! Proxies between generator and server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn run(plan: &Plan) -> Record {
 }
 
 #[test]
-fn requests_pass_a_proxy_whose_use_and_bytes_are_known() {
+fn measures_usage_and_bytes_of_a_proxy() {
     let record = run(&through(vec![proxy("m", "quintain serve forward {port} {next_port}")]));
     let measurement = record.measurement().unwrap();
     assert_eq!(measurement.requests, 20);
@@ -59,15 +59,15 @@ fn requests_pass_a_proxy_whose_use_and_bytes_are_known() {
     assert!(proxy.ready_ns.is_some() && !proxy.used.samples.is_empty() && proxy.used.threads_max >= 2, "{proxy:?}");
     assert!(proxy.used.measured_ns >= 100_000_000 && proxy.used.measured_from_ns > 0, "{proxy:?}");
     assert!(proxy.used.rss_max_bytes.is_some_and(|bytes| bytes > 100_000));
-    // Four bytes there and four back for each request; it asks the subject twice. What is sent counts once it is acknowledged, which may be a
-    // moment late for the last answer of each connection.
+    // Each request has four bytes in each direction; the proxy sends it to the server twice. Bytes
+    // count once they are acknowledged, which may be late for the last response of each connection.
     let wire = proxy.wire.unwrap();
     assert!((120..=160).contains(&wire.front_bytes) && (280..=320).contains(&wire.back_bytes), "{wire:?}");
     assert!(!crate::ready::answers(here(own), std::time::Duration::from_secs(1)));
 }
 
 #[test]
-fn a_chain_is_started_from_the_subject_and_entered_at_its_front() {
+fn starts_a_chain_of_proxies_from_the_server() {
     let chain = ["a", "b"].map(|name| proxy(name, "quintain serve forward {port} {next_port}"));
     let record = run(&through(chain.to_vec()));
     assert_eq!(record.measurement().map(|measured| measured.requests), Some(20));
@@ -80,7 +80,7 @@ fn a_chain_is_started_from_the_subject_and_entered_at_its_front() {
 }
 
 #[test]
-fn a_subject_with_two_ports_is_known_by_both() {
+fn proxy_gets_both_ports_of_the_server() {
     let mut plan = through(vec![proxy("m", "quintain serve forward {port} {next_port} {subject_port} {second_port}")]);
     plan.points[0].subject.command = format!("{WELL} {{second_port}}");
     let record = run(&plan);
@@ -92,7 +92,7 @@ fn a_subject_with_two_ports_is_known_by_both() {
 }
 
 #[test]
-fn files_are_made_of_templates_and_calls_are_read() {
+fn fills_templates_and_reads_calls() {
     let folder = tempfile::tempdir().unwrap();
     let template = folder.path().join("template");
     std::fs::write(&template, "{next_port} {subject_port} {through}").unwrap();
@@ -117,7 +117,7 @@ fn files_are_made_of_templates_and_calls_are_read() {
 }
 
 #[test]
-fn proxies_that_fail_say_who() {
+fn failing_proxies_are_named() {
     for (command, message) in [
         ("quintain serve early-exit {port}", "proxy `m`: exited (exit 7) before port "),
         (
@@ -137,7 +137,7 @@ fn proxies_that_fail_say_who() {
 }
 
 #[test]
-fn nothing_of_a_proxy_outlives_its_trial() {
+fn proxy_processes_end_with_the_trial() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stray");
     let command = format!("quintain serve forward-stray {{port}} {{next_port}} {}", file.display());
@@ -148,7 +148,7 @@ fn nothing_of_a_proxy_outlives_its_trial() {
 }
 
 #[test]
-fn a_program_that_is_not_there_skips_its_points_alone() {
+fn missing_program_skips_only_its_points() {
     let folder = tempfile::tempdir().unwrap();
     let mut plan = through(vec![proxy("gone", "quintain-no-such-program -p {port}")]);
     plan.points.push(point(WELL));

@@ -1,4 +1,4 @@
-//! Trials and runs: what goes well, what goes wrong, what is left.
+//! Trials and runs: success, failures, and leftovers.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::process::{Supervisor, command};
 use crate::trial::Trial;
 use crate::{Cause, Ended, Hooks, LabError, Options, Phase, Progress, build_all};
 
-/// What a run told and left.
+/// Progress and records of a run.
 #[derive(Default)]
 struct Told {
     records: Vec<Record>,
@@ -52,7 +52,7 @@ fn run(plan: &Plan, options: &Options) -> (Ended, Told) {
     (ended.unwrap(), told)
 }
 
-/// One trial of one point with the stand-in under `name`.
+/// One trial of one point; the stand-in is named `name`.
 fn one(name: &str, point: Point) -> Record {
     let folder = tempfile::tempdir().unwrap();
     let (ended, mut told) = run(&plan(vec![point], 1), &options(stand_in(folder.path(), name)));
@@ -71,7 +71,7 @@ fn check_failure(name: &str, point: Point, kind: FailureKind, message: &str) -> 
 }
 
 #[test]
-fn a_trial_that_goes_well() {
+fn successful_trial_leaves_a_complete_record() {
     let record = one("quintain", point("quintain serve well {port}"));
     let measurement = record.measurement().unwrap();
     assert_eq!((measurement.requests, measurement.errors_total()), (20, 0));
@@ -84,7 +84,7 @@ fn a_trial_that_goes_well() {
     assert!(subject.measured_ns >= 100_000_000 && subject.measured_ns < record.elapsed_ns, "{subject:?}");
     assert!(subject.measured_share.is_some_and(|share| share > 0.0 && share <= 1.0), "{subject:?}");
     assert!(subject.run_queue_ns.is_some(), "{subject:?}");
-    // On one processor the generator would be taken for another process.
+    // With one CPU, the generator would count as another process.
     assert_eq!(record.cpus_shared, subject.others_ns.is_none(), "{subject:?}");
     assert!(subject.switches_voluntary >= 1, "it waited for its requests: {subject:?}");
     assert!(subject.threads_max >= 2 && subject.sockets_max >= 2, "{subject:?}");
@@ -94,9 +94,10 @@ fn a_trial_that_goes_well() {
     assert!(!alive_on(subject.port.unwrap()));
 }
 
-/// Before the subject listens and after it has gone, on its processors and the generator's; without a probe the trial is as good.
+/// Probes run before the server starts and after it ends, on the CPUs of both sides. Trials without
+/// a probe are equally valid.
 #[test]
-fn processors_are_probed_around_a_trial() {
+fn probes_cpus_around_a_trial() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(stand_in(folder.path(), "quintain"));
     options.probe = crate::probe::run;
@@ -121,7 +122,7 @@ fn alive_on(port: u16) -> bool {
 }
 
 #[test]
-fn subjects_that_do_not_start() {
+fn reports_servers_that_do_not_start() {
     let start = FailureKind::Start;
     let record = check_failure("quintain", point("quintain serve early-exit {port}"), start, "(exit 7) before port ");
     assert_eq!(record.subject.stderr_tail, "bind: permission denied");
@@ -142,7 +143,7 @@ fn subjects_that_do_not_start() {
 }
 
 #[test]
-fn a_subject_that_goes_to_the_background() {
+fn reports_a_server_that_daemonizes() {
     let record = check_failure(
         "quintain",
         point("/bin/sh -c 'sleep 1000 & exit 0' {port}"),
@@ -154,10 +155,10 @@ fn a_subject_that_goes_to_the_background() {
 }
 
 #[test]
-fn a_subject_that_ignores_sigterm() {
+fn kills_a_server_that_ignores_sigterm() {
     let folder = tempfile::tempdir().unwrap();
     let exe = stand_in(folder.path(), "quintain");
-    // What is ignored stays ignored over exec(2).
+    // Ignored signals stay ignored across exec(2).
     let command = format!("/bin/sh -c 'trap \"\" TERM; exec \"$0\" serve well $1' {} {{port}}", exe.display());
     let mut stubborn = point(&command);
     stubborn.subject.stop_timeout_ns = 20_000_000;
@@ -170,7 +171,7 @@ fn a_subject_that_ignores_sigterm() {
 }
 
 #[test]
-fn a_subject_that_never_listens() {
+fn reports_a_server_that_never_listens() {
     let mut deaf = point("quintain serve deaf {port}");
     deaf.subject.ready_timeout_ns = 50_000_000;
     let record = check_failure("quintain", deaf, FailureKind::NotReady, "within 50ms");
@@ -178,7 +179,7 @@ fn a_subject_that_never_listens() {
 }
 
 #[test]
-fn a_free_port_that_was_taken_is_tried_again() {
+fn retries_when_a_free_port_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("started");
     let record = one("quintain", point(&format!("quintain serve taken-once {{port}} {}", file.display())));
@@ -186,7 +187,7 @@ fn a_free_port_that_was_taken_is_tried_again() {
 }
 
 #[test]
-fn a_subject_that_crashes_while_it_is_loaded() {
+fn reports_a_server_that_crashes_under_load() {
     let mut crash = point("quintain serve crash {port}");
     crash.load.stop = study::spec::Stop::Duration { duration_ns: 20_000_000_000 };
     let record = check_failure("quintain", crash, FailureKind::Exited, "exited (signal 9) under load");
@@ -195,7 +196,7 @@ fn a_subject_that_crashes_while_it_is_loaded() {
 }
 
 #[test]
-fn generators_that_fail() {
+fn reports_failing_generators() {
     let well = || point("quintain serve well {port}");
     let generator = FailureKind::Generator;
     let record = check_failure(
@@ -221,7 +222,7 @@ fn generators_that_fail() {
 }
 
 #[test]
-fn a_load_that_hangs_is_given_up() {
+fn abandons_a_hung_load() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "load-hangs"));
     let (plan, supervisor) =
@@ -242,13 +243,13 @@ fn a_load_that_hangs_is_given_up() {
     };
     let record = trial.run(&mut |_, _| {}).unwrap();
     let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
-    // It once said that there was no answer, and has said nothing since: the subject is to blame.
+    // It reported no responses and nothing since, so the server is at fault.
     assert_eq!(failure.kind, FailureKind::Hung, "{failure:?}");
     assert!(failure.message.contains("after 0 requests"), "{failure:?}");
 }
 
 #[test]
-fn failures_end_their_point_and_not_the_run() {
+fn failures_end_the_point_but_not_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut away = point("never started");
     away.unrunnable = Some("needs 41 CPUs, has 2".to_owned());
@@ -271,9 +272,9 @@ fn failures_end_their_point_and_not_the_run() {
     assert!(loads.iter().any(|live| live.load.requests > 1 && live.server.is_some_and(|used| used.at_ns > 0)));
 }
 
-/// Such as one whose interpreter is gone, or whose kernel lacks what it needs: it would say the same in each trial.
+/// For example, a missing interpreter or kernel feature would fail every trial in the same way.
 #[test]
-fn a_subject_that_cannot_run_here_is_started_once() {
+fn unrunnable_server_is_started_only_once() {
     let folder = tempfile::tempdir().unwrap();
     let unable = "/bin/sh -c 'echo cannot run here: nginx is not installed >&2; exit 69' {port}";
     let (ended, told) = run(&plan(vec![point(unable)], 4), &options(stand_in(folder.path(), "quintain")));
@@ -284,7 +285,7 @@ fn a_subject_that_cannot_run_here_is_started_once() {
 }
 
 #[test]
-fn a_point_that_has_enough_drops_out_and_a_resumed_run_goes_on() {
+fn resumed_run_continues_unfinished_points() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "quintain"));
     let plan = plan(vec![point("quintain serve well {port}"), point("quintain serve well {port}")], 3);
@@ -342,7 +343,7 @@ fn plan_with_a_search() -> Plan {
 }
 
 #[test]
-fn a_step_decides_the_rate_and_a_search_comes_before_what_depends_on_it() {
+fn search_runs_before_points_that_depend_on_it() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "quintain"));
     let plan = plan_with_a_search();
@@ -364,7 +365,7 @@ fn a_step_decides_the_rate_and_a_search_comes_before_what_depends_on_it() {
 }
 
 #[test]
-fn a_search_that_was_interrupted_goes_on_where_it_was() {
+fn interrupted_search_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "quintain"));
     let plan = plan_with_a_search();
@@ -377,7 +378,7 @@ fn a_search_that_was_interrupted_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_search_may_break_its_subject_more_often_than_others() {
+fn search_tolerates_more_failures() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "quintain"));
     let mut plan = plan_with_a_search();
@@ -392,7 +393,7 @@ fn a_search_may_break_its_subject_more_often_than_others() {
     let (ended, told) = run_with(&plan, &[], &options, &mut next, &|_| false);
     assert_eq!(ended.unwrap().points, vec![Some("no capacity".to_owned()); 2]);
     assert_eq!(told.records.len(), 5, "its own rule says when to give up");
-    // The lab's own bound holds all the same.
+    // The study's maximum still applies.
     let mut endless =
         |_: usize, _: &[Record]| Next::Trial(Some(Step { purpose: Purpose::Bracket, rate_per_s: Some(100.0) }));
     plan.points.remove(0);
@@ -402,7 +403,7 @@ fn a_search_may_break_its_subject_more_often_than_others() {
 }
 
 #[test]
-fn interrupting_drops_the_trial_and_leaves_no_process() {
+fn interruption_drops_the_trial_and_its_processes() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "quintain"));
     let file = folder.path().join("stray");
@@ -416,7 +417,7 @@ fn interrupting_drops_the_trial_and_leaves_no_process() {
 }
 
 #[test]
-fn time_and_store_end_a_run() {
+fn time_limit_and_store_errors_end_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "quintain"));
     let mut plan = plan(vec![point("quintain serve well {port}")], 3);
@@ -435,7 +436,7 @@ fn time_and_store_end_a_run() {
 }
 
 #[test]
-fn without_a_watchdog_nothing_is_started() {
+fn starts_nothing_without_a_watchdog() {
     let (ended, told) = run_with(
         &plan(vec![point("quintain serve well {port}")], 1),
         &[],
@@ -448,7 +449,7 @@ fn without_a_watchdog_nothing_is_started() {
 }
 
 #[test]
-fn spinners_run_with_the_trials_or_end_the_run() {
+fn failing_spinners_end_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(vec![point("quintain serve well {port}")], 1);
     let mut spinning = options(stand_in(folder.path(), "quintain"));
@@ -464,7 +465,7 @@ fn spinners_run_with_the_trials_or_end_the_run() {
 }
 
 #[test]
-fn each_build_runs_once_and_failures_are_told_apart() {
+fn runs_each_build_once_and_classifies_failures() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(stand_in(folder.path(), "quintain"));
     options.directory = folder.path().to_owned();
@@ -516,16 +517,16 @@ fn each_build_runs_once_and_failures_are_told_apart() {
     assert_eq!(build_all(&slow, &options, &mut |_| {}, &interrupted).unwrap(), [], "interrupted at once");
 }
 
-/// Kills a lab in the middle of its second trial, as nothing can be prepared for.
+/// Kills a lab during its second trial without any chance to clean up.
 #[test]
-fn a_lab_that_is_killed_leaves_its_records_and_no_process() {
+fn killed_lab_leaves_records_but_no_processes() {
     let folder = tempfile::tempdir().unwrap();
     let exe = stand_in(folder.path(), "quintain");
     let file = |name: &str| folder.path().join(name);
     let mut slow = point(&format!("quintain serve with-stray {{port}} {}", file("stray").display()));
     slow.load.stop = study::spec::Stop::Duration { duration_ns: 60_000_000_000 };
     let plan = plan(vec![point("quintain serve well {port}"), slow], 2);
-    // The well one first, whatever the seed: by its order.
+    // A seed that runs the successful point first.
     let plan = (0..).map(|seed| Plan { seed, ..plan.clone() }).find(|plan| plan.order_of_block(0) == [0, 1]).unwrap();
     std::fs::write(file("plan"), serde_json::to_string(&plan).unwrap()).unwrap();
     let mut lab = command(&exe).arg("lab").arg(file("plan")).arg(file("records")).spawn().unwrap();

@@ -1,7 +1,9 @@
-//! What caches promise, in the protocols of memcached and Redis and over HTTP: subjects/REQUIREMENTS.md, "Caches".
+//! Cases for caches, in the protocols of memcached and Redis and over HTTP:
+//! subjects/REQUIREMENTS.md, "Caches".
 //!
-//! A server is asked what it speaks and who it is. Conversations in a protocol that it does not speak are not held; where memcached
-//! or Redis is known to answer otherwise, the row says how, and why that is as good.
+//! First the server's implementation and protocols are detected. Conversations in other protocols
+//! are skipped. If memcached or Redis is known to respond differently, the row has that response
+//! and the reason why it is acceptable.
 
 mod rows;
 
@@ -41,7 +43,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Who the server is, and which protocols it speaks.
+/// Implementation of a server and the protocols it supports.
 struct Known {
     whose: Whose,
     speaks: Vec<Speech>,
@@ -52,7 +54,7 @@ fn know(server: &Server<'_>) -> Result<Known, String> {
         let mut client = server.connect()?;
         client.send(words)?;
         let mut room = [0; 256];
-        // Whoever does not speak this may close instead of answering.
+        // A server without this protocol may close instead of responding.
         let bytes = client.read(&mut room).unwrap_or(0);
         Ok(room[..bytes].to_vec())
     };
@@ -85,7 +87,7 @@ fn spoken(known: &Known, speech: Speech) -> Result<(), Trouble> {
     Err(Trouble::NotChecked(format!("this server does not speak {speech:?}")))
 }
 
-/// Sends pieces, 1 ms apart, and compares all that comes back.
+/// Sends pieces, 1 ms apart, and compares the responses.
 fn hold(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
     let mut client = server.connect()?;
     let Answer { bytes: answer, closes, .. } = row.answer(whose);
@@ -93,7 +95,7 @@ fn hold(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Resul
         if index > 0 {
             thread::sleep(Duration::from_millis(1));
         }
-        // A server that closes in the middle may do so before the rest is sent.
+        // A server that closes early may do so before the rest is sent.
         if client.send(piece).is_err() && !closes {
             return Err("the connection was closed".to_owned());
         }
@@ -188,7 +190,7 @@ fn http_cache(server: &mut Server<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// `set` and `get` in the protocol that the server speaks, and what a hit is answered with.
+/// `set` and `get` in a protocol that the server supports, and the responses to both.
 fn compose(known: &Known, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     let (bytes, length) = (value.len(), key.len());
     let [set, stored, get, front, back] = match known.speaks.contains(&Speech::Text) {
@@ -211,7 +213,7 @@ fn compose(known: &Known, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     [set, stored.into_bytes(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
 }
 
-/// Reads an answer, up to the first byte of it that is wrong.
+/// Reads a response up to the first wrong byte.
 fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
     let mut said = vec![0; answer.len()];
     let mut got = 0;
@@ -291,7 +293,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// More than the buffers of both sides of a connection hold of answers, bytes.
+    /// Bytes of responses that exceed the buffers of both sides of a connection.
     const ENOUGH: usize = 24 << 20;
     let known = know(server)?;
     let mut slow = server.connect()?;

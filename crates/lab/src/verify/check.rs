@@ -1,4 +1,4 @@
-//! A check: a name, a promise, and what looks whether it is kept, against a fresh process of the server.
+//! A check: a name, a promise and a function that tests it on a fresh server process.
 
 use std::time::Duration;
 
@@ -8,33 +8,31 @@ use super::conversation;
 use super::server::Server;
 use super::trouble::Trouble;
 
-/// A server must end within this after it was told to.
+/// Time limit for a server to end.
 pub(super) const END: Duration = Duration::from_secs(1);
 
-/// What looks whether a server keeps a promise.
+/// Tests whether a server keeps a promise.
 pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
 
-/// What a server must do, as a name and a check.
 pub(super) struct Check {
-    /// As the table and `--case` call it.
+    /// Name in the table and for `--case`.
     pub(super) name: String,
-    /// What is promised.
     pub(super) promise: String,
-    /// Whether the server has ended when the check has passed.
+    /// Whether the server has ended after a successful check.
     pub(super) ends: bool,
-    /// Whether it looks at the process of the server.
+    /// Whether it needs the server's process.
     pub(super) needs_process: bool,
     pub(super) run: Run,
 }
 
 impl Check {
-    /// One that is code.
+    /// A check in code.
     pub(super) fn code(name: &str, promise: &str, run: fn(&mut Server<'_>) -> Result<(), Trouble>) -> Check {
         let (name, promise) = (name.to_owned(), promise.to_owned());
         Check { name, promise, ends: false, needs_process: false, run: Box::new(run) }
     }
 
-    /// One that is data.
+    /// A check from a case file.
     pub(super) fn data(case: Case, seed: u64) -> Check {
         let (name, promise) = (case.name.clone(), case.promise.clone());
         let run: Run = Box::new(move |server| conversation::check(server, &case, seed));

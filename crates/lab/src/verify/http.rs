@@ -1,4 +1,5 @@
-//! What servers of HTTP promise that no conversation of one client expresses: subjects/REQUIREMENTS.md, "HTTP".
+//! Cases for HTTP servers that a conversation of one client cannot express:
+//! subjects/REQUIREMENTS.md, "HTTP".
 
 use std::thread;
 use std::time::Duration;
@@ -22,10 +23,11 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// More than the buffers of both sides of a connection hold of answers, bytes.
+    /// Bytes of responses that exceed the buffers of both sides of a connection.
     const ENOUGH: usize = 12 << 20;
     let mut slow = server.connect()?;
-    // Long answers fill them with few requests. A server without such answers may be done before it is stuck: a weaker case.
+    // Large responses fill the buffers with few requests. Without them a server may finish before
+    // it blocks, which is a weaker case.
     let mut page = server.page("/bytes/65536")?;
     if page.status() != 200 {
         page = server.page(&server.path)?;
@@ -56,7 +58,7 @@ fn two_clients(server: &mut Server<'_>) -> Result<(), Trouble> {
         let (first, second) = (page.request(), page.request());
         one.send(&first[..7])?;
         two.send(&second[..17])?;
-        thread::sleep(Duration::from_millis(1)); // so that the pieces arrive alone
+        thread::sleep(Duration::from_millis(1)); // so that the pieces arrive separately
         two.send(&second[17..])?;
         two.expect_page(&page).map_err(|why| format!("beside a client that has only begun: {why}"))?;
         one.send(&first[7..])?;

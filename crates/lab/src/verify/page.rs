@@ -1,15 +1,15 @@
-//! What every response to GET of a path is held against.
+//! The expected response to GET of a path.
 
 use study::verification::Miss;
 
 use super::response::Response;
 use super::trouble::excerpt;
 
-/// A path that every server answers in the same way, as far as it does.
+/// A path with the properties that its responses share.
 pub(super) struct Page {
     path: String,
     status: u16,
-    /// `None`: it was not the same twice.
+    /// `None`: two responses differed.
     body: Option<Vec<u8>>,
 }
 
@@ -18,7 +18,8 @@ pub(super) fn request(method: &str, path: &str, headers: &str) -> Vec<u8> {
 }
 
 impl Page {
-    /// Expects what two responses to GET of it have in common. Fails if they break the contract of the path.
+    /// Takes the common properties of two responses to GET. Fails if they violate the contract of
+    /// the path.
     pub(super) fn of(path: &str, [first, second]: [Response; 2]) -> Result<Page, Miss> {
         for response in [&first, &second] {
             let length =
@@ -36,12 +37,12 @@ impl Page {
         self.status
     }
 
-    /// A request as browsers and load generators send it, in short.
+    /// A short request such as browsers and load generators send.
     pub(super) fn request(&self) -> Vec<u8> {
         request("GET", &self.path, "")
     }
 
-    /// Whether a response is like it; `head`: one to HEAD.
+    /// Compares a response with the page; `head`: it is a response to HEAD.
     pub(super) fn check(&self, response: &Response, head: bool) -> Result<(), Miss> {
         let path = &self.path;
         if response.status != self.status {
@@ -53,7 +54,7 @@ impl Page {
         }
         let Some(body) = &self.body else { return Ok(()) };
         if head {
-            // A server may leave the length out here, but may not lie: RFC 9110 section 8.6.
+            // A server may omit the length here, but a wrong one is an error: RFC 9110 section 8.6.
             let length = body.len().to_string();
             return match response.header("content-length").into_iter().find(|is| *is != length) {
                 Some(is) => {
@@ -66,7 +67,7 @@ impl Page {
     }
 }
 
-/// The length of the body that the contract demands of a path: `/bytes/N` is N bytes (subjects/REQUIREMENTS.md).
+/// Body length that the contract requires of `/bytes/N`: N bytes (subjects/REQUIREMENTS.md).
 fn contract_length(path: &str) -> Option<usize> {
     path.split('?').next()?.strip_prefix("/bytes/")?.parse().ok()
 }
@@ -75,13 +76,13 @@ pub(super) fn miss(message: String, expected: String, received: String) -> Miss 
     Miss { message, expected: Some(expected), received: Some(received), ..Miss::default() }
 }
 
-/// The first difference of bytes, if there is one.
+/// Fails at the first difference.
 pub(super) fn differ(what: &str, expected: &[u8], received: &[u8]) -> Result<(), Miss> {
     if expected == received {
         return Ok(());
     }
     let same = expected.iter().zip(received).take_while(|(one, other)| one == other).count();
-    // What is shown begins a little before the difference.
+    // The excerpt begins shortly before the difference.
     let from = same.saturating_sub(20);
     let shown =
         |bytes: &[u8]| format!("{}{}", if from > 0 { "..." } else { "" }, excerpt(&bytes[from.min(bytes.len())..]));

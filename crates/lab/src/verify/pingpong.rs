@@ -1,4 +1,5 @@
-//! What servers of ping-pong promise that no conversation of one client expresses: subjects/REQUIREMENTS.md, "Ping-pong".
+//! Cases for ping-pong servers that a conversation of one client cannot express:
+//! subjects/REQUIREMENTS.md, "Ping-pong".
 
 use std::io::Read;
 use std::thread;
@@ -21,7 +22,7 @@ pub(super) fn last_checks() -> Vec<Check> {
 }
 
 impl Client {
-    /// Reads the answers to these words.
+    /// Reads the responses to these words.
     pub(super) fn expect_words(&mut self, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
         expect_words(self, words)
     }
@@ -51,7 +52,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
         client.send(&to_bytes(words.clone()))?;
         client.expect_words(words)?;
     }
-    // More than any buffer on the way holds, the reader keeping up with the writer.
+    // More than all buffers on the way can hold, so the reader must keep up with the writer.
     let words = 1..1 + (1_u32 << 20);
     let mut writer = server.connect()?;
     writer.stream = client.stream.try_clone().map_err(|error| format!("cannot clone a socket: {error}"))?;
@@ -69,7 +70,8 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// More than the buffers of both sides of a connection hold; a server that keeps what it cannot send takes it all.
+    /// More than the buffers of both sides of a connection hold. A server that buffers unsent
+    /// responses accepts all of it.
     const ENOUGH: u32 = 4 << 20;
     let mut slow = server.connect()?;
     let bytes = to_bytes(1..1 + ENOUGH);

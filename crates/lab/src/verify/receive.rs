@@ -1,4 +1,4 @@
-//! What a client reads of HTTP/1.1.
+//! Reads HTTP/1.1 responses on a client connection.
 
 use std::io::Read;
 
@@ -6,11 +6,12 @@ use super::page::Page;
 use super::response::{BODY_MAX, Framing, Head, Response, parse, quoted};
 use super::server::{Client, reason};
 
-/// A head of a response may be so long, bytes.
+/// Maximum size of a response head, bytes.
 const HEAD_MAX: usize = 64 * 1024;
 
 impl Client {
-    /// Reads the response to a request; `head`: to one with the method HEAD. `None`: the connection was closed before it began.
+    /// Reads a response; `head`: the request was HEAD. `None`: the connection was closed before it
+    /// began.
     pub(super) fn receive(&mut self, head: bool) -> Result<Option<Response>, String> {
         loop {
             let Some(end) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };
@@ -38,7 +39,7 @@ impl Client {
         }
     }
 
-    /// How many bytes have come now; 0: the end.
+    /// Reads once; returns the number of bytes, 0 at the end.
     fn receive_some(&mut self) -> Result<usize, String> {
         let mut bytes = [0; 16 * 1024];
         let got = self.read(&mut bytes).map_err(|error| reason(&error))?;
@@ -46,7 +47,7 @@ impl Client {
         Ok(got)
     }
 
-    /// Where `mark` stands in what was received; `None`: the end came before anything else.
+    /// Reads until `mark` and returns its offset; `None`: the end came before any byte.
     fn receive_until(&mut self, mark: &[u8], limit: usize) -> Result<Option<usize>, String> {
         let mut looked = 0;
         loop {
@@ -75,7 +76,7 @@ impl Client {
         Ok(self.received.drain(..length).collect())
     }
 
-    /// RFC 9112 section 7.1.
+    /// Reads a chunked body (RFC 9112 section 7.1).
     fn receive_chunks(&mut self) -> Result<Vec<u8>, String> {
         let mut body = Vec::new();
         loop {
@@ -99,7 +100,7 @@ impl Client {
         Ok(body)
     }
 
-    /// A line without its end, of at most so many bytes.
+    /// Reads a line of at most `limit` bytes, without its end.
     pub(super) fn line(&mut self, limit: usize) -> Result<Vec<u8>, String> {
         let end = self.receive_until(b"\n", limit)?.ok_or("no response: the connection was closed")?;
         let mut line: Vec<u8> = self.received.drain(..=end).collect();
@@ -114,13 +115,13 @@ impl Client {
         String::from_utf8(line[..end].to_vec()).map_err(|_| format!("a line that is no text: {}", quoted(&line)))
     }
 
-    /// Reads a response, to HEAD if `head`; the end instead of one is an error.
+    /// Reads a response (to HEAD if `head`); a closed connection is an error.
     pub(super) fn response(&mut self, head: bool) -> Result<Response, String> {
         let ended = || "no response: the connection was closed".to_owned();
         self.receive(head).map_err(|why| format!("no valid response: {why}"))?.ok_or_else(ended)
     }
 
-    /// Reads the answer that has this page.
+    /// Reads a response and compares it with the page.
     pub(super) fn expect_page(&mut self, page: &Page) -> Result<(), String> {
         let response = self.response(false)?;
         page.check(&response, false).map_err(|miss| miss.to_string())

@@ -1,4 +1,4 @@
-//! The checks of a suite; those here are the same for every kind of server.
+//! Checks in code that all suites share, for every kind of server.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -36,12 +36,12 @@ pub(super) fn checks(suite: Suite) -> Vec<Check> {
     all
 }
 
-/// How many connections `connections` opens at once.
+/// Number of connections that `connections` opens at once.
 const MANY: usize = 1000;
-/// How often a condition is looked at that nothing reports.
+/// Polling interval for conditions without a notification.
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// Looks until there is something to see; `None` after `limit`.
+/// Polls until `look` returns a value; `None` after `limit`.
 fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = clock::now() + limit;
     loop {
@@ -59,7 +59,7 @@ fn connections(server: &mut Server<'_>) -> Result<(), Trouble> {
         clients.push(server.connect().map_err(|why| format!("connection {}: {why}", index + 1))?);
     }
     for round in [1_u32, 1 << 16] {
-        // Every question is on its way before the first answer is read.
+        // All requests are sent before the first response is read.
         for (index, client) in clients.iter_mut().enumerate() {
             client.send(&client.speech.clone().question(round + index as u32))?;
         }
@@ -78,14 +78,14 @@ fn reset(server: &mut Server<'_>) -> Result<(), Trouble> {
     for _ in 0..10 {
         reset_once(server).and_then(|()| witness.ask(1)).map_err(|why| format!("after a reset: {why}"))?;
     }
-    thread::sleep(Duration::from_millis(50)); // the last reset may still be in some queue when the server is looked at
+    thread::sleep(Duration::from_millis(50)); // the server may receive the last reset with some delay
     witness.ask(1).map_err(|why| format!("after a reset: {why}"))?;
     Ok(())
 }
 
-/// Resets a connection in each state that it can be in.
+/// Resets one connection in each possible state.
 fn reset_once(server: &Server<'_>) -> Result<(), String> {
-    server.connect()?.reset()?; // nothing was said
+    server.connect()?.reset()?; // nothing was sent
     let mut idle = server.connect()?;
     idle.ask(1)?;
     idle.reset()?;
@@ -93,7 +93,7 @@ fn reset_once(server: &Server<'_>) -> Result<(), String> {
     let beginning = begun.speech.begun();
     begun.send(beginning)?;
     begun.reset()?;
-    // Answers are on their way, or yet to be sent to a socket that is no more.
+    // Responses are in transit, or about to be written to a closed socket.
     let mut busy = server.connect()?;
     let questions = (1..2000).flat_map(|number| busy.speech.question(number)).collect::<Vec<_>>();
     busy.send(&questions)?;
@@ -102,7 +102,8 @@ fn reset_once(server: &Server<'_>) -> Result<(), String> {
 }
 
 fn churn(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// So many sockets more than before are not yet a leak: those of a runtime, or of connections that just end.
+    /// Additional sockets that are not a leak yet: a runtime's own, or connections that are
+    /// closing.
     const SLACK: usize = 10;
     let come_and_go = |count: usize| -> Result<(), String> {
         for index in 0..count {
@@ -127,7 +128,7 @@ fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut ports = Vec::new();
     for client in &mut clients {
         client.ask(7)?;
-        client.ask(7)?; // some set it when a connection turns out to go on, after the first answer
+        client.ask(7)?; // some servers set it after the first response, once a connection persists
         ports.push(client.stream.local_addr().map_err(|error| format!("no local address: {error}"))?.port());
     }
     let (mut found, mut refused) = (0, None);
@@ -143,7 +144,7 @@ fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
         };
         let peer = rustix::net::getpeername(&socket).ok().flatten();
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-        // A runtime may speak IPv4 through an IPv6 socket, as Java does.
+        // A runtime may use an IPv6 socket for IPv4, as Java does.
         if !peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback() && ports.contains(&peer.port())) {
             continue;
         }
@@ -166,7 +167,7 @@ fn sigterm(server: &mut Server<'_>) -> Result<(), Trouble> {
         client.ask(7)?;
     }
     let begun = clients[0].speech.begun();
-    clients[0].send(begun)?; // one is in the middle of a question
+    clients[0].send(begun)?; // one request is incomplete
     server.process()?.terminate().map_err(|error| format!("cannot send SIGTERM: {error}"))?;
     server.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?;
     server.check_deaf()?;
@@ -180,7 +181,7 @@ fn sigterm_idle(server: &mut Server<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// A server that ends with connections open leaves its side of them in the kernel for a while.
+/// Restarts a server while the kernel still holds connections of its previous process.
 fn restart(server: &mut Server<'_>) -> Result<(), Trouble> {
     let mut clients = (0..4).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
     for client in &mut clients {

@@ -1,28 +1,25 @@
-//! What a check comes to where a promise is not kept.
+//! Reasons why a check did not pass.
 
 use study::verification::Miss;
 
-/// A server that could not be started, so that nothing was checked.
+/// A server that could not be started, so nothing was checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotStarted {
-    /// It says that this machine cannot run it.
+    /// It reported that this machine cannot run it.
     #[error("cannot run here: {0}")]
     Unrunnable(String),
-    /// Anything else.
+    /// Any other reason.
     #[error("{0}")]
     Failed(String),
-    /// We were asked to end.
+    /// The caller interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Why a check did not pass.
 pub(super) enum Trouble {
-    /// The server broke its promise.
     Failed(Miss),
-    /// It could not be looked at here.
+    /// The check is impossible here.
     NotChecked(String),
-    /// The server did not start.
     NotStarted(NotStarted),
 }
 
@@ -44,7 +41,7 @@ impl From<NotStarted> for Trouble {
     }
 }
 
-/// The begin of bytes, for a message, not without an end that is cut off.
+/// The first bytes, escaped; `...` marks a truncation.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(80)];
     format!("{}{}", shown.escape_ascii(), if shown.len() < bytes.len() { "..." } else { "" })

@@ -1,4 +1,4 @@
-//! The certificate of one run, and the node's trust in that one alone.
+//! The certificate of one run, and the nodes' trust in it.
 
 use std::io;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, Serve
 use rustls::version::TLS13;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
 
-/// The name in the certificate, which nobody looks at: the fingerprint says more.
+/// Name in the certificate. It is not checked, because nodes compare the fingerprint.
 pub(super) const NAME: &str = "quintain";
 
-/// Makes a certificate: what the lab needs to show it, and its fingerprint.
+/// Creates a certificate; returns the lab's configuration and the fingerprint.
 pub(super) fn make() -> io::Result<(Arc<ServerConfig>, String)> {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).map_err(io::Error::other)?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -22,12 +22,12 @@ pub(super) fn make() -> io::Result<(Arc<ServerConfig>, String)> {
         .with_protocol_versions(&[&TLS13])
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key))
         .map_err(io::Error::other)?;
-    // No connection is resumed.
+    // Disables session resumption.
     config.send_tls13_tickets = 0;
     Ok((Arc::new(config), fingerprint(made.cert.der())))
 }
 
-/// What a node needs to trust the certificate of that fingerprint.
+/// Configuration of a node that trusts the certificate with this fingerprint.
 pub(super) fn trust(fingerprint: &str) -> Result<Arc<ClientConfig>, rustls::Error> {
     let provider = provider();
     let only = Only { fingerprint: fingerprint.to_owned(), provider: Arc::clone(&provider) };
@@ -53,7 +53,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Trusts one certificate. Names and dates do not matter: it was made a moment ago for this run, by a machine whose clock may be wrong.
+/// Trusts one certificate. Names and dates are ignored: it was just created for this run, perhaps
+/// on a machine with a wrong clock.
 #[derive(Debug)]
 struct Only {
     fingerprint: String,
@@ -85,7 +86,7 @@ impl ServerCertVerifier for Only {
         verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
-    /// The certificate is public: only this shows that the other side has its key.
+    /// The certificate is public; only the signature proves that the other side has its key.
     fn verify_tls13_signature(
         &self,
         message: &[u8],

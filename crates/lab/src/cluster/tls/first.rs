@@ -1,19 +1,19 @@
-//! The first line of each side.
+//! The first line of each side of a connection.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest first line, bytes, with its end.
+/// Maximum length of a first line including its end, bytes.
 pub(super) const LINE_MAX: usize = 1024;
 
-/// The first line of a node.
+/// First line of a node.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Asked {
-    /// It wants to be the node of a rank.
+    /// Requests to join with a rank.
     Join(Join),
 }
 
-/// Which node this is, and that it is one.
+/// Identity of a node and proof that it belongs to the run.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
@@ -23,12 +23,10 @@ pub struct Join {
     pub ticket: String,
 }
 
-/// The first line of the lab.
+/// First line of the lab.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// The channel is open.
     Joined {},
-    /// It is not, for this reason.
     Refused(String),
 }

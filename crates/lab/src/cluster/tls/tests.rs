@@ -1,4 +1,5 @@
-//! Nodes and strangers on loopback. Waits have an end, and what is asserted does not depend on how long they were.
+//! Nodes and intruders on loopback. All waits are bounded, and assertions do not depend on their
+//! length.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,7 +20,7 @@ const LONG: Duration = Duration::from_secs(60);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
 
-/// What nodes know of a lab.
+/// Facts about a lab that its nodes have.
 #[derive(Clone)]
 struct Known {
     address: SocketAddr,
@@ -32,7 +33,7 @@ impl Known {
         join(self.address, &self.fingerprint, rank, &self.ticket, LONG)
     }
 
-    /// A stranger that has made its handshake.
+    /// An intruder that has completed the handshake.
     fn encrypted(&self) -> StreamOwned<ClientConnection, TcpStream> {
         let tls = ClientConnection::new(trust(&self.fingerprint).unwrap(), ServerName::try_from(NAME).unwrap());
         let mut stream = StreamOwned::new(tls.unwrap(), TcpStream::connect(self.address).unwrap());
@@ -107,14 +108,14 @@ fn is_at_its_end(mut input: File) -> bool {
     input.read_to_end(&mut Vec::new()).unwrap() == 0
 }
 
-/// Writes until it cannot.
+/// Writes until writing fails.
 fn fails(mut output: File) -> bool {
     while output.write_all(&[b'x'; 4096]).is_ok() {}
     true
 }
 
 #[test]
-fn long_lines_pass_both_ways_at_once() {
+fn passes_long_lines_in_both_directions() {
     let (lab, node) = pair();
     std::thread::scope(|scope| {
         for (side, mine, theirs) in [(lab, 1, 2), (node, 2, 1)] {
@@ -136,7 +137,7 @@ fn long_lines_pass_both_ways_at_once() {
 }
 
 #[test]
-fn a_side_that_is_dropped_ends_the_other() {
+fn dropping_one_side_ends_the_other() {
     for nodes_end in [false, true] {
         let (lab, node) = pair();
         let (mut gone, left) = if nodes_end { (node, lab) } else { (lab, node) };
@@ -149,7 +150,7 @@ fn a_side_that_is_dropped_ends_the_other() {
 }
 
 #[test]
-fn what_is_unread_does_not_keep_a_side_alive() {
+fn unread_data_does_not_keep_a_side_alive() {
     let (lab, mut node) = pair();
     let writer = std::thread::spawn(move || fails(lab.output));
     let mut first = [0];
@@ -159,7 +160,7 @@ fn what_is_unread_does_not_keep_a_side_alive() {
 }
 
 #[test]
-fn each_direction_ends_by_itself() {
+fn each_direction_closes_separately() {
     let (lab, mut node) = pair();
     drop(lab.output);
     assert!(is_at_its_end(node.input));
@@ -171,7 +172,7 @@ fn each_direction_ends_by_itself() {
 }
 
 #[test]
-fn a_connection_that_is_cut_ends_both() {
+fn lost_connection_ends_both_sides() {
     let (known, joining) = lab(&[None]);
     let relay = TcpListener::bind((HERE, 0)).unwrap();
     let through = Known { address: relay.local_addr().unwrap(), ..known.clone() };
@@ -188,10 +189,10 @@ fn a_connection_that_is_cut_ends_both() {
     }
 }
 
-/// What the lab says of a stranger, after which its node joins as if nothing had been.
+/// The lab's reason for refusing an intruder. The node must then join normally.
 fn stranger<T>(knocks: impl FnOnce(&Known) -> T) -> Why {
     let (known, joining) = lab(&[None]);
-    // It may hold its connection.
+    // The intruder may keep its connection open.
     let held = knocks(&known);
     let why = refused(&joining);
     drop(held);
@@ -209,11 +210,11 @@ fn says(known: &Known, bytes: &[u8]) -> TcpStream {
 }
 
 #[test]
-fn strangers_without_tls_are_refused() {
+fn refuses_connections_without_tls() {
     for bytes in [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".as_slice(), &[0xff; 70_000], &[0; 5], b"{\"join\":{}}\n"] {
         let why = stranger(|known| {
             let mut stream = TcpStream::connect(known.address).unwrap();
-            // The lab may have ended it before all is written.
+            // The lab may close the connection during the write.
             let _ = stream.write_all(bytes);
             stream
         });
@@ -223,7 +224,7 @@ fn strangers_without_tls_are_refused() {
 }
 
 #[test]
-fn an_older_version_of_tls_is_refused() {
+fn refuses_older_tls_versions() {
     let why = stranger(|known| {
         let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_protocol_versions(&[&rustls::version::TLS12])
@@ -238,9 +239,10 @@ fn an_older_version_of_tls_is_refused() {
     assert!(matches!(why, Why::Tls(_)), "{why:?}");
 }
 
-/// Each holds its connection and says nothing. Those that the lab holds are bounded, and a node that comes behind them is let in.
+/// All connections stay open and silent. The lab holds a bounded number of them, and a later node
+/// still joins.
 #[test]
-fn a_flood_keeps_no_node_out() {
+fn node_joins_during_a_flood() {
     let (known, joining) = lab(&[None]);
     let flood = (0..300).map(|_| TcpStream::connect(known.address).unwrap()).collect::<Vec<_>>();
     let _node = known.join(0).unwrap();
@@ -253,7 +255,7 @@ fn a_flood_keeps_no_node_out() {
 }
 
 #[test]
-fn strangers_that_stop_half_way_are_refused() {
+fn refuses_connections_that_stall() {
     let hello = |known: &Known| {
         let tls = ClientConnection::new(trust(&known.fingerprint).unwrap(), ServerName::try_from(NAME).unwrap());
         let mut bytes = Vec::new();
@@ -267,7 +269,7 @@ fn strangers_that_stop_half_way_are_refused() {
             stream
         }
     };
-    // Each is waited for.
+    // Each case waits for the timeout, so they run in parallel.
     std::thread::scope(|scope| {
         scope.spawn(|| assert_eq!(stranger(|known| says(known, b"")), Why::Slow));
         scope.spawn(|| assert_eq!(stranger(|known| says(known, &hello(known)[..50])), Why::Slow));
@@ -281,7 +283,7 @@ fn strangers_that_stop_half_way_are_refused() {
     assert_eq!(stranger(writes(b"{\"join\":{\"rank\":-1,\"ticket\":\"\"}}\n")), Why::Line);
 }
 
-/// What node and lab say of a node that joins as `change` has it.
+/// Errors of the node and the lab when a node joins with the changes of `change`.
 fn misled(change: impl FnOnce(&mut Known) -> u32) -> (String, Why) {
     let mut told = None;
     let why = stranger(|known| {
@@ -293,7 +295,7 @@ fn misled(change: impl FnOnce(&mut Known) -> u32) -> (String, Why) {
 }
 
 #[test]
-fn nodes_without_the_secret_or_a_place_are_refused() {
+fn refuses_wrong_tickets_and_ranks() {
     let (told, why) = misled(|known| {
         known.ticket = "0".repeat(64);
         0
@@ -332,12 +334,12 @@ fn a_rank_joins_once() {
 }
 
 #[test]
-fn a_node_joins_from_its_own_address() {
+fn node_joins_only_from_its_own_address() {
     let (known, joining) = lab(&[Some(HERE), Some(ELSEWHERE)]);
     let told = known.join(1).unwrap_err().to_string();
     assert!(told.ends_with("no such node is expected from this address"), "{told}");
     assert_eq!(refused(&joining), Why::Address);
-    // From where nobody is expected not even a handshake is made.
+    // From unexpected addresses, not even a handshake is accepted.
     let (known, joining) = lab(&[Some(ELSEWHERE)]);
     let late = join(known.address, &known.fingerprint, 0, &known.ticket, Duration::from_millis(300)).unwrap_err();
     assert!(matches!(late, JoinError::Late { .. }), "{late}");
@@ -345,7 +347,7 @@ fn a_node_joins_from_its_own_address() {
 }
 
 #[test]
-fn a_node_trusts_the_certificate_of_its_run_alone() {
+fn node_trusts_only_the_certificate_of_its_run() {
     let (other, _other) = lab(&[None]);
     let (told, why) = misled(|known| {
         known.fingerprint = other.fingerprint.clone();
@@ -361,7 +363,7 @@ fn a_node_trusts_the_certificate_of_its_run_alone() {
     assert!(capital.join(0).is_ok());
 }
 
-/// Has seen the certificate, as everyone can, and has a key of its own.
+/// Has seen the public certificate but uses its own key.
 #[derive(Debug)]
 struct Impostor(Arc<CertifiedKey>);
 
@@ -372,7 +374,7 @@ impl ResolvesServerCert for Impostor {
 }
 
 #[test]
-fn a_certificate_without_its_key_is_refused_before_the_ticket_is_shown() {
+fn node_keeps_the_ticket_from_an_impostor() {
     let [real, own] = [0, 1].map(|_| rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap());
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
     let key = rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
@@ -397,7 +399,7 @@ fn a_certificate_without_its_key_is_refused_before_the_ticket_is_shown() {
 }
 
 #[test]
-fn a_server_of_something_else_is_no_lab() {
+fn node_rejects_a_server_without_tls() {
     let socket = TcpListener::bind((HERE, 0)).unwrap();
     let address = socket.local_addr().unwrap();
     let server = std::thread::spawn(move || {
@@ -411,14 +413,14 @@ fn a_server_of_something_else_is_no_lab() {
 }
 
 #[test]
-fn nobody_there_is_tried_until_it_is_late() {
+fn node_retries_until_the_timeout() {
     let free = TcpListener::bind((HERE, 0)).unwrap().local_addr().unwrap();
     let error = join(free, &"0".repeat(64), 0, "secret", Duration::from_millis(250)).unwrap_err();
     assert!(matches!(error, JoinError::Late { .. }), "{error}");
 }
 
 #[test]
-fn a_window_ends_and_says_who_is_missing() {
+fn closed_window_reports_missing_ranks() {
     let listener = Listener::bind((HERE, 0).into()).unwrap();
     let known = listener.address();
     let joining = listener.accept(vec![None, Some(HERE)], Duration::from_millis(50)).unwrap();
@@ -427,14 +429,14 @@ fn a_window_ends_and_says_who_is_missing() {
 }
 
 #[test]
-fn a_lab_that_gives_up_closes_the_port() {
+fn dropping_the_lab_closes_the_port() {
     let (known, joining) = lab(&[None]);
     drop(joining);
     while TcpStream::connect(known.address).is_ok() {}
 }
 
 #[test]
-fn the_first_strangers_are_told_and_the_others_counted() {
+fn reports_first_refusals_and_counts_the_rest() {
     let (known, joining) = lab(&[None]);
     for _ in 0..20 {
         let told = Known { ticket: String::new(), ..known.clone() }.join(0).unwrap_err();

@@ -1,6 +1,5 @@
-//! Conversations with caches, and where memcached and Redis are known to answer otherwise.
+//! Conversations with caches, and the known deviations of memcached and Redis.
 
-/// The protocol of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speech {
     Text,
@@ -8,17 +7,17 @@ pub(super) enum Speech {
     Http,
 }
 
-/// Whose server it is.
+/// Implementation of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     Ours,
-    /// 1.6.18.
+    /// memcached 1.6.18.
     Memcached,
-    /// 7.0.
+    /// Redis 7.0.
     Redis,
 }
 
-/// What is said on a new connection, and what is answered. It may be said again and again.
+/// Requests on a new connection and the expected responses. Repeating it has the same result.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) speech: Speech,
@@ -28,7 +27,7 @@ pub(super) struct Row {
     differs: Option<Differs>,
 }
 
-/// Who answers otherwise, how, and why that is right, too.
+/// An implementation that responds differently, and why that is also correct.
 struct Differs {
     whose: Whose,
     answered: Vec<u8>,
@@ -36,12 +35,12 @@ struct Differs {
     reason: &'static str,
 }
 
-/// What a server is to answer.
+/// Expected response.
 pub(super) struct Answer<'a> {
     pub(super) bytes: &'a [u8],
-    /// Whether it closes then.
+    /// Whether the server closes the connection afterwards.
     pub(super) closes: bool,
-    /// Why this is not what others do.
+    /// Why the response differs from the usual one.
     pub(super) reason: Option<&'static str>,
 }
 
@@ -71,14 +70,15 @@ impl Row {
     }
 }
 
-/// A row of memcached's text. It begins with a barrier, so that a server that tells protocols apart knows this one.
+/// A row in memcached's text protocol. It begins with a no-op, which lets a server detect the
+/// protocol.
 fn text(name: &'static str, asked: impl AsRef<[u8]>, answered: &str) -> Row {
     let asked = [b"mn\r\n", asked.as_ref()].concat();
     let answered = format!("MN\r\n{answered}").into_bytes();
     Row { name, speech: Speech::Text, asked, answered, closes: false, differs: None }
 }
 
-/// A row of RESP, begun likewise.
+/// A row in RESP. It begins with `PING`, which lets a server detect the protocol.
 fn resp(name: &'static str, asked: impl AsRef<[u8]>, answered: &str) -> Row {
     let asked = [b"PING\r\n", asked.as_ref()].concat();
     let answered = format!("+PONG\r\n{answered}").into_bytes();
@@ -199,7 +199,7 @@ pub(super) fn all() -> Vec<Row> {
     ]
 }
 
-/// Requests over HTTP, and the statuses that answer them.
+/// HTTP requests with the expected statuses.
 pub(super) const HTTP: &[(&str, &str, &[u16])] = &[
     (
         "put, get, delete",
