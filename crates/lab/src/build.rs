@@ -102,12 +102,10 @@ pub fn build_all(
     Ok(builds)
 }
 
-/// Reports that a point is being built or verified.
 fn say(progress: &mut dyn FnMut(&Progress), phase: Phase, point: usize) {
     progress(&Progress { phase, point, block: 0, order: 0, step: None, trials_done: 0, live: None });
 }
 
-/// Build commands of a point, each with its working directory.
 fn commands(point: &Point) -> impl Iterator<Item = (Option<&str>, &str)> {
     let of_subject = (point.subject.directory.as_deref(), point.subject.build.as_deref());
     let of_proxies = point.proxies.iter().map(|proxy| (proxy.directory.as_deref(), proxy.build.as_deref()));
@@ -183,7 +181,6 @@ pub(crate) fn build(
     }
 }
 
-/// Reason if this binary lacks the requested command.
 fn lacks(output: &str) -> Option<String> {
     let (_, after) = output.split_once("unrecognized subcommand '")?;
     let (verb, _) = after.split_once('\'')?;

@@ -26,7 +26,6 @@ pub struct User {
 struct Counted {
     /// The name may change: kernel threads rename themselves with their work.
     name: String,
-    /// CPU time so far, ticks.
     ticks: u64,
     /// Start time, ticks since boot; identifies the process together with its ID.
     started: u64,
@@ -63,7 +62,6 @@ fn read(proc: &Path) -> Ticks {
     others.filter_map(ticks).collect()
 }
 
-/// Parses a text such as `/proc/PID/stat`.
 fn ticks(stat: &str) -> Option<Counted> {
     // The name is in parentheses and may contain anything.
     let (before, after) = stat.rsplit_once(')')?;

@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 
 use study::record::CgroupUse;
 
-/// Maximum depth of nested groups that are read.
 const DEPTH_MAX: u32 = 8;
 
-/// A control group, with its directory per controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cgroup {
     version: u32,
@@ -19,7 +17,6 @@ pub(crate) struct Cgroup {
     io: Option<PathBuf>,
 }
 
-/// Usage up to one moment; unreadable values are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// CPU time in user mode and in the kernel, ns. The sum is exact, the ratio is the kernel's
@@ -27,7 +24,7 @@ pub(crate) struct Usage {
     pub(crate) cpu_ns: Option<(u64, u64)>,
     memory_bytes: Option<u64>,
     memory_max_bytes: Option<u64>,
-    /// Bytes read and written.
+    /// Read and written.
     io_bytes: Option<(u64, u64)>,
 }
 
@@ -48,7 +45,6 @@ impl Cgroup {
         (found.usage().cpu_ns.is_some() || found.usage().memory_bytes.is_some()).then_some(found)
     }
 
-    /// All processes of the group and nested groups; `None` if it is gone.
     pub(crate) fn members(&self) -> Option<Vec<u32>> {
         let folder = [&self.cpu, &self.memory, &self.io].into_iter().flatten().next()?;
         let mut members = Vec::new();
@@ -161,7 +157,6 @@ fn folder(mounts: &str, path: &str, is_it: impl Fn(&str, &str) -> bool) -> Optio
     })
 }
 
-/// The number after `key` in lines of `key number`.
 fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
@@ -234,7 +229,6 @@ mod tests {
         }
     }
 
-    /// Writes files of a group and reads its usage.
     fn usage(version: u32, files: &[(&str, &str)]) -> (Cgroup, Usage, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         files.iter().for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());

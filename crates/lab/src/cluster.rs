@@ -41,10 +41,8 @@ use link::Link;
 /// Polling time before each intended send of the open loop, if every worker has its own CPU, ns.
 const SPIN_NS: u64 = 100_000;
 
-/// Time that `Generators::run` may take in addition to the load.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// Time over which the drift of clocks is measured.
 const DRIFT: Duration = Duration::from_secs(2);
 
 /// Nodes on the machines of the server and the generators, ready for orders. Dropping it ends them.
@@ -71,11 +69,9 @@ pub struct Generators {
 struct Member {
     name: String,
     address: IpAddr,
-    /// CPUs that may be used.
     cpus: Vec<Cpu>,
     hello: Hello,
     link: Link,
-    /// Measured path to the server's machine.
     path: Option<study::record::Link>,
 }
 
@@ -245,7 +241,6 @@ impl Cluster {
         link.wait(None, interrupted, |said| if let Said::Probed(probes) = said { Some(probes) } else { None })
     }
 
-    /// Builds on the server's machine. `None`: interrupted.
     pub(crate) fn build(
         &self,
         command: &str,
@@ -293,7 +288,6 @@ impl Cluster {
         sides::Server::new(&self.subject.link, order, interrupted)
     }
 
-    /// Starts the generators. `whole` specifies the entire load, without CPUs.
     pub(crate) fn load<'a>(
         &'a self,
         plan: &LoadPlan,
@@ -468,7 +462,6 @@ fn refuse(is_divisible: bool, generators: usize) -> Option<String> {
     })
 }
 
-/// Whether several generators can apply these rules without communicating.
 fn end_by_time(stop: Stop, warmup: Warmup) -> bool {
     matches!(stop, Stop::Duration { .. }) && matches!(warmup, Warmup::DurationNs(_))
 }

@@ -17,7 +17,6 @@ use crate::process::{Child, Supervisor};
 use crate::sample::{Reading, Sampler};
 use crate::server::{self, Server, Started};
 
-/// A running companion of one trial.
 pub(crate) struct Companion<'a> {
     plan: &'a CompanionPlan,
     /// `None`: it belongs to [`Kept`].
@@ -26,7 +25,6 @@ pub(crate) struct Companion<'a> {
     pub(crate) port: u16,
 }
 
-/// Context in which the servers of a trial start.
 #[derive(Clone, Copy)]
 pub(crate) struct Ground<'a> {
     pub(crate) supervisor: &'a Supervisor,
@@ -36,10 +34,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
-/// State that outlives a trial.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// Container images found so far.
     pub(crate) images: Images,
     /// Companions that are not restarted for each trial, by name.
     companions: RefCell<BTreeMap<String, Running>>,
@@ -49,11 +45,9 @@ pub(crate) struct Kept {
 struct Running {
     plan: CompanionPlan,
     started: Started,
-    /// Facts recorded at its start.
     used: SubjectUse,
 }
 
-/// Message if it has exited.
 fn exit(child: &mut Child) -> Option<String> {
     let exit = child.wait(Duration::ZERO)?;
     Some(child.exited(exit, "under load"))
@@ -81,7 +75,6 @@ impl Kept {
     }
 }
 
-/// Each companion with its CPUs.
 fn places<'p>(plans: &'p [CompanionPlan], mut cpus: &'p [u32]) -> impl Iterator<Item = (&'p CompanionPlan, &'p [u32])> {
     plans.iter().map(move |plan| {
         let (own, rest) = cpus.split_at((plan.cpus as usize).min(cpus.len()));

@@ -19,17 +19,13 @@ use study::words;
 use crate::process::{Charge, Exit, Launch, MARK, Supervisor, kill, output};
 use crate::threads::field;
 
-/// Label of every container that quintain starts.
 pub(crate) const LABEL: &str = "quintain";
-/// Time limit of queries to the client.
 const TO_ASK: Duration = Duration::from_secs(10);
 /// Time limit of removals, which may wait for a lock.
 const TO_REMOVE: Duration = Duration::from_secs(20);
 /// Time limit of the trial start. The first container of an image takes longer than later ones.
 const TO_TRY: Duration = Duration::from_secs(30);
-/// Maximum number of attempts to remove a container.
 const REMOVALS_MAX: u32 = 20;
-/// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 /// A program that no image contains: an engine that fails to find it can start containers.
 const NOT_THERE: &str = "/quintain-starts-containers-here";
@@ -43,9 +39,7 @@ pub(crate) struct Image {
     pub(crate) engine: String,
     /// Identifier used to start it: its name may move to another image during a run.
     pub(crate) id: String,
-    /// Client with its global options.
     client: Vec<String>,
-    /// Options of `run` that this machine needs.
     options: Vec<&'static str>,
 }
 
@@ -149,7 +143,6 @@ pub(crate) struct Order<'a> {
     pub(crate) cpus: &'a [u32],
     /// Names of the container's environment variables; the client has the values.
     pub(crate) variables: &'a [&'a str],
-    /// Published or host address.
     pub(crate) address: SocketAddr,
     pub(crate) arguments: &'a [String],
 }
@@ -186,7 +179,6 @@ impl Image {
         words
     }
 
-    /// The cleanup job for a container of that name.
     pub(crate) fn job(&self, name: &str) -> Box<Job> {
         Box::new(Job { client: self.client.clone(), name: name.to_owned() })
     }
@@ -208,7 +200,6 @@ impl Image {
         }
     }
 
-    /// Process ID of a container's first process, on this machine.
     pub(crate) fn pid(&self, name: &str) -> Option<u32> {
         let mut words = self.client.clone();
         words.extend(["inspect", "--format", "{{.State.Pid}}", name].map(str::to_owned));
@@ -220,9 +211,7 @@ impl Image {
 /// A container that its client is about to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
-    /// Client with its global options.
     pub(crate) client: Vec<String>,
-    /// Unique name.
     pub(crate) name: String,
 }
 

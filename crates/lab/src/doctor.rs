@@ -66,7 +66,6 @@ pub fn examine(host: &Host, limits: &Limits) -> Vec<Finding> {
     checks.into_iter().map(finding).collect()
 }
 
-/// State, observation, and hint.
 type Seen = (FindingState, String, Option<&'static str>);
 
 fn good(text: impl Into<String>) -> Seen {
@@ -303,7 +302,6 @@ mod tests {
 
     use super::*;
 
-    /// A machine without problems.
     fn fit() -> (Host, Limits) {
         let cpu = |index| Cpu { index, core: index, package: 0, node: 0 };
         let settings = [

@@ -26,7 +26,6 @@ pub(crate) fn saying(text: &str) -> String {
     line.map_or_else(String::new, |line| format!("; last output: {}", line.trim()))
 }
 
-/// Why this machine cannot run a server, if its output says so.
 pub(crate) fn unrunnable(last_words: &str) -> Option<String> {
     let reason = last_words.lines().find_map(|line| line.trim_start().strip_prefix(UNRUNNABLE))?;
     Some(reason.trim().to_owned())

@@ -22,15 +22,12 @@ const DISTINCT_MAX: usize = 50_000;
 /// Maximum length of a line, bytes; the rest is dropped.
 const LINE_MAX: usize = 4096;
 
-/// Name for all functions beyond the limit.
 const OTHERS: &str = "[others]";
 
 /// Builds a profile from the output of `perf script`, piece by piece.
 #[derive(Debug, Default)]
 pub struct Fold {
-    /// The incomplete last line.
     line: Vec<u8>,
-    /// Event of the current sample.
     event: Option<String>,
     /// Frames of the current sample, innermost first.
     frames: Vec<u32>,
@@ -223,7 +220,6 @@ mod tests {
         }
     }
 
-    /// Checks the invariants of a profile.
     fn holds(profile: &CpuProfile) {
         let of_stacks = profile.stacks.iter().map(|stack| stack.samples).sum::<u64>();
         assert_eq!(of_stacks + profile.other_samples, profile.samples);

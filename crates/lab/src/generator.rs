@@ -17,7 +17,6 @@ const WARMUP_MAX: Duration = Duration::from_secs(120);
 /// Time that a generator may leave messages unread.
 const UNREAD_MAX: Duration = Duration::from_secs(15);
 
-/// A running generator.
 #[derive(Debug)]
 pub(crate) struct Generator {
     pub(crate) child: Child,
@@ -26,7 +25,6 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Starts it on `cpus` and sends its specification.
     pub(crate) fn start(supervisor: &Supervisor, spec: &LoadSpec, cpus: &[u32], directory: &Path) -> io::Result<Self> {
         let words = ["quintain", "load", "--spec", "-"].map(str::to_owned);
         let launch = Launch { cpus, words: &words, directory, environment: &Default::default(), talk: true };
@@ -51,7 +49,6 @@ impl Generator {
         }
     }
 
-    /// Readable when it has sent a message.
     pub(crate) fn output(&self) -> BorrowedFd<'_> {
         self.output.handle()
     }

@@ -11,7 +11,6 @@ use study::record::{Cpu, Host};
 use crate::cpus;
 use crate::process::capture;
 
-/// Settings that affect network servers and load generators.
 const SYSCTLS: &[&str] = &[
     "fs.file-max",
     "fs.nr_open",
@@ -103,7 +102,6 @@ pub fn read(root: &Path) -> Host {
     }
 }
 
-/// Files of a machine, and the values that could not be read.
 struct Files {
     root: PathBuf,
     unknown: Vec<String>,
@@ -127,7 +125,6 @@ impl Files {
         }
     }
 
-    /// Sorted names in a directory.
     fn names(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Vec::new() };
         let mut names: Vec<String> =

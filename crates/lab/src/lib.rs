@@ -10,7 +10,6 @@
 //! generator process then loads it while the lab samples its usage. The lab stops it and passes the
 //! record to [`Hooks::store`]. No process outlives the lab, however either ends: see [`exec`] and
 //! [`watchdog`]. [`Hooks`] decide when there are enough trials and what the bottleneck was.
-//! questions that [`Hooks`] answer.
 
 mod build;
 pub mod busy;

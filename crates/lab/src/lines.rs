@@ -16,7 +16,6 @@ use crate::clock;
 /// Maximum length of a line, bytes: a hundred times the histograms of all windows of a long trial.
 const LINE_MAX: usize = 256 * 1024 * 1024;
 
-/// The reading end.
 #[derive(Debug)]
 pub(crate) struct Lines {
     input: File,
@@ -30,7 +29,6 @@ impl Lines {
         Self { input: input.into().into(), unread: Vec::new(), searched: 0 }
     }
 
-    /// Readable when data has arrived.
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
@@ -58,7 +56,6 @@ impl Lines {
         if self.searched > LINE_MAX { Err("it wrote an overlong line".to_owned()) } else { Ok(Some(lines)) }
     }
 
-    /// Reads like `read` and parses each line.
     pub(crate) fn said<T: DeserializeOwned>(&mut self) -> Result<Option<Vec<T>>, String> {
         let lines = self.read()?;
         lines.map(|lines| lines.iter().map(|line| parse(line)).collect()).transpose()
@@ -90,7 +87,6 @@ impl Writer {
         self.line(&serde_json::to_vec(what)?)
     }
 
-    /// Writes `text` and a line end.
     pub(crate) fn line(&self, text: &[u8]) -> io::Result<()> {
         // A thread that panicked during a write has ended the process.
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);

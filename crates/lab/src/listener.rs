@@ -32,7 +32,6 @@ pub(crate) fn addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
     theirs.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Listening sockets in the network namespace of a process, with their inodes.
 fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
     let net = proc.join(pid.to_string()).join("net");
     let tables = [fs::read_to_string(net.join("tcp")), fs::read_to_string(net.join("tcp6"))];
@@ -42,7 +41,6 @@ fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
     Some(tables.iter().flatten().flat_map(|table| listeners(table)).collect())
 }
 
-/// Inodes of the sockets that a process has open.
 fn sockets(proc: &Path, pid: u32) -> std::io::Result<Vec<u64>> {
     let entries = fs::read_dir(proc.join(pid.to_string()).join("fd"))?;
     Ok(entries.flatten().filter_map(|entry| socket_of(&fs::read_link(entry.path()).ok()?)).collect())
@@ -75,7 +73,6 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(host, port))
 }
 
-/// The inode in `socket:[12345]`.
 fn socket_of(link: &Path) -> Option<u64> {
     link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }

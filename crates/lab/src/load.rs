@@ -22,15 +22,12 @@ const LEAD: Duration = Duration::from_millis(100);
 
 /// A generator on this machine or another. Its times are on the lab's clock.
 pub(crate) trait Engine {
-    /// Readable when messages have arrived.
     fn handle(&self) -> BorrowedFd<'_>;
 
-    /// Returns the messages that have arrived.
     fn hear(&mut self) -> Result<Vec<Told>, End>;
 
     fn tell(&mut self, heard: Heard) -> Result<(), End>;
 
-    /// Fails if the generator is lost.
     fn watch(&self) -> Result<(), End> {
         Ok(())
     }
@@ -40,7 +37,6 @@ pub(crate) trait Engine {
     fn end(&mut self, patience: Duration) -> Result<Option<Known>, End>;
 }
 
-/// Facts about a generator on another machine.
 pub(crate) struct Known {
     pub(crate) node: String,
     pub(crate) cpus: Vec<u32>,
@@ -59,7 +55,6 @@ impl Here {
     }
 }
 
-/// A trial that ends because the generator failed.
 pub(crate) fn broken(text: impl std::fmt::Display) -> End {
     failed(FailureKind::Generator, format!("the generator failed: {text}"))
 }
@@ -102,7 +97,6 @@ struct Running<'a> {
     measurement: Option<Measurement>,
 }
 
-/// Event of a load, over all generators.
 pub(crate) enum Event {
     Progress(Progress),
     Announced(Announced),
@@ -119,7 +113,6 @@ impl<'a> Load<'a> {
         Self { parts, announced: false, measured: false, lead: LEAD.max(round_trip * 20) }
     }
 
-    /// Generators without a measurement yet.
     fn talking(&self) -> impl Iterator<Item = (usize, &dyn Engine)> {
         let parts = self.parts.iter().enumerate().filter(|(_, part)| part.measurement.is_none());
         parts.map(|(nth, part)| (nth, &*part.engine))
@@ -185,12 +178,10 @@ impl<'a> Load<'a> {
         together(&self.parts.iter().filter_map(|part| part.live.as_ref()).collect::<Vec<_>>())
     }
 
-    /// Sends a message to all generators.
     pub(crate) fn tell(&mut self, heard: Heard) -> Result<(), End> {
         self.parts.iter_mut().try_for_each(|part| part.engine.tell(heard))
     }
 
-    /// Whether all generators have their measurements.
     pub(crate) fn is_done(&self) -> bool {
         self.parts.iter().all(|part| part.measurement.is_some())
     }

@@ -16,7 +16,6 @@ pub(crate) fn read(net: &Path) -> Option<NetworkCounters> {
     })
 }
 
-/// Differences between two readings.
 pub(crate) fn between(before: NetworkCounters, after: NetworkCounters) -> NetworkCounters {
     NetworkCounters {
         retransmits: after.retransmits.saturating_sub(before.retransmits),

@@ -56,7 +56,6 @@ impl<'a> Perf<'a> {
         Ok(Self { supervisor, interrupted, folder, state: RefCell::default() })
     }
 
-    /// Starts sampling `processes` and waits until it is active.
     fn begin(&self, processes: &[u32]) {
         let begun = self.attach(processes);
         let mut state = self.state.borrow_mut();
@@ -115,7 +114,6 @@ impl<'a> Perf<'a> {
         self.supervisor.spawn(&launch).map_err(|error| format!("cannot start `perf`: {error}"))
     }
 
-    /// Ends sampling, if still active.
     fn end(&self) {
         let mut state = self.state.borrow_mut();
         let Some(mut child) = state.child.take() else { return };
@@ -129,7 +127,6 @@ impl<'a> Perf<'a> {
         child.stop(FLUSH);
     }
 
-    /// Profile of the measured time.
     pub(crate) fn profile(self) -> CpuProfile {
         self.end();
         let state = self.state.take();
@@ -213,7 +210,6 @@ fn why(words: &str, exit: &str, paranoid: Option<i32>) -> String {
     format!("`perf` ended ({exit}): {}", line.unwrap_or("it said nothing"))
 }
 
-/// A sampled server.
 pub(crate) struct Sampled<'a> {
     here: Here<'a>,
     perf: &'a Perf<'a>,

@@ -27,13 +27,11 @@ use crate::clock;
 use crate::end::saying;
 use crate::tail::Tail;
 
-/// Environment variable with the mark.
 pub(crate) const MARK: &str = "QUINTAIN_CHILD";
 
 /// Environment variable with the secret of a cluster, for its nodes.
 pub const TICKET: &str = "QUINTAIN_TICKET";
 
-/// Time to wait for the last output of an ended process.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The only constructor of commands in this crate.
@@ -42,7 +40,6 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Starts children and reports them to the watchdog.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     exe: PathBuf,
@@ -62,7 +59,6 @@ pub(crate) trait Charge: fmt::Debug {
     fn remove(&self, killed: bool) -> bool;
 }
 
-/// Prefix of scratch directories.
 pub(crate) const SCRATCH: &str = "quintain-scratch-";
 
 pub(crate) struct Launch<'a> {
@@ -78,7 +74,6 @@ pub(crate) struct Launch<'a> {
 }
 
 impl Supervisor {
-    /// Starts the watchdog; `exe` is the quintain binary.
     pub(crate) fn start(exe: &Path) -> io::Result<Self> {
         let mut watchdog =
             command(exe).arg("watchdog").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
@@ -99,7 +94,6 @@ impl Supervisor {
         self.watchdog.tell("")
     }
 
-    /// Simulates a crash of the watchdog.
     #[cfg(test)]
     pub(crate) fn kill_watchdog(&self) {
         let mut watchdog = self.watchdog.process.borrow_mut();
@@ -107,7 +101,6 @@ impl Supervisor {
         watchdog.wait().unwrap();
     }
 
-    /// A unique name for a container.
     pub(crate) fn container_name(&self) -> String {
         let number = self.containers.replace(self.containers.get() + 1);
         let (_, mark) = self.mark.split_once('=').unwrap_or_default();
@@ -203,12 +196,9 @@ impl Drop for Watchdog {
     }
 }
 
-/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Exit code.
     Code(i32),
-    /// Signal number.
     Signal(i32),
 }
 
@@ -221,17 +211,15 @@ impl fmt::Display for Exit {
     }
 }
 
-/// Result of stopping a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// It ended in time, or had ended before.
     Ended(Exit),
+    /// It was killed this long after SIGTERM.
     /// It was killed this long after SIGTERM.
     Forced(Duration),
 }
 
 impl Stopped {
-    /// Error message if the process had to be killed.
     pub(crate) fn ignored_sigterm(self) -> Option<String> {
         match self {
             Stopped::Ended(_) => None,
@@ -251,7 +239,6 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// A process that we started, and the group that it leads.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
@@ -262,9 +249,7 @@ pub(crate) struct Child {
     tail: Tail,
     /// The watchdog that tracks the group, and the mark of the family.
     family: Option<(Rc<Watchdog>, String)>,
-    /// The container that it is the client of.
     container: Option<Box<dyn Charge>>,
-    /// First process of that container, once known.
     contained: Option<u32>,
     pub(crate) input: Option<ChildStdin>,
     pub(crate) output: Option<ChildStdout>,
@@ -342,12 +327,10 @@ impl Child {
         self.family().into_iter().skip(skip).collect()
     }
 
-    /// Sets the first process of its container.
     pub(crate) fn contains(&mut self, pid: u32) {
         self.contained = Some(pid);
     }
 
-    /// Error message for a process that exited by itself.
     pub(crate) fn exited(&self, exit: Exit, when: &str) -> String {
         format!("exited ({exit}) {when}{}{}", self.left_behind(), saying(&self.last_words()))
     }
@@ -367,7 +350,6 @@ impl Child {
         )
     }
 
-    /// Becomes readable when the process ends.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
@@ -420,7 +402,6 @@ impl Child {
         }
     }
 
-    /// Kills it and its family.
     pub(crate) fn kill(&mut self) {
         if self.exit.is_none() {
             let _ = kill_process_group(self.pid, Signal::KILL);
@@ -496,7 +477,6 @@ fn output_in(words: &[String], directory: Option<&Path>, patience: Duration) -> 
     Ok((exit, child.last_words()))
 }
 
-/// Kills a process; returns whether it existed.
 pub(crate) fn kill(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::KILL).is_ok())

@@ -20,12 +20,9 @@ use crate::sample::{Reading, Sampler};
 use crate::server::{self, Fill, Server, Started};
 use crate::wire::{self, Table};
 
-/// Maximum size of a template file, bytes.
 const TEMPLATE_MAX_BYTES: u64 = 1024 * 1024;
-/// Maximum size of a file of calls, bytes.
 const CALLS_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A running proxy.
 pub(crate) struct Proxy<'a> {
     plan: &'a ProxyPlan,
     pub(crate) started: Started,
@@ -38,12 +35,10 @@ pub(crate) struct Proxy<'a> {
     folder: tempfile::TempDir,
 }
 
-/// Settings for starting a proxy.
 pub(crate) struct Place<'a> {
     pub(crate) ground: Ground<'a>,
     pub(crate) levels: &'a BTreeMap<String, Level>,
     pub(crate) cpus: &'a [u32],
-    /// Address that it listens on.
     pub(crate) address: IpAddr,
     /// Port of the next process towards the server.
     pub(crate) next_port: u16,
@@ -117,7 +112,6 @@ impl<'a> Proxy<'a> {
         self.port
     }
 
-    /// Returns a failure if the proxy has exited by itself.
     pub(crate) fn ended(&mut self) -> Option<Failure> {
         let exit = self.started.child.wait(Duration::ZERO)?;
         let message = format!("proxy `{}`: {}", self.plan.name, self.started.child.exited(exit, "under load"));

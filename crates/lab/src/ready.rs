@@ -8,21 +8,16 @@ use std::time::Duration;
 use crate::process::{Child, Exit};
 use crate::{clock, listener};
 
-/// Why a server did not become ready.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotReady {
-    /// It exited.
     Exited(Exit),
-    /// Nothing accepted connections in time.
     TimedOut,
     /// The port accepts connections, but belongs to another process.
     Foreign,
     Interrupted,
 }
 
-/// How to find a server in a container.
 pub(crate) struct Contained<'a> {
-    /// Port that it listens on inside.
     pub(crate) port: u16,
     /// Asks the engine for its first process.
     pub(crate) pid: Box<dyn Fn() -> Option<u32> + 'a>,
@@ -77,7 +72,6 @@ fn is_held_by(pids: &[u32], port: u16) -> bool {
     listener::is_held_by(Path::new("/proc"), pids, port) != Some(false)
 }
 
-/// Whether something accepts connections on `address`.
 pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {
     let Ok(stream) = TcpStream::connect_timeout(&address, timeout) else { return false };
     // A connection from a port to itself succeeds without a listener (simultaneous open, RFC 9293

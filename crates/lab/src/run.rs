@@ -211,7 +211,6 @@ fn subject_folder(point: &Point, directory: &Path) -> Option<PathBuf> {
     Some(base.join(build.get(place + 1)?)).filter(|folder| folder.is_dir())
 }
 
-/// Processes that keep CPUs awake.
 pub(crate) enum Spinners {
     /// On this machine, on these CPUs.
     Here(Spinner, String),

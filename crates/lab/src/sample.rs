@@ -16,7 +16,6 @@ use crate::cgroup::{Cgroup, Usage};
 use crate::clock;
 use crate::threads::{Counts, Threads, Waits, field};
 
-/// Interval between samples.
 const EVERY: Duration = Duration::from_millis(100);
 /// Minimum interval between costly reads.
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
@@ -28,14 +27,12 @@ const FOLLOWED: Duration = Duration::from_secs(1);
 /// A costly read is repeated after this many times its own CPU time.
 const COST_SHARE: u32 = 200;
 
-/// Samples the process group of a server.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     proc: PathBuf,
     group: u32,
     started: Instant,
     cpus: Vec<u32>,
-    /// Control group of the server's container, if it runs in one.
     cgroup: Option<Cgroup>,
     members: Vec<u32>,
     members_at: Option<Instant>,
@@ -56,7 +53,6 @@ pub struct CpuTime {
     pub cpu_ns: u64,
 }
 
-/// Usage of a server up to one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// Midpoint of reading the CPU times, since the server was started, ns.
@@ -71,7 +67,6 @@ pub(crate) struct Reading {
     waits: Waits,
     processes: usize,
     rss_max_bytes: u64,
-    /// Counters of the control group, if the server runs in a container.
     cgroup: Option<Usage>,
 }
 
@@ -168,7 +163,6 @@ impl Sampler {
         self.next = begun + EVERY;
     }
 
-    /// CPU time at the latest sample.
     pub(crate) fn used(&self) -> Option<CpuTime> {
         self.samples.last().map(|sample| CpuTime { at_ns: sample.at_ns, cpu_ns: sample.cpu_ns })
     }
@@ -189,7 +183,6 @@ impl Sampler {
         }
     }
 
-    /// Reads the usage at one end of measuring.
     pub(crate) fn reading(&mut self) -> Reading {
         self.prepare();
         // CPU times first: the other values are less sensitive to delay.
@@ -334,7 +327,6 @@ fn busy_ns(text: &str, cpus: &[u32]) -> Option<u64> {
     if cpus.is_empty() { None } else { cpus.iter().map(of).sum() }
 }
 
-/// Sum of the known values; `None` if none is known.
 fn sum(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let first = values.by_ref().flatten().next()?;
     Some(first + values.flatten().sum::<u64>())

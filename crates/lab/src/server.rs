@@ -15,13 +15,11 @@ use crate::process::{Child, Launch, Supervisor};
 use crate::ready::{self, NotReady};
 use crate::{clock, listener};
 
-/// Number of starts if another process takes the free port first.
 const PORT_TRIES: u32 = 3;
 
 /// Fills the placeholders in a text.
 pub(crate) type Fill<'a> = &'a dyn Fn(&str) -> String;
 
-/// Settings of a process to start.
 pub(crate) struct Server<'a> {
     /// Program and arguments; for a container only its arguments.
     pub(crate) command: &'a str,
@@ -34,23 +32,19 @@ pub(crate) struct Server<'a> {
     pub(crate) prepare: &'a dyn Fn(Fill<'_>) -> Result<(), String>,
     pub(crate) directory: PathBuf,
     pub(crate) cpus: &'a [u32],
-    /// Address that it listens on.
     pub(crate) address: IpAddr,
     /// Port that it listens on; `None`: a free one.
     pub(crate) port: Option<u16>,
     pub(crate) ready_timeout_ns: u64,
     pub(crate) stop_timeout_ns: u64,
-    /// Failure kind of its start.
     pub(crate) kind: FailureKind,
     /// Prefix of messages, such as `proxy haproxy: `.
     pub(crate) who: &'a str,
 }
 
-/// A process that accepts connections.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) child: Child,
-    /// ID of its first process.
     pub(crate) pid: u32,
     pub(crate) at: Instant,
     /// Time from its start until its port accepts connections, ns.
@@ -159,7 +153,6 @@ impl Server<'_> {
         }
     }
 
-    /// Fills the placeholders in a text, given the port.
     fn fill(&self, text: &str, port: u16) -> String {
         let inside = self.container.and_then(|container| container.publish);
         study::fill(text, |name| match name {

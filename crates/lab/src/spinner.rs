@@ -6,12 +6,10 @@ use std::time::Duration;
 use crate::cpus;
 use crate::process::{Child, Launch, Supervisor};
 
-/// A running spinner.
 #[derive(Debug)]
 pub(crate) struct Spinner(Child);
 
 impl Spinner {
-    /// Starts it on `used`.
     pub(crate) fn start(used: &[u32], supervisor: &Supervisor, directory: &Path) -> Result<Self, String> {
         let words = ["quintain", "spin", "--cpus", &cpus::format(used)].map(str::to_owned);
         let launch = Launch { cpus: used, words: &words, directory, environment: &Default::default(), talk: false };
@@ -22,7 +20,6 @@ impl Spinner {
         Ok(spinner)
     }
 
-    /// Fails with its exit status and output if it no longer runs.
     pub(crate) fn check(&mut self) -> Result<(), String> {
         match self.0.wait(Duration::ZERO) {
             None => Ok(()),

@@ -27,7 +27,6 @@ const NEAR: Duration = Duration::from_millis(20);
 /// Time for a server to exit after a failed load, so that its exit is reported.
 const EXITING: Duration = Duration::from_millis(200);
 
-/// The server's side, on this machine or another.
 pub(crate) trait Side {
     /// Starts server and proxies and waits until they accept connections.
     fn start(&mut self) -> Result<Standing, End>;
@@ -58,13 +57,11 @@ pub(crate) struct Seen {
     pub(crate) began: bool,
     /// The reading at the end of measuring has been taken.
     pub(crate) ended: bool,
-    /// A process has exited.
     pub(crate) exited: bool,
     /// The server's CPU time, if it is sampled on this machine.
     pub(crate) used: Option<CpuTime>,
 }
 
-/// The side of a server on this machine.
 pub(crate) struct Here<'a> {
     order: &'a Serve,
     ground: Ground<'a>,
@@ -77,7 +74,6 @@ impl<'a> Here<'a> {
         Self { order, ground, subject: None, known: Stopped::default() }
     }
 
-    /// Process IDs of the server; empty before it has started.
     pub(crate) fn processes(&self) -> Vec<u32> {
         self.subject.as_ref().map(|subject| subject.child.servers()).unwrap_or_default()
     }
@@ -123,7 +119,6 @@ impl Side for Here<'_> {
     }
 }
 
-/// A running server with its proxies and companions.
 pub(crate) struct Subject<'a> {
     order: &'a Serve,
     child: Child,
@@ -134,7 +129,6 @@ pub(crate) struct Subject<'a> {
     companions: Vec<Companion<'a>>,
     kept: &'a Kept,
     readings: Readings,
-    /// Network counters after the start.
     before: Option<study::record::NetworkCounters>,
     pub(crate) standing: Standing,
 }
@@ -246,7 +240,6 @@ impl<'a> Subject<'a> {
         self.companions.iter_mut().for_each(|companion| look(&mut companion.sampler));
     }
 
-    /// Returns a failure if a process on this side has exited by itself.
     fn failure(&mut self, patience: Duration) -> Option<Failure> {
         if let Some(exit) = self.child.wait(patience) {
             return Some(Failure { kind: FailureKind::Exited, message: self.child.exited(exit, "under load") });
@@ -283,7 +276,6 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Starts the server and waits until its port accepts connections.
 fn start_server(
     order: &Serve,
     ground: Ground<'_>,
@@ -363,7 +355,6 @@ fn start_proxies<'a>(
     Ok(proxies)
 }
 
-/// Readings at both ends of measuring.
 #[derive(Default)]
 struct Readings {
     begin: Option<UsageSnapshot>,
@@ -371,7 +362,6 @@ struct Readings {
     /// Announced begin and end of measuring.
     begins: Option<Instant>,
     ends: Option<Instant>,
-    /// Actual begin and end.
     span: Option<(Instant, Instant)>,
     /// The latest connection table from between the ends: at the end, a generator without a gate
     /// may have closed its connections.
@@ -379,7 +369,6 @@ struct Readings {
 }
 
 impl Readings {
-    /// One reading at both ends.
     fn both(&self, of: impl Fn(&UsageSnapshot) -> Option<&Reading>) -> Option<(Reading, Reading)> {
         self.begin.as_ref().and_then(&of).copied().zip(self.end.as_ref().and_then(&of).copied())
     }
@@ -413,7 +402,6 @@ impl Readings {
     }
 }
 
-/// Usage of server, proxies and companions at one moment.
 struct UsageSnapshot {
     subject: Reading,
     proxies: Vec<Reading>,

@@ -5,7 +5,6 @@ use std::io::{self, PipeReader, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Number of bytes kept.
 const KEPT: usize = 8 * 1024;
 
 /// Drains a pipe in its own thread, so that the writer never blocks, and keeps the end.
@@ -26,7 +25,6 @@ struct State {
 }
 
 impl Tail {
-    /// Starts draining `pipe`. The thread ends with the last writer.
     pub(crate) fn of(mut pipe: PipeReader) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = shared.clone();

@@ -12,14 +12,11 @@ use study::node::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{HttpRequest, Protocol, Target};
 
-/// Ports of a trial, from the generator's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ports {
-    /// Address of server and proxies.
     pub(crate) address: IpAddr,
     /// Port that the generator connects to: the first proxy's or the server's.
     pub(crate) port: u16,
-    /// The server's own port.
     pub(crate) subject_port: u16,
     /// Port where the first proxy resolves endpoints; `None`: there is no proxy.
     pub(crate) admin_port: Option<u16>,
@@ -31,7 +28,6 @@ impl Ports {
         Self { address, port, subject_port, admin_port }
     }
 
-    /// Address that the generator connects to.
     fn front(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.port)
     }
@@ -204,7 +200,6 @@ mod tests {
 
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    /// Ports of a trial without proxies.
     fn direct(port: u16) -> Ports {
         Ports::new(LOOPBACK, Standing { port, subject_port: port, admin_port: None })
     }

@@ -10,12 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::clock;
 
-/// The number after `name` at the beginning of a line.
 pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Sums over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) voluntary: u64,
@@ -54,7 +52,6 @@ impl Counts {
     }
 }
 
-/// A thread at the latest sample.
 #[derive(Debug)]
 struct Thread {
     counts: Counts,
@@ -67,13 +64,11 @@ struct Thread {
 /// ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Sum over threads, ns.
     pub(crate) total_ns: u64,
     /// The longest wait, or the longest counted between the latest two samples, ns.
     pub(crate) longest_ns: u64,
 }
 
-/// The threads of a group of processes.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     alive: BTreeMap<u32, Thread>,
@@ -83,7 +78,6 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Samples every thread of these processes under `proc`.
     pub(crate) fn look(&mut self, proc: &Path, processes: &[u32]) {
         let (mut now, at) = (BTreeMap::new(), clock::now());
         for pid in processes {
@@ -187,7 +181,6 @@ mod tests {
     fn reused_id_is_another_thread() {
         check(&[&[(71, 100)], &[(71, 2)], &[(71, 1)], &[(71, 4)]], 106);
     }
-    /// Writes the files of thread 71 and samples it.
     fn look(threads: &mut Threads, proc: &Path, state: &str, schedstat: &str) {
         let task = proc.join("70/task/71");
         fs::create_dir_all(&task).unwrap();

@@ -28,7 +28,6 @@ use crate::{clock, generator, load, subject, target};
 
 /// Polling time before each intended send of the open loop, if the generator has its own CPUs, ns.
 const SPIN_NS: u64 = 100_000;
-/// Maximum wait between checks for interruption.
 const LOOK: Duration = Duration::from_millis(50);
 /// If no response arrives, the server is not blamed when the generator was stalled, or the server
 /// waited for a CPU, for more than this share of the trial.
@@ -44,7 +43,6 @@ pub(crate) struct Trial<'a> {
     pub(crate) point: usize,
     pub(crate) block: u32,
     pub(crate) order: u32,
-    /// Request for this trial beyond the plan.
     pub(crate) step: Option<Step>,
     pub(crate) revision: Option<String>,
     pub(crate) options: &'a Options,
@@ -53,7 +51,6 @@ pub(crate) struct Trial<'a> {
     pub(crate) interrupted: &'a dyn Fn() -> bool,
     /// Time for the generator in addition to the load: starting, connecting, writing results.
     pub(crate) margin: Duration,
-    /// Profiles the server during the trial.
     pub(crate) perf: Option<&'a Perf<'a>>,
 }
 
@@ -96,7 +93,6 @@ impl Trial<'_> {
         Ok(record)
     }
 
-    /// Machines that run the trial; `None`: this one.
     fn cluster(&self) -> Option<&Cluster> {
         self.options.cluster.as_deref()
     }
@@ -313,7 +309,6 @@ impl Watch {
         self.live = Some(live);
     }
 
-    /// Failure of a generator that did not end in time.
     fn overdue(&self, patience: Duration) -> End {
         let silent = clock::now() - self.changed;
         match &self.live {

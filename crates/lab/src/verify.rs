@@ -213,7 +213,6 @@ fn verified(
     verify(&order, target, interrupted, &mut |_| {})
 }
 
-/// Runs one case on a fresh server.
 fn run(check: &Check, order: &Order, home: &Home<'_>) -> Result<(), Trouble> {
     if check.needs_process && matches!(home, Home::Running(_)) {
         return Err(Trouble::NotChecked("the process of the server is not ours: use `--command`".to_owned()));

@@ -45,7 +45,6 @@ pub fn run(input: impl Read) -> io::Result<()> {
 struct Registered {
     groups: BTreeSet<i32>,
     mark: Option<String>,
-    /// Clients by container name.
     containers: BTreeMap<String, Vec<String>>,
     scratch: BTreeSet<PathBuf>,
 }

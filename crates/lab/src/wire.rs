@@ -22,10 +22,8 @@ const REQUEST: usize = 56;
 const MESSAGE: usize = 72;
 /// Offset of `tcpi_bytes_acked` in `tcp_info` (Linux 4.1); `tcpi_bytes_received` follows it.
 const BYTES_ACKED: usize = 120;
-/// Maximum size of one response of the kernel.
 const BUFFER: usize = 64 * 1024;
 
-/// One end of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Socket {
     /// The kernel's unique identifier, never reused.
@@ -36,7 +34,6 @@ struct Socket {
     bytes: Option<u64>,
 }
 
-/// Connections at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table(Vec<Socket>);
 
@@ -98,7 +95,6 @@ fn request(family: AddressFamily) -> [u8; HEADER + REQUEST] {
     request
 }
 
-/// Parses the messages of one response; returns whether more will follow.
 fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "cannot parse the kernel's response");
     while answer.len() >= HEADER {
@@ -119,7 +115,6 @@ fn take(mut answer: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Parses one `inet_diag_msg` with its attributes.
 fn socket(message: &[u8]) -> Option<Socket> {
     let port = |at: usize| message.get(at..at + 2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
     let cookie = u64::from(u32_at(message, 44)?) | (u64::from(u32_at(message, 48)?) << 32);

@@ -12,7 +12,6 @@ use crate::process::command;
 /// Prefix of the names of worktree directories.
 const PREFIX: &str = "quintain-";
 
-/// Maximum wait for another process's sweeper.
 const SWEEP_MAX: Duration = Duration::from_secs(10);
 
 /// Why a revision could not be checked out.

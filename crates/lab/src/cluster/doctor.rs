@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use study::record::{Finding, FindingState, Node, Role};
 
-/// Clock error above which a warning is given, ns.
 const CLOCK_ERROR_NS: u64 = 1_000_000;
 /// Drift between clocks that crystals cannot explain, parts per million.
 const DRIFT_PPM: f64 = 100.0;
@@ -78,7 +77,6 @@ fn clocks(all: &[Looked]) -> Finding {
     finding("clocks", FindingState::Good, text, None)
 }
 
-/// Whether the generators' machines are equal.
 fn equal(load: &[&Looked]) -> Finding {
     let kind = |looked: &&Looked| {
         let host = &looked.node.host;

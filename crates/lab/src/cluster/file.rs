@@ -13,7 +13,6 @@ use study::record::Role;
 
 use crate::cpus;
 
-/// Default time within which all nodes must be ready.
 const WITHIN: Duration = Duration::from_secs(20);
 /// Maximum number of machines in a cluster.
 pub const HOSTS_MAX: usize = 1024;
@@ -21,7 +20,6 @@ pub const HOSTS_MAX: usize = 1024;
 pub const STUDY: &[Role] = &[Role::Subject, Role::Load];
 /// Roles needed for a load on a running server.
 pub const LOAD: &[Role] = &[Role::Load];
-/// Name of the lab's own machine.
 const LOCAL: &str = "local";
 
 /// The machines of a cluster.
@@ -315,7 +313,6 @@ fn range(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Errors in the combination of machines.
 fn mistakes(hosts: &[HostPlan], launcher: Launcher, needed: &[Role]) -> Vec<String> {
     let mut wrong = Vec::new();
     let count = |role| hosts.iter().filter(|host| host.role == role).count();

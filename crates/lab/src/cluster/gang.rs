@@ -49,7 +49,6 @@ const ENDING: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub(super) struct Gang {
     process: Child,
-    /// Program name for messages.
     program: String,
     /// Directory for files that mpirun leaves behind when it is killed.
     _scratch: TempDir,
@@ -61,7 +60,6 @@ impl Drop for Gang {
     }
 }
 
-/// Whether mpirun should start nodes on this many machines.
 pub(super) fn is_better(machines: usize, reach: &Reach<'_>) -> bool {
     let allocated = ALLOCATIONS.iter().any(|name| (reach.variable)(name).is_some());
     (allocated || machines > 2) && mpirun().is_ok()
@@ -214,7 +212,6 @@ fn contexts(machines: &[(&HostPlan, IpAddr)], nodes: &[Vec<String>]) -> Vec<Stri
     words
 }
 
-/// The user's command with all placeholders filled in.
 fn filled(template: &[String], node: &[String], machines: &[(&HostPlan, IpAddr)]) -> Vec<String> {
     let all = machines.iter().map(|(host, _)| host.ssh.as_ref().unwrap_or(&host.address).as_str()).collect::<Vec<_>>();
     let (all, count) = (all.join(","), machines.len().to_string());

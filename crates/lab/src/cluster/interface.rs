@@ -17,7 +17,6 @@ pub fn all() -> Vec<(Interface, Vec<String>)> {
     addresses.into_iter().map(|(name, addresses)| (read(&class.join(&name), name), addresses)).collect()
 }
 
-/// Reads one interface from its directory in `/sys/class/net`.
 fn read(folder: &Path, name: String) -> Interface {
     let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<i64>().ok();
     let queues = fs::read_dir(folder.join("queues")).into_iter().flatten().flatten();

@@ -18,7 +18,6 @@ use crate::end::{End, saying};
 use crate::process::{Exit, Launch, Supervisor};
 use crate::{clock, cpus};
 
-/// Time limit for copying the binary.
 const DEPLOY: Duration = Duration::from_secs(120);
 /// Directory of copies in the user's home there; each is named by its hash.
 const DEPLOYED: &str = ".cache/quintain";
@@ -66,7 +65,6 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
 /// The gang, and its nodes in the order of their machines.
 type Together = (Option<Gang>, Vec<Result<Pipes, String>>);
 
-/// Starts the nodes that share one command.
 fn together(
     hosts: &Hosts,
     addresses: &[Result<IpAddr, String>],
@@ -157,7 +155,6 @@ pub(super) fn resolve(hosts: &mut Hosts, reach: &Reach<'_>) {
     }
 }
 
-/// Name in messages: `l2 (10.0.0.13)`.
 fn label(host: &HostPlan) -> String {
     if host.name == host.address { host.name.clone() } else { format!("{} ({})", host.name, host.address) }
 }
@@ -172,7 +169,6 @@ fn address(text: &str) -> Result<IpAddr, String> {
     first.copied().ok_or_else(|| format!("`{text}` has no address"))
 }
 
-/// The command of a node, without its channel.
 fn node(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>) -> Vec<String> {
     let directory = host.directory.clone().unwrap_or_else(|| reach.directory.display().to_string());
     let deployed = format!("{DEPLOYED}/{}", reach.build);
@@ -181,7 +177,6 @@ fn node(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>) -> Vec<String> {
     [program.unwrap_or("quintain"), "node", "--directory", &directory].map(str::to_owned).to_vec()
 }
 
-/// Starts one node as a child or through ssh.
 fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<Link, String> {
     let mut command = node(hosts, host, reach);
     command.push("--stdio".to_owned());
@@ -231,7 +226,6 @@ fn cpus_of(host: &HostPlan, hello: &Hello) -> Result<Vec<study::record::Cpu>, St
     Err(format!("`cpus` names CPU {}, which is not there: it has {has}", cpus::format(&missing)))
 }
 
-/// Fails if the node has another protocol or build.
 fn check(hello: &Hello, reach: &Reach<'_>) -> Result<(), String> {
     if hello.protocol != PROTOCOL || hello.build != reach.build {
         let short = |build: &str| build.chars().take(12).collect::<String>();

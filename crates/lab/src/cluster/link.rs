@@ -13,7 +13,6 @@ use crate::end::{End, saying};
 use crate::lines::{Lines, Writer};
 use crate::process::{Child, wait_readable};
 
-/// Maximum wait between checks for interruption.
 const LOOK: Duration = Duration::from_millis(50);
 /// Reason for the loss of a node that closed its channel.
 const ENDED: &str = "its connection ended";
@@ -37,7 +36,6 @@ pub(crate) struct Link {
     process: Option<RefCell<Child>>,
 }
 
-/// The offset of a node's clock from the lab's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offset {
     /// The node's clock minus the lab's, ns.
@@ -88,7 +86,6 @@ impl Link {
         })
     }
 
-    /// Writer for the thread that sends beats.
     pub(crate) fn writer(&self) -> Writer {
         self.writer.clone()
     }
@@ -100,7 +97,6 @@ impl Link {
         })
     }
 
-    /// Readable when messages have arrived.
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
@@ -129,7 +125,6 @@ impl Link {
         Ok(self.said.borrow_mut().drain(..).collect())
     }
 
-    /// Fails if the node has been silent for too long.
     pub(crate) fn watch(&self) -> Result<(), End> {
         let silent = clock::now() - self.heard.get();
         if silent > SILENCE_MAX && !self.is_readable(Duration::ZERO) {
@@ -138,7 +133,6 @@ impl Link {
         Ok(())
     }
 
-    /// Time since the last message.
     pub(crate) fn silent(&self) -> Duration {
         if self.is_readable(Duration::ZERO) { Duration::ZERO } else { clock::now() - self.heard.get() }
     }

@@ -60,7 +60,6 @@ struct Node<'a> {
     options: &'a Options,
     supervisor: &'a Supervisor,
     kept: Kept,
-    /// The spinner with its CPUs.
     spinner: Option<(Spinner, Vec<u32>)>,
 }
 
@@ -105,7 +104,6 @@ impl Node<'_> {
         Ok(())
     }
 
-    /// Runs a server until the order to stop it.
     fn serve(&self, order: &Serve) -> Result<(), Gone> {
         let interrupted = || self.lab.is_gone();
         let ground = Ground {
@@ -148,7 +146,6 @@ impl Node<'_> {
         }
     }
 
-    /// Reports news to the lab.
     fn tell(&self, seen: Seen, told: &mut Seen) {
         if seen.began && !told.began {
             self.lab.say(&Said::Taken { end: false });
@@ -162,7 +159,6 @@ impl Node<'_> {
         *told = Seen { exited: seen.exited || told.exited, ..seen };
     }
 
-    /// Runs a generator until the order to end it.
     fn load(&self, spec: &LoadSpec) -> Result<(), Gone> {
         let counters = || network::read(Path::new("/proc/self/net"));
         let before = counters();
@@ -233,7 +229,6 @@ struct Lab {
     /// Readable when there is an order or the lab is gone.
     wake: OwnedFd,
     gone: Arc<AtomicBool>,
-    /// Dropping it stops the beats.
     _beats: mpsc::Sender<()>,
 }
 
@@ -323,7 +318,6 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-/// The thread that reads orders.
 struct Reader {
     lines: Lines,
     writer: Writer,
@@ -333,7 +327,6 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until the lab is gone.
     fn read(mut self) {
         while let Ok(Some(lines)) = self.lines.read() {
             let now_ns = clock::monotonic_ns();

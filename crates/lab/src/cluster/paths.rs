@@ -23,16 +23,13 @@ const DURATION_NS: u64 = 200_000_000;
 const LONG_NS: u64 = 3_000_000_000;
 /// Duration of the transfer to all generators at once, ns.
 const TOGETHER_NS: u64 = 400_000_000;
-/// Size of a transferred body, bytes.
 const BODY_BYTES: u32 = 1 << 20;
 /// Connections that carry bodies: enough not to limit the throughput.
 const STREAMS: u32 = 4;
 /// CPU share of server or generator above which the paths were not the limit of a transfer.
 const BUSY: f64 = 0.7;
-/// Time after which the measurement of a path fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Paths of the generators' machines, in their order.
 pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Result<Vec<Link>, End> {
     let serve = Serve {
         point: point(),
@@ -96,7 +93,6 @@ fn cpus(member: &Member) -> Vec<u32> {
     member.cpus.iter().map(|cpu| cpu.index).collect()
 }
 
-/// Starts one generator on its machine.
 fn start<'a>(member: &'a Member, spec: &LoadSpec, interrupted: &'a dyn Fn() -> bool) -> Result<Load<'a>, End> {
     let generator = sides::Generator::start(&member.name, &member.link, spec, interrupted)?;
     let engine: Box<dyn Engine + 'a> = Box::new(generator);

@@ -14,7 +14,6 @@ use crate::end::End;
 use crate::load::{Engine, Known, broken};
 use crate::subject::{Seen, Side};
 
-/// The server's side on another machine.
 pub(crate) struct Server<'a> {
     link: &'a Link,
     order: &'a Serve,
@@ -90,7 +89,6 @@ impl Side for Server<'_> {
     }
 }
 
-/// A generator on another machine.
 pub(crate) struct Generator<'a> {
     name: &'a str,
     link: &'a Link,
@@ -113,7 +111,6 @@ impl<'a> Generator<'a> {
         Ok(Self { name, link, interrupted, cpus: spec.cpus.clone(), offset, has_measured: false, has_ended: false })
     }
 
-    /// Error of its clock offset, ns.
     pub(super) fn error_ns(&self) -> u64 {
         self.offset.error_ns
     }

@@ -82,7 +82,6 @@ fn point(command: &str) -> Point {
     }
 }
 
-/// A plan with at most `max` trials per point.
 fn plan(points: Vec<Point>, max: u32) -> Plan {
     let trials = TrialRule {
         relative: None,
@@ -132,7 +131,6 @@ fn alive(pid: u32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// The process ID that a stray process wrote.
 fn number_in(file: &Path) -> u32 {
     std::fs::read_to_string(file).unwrap().parse().unwrap()
 }

@@ -15,7 +15,6 @@ use crate::process::{Supervisor, command};
 use crate::trial::Trial;
 use crate::{Cause, Ended, Hooks, LabError, Options, Phase, Progress, build_all};
 
-/// Progress and records of a run.
 #[derive(Default)]
 struct Told {
     records: Vec<Record>,
@@ -52,7 +51,6 @@ fn run(plan: &Plan, options: &Options) -> (Ended, Told) {
     (ended.unwrap(), told)
 }
 
-/// One trial of one point; the stand-in is named `name`.
 fn one(name: &str, point: Point) -> Record {
     let folder = tempfile::tempdir().unwrap();
     let (ended, mut told) = run(&plan(vec![point], 1), &options(stand_in(folder.path(), name)));

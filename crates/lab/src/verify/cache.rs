@@ -43,7 +43,6 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Implementation of a server and the protocols it supports.
 struct Known {
     whose: Whose,
     speaks: Vec<Speech>,
@@ -87,7 +86,6 @@ fn spoken(known: &Known, speech: Speech) -> Result<(), Trouble> {
     Err(Trouble::NotChecked(format!("this server does not speak {speech:?}")))
 }
 
-/// Sends pieces, 1 ms apart, and compares the responses.
 fn hold(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Result<(), String> {
     let mut client = server.connect()?;
     let Answer { bytes: answer, closes, .. } = row.answer(whose);

@@ -11,7 +11,6 @@ use super::trouble::Trouble;
 /// Time limit for a server to end.
 pub(super) const END: Duration = Duration::from_secs(1);
 
-/// Tests whether a server keeps a promise.
 pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;
 
 pub(super) struct Check {
@@ -20,19 +19,16 @@ pub(super) struct Check {
     pub(super) promise: String,
     /// Whether the server has ended after a successful check.
     pub(super) ends: bool,
-    /// Whether it needs the server's process.
     pub(super) needs_process: bool,
     pub(super) run: Run,
 }
 
 impl Check {
-    /// A check in code.
     pub(super) fn code(name: &str, promise: &str, run: fn(&mut Server<'_>) -> Result<(), Trouble>) -> Check {
         let (name, promise) = (name.to_owned(), promise.to_owned());
         Check { name, promise, ends: false, needs_process: false, run: Box::new(run) }
     }
 
-    /// A check from a case file.
     pub(super) fn data(case: Case, seed: u64) -> Check {
         let (name, promise) = (case.name.clone(), case.promise.clone());
         let run: Run = Box::new(move |server| conversation::check(server, &case, seed));

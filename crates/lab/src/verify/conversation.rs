@@ -20,12 +20,9 @@ const BETWEEN: Duration = Duration::from_millis(3);
 const BETWEEN_BYTES: Duration = Duration::from_millis(1);
 const BEHIND: Duration = Duration::from_millis(20);
 const BEHIND_LATER: Duration = Duration::from_millis(2);
-/// Maximum number of bytes sent at once.
 const AT_ONCE_MAX: usize = 64 << 20;
-/// Maximum length of a line that is read.
 const LINE_MAX: usize = 64 * 1024;
 
-/// A request with its bytes.
 struct Question<'c> {
     of: &'c Request,
     bytes: Vec<u8>,
@@ -83,7 +80,6 @@ pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(
     Ok(())
 }
 
-/// Adds the place of the error.
 fn placed(trouble: Trouble, case: &Case, repetition: u32, values: &Values, cut: &Cut) -> Trouble {
     let Trouble::Failed(mut miss) = trouble else { return trouble };
     let mut place = String::new();
@@ -103,7 +99,6 @@ fn placed(trouble: Trouble, case: &Case, repetition: u32, values: &Values, cut: 
     Trouble::Failed(miss)
 }
 
-/// One pass over the requests of a case.
 struct Talk<'t, 'h> {
     server: &'t Server<'h>,
     case: &'t Case,
@@ -210,7 +205,6 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// Sends a request in its pieces.
     fn send(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), Trouble> {
         let mut begin = 0;
         for end in self.cut.ends(asked.bytes.len()) {
@@ -360,13 +354,11 @@ fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     }
 }
 
-/// Whether there was no response at all.
 fn is_end(answered: &Result<(), Trouble>) -> bool {
     let ends = ["no response: the connection was closed", "Connection reset", "Broken pipe"];
     matches!(answered, Err(Trouble::Failed(miss)) if ends.iter().any(|end| miss.message.contains(end)))
 }
 
-/// Adds the request to an error.
 fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
     let Trouble::Failed(mut miss) = trouble else { return trouble };
     miss.message.insert_str(0, &asked.place);

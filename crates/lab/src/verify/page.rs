@@ -76,7 +76,6 @@ pub(super) fn miss(message: String, expected: String, received: String) -> Miss 
     Miss { message, expected: Some(expected), received: Some(received), ..Miss::default() }
 }
 
-/// Fails at the first difference.
 pub(super) fn differ(what: &str, expected: &[u8], received: &[u8]) -> Result<(), Miss> {
     if expected == received {
         return Ok(());

@@ -6,7 +6,6 @@ use super::page::Page;
 use super::response::{BODY_MAX, Framing, Head, Response, parse, quoted};
 use super::server::{Client, reason};
 
-/// Maximum size of a response head, bytes.
 const HEAD_MAX: usize = 64 * 1024;
 
 impl Client {
@@ -121,7 +120,6 @@ impl Client {
         self.receive(head).map_err(|why| format!("no valid response: {why}"))?.ok_or_else(ended)
     }
 
-    /// Reads a response and compares it with the page.
     pub(super) fn expect_page(&mut self, page: &Page) -> Result<(), String> {
         let response = self.response(false)?;
         page.check(&response, false).map_err(|miss| miss.to_string())

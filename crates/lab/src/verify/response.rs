@@ -3,17 +3,14 @@
 
 use super::trouble::excerpt;
 
-/// Maximum size of a body, bytes.
 pub(super) const BODY_MAX: usize = 16 << 20;
 
-/// A complete response.
 #[derive(Debug, PartialEq)]
 pub(super) struct Response {
     pub(super) status: u16,
     /// Names in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// Size of the head, bytes.
     pub(super) head_bytes: usize,
 }
 
@@ -33,7 +30,6 @@ pub(super) enum Framing {
 }
 
 impl Response {
-    /// Values of a header, in order.
     pub(super) fn header(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
     }

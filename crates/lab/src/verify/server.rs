@@ -47,17 +47,13 @@ impl Home<'_> {
     }
 }
 
-/// A listening server.
 pub(super) struct Server<'a> {
     home: &'a Home<'a>,
     child: Option<Child>,
     address: SocketAddr,
-    /// Deadline of the case.
     until: Instant,
     pub(super) suite: Option<Suite>,
-    /// The page that HTTP cases request.
     pub(super) path: String,
-    /// Pages requested so far, by path.
     pages: Mutex<BTreeMap<String, Arc<Page>>>,
 }
 
@@ -78,7 +74,6 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Process of a server that was started here.
     pub(super) fn process(&mut self) -> Result<&mut Child, Trouble> {
         self.child.as_mut().ok_or_else(|| Trouble::NotChecked("the process of the server is not ours".to_owned()))
     }
@@ -93,12 +88,10 @@ impl<'a> Server<'a> {
         self.address
     }
 
-    /// Fails once the time of the case is over.
     pub(super) fn check_time(&self) -> Result<(), String> {
         if clock::now() < self.until { Ok(()) } else { Err(late()) }
     }
 
-    /// Connects without a protocol.
     pub(super) fn dial(&self) -> Result<Client, String> {
         let error = |error| format!("cannot connect: {error}");
         self.check_time()?;
@@ -222,7 +215,6 @@ pub(super) fn quoted(last_words: &str) -> String {
     if lines.is_empty() { String::new() } else { format!("; its last words: {}", lines.join(" / ")) }
 }
 
-/// Protocol of a client.
 #[derive(Clone)]
 pub(super) enum Speech {
     None,
@@ -244,7 +236,6 @@ impl Speech {
         }
     }
 
-    /// The beginning of a request.
     pub(super) fn begun(&self) -> &'static [u8] {
         match self {
             Speech::None => b"",
@@ -261,9 +252,7 @@ pub(super) struct Client {
     pub(super) received: Vec<u8>,
     pub(super) speech: Speech,
     until: Instant,
-    /// HTTP responses read on this connection.
     pub(super) responses: u32,
-    /// Whether the latest response had `Connection: close`.
     pub(super) is_closing: bool,
 }
 
@@ -287,7 +276,6 @@ impl Client {
         self.stream.write_all(bytes).map_err(|error| format!("cannot send: {}", reason(&error)))
     }
 
-    /// Sends one request and expects its response.
     pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
         self.send(&self.speech.question(number))?;
         self.expect_answer(number)
@@ -299,7 +287,6 @@ impl Client {
         self.is_closing && self.responses >= KEEP_ALIVE_RESPONSES_MIN
     }
 
-    /// Reads the response to the request with this number.
     pub(super) fn expect_answer(&mut self, number: u32) -> Result<(), String> {
         match self.speech.clone() {
             Speech::None => Ok(()),
@@ -309,7 +296,6 @@ impl Client {
         }
     }
 
-    /// Expects a cache miss.
     fn expect_miss(&mut self) -> Result<(), String> {
         let mut answer = [0; 5];
         self.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
@@ -361,12 +347,10 @@ impl Client {
     }
 }
 
-/// Event during an expected silence.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Noise {
     /// The first bytes, escaped.
     Bytes(String),
-    /// The server closed the connection.
     End,
     Broken(String),
 }

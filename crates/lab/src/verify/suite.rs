@@ -13,7 +13,6 @@ use super::trouble::{NotStarted, Trouble};
 use super::{cache, http, pingpong};
 use crate::clock;
 
-/// The checks of a suite that are code.
 pub(super) fn checks(suite: Suite) -> Vec<Check> {
     let (mut all, last) = match suite {
         Suite::Pingpong => (pingpong::checks(), pingpong::last_checks()),
@@ -36,12 +35,9 @@ pub(super) fn checks(suite: Suite) -> Vec<Check> {
     all
 }
 
-/// Number of connections that `connections` opens at once.
 const MANY: usize = 1000;
-/// Polling interval for conditions without a notification.
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// Polls until `look` returns a value; `None` after `limit`.
 fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = clock::now() + limit;
     loop {

@@ -18,7 +18,6 @@ pub enum NotStarted {
 
 pub(super) enum Trouble {
     Failed(Miss),
-    /// The check is impossible here.
     NotChecked(String),
     NotStarted(NotStarted),
 }

@@ -14,7 +14,6 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, ServerConfig
 /// Name in the certificate. It is not checked, because nodes compare the fingerprint.
 pub(super) const NAME: &str = "quintain";
 
-/// Creates a certificate; returns the lab's configuration and the fingerprint.
 pub(super) fn make() -> io::Result<(Arc<ServerConfig>, String)> {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).map_err(io::Error::other)?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));

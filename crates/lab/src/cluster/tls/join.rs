@@ -15,7 +15,6 @@ use super::first::{Answer, Asked, Join};
 use super::opening::{Broken, Opening};
 use crate::clock;
 
-/// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a node could not join.

@@ -271,7 +271,6 @@ impl Door {
         (!ready[0]).then(|| ready[1..].to_vec())
     }
 
-    /// Whether another connection may be accepted, replacing the oldest if necessary.
     fn has_room(&self, now: Instant) -> bool {
         self.half_open.len() < HALF_OPEN_MAX || self.half_open[0].since + PATIENCE <= now
     }

@@ -23,7 +23,6 @@ pub(super) struct Opening {
     is_ended: bool,
 }
 
-/// Why no first line will arrive.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     #[error("the connection ended")]
@@ -74,7 +73,6 @@ impl Opening {
         }
     }
 
-    /// Sends as much as possible.
     pub(super) fn send(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.stream) {
@@ -86,7 +84,6 @@ impl Opening {
         Ok(())
     }
 
-    /// Reads once; returns whether anything arrived.
     fn receive(&mut self) -> Result<bool, Broken> {
         let mut is_moving = false;
         if self.tls.wants_read() {
@@ -120,7 +117,6 @@ impl Opening {
         !self.tls.is_handshaking()
     }
 
-    /// Events to wait for.
     pub(super) fn interest(&self) -> (BorrowedFd<'_>, PollFlags) {
         let write = if self.tls.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
         (self.stream.as_fd(), PollFlags::IN | write)
@@ -134,7 +130,6 @@ impl Opening {
         }
     }
 
-    /// Turns the connection into two pipes.
     pub(super) fn pipes(self) -> io::Result<Pipes> {
         pump::start(self.stream, self.tls, self.text)
     }

@@ -48,14 +48,12 @@ fn pipe() -> io::Result<(File, File)> {
     Ok((OwnedFd::from(reader).into(), OwnedFd::from(writer).into()))
 }
 
-/// State of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Peer {
     /// It may send more.
     Writes,
     /// It has finished sending but may still read.
     Reads,
-    /// The connection is unusable.
     Gone,
 }
 
@@ -69,7 +67,6 @@ struct Pump {
     to: Option<File>,
     /// Our side's output; `None`: closed at either end.
     from: Option<File>,
-    /// Buffer for `from`.
     chunk: Vec<u8>,
     peer: Peer,
     /// Whether the other side knows that no more will come.
@@ -108,7 +105,6 @@ impl Pump {
         }
     }
 
-    /// Writes to our side's input.
     fn deliver(&mut self) -> bool {
         let before = self.written;
         while let Some(to) = &mut self.to
@@ -152,7 +148,6 @@ impl Pump {
         true
     }
 
-    /// Exchanges data with the other side.
     fn exchange(&mut self) -> io::Result<bool> {
         let mut moved = false;
         if self.peer == Peer::Gone {
@@ -196,7 +191,6 @@ impl Pump {
         Ok(moved)
     }
 
-    /// Whether there is room for more data from the other side.
     fn wants_more(&self) -> bool {
         self.peer == Peer::Writes && self.pending.is_empty()
     }

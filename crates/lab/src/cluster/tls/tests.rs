@@ -20,7 +20,6 @@ const LONG: Duration = Duration::from_secs(60);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
 
-/// Facts about a lab that its nodes have.
 #[derive(Clone)]
 struct Known {
     address: SocketAddr,
@@ -79,7 +78,6 @@ fn over(joining: &Joining) -> (u64, Vec<u32>) {
     }
 }
 
-/// Both sides of a channel: the lab's and the node's.
 fn pair() -> (Pipes, Pipes) {
     let (known, joining) = lab(&[Some(HERE)]);
     let node = known.join(0).unwrap();
@@ -108,7 +106,6 @@ fn is_at_its_end(mut input: File) -> bool {
     input.read_to_end(&mut Vec::new()).unwrap() == 0
 }
 
-/// Writes until writing fails.
 fn fails(mut output: File) -> bool {
     while output.write_all(&[b'x'; 4096]).is_ok() {}
     true

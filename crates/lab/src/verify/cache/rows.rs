@@ -7,7 +7,6 @@ pub(super) enum Speech {
     Http,
 }
 
-/// Implementation of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     Ours,
@@ -35,10 +34,8 @@ struct Differs {
     reason: &'static str,
 }
 
-/// Expected response.
 pub(super) struct Answer<'a> {
     pub(super) bytes: &'a [u8],
-    /// Whether the server closes the connection afterwards.
     pub(super) closes: bool,
     /// Why the response differs from the usual one.
     pub(super) reason: Option<&'static str>,
@@ -199,7 +196,6 @@ pub(super) fn all() -> Vec<Row> {
     ]
 }
 
-/// HTTP requests with the expected statuses.
 pub(super) const HTTP: &[(&str, &str, &[u16])] = &[
     (
         "put, get, delete",
