@@ -19,8 +19,7 @@ pub(crate) struct Cgroup {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// CPU time in user mode and in the kernel, ns. The sum is exact, the ratio is the kernel's
-    /// estimate.
+    /// CPU time in user mode and in the kernel, ns. The sum is exact, the ratio estimated.
     pub(crate) cpu_ns: Option<(u64, u64)>,
     memory_bytes: Option<u64>,
     memory_max_bytes: Option<u64>,

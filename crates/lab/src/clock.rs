@@ -1,5 +1,4 @@
-//! The clocks of the lab: wall time for users, monotonic time for waiting. Nothing else in this
-//! crate reads either.
+//! The lab's clocks: wall time for users, monotonic time for waiting. No other module reads one.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,8 +10,7 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Converts `CLOCK_MONOTONIC` in ns to an `Instant`. All processes of this machine share that
-/// clock.
+/// Converts `CLOCK_MONOTONIC` in ns, shared by all processes of this machine, to an `Instant`.
 pub fn at_monotonic(ns: u64) -> Instant {
     // Read in this order, a preemption in between makes the result earlier, never later.
     let (now, wanted) = (now(), Duration::from_nanos(ns));

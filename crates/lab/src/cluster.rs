@@ -1,5 +1,4 @@
-//! Several machines: the server on one, a generator on each of the others, and a lab that gives the
-//! orders.
+//! Several machines: the server on one, generators on the others, and a lab that gives orders.
 //!
 //! A [`Cluster`] has one [node] per machine. The lab reaches a node through a pipe to a child
 //! process, an ssh session or an encrypted connection, and does not depend on which it is.
@@ -137,8 +136,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Measures the path from each generator's machine to the server's, one at a time: first the
-    /// bandwidth, then the latency.
+    /// Measures the path from each generator's machine to the server's: bandwidth, then latency.
     fn measure_links(&mut self, reach: &Reach<'_>) -> Result<(), ClusterError> {
         let measured = paths::measure(self, reach.interrupted);
         let paths = measured.map_err(|end| match self.explain(end) {
@@ -261,9 +259,8 @@ impl Cluster {
         }
     }
 
-    /// Keeps CPUs awake: those in `subject` on the server's machine, and all CPUs of the
-    /// generators' machines. Calling it again checks that the spinners still run. The error is one
-    /// line.
+    /// Keeps CPUs awake: `subject` on the server's machine, and all of the generators'. Called
+    /// again, it checks that the spinners still run. The error is one line.
     pub(crate) fn spin(&self, subject: &[u32]) -> Result<(), String> {
         for (role, member) in self.members() {
             let cpus = match role {
@@ -361,8 +358,7 @@ impl Generators {
         let mut engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)> = Vec::new();
         let mut error_ns = 0;
         for (nth, member) in (0..).zip(members) {
-            // All generators get the same number of workers: one with more would carry more load
-            // and could not be compared.
+            // Equal for all: a generator with more workers would carry more load.
             let part = (count > 1).then_some(Part { first: nth * threads, of: count * threads });
             let is_alone = threads <= fewest && !matches!(whole.arrivals, Arrivals::Closed { .. });
             let spec = LoadSpec {

@@ -83,8 +83,7 @@ fn places<'p>(plans: &'p [CompanionPlan], mut cpus: &'p [u32]) -> impl Iterator<
     })
 }
 
-/// Starts the companions that are not running, one after another. `known` receives the facts
-/// gathered so far, even on failure.
+/// Starts the companions that do not run yet; fills `known` even on failure.
 pub(crate) fn start<'a>(
     plans: &'a [CompanionPlan],
     cpus: &'a [u32],

@@ -50,8 +50,7 @@ pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), Found>>);
 type Found = Result<Rc<Image>, String>;
 
 impl Images {
-    /// Finds the image of a server's container and notes it in `used`. The error is the reason why
-    /// it cannot be started.
+    /// Finds a server's image and notes it in `used`. The error says why it cannot start.
     pub(crate) fn of<'a>(
         &self,
         plan: Option<&'a ContainerPlan>,
@@ -148,8 +147,7 @@ pub(crate) struct Order<'a> {
 }
 
 impl Image {
-    /// Command line of a container. It passes on limits and the mark, which our own processes
-    /// inherit.
+    /// Command line of a container, with our own limits and mark, which a child inherits.
     pub(crate) fn words(&self, order: &Order<'_>) -> Result<Vec<String>, String> {
         let mut options = words::arguments(&order.plan.options).map_err(|mistake| mistake.to_string())?;
         for variable in order.variables {
@@ -183,8 +181,7 @@ impl Image {
         Box::new(Job { client: self.client.clone(), name: name.to_owned() })
     }
 
-    /// Starts a container that ends at once because its program is missing. The error is the reason
-    /// why none can be started.
+    /// Starts a container whose program is missing. The error says why none can start.
     fn starts(&self, supervisor: &Supervisor) -> Result<(), String> {
         let name = supervisor.container_name();
         let options = ["--network", "none", "--entrypoint", NOT_THERE].map(str::to_owned);
@@ -229,8 +226,7 @@ impl Charge for Job {
         format!("container{sign}{} {}", self.name, words::join(&self.client))
     }
 
-    /// If the client was killed, the container may still appear, so it must be absent for several
-    /// checks.
+    /// After a killed client the container may still appear, so it is checked repeatedly.
     fn remove(&self, killed: bool) -> bool {
         let client = |arguments: &[&str]| {
             let arguments = arguments.iter().map(|word| (*word).to_owned());

@@ -24,8 +24,7 @@ pub struct Limits {
     pub labs: Option<Vec<Lab>>,
 }
 
-/// Measures the values of [`Limits`]; the caller has tested `io_uring`. Takes 200 ms on every CPU
-/// of `host`.
+/// Measures [`Limits`] within 200 ms on all CPUs of `host`; the caller has tested `io_uring`.
 pub fn measure(host: &Host, io_uring: Option<Result<(), String>>) -> Limits {
     let cpus: Vec<u32> = host.cpus.iter().map(|cpu| cpu.index).collect();
     Limits {

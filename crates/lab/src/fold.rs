@@ -1,5 +1,4 @@
-//! Folds the output of `perf script`: counts equal stacks and keeps the heaviest. Memory is bounded
-//! for any input.
+//! Folds the output of `perf script`: counts equal stacks, keeps the heaviest, bounds memory.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,8 +15,7 @@ pub const HOTTEST_KEPT: usize = 60;
 pub const DEPTH_MAX: usize = 80;
 /// Maximum length of a name, characters.
 pub const NAME_MAX: usize = 160;
-/// Maximum number of distinct stacks, and of functions, while folding; further ones are counted
-/// together.
+/// Maximum number of distinct stacks, and of functions; further ones are counted together.
 const DISTINCT_MAX: usize = 50_000;
 /// Maximum length of a line, bytes; the rest is dropped.
 const LINE_MAX: usize = 4096;
@@ -150,15 +148,13 @@ impl Fold {
     }
 }
 
-/// Parses `<address> <symbol> (<object>)`; returns the name and whether the function is in the
-/// kernel.
+/// Parses `<address> <symbol> (<object>)`: the name, and whether it is in the kernel.
 fn frame(line: &str) -> Option<(String, bool)> {
     let (address, rest) = line.trim().split_once(' ')?;
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    // A symbol may contain parentheses, as in `operator()(int)`. The name of a replaced file ends
-    // in ` (deleted)`.
+    // A symbol may be `operator()(int)`, and a replaced file ends in ` (deleted)`.
     let rest = rest.trim_end();
     let of_deleted = rest.strip_suffix(" (deleted))");
     let (symbol, object) = match of_deleted.or(rest.strip_suffix(')')).and_then(|rest| rest.rsplit_once(" (")) {

@@ -70,8 +70,7 @@ impl Generator {
     }
 }
 
-/// Time after which a generator must have ended, whatever the server does; `margin` is its time in
-/// addition to the load.
+/// Time after which a generator has ended in any case; `margin` is its time besides the load.
 pub(crate) fn patience(spec: &LoadSpec, margin: Duration) -> Duration {
     let warmup = match spec.warmup {
         Warmup::DurationNs(ns) | Warmup::Steady { max_ns: ns } => Duration::from_nanos(ns),

@@ -13,8 +13,7 @@ use crate::sample::CpuTime;
 /// Settings for carrying out a plan on this machine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The quintain binary. It is the generator, and the program of commands that begin with
-    /// `quintain`.
+    /// The quintain binary: the generator, and the `quintain` of commands.
     pub exe: PathBuf,
     /// The study's directory: the working directory of commands and the base of relative paths.
     pub directory: PathBuf,
@@ -46,8 +45,7 @@ pub struct Hooks<'a> {
     /// Decides what to do next at a design point (by index), given all records of the run so far.
     /// Called before each trial, including the first.
     pub next: Next<'a>,
-    /// Called at each change of phase and with each progress message of the generator (a few per
-    /// second).
+    /// Called at each change of phase and a few times per second under load.
     pub progress: &'a mut dyn FnMut(&Progress),
     /// Whether to stop at once; polled about twenty times per second.
     pub interrupted: &'a dyn Fn() -> bool,
@@ -138,8 +136,7 @@ pub enum LabError {
         /// Cause.
         error: std::io::Error,
     },
-    /// The spinners of [`IdlePolicy::Spin`] are not running, so records would name a policy that
-    /// was not in force.
+    /// The spinners of [`IdlePolicy::Spin`] do not run, so records would be wrong about it.
     #[error("the idle spinners on CPUs {cpus} are not running: {why}")]
     Spin {
         /// CPUs of the spinners.

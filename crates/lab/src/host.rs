@@ -213,8 +213,7 @@ impl Files {
         cpus
     }
 
-    /// If core numbers repeat in each die of a package, cores would look like siblings; the sibling
-    /// lists distinguish them.
+    /// Core numbers may repeat in each die; lists of siblings show which are real siblings.
     fn tell_dies_apart(&self, cpus: &mut [Cpu]) {
         let siblings: Vec<Option<u32>> = cpus
             .iter()

@@ -33,8 +33,7 @@ impl Lines {
         self.input.as_fd()
     }
 
-    /// Reads once, waiting if nothing has arrived, and returns the complete lines. `None`: end of
-    /// the stream.
+    /// Reads once, waiting if necessary, and returns complete lines. `None`: end of stream.
     pub(crate) fn read(&mut self) -> Result<Option<Vec<Vec<u8>>>, String> {
         let mut buffer = [0; 64 * 1024];
         let count = match self.input.read(&mut buffer) {

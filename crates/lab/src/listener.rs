@@ -1,5 +1,4 @@
-//! Determines which process listens on a port: a port may belong to another lab's server that
-//! started at the same moment.
+//! Determines which process listens on a port. Another lab may have taken it at the same moment.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,4 @@
-//! The load's side of a trial: one or more generators that start together, with their measurements
-//! combined.
+//! The load's side of a trial: generators that start together, with combined measurements.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -32,8 +31,7 @@ pub(crate) trait Engine {
         Ok(())
     }
 
-    /// Ends it after `patience` unless it exits first. Returns facts about a generator on another
-    /// machine.
+    /// Ends it, at the latest after `patience`. Returns facts about a remote generator.
     fn end(&mut self, patience: Duration) -> Result<Option<Known>, End>;
 }
 
@@ -104,8 +102,7 @@ pub(crate) enum Event {
 }
 
 impl<'a> Load<'a> {
-    /// Combines generators; a single one has no part. `round_trip` is the longest round trip to
-    /// one.
+    /// Combines generators; a single one has no part. `round_trip`: the longest to one.
     pub(crate) fn new(engines: Vec<(Box<dyn Engine + 'a>, Option<Part>)>, round_trip: Duration) -> Self {
         let running =
             |(engine, part)| Running { engine, part, connected: false, live: None, span: None, measurement: None };

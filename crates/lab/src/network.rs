@@ -4,8 +4,7 @@ use std::path::Path;
 
 use study::record::NetworkCounters;
 
-/// Reads the counters; `None` if they cannot be read. `net` is a directory such as
-/// `/proc/self/net`.
+/// Reads the counters under `net`, such as `/proc/self/net`; `None` if they cannot be read.
 pub(crate) fn read(net: &Path) -> Option<NetworkCounters> {
     let snmp = std::fs::read_to_string(net.join("snmp")).ok()?;
     let netstat = std::fs::read_to_string(net.join("netstat")).ok()?;

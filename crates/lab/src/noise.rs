@@ -44,8 +44,7 @@ fn listen_on(cpu: u32, duration: Duration) -> Option<Noise> {
     let length = clock::nanos(duration);
     let steps = std::iter::repeat_with(|| clock::nanos(clock::now() - begun));
     let mut ended = false;
-    // Includes the first reading at or after the end, so that an interruption across the end
-    // counts.
+    // Includes the first reading after the end, to count an interruption across it.
     let steps = steps.take_while(|at| !std::mem::replace(&mut ended, *at >= length));
     Some(Noise { cpu, ..of_steps(steps) })
 }

@@ -19,8 +19,7 @@ use crate::fold::{FIELDS, Fold};
 use crate::process::{Child, Launch, Supervisor, wait_readable};
 use crate::subject::{Here, Seen, Side};
 
-/// Samples per second of CPU time. Not a divisor of the kernel's own rates, so that samples do not
-/// coincide with its ticks.
+/// Samples per second of CPU time. Not a divisor of kernel rates, so as not to meet its ticks.
 const FREQUENCY_HZ: u32 = 997;
 /// Time for `perf` to attach; no load begins before.
 const ATTACH: Duration = Duration::from_secs(5);

@@ -1,5 +1,4 @@
-//! Detects other labs at work on this machine: two at a time disturb each other without a trace in
-//! the results.
+//! Detects other labs on this machine: they would disturb each other without a trace.
 //!
 //! A working lab holds a Unix socket with an abstract name (unix(7)). Nothing is left of it however
 //! the lab ends, it needs no writable file, and the kernel lists the names to every user. Labs in

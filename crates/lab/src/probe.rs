@@ -8,15 +8,13 @@ use study::record::Probe;
 
 use crate::clock;
 
-/// Steps of the work: 10 ms on a CPU with 3 billion dependent operations per second. This must
-/// never change, as probes are compared between runs. Another number needs another field in the
-/// record.
+/// Steps of the work: 10 ms at 3 billion dependent operations per second. Must never change, as
+/// probes are compared between runs; another number needs another field in the record.
 const STEPS: u32 = 5_000_000;
 /// Maximum number of CPUs per side, so that a large machine is not kept busy by probes.
 const PROCESSORS_MAX: usize = 4;
 
-/// Probes the first few CPUs of the server and the generator, all at once. CPUs on which it cannot
-/// run are omitted.
+/// Probes the first few CPUs of both sides at once. CPUs on which it cannot run are omitted.
 pub fn run(subject: &[u32], generator: &[u32]) -> Vec<Probe> {
     let mut cpus = [subject, generator].map(|cpus| &cpus[..cpus.len().min(PROCESSORS_MAX)]).concat();
     cpus.sort_unstable();
@@ -45,8 +43,7 @@ fn on(cpu: u32) -> Option<Probe> {
     Some(Probe { cpu, wall_ns, cpu_ns })
 }
 
-/// Steps of a xorshift generator (Marsaglia 2003): six register operations each, every one
-/// dependent on the previous.
+/// Steps of xorshift (Marsaglia 2003): six register operations, each dependent on the last.
 fn work(mut state: u64, steps: u32) -> u64 {
     for _ in 0..steps {
         state ^= state << 13;

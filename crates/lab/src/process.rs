@@ -68,8 +68,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) directory: &'a Path,
     /// Variables added to our own environment.
     pub(crate) environment: &'a BTreeMap<String, String>,
-    /// Whether its stdin and stdout are pipes to us. Otherwise stdin is null and stdout goes to
-    /// stderr.
+    /// Whether stdin and stdout are pipes to us. If not: null, and like stderr.
     pub(crate) talk: bool,
 }
 
@@ -146,8 +145,7 @@ impl Supervisor {
     }
 }
 
-/// A mark unique to this supervisor: it also differs from earlier processes with the same process
-/// ID.
+/// A mark unique to this supervisor, even if the process ID is reused.
 fn mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -320,8 +318,7 @@ impl Child {
         family
     }
 
-    /// Processes that may be the server: in a container the processes inside, otherwise the whole
-    /// family.
+    /// Processes that may be the server: those in the container, or the whole family.
     pub(crate) fn servers(&self) -> Vec<u32> {
         let skip = usize::from(self.container.is_some());
         self.family().into_iter().skip(skip).collect()
@@ -383,8 +380,7 @@ impl Child {
         Ok(kill_process(self.pid, Signal::TERM)?)
     }
 
-    /// Waits until it and its family have ended. After `limit` the rest is killed, and the error
-    /// lists it.
+    /// Waits until its family has ended. After `limit` the error lists the rest, now killed.
     pub(crate) fn wait_gone(&mut self, limit: Duration) -> Result<(), String> {
         let deadline = clock::now() + limit;
         // Not `wait`, which kills the family.
@@ -405,22 +401,19 @@ impl Child {
     pub(crate) fn kill(&mut self) {
         if self.exit.is_none() {
             let _ = kill_process_group(self.pid, Signal::KILL);
-            // Bounded: even SIGKILL does not end a process in an uninterruptible sleep in the
-            // kernel.
+            // Bounded: even SIGKILL does not end uninterruptible sleep in the kernel.
             if wait_readable(&[self.pidfd()], Duration::from_secs(10))[0] {
                 self.finish();
             }
         }
     }
 
-    /// The end of its output: stderr, and stdout unless that is a pipe to us. Complete once the
-    /// process has ended.
+    /// The end of its output: stderr, and stdout unless piped. Complete after its end.
     pub(crate) fn last_words(&self) -> String {
         self.tail.text(if self.exit.is_some() { LAST_WORDS } else { Duration::ZERO })
     }
 
-    /// Kills the rest of the family while the process has ended but is not reaped: its ID cannot
-    /// have been reused yet.
+    /// Kills the family before the process is reaped, while its ID cannot be reused.
     fn finish(&mut self) {
         self.left = self.family().len() - 1;
         let _ = kill_process_group(self.pid, Signal::KILL);
@@ -482,8 +475,7 @@ pub(crate) fn kill(pid: u32) -> bool {
     pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::KILL).is_ok())
 }
 
-/// Whether SIGTERM ends a process. The first process of a container ignores it without a handler
-/// (pid_namespaces(7)).
+/// Whether SIGTERM ends a process. A container's first needs a handler (pid_namespaces(7)).
 pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
     let Ok(status) = std::fs::read_to_string(proc.join(pid.to_string()).join("status")) else { return true };
     let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -509,11 +501,9 @@ pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Ve
     polled.iter().map(|handle| !handle.revents().is_empty()).collect()
 }
 
-/// Kills every process with an environment entry that begins with `mark` (`NAME=VALUE`), except
-/// this one.
+/// Kills all other processes with an environment entry that begins with `mark` (`NAME=VALUE`).
 pub(crate) fn kill_marked(mark: &str) {
-    // A process that forks during the search may be missed once. The bound stops a race against one
-    // that keeps forking.
+    // Forking processes may be missed once; one that keeps forking must not block us.
     for _ in 0..10 {
         if kill_marked_once(mark) == 0 {
             return;
@@ -521,8 +511,7 @@ pub(crate) fn kill_marked(mark: &str) {
     }
 }
 
-/// Whether the environment of a process (a directory of `/proc`) has an entry that begins with
-/// `mark`.
+/// Whether the process with this directory of `/proc` has an environment entry with `mark`.
 fn carries(process: &Path, mark: &str) -> bool {
     let environment = std::fs::read(process.join("environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
@@ -547,8 +536,7 @@ fn kill_marked_once(mark: &str) -> usize {
         if number.cast_unsigned() == std::process::id() {
             continue;
         }
-        // The handle is opened before the check, so that the process ID cannot be reused in
-        // between.
+        // The handle is opened first, so that the ID cannot be reused after the check.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if carries(&entry.path(), mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
             killed += 1;

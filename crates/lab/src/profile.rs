@@ -1,5 +1,4 @@
-//! Profiles the server in one additional trial per design point. These trials leave no records, as
-//! a profiler disturbs.
+//! Profiles the server in one extra trial per design point, which disturbs and leaves no record.
 
 use study::cpu_profile::CpuProfile;
 use study::plan::Plan;

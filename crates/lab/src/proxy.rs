@@ -1,5 +1,4 @@
-//! Proxies of a trial. They start after the server, its neighbor first, and stop before it. Each
-//! has its own directory.
+//! Proxies of a trial. They start after the server, its neighbor first, and stop before it.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

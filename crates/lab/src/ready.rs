@@ -51,8 +51,7 @@ pub(crate) fn wait(
             return Ok(());
         }
         let left = deadline.saturating_duration_since(clock::now());
-        // Waiting for the server's end serves as the pause, so that an early exit is noticed at
-        // once.
+        // The pause waits for the server's end, so that an early exit is noticed at once.
         if let Some(exit) = child.wait(pause.min(left)) {
             return Err(NotReady::Exited(exit));
         }
@@ -66,16 +65,14 @@ pub(crate) fn wait(
     }
 }
 
-/// Whether one of `pids` listens on `port`. If that cannot be determined, an accepted connection
-/// suffices.
+/// Whether one of `pids` listens on `port`; true if that cannot be determined.
 fn is_held_by(pids: &[u32], port: u16) -> bool {
     listener::is_held_by(Path::new("/proc"), pids, port) != Some(false)
 }
 
 pub(crate) fn answers(address: SocketAddr, timeout: Duration) -> bool {
     let Ok(stream) = TcpStream::connect_timeout(&address, timeout) else { return false };
-    // A connection from a port to itself succeeds without a listener (simultaneous open, RFC 9293
-    // 3.5).
+    // A port may connect to itself without a listener (simultaneous open, RFC 9293 3.5).
     stream.local_addr().ok() != stream.peer_addr().ok()
 }
 

@@ -146,8 +146,7 @@ fn not_runnable(plan: &Plan, builds: &[Build]) -> Vec<Option<String>> {
     ends
 }
 
-/// The hook's decision, unless the point is abandoned. Searches have their own rule, as they may
-/// break the server repeatedly.
+/// The hook's decision, unless the point is abandoned. Searches have a rule of their own.
 fn next(plan: &Plan, point: usize, records: &[Record], hooks: &mut Hooks<'_>) -> Next {
     let mine = || records.iter().filter(|record| record.point == point);
     let given_up = match plan.points[point].load.search {

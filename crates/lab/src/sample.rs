@@ -57,8 +57,7 @@ pub struct CpuTime {
 pub(crate) struct Reading {
     /// Midpoint of reading the CPU times, since the server was started, ns.
     pub(crate) at_ns: u64,
-    /// Time that the server's CPUs worked for any process or were taken by the host, ns. `None`:
-    /// not reported by the kernel.
+    /// Time that its CPUs worked or were taken by the host, ns; `None`: not reported.
     busy_ns: Option<u64>,
     user_ns: u64,
     system_ns: u64,
@@ -167,8 +166,7 @@ impl Sampler {
         self.samples.last().map(|sample| CpuTime { at_ns: sample.at_ns, cpu_ns: sample.cpu_ns })
     }
 
-    /// Takes a full sample at once, so that even a short trial has one while all connections are
-    /// open.
+    /// Takes a full sample now: even a short trial needs one with all connections open.
     pub(crate) fn tick_in_full(&mut self) {
         self.next = clock::now();
         self.next_costly = self.next;
@@ -205,8 +203,7 @@ impl Sampler {
         reading
     }
 
-    /// Adds unfinished waits for a CPU to a reading. The kernel reports a wait only once the thread
-    /// gets its CPU.
+    /// Adds unfinished waits for a CPU, which the kernel does not report until they end.
     pub(crate) fn add_waits(&self, reading: &mut Reading) {
         reading.waits = self.threads.waits(self.started + Duration::from_nanos(reading.at_ns), FOLLOWED);
     }
@@ -262,8 +259,7 @@ impl Sampler {
         Stat::parse(&String::from_utf8_lossy(&fs::read(self.path(pid, "stat")).ok()?))
     }
 
-    /// Members are the processes of the group, plus children that left it: their parent was a
-    /// member when they were first seen.
+    /// Members are the group, and children that left it: their parent was a member.
     fn find_members(&mut self) {
         self.members_at = Some(clock::now());
         if let Some(members) = self.cgroup.as_ref().and_then(Cgroup::members) {
@@ -357,8 +353,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // The name is in parentheses and may contain parentheses and blanks, so fields are counted
-        // from the last `)`.
+        // The name may contain parentheses and blanks: count fields from the last `)`.
         let fields: Vec<&str> = text.get(text.rfind(')')? + 1..)?.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(Self {

@@ -52,8 +52,7 @@ pub(crate) struct Started {
 }
 
 impl Server<'_> {
-    /// Starts it and waits for its port. `used` receives the facts gathered so far, even on
-    /// failure.
+    /// Starts it and waits for its port; fills `used` even on failure.
     pub(crate) fn start(
         &self,
         supervisor: &Supervisor,
@@ -139,8 +138,8 @@ impl Server<'_> {
                     not_ready(format!("nothing listened on {address} within {timeout:?}{}", elsewhere()))
                 }
             };
-            // The first process of a container ignores SIGTERM unless it handles it, which is not
-            // the server's fault.
+            // A container's first process ignores SIGTERM without a handler, which is not its
+            // fault.
             let inside = contained.and_then(|contained| (contained.pid)());
             inside.iter().for_each(|pid| child.contains(*pid));
             let stopped = child.stop(Duration::from_nanos(self.stop_timeout_ns));

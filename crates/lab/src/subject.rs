@@ -34,8 +34,7 @@ pub(crate) trait Side {
     /// Handles that become readable when [`look`](Side::look) has something to do.
     fn handles(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// Does work that must precede waiting; returns the latest time of the next
-    /// [`look`](Side::look).
+    /// Prepares for waiting; returns the latest time of the next [`look`](Side::look).
     fn prepare(&mut self) -> Option<Instant>;
 
     /// Handles events; `readable` has one flag per handle.
@@ -134,12 +133,10 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Starts server and proxies. `known` receives the facts gathered so far, even if the start
-    /// fails.
+    /// Starts server and proxies; fills `known` even on failure.
     pub(crate) fn start(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
         known.subject.cpus.clone_from(&order.cpus);
-        // The main port is retried if another process takes it; the second is not, as few servers
-        // have one.
+        // Unlike the main port, it is not retried, as few servers have a second one.
         let second_port =
             ready::free_port().map_err(|error| failed(FailureKind::Start, format!("no second free port: {error}")))?;
         let plans = &order.point.companions;
@@ -363,8 +360,7 @@ struct Readings {
     begins: Option<Instant>,
     ends: Option<Instant>,
     span: Option<(Instant, Instant)>,
-    /// The latest connection table from between the ends: at the end, a generator without a gate
-    /// may have closed its connections.
+    /// Latest table before the end, when a generator without a gate may have closed.
     between: Option<(Instant, Option<wire::Table>)>,
 }
 

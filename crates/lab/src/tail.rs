@@ -44,8 +44,7 @@ impl Tail {
         Ok(Self(shared))
     }
 
-    /// The end of the output, from the beginning of a line. Waits up to `patience` for the last
-    /// writer to end.
+    /// The last lines. Waits up to `patience` for the last writer to end.
     pub(crate) fn text(&self, patience: Duration) -> String {
         let state = self.0.lock();
         let waited = self.0.ended.wait_timeout_while(state, patience, |state| !state.ended);

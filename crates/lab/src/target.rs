@@ -75,8 +75,7 @@ pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<
 /// Maximum size of a journey file and of each schema, bytes. They travel to the generator as JSON.
 const JOURNEY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Target of a journey. Targets that the plan does not override point to the generator's address,
-/// with the scheme of their own URL.
+/// Target of a journey. By default, its targets get the generator's address and their own scheme.
 fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
     let journey = read_journey(plan, directory).map_err(|mistakes| mistakes.join("; "))?;
     let mut targets = BTreeMap::new();

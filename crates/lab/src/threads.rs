@@ -55,13 +55,11 @@ impl Counts {
 #[derive(Debug)]
 struct Thread {
     counts: Counts,
-    /// Its directory, and since which sample it has been ready with these counters; `None`: it was
-    /// not ready.
+    /// Its directory, and since when it has been ready with these counters.
     ready: Option<(PathBuf, Instant)>,
 }
 
-/// Waits for a CPU that were unfinished at the latest sample; the kernel counts a wait when it
-/// ends.
+/// Waits for a CPU that are not over; the kernel counts a wait when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     pub(crate) total_ns: u64,

@@ -15,8 +15,7 @@ pub struct Share {
     pub shared: bool,
 }
 
-/// Divides `cpus`: `subject` of them for the server and `generator` for the generator (`None`: the
-/// rest).
+/// Divides `cpus`: `subject` for the server, `generator` for the generator (`None`: the rest).
 ///
 /// Physical cores come before their siblings. Both sides share one NUMA node if they fit, and cores
 /// are not split between them if avoidable. With `None`, the generator also avoids siblings of the
@@ -41,8 +40,7 @@ pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool
     let for_generator = cores_for_generator(&cores, subject, least);
     let (subjects, generators) = cores.split_at(cores.len() - for_generator);
     if for_generator == 0 {
-        // Whole cores for both are impossible: the server's CPUs first, then the rest, then the
-        // server's again if needed.
+        // Cores must be split or shared: first the server's CPUs, then the rest, then the server's.
         let mut order = threads(&cores);
         let taken = order.drain(..subject).collect::<Vec<_>>();
         let left = order.len();
@@ -59,8 +57,7 @@ pub fn share(cpus: &[Cpu], subject: u32, generator: Option<u32>, may_share: bool
     Ok(finish(subject, generator))
 }
 
-/// Gives `wanted` of `cpus` to a server whose generators are on other machines. The error is one
-/// line.
+/// Gives `wanted` of `cpus` to a server whose generators run elsewhere. The error is one line.
 pub fn alone(cpus: &[Cpu], wanted: u32) -> Result<Share, String> {
     let wanted = wanted as usize;
     if wanted > cpus.len() {
@@ -110,8 +107,7 @@ fn cores_for_generator(cores: &[Vec<u32>], subject: usize, generator: usize) -> 
         .unwrap_or(0)
 }
 
-/// Threads in the order of assignment: the first of every core, then the second of every core, and
-/// so on.
+/// Threads in the order of assignment: the first of every core, then the second, and so on.
 fn threads(cores: &[Vec<u32>]) -> Vec<u32> {
     let deepest = cores.iter().map(Vec::len).max().unwrap_or(0);
     (0..deepest).flat_map(|depth| cores.iter().filter_map(move |core| core.get(depth).copied())).collect()
@@ -121,8 +117,7 @@ fn threads(cores: &[Vec<u32>]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// `nodes` packages of `cores` cores with `threads` threads each; siblings are `cores * nodes`
-    /// apart, as in Linux.
+    /// Packages of `cores` cores with `threads` threads; siblings are numbered as in Linux.
     fn machine(nodes: u32, cores: u32, threads: u32) -> Vec<Cpu> {
         let cpu = |thread: u32, node: u32, core: u32| Cpu {
             index: thread * nodes * cores + node * cores + core,
@@ -188,8 +183,7 @@ mod tests {
 
     #[test]
     fn prefers_siblings_to_split_cores() {
-        // 4 cores of 2 threads: 5 for the server need 3 cores, which leaves the generator one whole
-        // core.
+        // 5 CPUs for the server need 3 of 4 cores, which leaves one core to the generator.
         check(&machine(1, 4, 2), 5, Some(2), false, "subject 0-2,4-5 generator 3,7");
         check(&machine(1, 4, 2), 2, Some(4), false, "subject 0-1 generator 2-3,6-7");
     }

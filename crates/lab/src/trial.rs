@@ -32,8 +32,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// If no response arrives, the server is not blamed when the generator was stalled, or the server
 /// waited for a CPU, for more than this share of the trial.
 const EXCUSE: f64 = 0.5;
-/// A generator that reports no progress for longer than this is not running. It reports five times
-/// per second.
+/// Silence after which a generator is not running. It reports five times per second.
 const PROGRESS: Duration = Duration::from_secs(2);
 /// Time for a generator to exit once it has its measurement.
 const EXIT: Duration = Duration::from_secs(2);
@@ -55,8 +54,7 @@ pub(crate) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Runs the trial and reports phases and progress to `say`. Returns no record if it is
-    /// interrupted or a machine is lost.
+    /// Runs the trial; `say` receives phases and progress. An interrupted trial has no record.
     pub(crate) fn run(&self, say: &mut dyn FnMut(Phase, Option<&Live>)) -> Result<Record, End> {
         let begun = clock::now();
         let mut record = Record {
@@ -247,8 +245,7 @@ impl Trial<'_> {
     }
 }
 
-/// Handles events of the server's side. Generators may close their connections once the final
-/// reading is taken.
+/// Handles the server's events; generators may disconnect after the final reading.
 fn see(
     side: &mut dyn Side,
     readable: &[bool],
@@ -327,8 +324,7 @@ impl Watch {
     }
 }
 
-/// Fails a trial without a valid response. The server is at fault only if both it and the generator
-/// ran.
+/// Fails a trial without a response. The server is at fault only if both sides ran.
 fn answered(measurement: Measurement, subject: &SubjectUse) -> Result<Measurement, End> {
     if measurement.requests > 0 {
         return Ok(measurement);
@@ -372,8 +368,7 @@ fn blame(stalled: f64, starved: f64, is_silent: bool) -> (FailureKind, String) {
     }
 }
 
-/// CPUs of a design point; those of proxies follow the server's. In a cluster, generators have
-/// their own machines.
+/// CPUs of a design point, proxies' after the server's. Generators of a cluster have their own.
 pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
     let behind = point.subject.cpus.saturating_add(point.proxy_cpus).saturating_add(point.companion_cpus);
     if let Some(cluster) = &options.cluster {

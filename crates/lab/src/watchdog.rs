@@ -18,9 +18,8 @@ use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use crate::container::Job;
 use crate::process::{Charge, SCRATCH, kill_marked};
 
-/// Reads `input` to its end, then kills everything registered. It starts its own session first, so
-/// that Ctrl-C in the lab's terminal does not reach it; the caller ignores SIGINT, SIGTERM and
-/// SIGHUP.
+/// Reads `input` to its end, then kills everything registered. It starts its own session, safe from
+/// Ctrl-C in the lab's terminal; the caller ignores SIGINT, SIGTERM and SIGHUP.
 ///
 /// Fails only if `input` cannot be read; everything registered is killed even then.
 pub fn run(input: impl Read) -> io::Result<()> {

@@ -1,5 +1,4 @@
-//! Checks out revisions of a git repository side by side, in directories that are removed when the
-//! process ends.
+//! Checks out git revisions side by side, in directories that end with the process.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -169,8 +168,7 @@ fn remove(repository: &Path, place: &Path) {
 /// Runs git and returns its trimmed output; the error is its error output.
 fn git(directory: &Path, words: &[&str]) -> Result<String, String> {
     let mut git: Command = command("git");
-    // Neither the hooks of the repository nor the variables of a surrounding hook apply to these
-    // directories.
+    // Hooks of the repository and variables of an outer hook do not apply here.
     let git = git.arg("-C").arg(directory).args(["-c", "core.hooksPath=/dev/null"]).args(words);
     let git = git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE").stdin(Stdio::null());
     let output = git.output().map_err(|error| format!("cannot run git: {error}"))?;

@@ -1,5 +1,4 @@
-//! A flood of connections to the port that nodes join. It has its own binary because it counts this
-//! process's descriptors and threads.
+//! A flood of connections to the nodes' port. In its own binary, to count descriptors and threads.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -1,5 +1,4 @@
-//! Runs the fuzz targets of cluster files and `perf script` on their seeds, truncated and mutated,
-//! on stable Rust.
+//! Runs fuzz targets on their seeds, also truncated and mutated ones, on stable Rust.
 
 #[path = "../../../fuzz/cluster.rs"]
 mod cluster;

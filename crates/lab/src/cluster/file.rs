@@ -159,8 +159,7 @@ static HOST: Keys = Keys {
     ],
 };
 
-/// Whether `text` has only the characters of addresses and host names. A leading `-` would be an
-/// option of ssh.
+/// Whether `text` is an address or host name. A leading `-` would be an option of ssh.
 fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     !text.is_empty() && text.len() <= 255 && !text.starts_with('-') && text.chars().all(plain)

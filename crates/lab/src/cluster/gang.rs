@@ -1,5 +1,4 @@
-//! Nodes that one command (mpirun or a command of the user) starts on all machines, and that join
-//! the lab over the network.
+//! Nodes that one command (mpirun or the user's) starts on all machines; they join over TLS.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -41,8 +40,7 @@ const SETTINGS: &[(&str, &str)] = &[
 const AS_ROOT: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 /// Variables of allocations that mpirun supports: Slurm, PBS, Grid Engine.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
-/// Time for the command to end after its nodes. mpirun crashes if it is told to end while it is
-/// ending.
+/// Time for the command to end by itself: mpirun crashes if it is stopped while it ends.
 const ENDING: Duration = Duration::from_secs(4);
 
 /// The command that has started nodes.
@@ -195,8 +193,7 @@ fn towards(address: IpAddr) -> std::io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// Command line with one application context per machine: ranks follow the order of the machines,
-/// and each may have its own program.
+/// One application context per machine: ranks follow the machines; each has its own program.
 fn contexts(machines: &[(&HostPlan, IpAddr)], nodes: &[Vec<String>]) -> Vec<String> {
     let mut words = vec!["mpirun".to_owned()];
     for ((host, _), node) in machines.iter().zip(nodes) {
@@ -231,8 +228,7 @@ fn settings(reach: &Reach<'_>) -> impl Iterator<Item = (String, String)> {
     SETTINGS.iter().chain(root).filter(unset).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
 }
 
-/// Rank of this process as set by Open MPI, PMIx (PRRTE), Slurm or Kubernetes; `variable` reads the
-/// environment.
+/// Rank of this process from Open MPI, PMIx (PRRTE), Slurm or Kubernetes variables.
 pub fn rank(variable: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
     let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX"];
     names.iter().find_map(|name| variable(name)?.parse().ok())

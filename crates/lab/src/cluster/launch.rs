@@ -93,8 +93,7 @@ fn together(
     }
 }
 
-/// Copies this binary, in parallel, to the remote machines that lack it. The error has one line per
-/// machine that failed.
+/// Copies this binary to the machines that lack it. The error has one line per failed machine.
 pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> Result<(), ClusterError> {
     let copy = |host: &HostPlan| {
         let (folder, file) = (DEPLOYED, &reach.build);

@@ -22,8 +22,7 @@ use crate::spinner::Spinner;
 use crate::subject::{Seen, Subject};
 use crate::{build, clock, network};
 
-/// Time for a node whose lab is gone to end its children before it exits. The watchdog and the
-/// kernel end the rest.
+/// Time to end children once the lab is gone. The watchdog and the kernel end the rest.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Settings of a node.
@@ -301,8 +300,7 @@ impl Lab {
         Ok(self.orders.try_recv().ok())
     }
 
-    /// Waits until one of `handles` is readable, an order arrives or `due` is reached; returns one
-    /// flag per handle.
+    /// Waits for `handles`, an order or the time `due`; returns one flag per handle.
     fn wait(&self, handles: &[BorrowedFd<'_>], due: Option<Instant>) -> Result<Vec<bool>, Gone> {
         let timeout = due.map_or(BEAT, |due| due.saturating_duration_since(clock::now()).min(BEAT));
         let readable = wait_readable(&[&[self.wake.as_fd()], handles].concat(), timeout);

@@ -1,5 +1,4 @@
-//! Measures the network paths of a cluster before the first trial, with quintain's own server and
-//! generator.
+//! Measures the network paths of a cluster with its server and generators before the first trial.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -104,8 +103,7 @@ fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }
 
-/// Reason why a path could not be measured, with a question about firewalls if the server did not
-/// respond.
+/// Why a path could not be measured. Without a response, it asks about a firewall.
 fn question(kind: FailureKind, message: String, address: SocketAddr) -> String {
     match kind {
         FailureKind::Answers => format!("{message}: is {address} open to it, or is there a firewall?"),

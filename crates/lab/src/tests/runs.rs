@@ -92,8 +92,7 @@ fn successful_trial_leaves_a_complete_record() {
     assert!(!alive_on(subject.port.unwrap()));
 }
 
-/// Probes run before the server starts and after it ends, on the CPUs of both sides. Trials without
-/// a probe are equally valid.
+/// Probes run before the server starts and after it ends. Trials without one are valid.
 #[test]
 fn probes_cpus_around_a_trial() {
     let folder = tempfile::tempdir().unwrap();

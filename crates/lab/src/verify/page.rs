@@ -18,8 +18,7 @@ pub(super) fn request(method: &str, path: &str, headers: &str) -> Vec<u8> {
 }
 
 impl Page {
-    /// Takes the common properties of two responses to GET. Fails if they violate the contract of
-    /// the path.
+    /// Common properties of two responses to GET. Fails if they violate the contract.
     pub(super) fn of(path: &str, [first, second]: [Response; 2]) -> Result<Page, Miss> {
         for response in [&first, &second] {
             let length =

@@ -70,8 +70,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
-    /// More than the buffers of both sides of a connection hold. A server that buffers unsent
-    /// responses accepts all of it.
+    /// Exceeds the buffers of both sides; a server that buffers responses accepts it all.
     const ENOUGH: u32 = 4 << 20;
     let mut slow = server.connect()?;
     let bytes = to_bytes(1..1 + ENOUGH);

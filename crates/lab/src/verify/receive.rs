@@ -9,8 +9,7 @@ use super::server::{Client, reason};
 const HEAD_MAX: usize = 64 * 1024;
 
 impl Client {
-    /// Reads a response; `head`: the request was HEAD. `None`: the connection was closed before it
-    /// began.
+    /// Reads a response, to HEAD if `head`. `None`: closed before it began.
     pub(super) fn receive(&mut self, head: bool) -> Result<Option<Response>, String> {
         loop {
             let Some(end) = self.receive_until(b"\r\n\r\n", HEAD_MAX)? else { return Ok(None) };

@@ -72,8 +72,7 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// Determines the framing (RFC 9112 section 6.3). Errors that a recipient may repair are errors
-/// here.
+/// Determines the framing (RFC 9112 section 6.3), without any repair of errors.
 fn framing(status: u16, headers: &[(String, String)], head: bool) -> Result<Framing, String> {
     let values = |wanted| headers.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let codings: Vec<&str> = values("transfer-encoding").collect();

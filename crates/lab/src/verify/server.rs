@@ -281,8 +281,7 @@ impl Client {
         self.expect_answer(number)
     }
 
-    /// Whether the server has ended keep-alive as RFC 9112 section 9.6 allows; it answers no
-    /// further request.
+    /// Whether the server has ended keep-alive as RFC 9112 section 9.6 allows.
     pub(super) fn has_ended_keep_alive(&self) -> bool {
         self.is_closing && self.responses >= KEEP_ALIVE_RESPONSES_MIN
     }

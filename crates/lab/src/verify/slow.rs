@@ -22,8 +22,7 @@ pub(super) fn fill(server: &Server<'_>, slow: &mut Client, asked: &[u8]) -> Resu
             Err(error) => return Err(io_error(error)),
         }
     }
-    // Enough connections that some share a thread with the slow one, and several rounds in case it
-    // is not blocked yet.
+    // Enough that some share a thread with the slow one; repeated, as it may not be stuck yet.
     let mut others = (0..16).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
     for _ in 0..4 {
         for (index, other) in others.iter_mut().enumerate() {

@@ -61,8 +61,7 @@ pub enum JoinError {
     },
 }
 
-/// Joins the lab as the node of `rank`. Temporary errors, such as a flooded port, are retried until
-/// `timeout`.
+/// Joins the lab as node `rank`. Temporary errors, as in a flood, are retried until `timeout`.
 ///
 /// # Errors
 /// [`JoinError`].

@@ -106,8 +106,7 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// Waits for the next event. `None`: nothing happened within `timeout`, or [`Event::Over`] was
-    /// the last.
+    /// Waits for the next event. `None`: none within `timeout` or after [`Event::Over`].
     pub fn next(&self, timeout: Duration) -> Option<Event> {
         self.events.recv_timeout(timeout).ok()
     }
@@ -125,8 +124,7 @@ pub enum Event {
         /// The channel to it.
         pipes: Pipes,
     },
-    /// Another connection with the ticket claimed a rank that has joined, so one of the two is an
-    /// intruder. Reported once per rank.
+    /// A second connection with the ticket claimed a rank, so one is an intruder. Sent once.
     Twice {
         /// The rank.
         rank: u32,
@@ -242,8 +240,7 @@ impl Door {
         let _ = events.send(Event::Over { refused, missing });
     }
 
-    /// Waits for events: whether a connection is pending, then which half-open ones are ready.
-    /// `None`: the lab has given up.
+    /// Polls the socket and all half-open connections. `None`: the lab has given up.
     fn wait(&self) -> Option<Vec<bool>> {
         let now = clock::now();
         let mut until = self.deadline;
@@ -340,16 +337,14 @@ impl Door {
         match opening.say(&Answer::Joined {}).and_then(|()| opening.pipes()) {
             Ok(pipes) => {
                 self.ranks[join.rank as usize].is_here = true;
-                // The send fails if the lab no longer listens; it has then closed the pipe that
-                // ends this thread.
+                // Fails if the lab no longer listens; it has then closed the pipe that ends us.
                 let _ = self.events.send(Event::Joined { rank: join.rank, from, pipes });
             }
             Err(error) => self.refuse(from, Why::Machine(error.to_string())),
         }
     }
 
-    /// Whether a node may join. The ticket is checked first, so that nobody without it can probe
-    /// for ranks.
+    /// Whether a node may join. The ticket comes first, so that ranks cannot be probed.
     fn check(&mut self, join: &Join, from: SocketAddr) -> Result<(), Why> {
         hmac::verify(&self.key, join.ticket.as_bytes(), self.tag.as_ref()).map_err(|_| Why::Ticket)?;
         let rank = self.ranks.get_mut(join.rank as usize).ok_or(Why::Rank(join.rank))?;

@@ -1,5 +1,4 @@
-//! Copies between an encrypted connection and two pipes, in one thread. It buffers at most about
-//! 100 KiB in each direction.
+//! Copies between an encrypted connection and two pipes, with about 100 KiB per direction at most.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -78,8 +77,7 @@ struct Pump {
 impl Pump {
     fn run(mut self) {
         loop {
-            // Checked after each turn, because a side that writes without pause would keep the loop
-            // moving forever.
+            // Checked each turn: a side that writes without pause would keep us moving forever.
             let is_moving = self.turn();
             let is_sent = self.is_shut || self.peer == Peer::Gone;
             let is_read = self.to.is_none() && self.peer != Peer::Writes;
@@ -169,8 +167,7 @@ impl Pump {
         }
         if self.tls.wants_read() {
             match self.tls.read_tls(&mut self.stream) {
-                // No close_notify of TLS: the peer was killed, or the connection was cut on the
-                // way.
+                // No close_notify of TLS: the peer was killed or the connection was cut.
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(_) => moved = true,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -213,8 +210,7 @@ impl Pump {
         let of = |is_wanted, flag| if is_wanted { flag } else { none };
         let mut polled = Vec::with_capacity(3);
         let stream = of(self.wants_more(), PollFlags::IN) | of(self.tls.wants_write(), PollFlags::OUT);
-        // If our side does not read, the end of the other side must not be polled: it would wake
-        // the thread forever.
+        // Without a reader here, polling for the peer's end would wake us forever.
         let is_heard = self.peer != Peer::Gone && (!stream.is_empty() || self.pending.is_empty());
         if is_heard {
             polled.push(PollFd::from_borrowed_fd(self.stream.as_fd(), stream));

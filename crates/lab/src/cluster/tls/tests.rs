@@ -1,5 +1,4 @@
-//! Nodes and intruders on loopback. All waits are bounded, and assertions do not depend on their
-//! length.
+//! Nodes and intruders on loopback. All waits are bounded; assertions do not depend on timing.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -236,8 +235,7 @@ fn refuses_older_tls_versions() {
     assert!(matches!(why, Why::Tls(_)), "{why:?}");
 }
 
-/// All connections stay open and silent. The lab holds a bounded number of them, and a later node
-/// still joins.
+/// All connections stay silent. The lab holds a bounded number, and a later node still joins.
 #[test]
 fn node_joins_during_a_flood() {
     let (known, joining) = lab(&[None]);

@@ -67,8 +67,7 @@ impl Row {
     }
 }
 
-/// A row in memcached's text protocol. It begins with a no-op, which lets a server detect the
-/// protocol.
+/// A row in memcached's text. The no-op at the start lets a server detect the protocol.
 fn text(name: &'static str, asked: impl AsRef<[u8]>, answered: &str) -> Row {
     let asked = [b"mn\r\n", asked.as_ref()].concat();
     let answered = format!("MN\r\n{answered}").into_bytes();
