@@ -25,10 +25,8 @@ impl<'a> Report<'a> {
         Report { whole, text, sets, found: RefCell::default(), broken: RefCell::default() }
     }
 
-    /// Checks that the text has at most `max` bytes.
-    ///
-    /// # Errors
-    /// All errors so far, including `{what} is limited to {max} bytes`.
+    /// Checks that the text has at most `max` bytes. Fails with all errors so far, including
+    /// `{what} is limited to {max} bytes`.
     pub fn check_length(&self, what: &str, max: usize) -> Result<(), Vec<Diagnostic>> {
         if self.text.len() > max {
             let message = format!("{what} is limited to {max} bytes, this one has {}", self.text.len());
@@ -94,10 +92,8 @@ impl<'a> Report<'a> {
         place.set.map_or(self.text, |index| self.sets[index].as_str())
     }
 
-    /// Returns `Ok` if no error was added.
-    ///
-    /// # Errors
-    /// All errors in the order of the text, the file's first.
+    /// Returns `Ok` if no error was added. Fails with all errors in the order of the text, the
+    /// file's first.
     pub fn finish(&self) -> Result<(), Vec<Diagnostic>> {
         let found = self.found.take();
         let diagnostics = found.into_iter().map(|((place, message), hint)| {

@@ -13,10 +13,8 @@ use crate::units::{self, UnitError};
 /// Replaces the names in texts by their values, as a study does with the levels of its factors.
 /// `()` leaves texts unchanged.
 pub trait Fill: Copy {
-    /// Fills `text`, the value of `key`.
-    ///
-    /// # Errors
-    /// The message and a hint; `None` if the error has been reported already.
+    /// Fills `text`, the value of `key`. Fails with a message and a hint, or with `None` if the
+    /// error has been reported already.
     fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<(String, Option<String>)>>;
 }
 
@@ -36,7 +34,6 @@ impl Fill for () {
     }
 }
 
-/// For tables whose keys are names chosen in the file.
 static NAMES: Keys = Keys { name: "", text: "", keys: &[] };
 
 /// A table whose texts are filled by `F`.

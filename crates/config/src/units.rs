@@ -55,19 +55,14 @@ const DAY_NS: u64 = 86_400_000_000_000;
 const COUNT_UNITS: &str = "k, M, G";
 const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 
-/// Parses a duration with its unit, in ns: `250ns`, `5us`, `300ms`, `1.5s`, `2m`, `1h`.
-///
-/// # Errors
-/// [`UnitError`]. A number without a unit is an error, because `5` is ambiguous.
+/// Parses a duration with its unit, in ns: `250ns`, `5us`, `300ms`, `1.5s`, `2m`, `1h`. A number
+/// without a unit is an error, because `5` is ambiguous.
 pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
     time_ns(text, DURATION_UNITS)
 }
 
 /// Parses a duration that may also be in days: `30d`. For retention times; trials and flags have no
 /// use for days.
-///
-/// # Errors
-/// [`UnitError`], as [`duration_ns`].
 pub fn long_duration_ns(text: &str) -> Result<u64, UnitError> {
     match split(text)? {
         (number, "d") => whole(text, number, DAY_NS, "nanoseconds"),
@@ -101,7 +96,6 @@ pub(crate) fn duration_text(ns: u64) -> String {
     }
 }
 
-/// Formats a duration for [`long_duration_ns`].
 pub(crate) fn long_duration_text(ns: u64) -> String {
     if ns > 0 && ns.is_multiple_of(DAY_NS) { format!("{}d", ns / DAY_NS) } else { duration_text(ns) }
 }
@@ -117,9 +111,6 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
 }
 
 /// Parses a count: `40`, `1_000_000`, `50k`, `1.5M`.
-///
-/// # Errors
-/// [`UnitError`].
 pub fn count(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split(text)?;
     whole(text, number, thousands(text, unit, "a count")?, "things")
@@ -127,9 +118,6 @@ pub fn count(text: &str) -> Result<u64, UnitError> {
 
 /// Parses a number of bytes: `512`, `64KiB`, `10MB`. `k` and `M` are powers of ten, `Ki` and `Mi`
 /// powers of two.
-///
-/// # Errors
-/// [`UnitError`].
 pub fn bytes(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split(text)?;
     let bytes = match unit {
@@ -146,9 +134,6 @@ pub fn bytes(text: &str) -> Result<u64, UnitError> {
 }
 
 /// Parses a rate per second, above 0: `50k`, `50k/s`, `0.5`.
-///
-/// # Errors
-/// [`UnitError`].
 pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
     let (number, unit) = split(text)?;
     let unit = unit.strip_suffix("/s").unwrap_or(unit);
@@ -157,10 +142,7 @@ pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
     if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(UnitError::OutOfRange { text: text.to_owned(), range }) }
 }
 
-/// Parses a fraction from 0 to 1: `3%` or `0.03`.
-///
-/// # Errors
-/// [`UnitError`], also if out of range.
+/// Parses a fraction from 0 to 1: `3%` or `0.03`. Fails if it is out of range.
 pub fn fraction(text: &str) -> Result<f64, UnitError> {
     let (number, unit) = split(text)?;
     let divisor = match unit {

@@ -15,7 +15,6 @@ struct Records {
     records: Vec<Record>,
 }
 
-/// Peak resident memory, KiB.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

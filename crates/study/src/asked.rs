@@ -81,7 +81,6 @@ impl Plan {
     }
 }
 
-/// Formats the question: `which server is best`.
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let factor = self.factor.as_deref().unwrap_or("design point");

@@ -25,7 +25,6 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of calls in a file.
 pub const CALLS_MAX: usize = 200_000;
-/// Maximum number of distinct operation names.
 const OPS_MAX: usize = 1_000;
 
 /// The calls through a proxy, in its order, column by column.
@@ -98,9 +97,7 @@ impl Calls {
     }
 
     /// Parses a log of calls. An incomplete last line is skipped, because the writer was stopped.
-    ///
-    /// # Errors
-    /// The first invalid line, or a missing column.
+    /// Fails at the first invalid line, or if a column is missing.
     pub fn parse(text: &str) -> Result<Calls, String> {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.lines();
@@ -176,7 +173,6 @@ impl Calls {
     }
 }
 
-/// A line with the context for error messages.
 struct Line<'a> {
     number: usize,
     names: &'a [&'a str],

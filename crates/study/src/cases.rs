@@ -236,7 +236,6 @@ pub fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     (digits.len() % 2 == 0).then(|| digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
 }
 
-/// Words of [`Split`] and [`Connection`], for the declarations.
 fn words_of_splits() -> Vec<&'static str> {
     config::keys::words(keys::SPLITS)
 }

@@ -67,16 +67,13 @@ impl Default for ExpandOptions {
 }
 
 impl ExpandOptions {
-    /// CPUs that a generator takes from the server.
     fn generator_cpus(&self, share: bool, cpus: Option<u32>) -> u32 {
         if self.generators_apart || share { 0 } else { cpus.unwrap_or(1) }
     }
 }
 
-/// Expands a study. The same study and options give the same plan.
-///
-/// # Errors
-/// Errors in `--set`, and their consequences for the study.
+/// Expands a study. The same study and options give the same plan. Fails with the errors in `--set`
+/// and their consequences for the study.
 pub fn expand(study: &Study, options: &ExpandOptions) -> Result<Plan, Vec<Diagnostic>> {
     let set_texts = options.sets.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
     let report = Report::new("the study", &study.text, &set_texts);
@@ -126,7 +123,6 @@ fn slopes(top: &Section) -> Vec<String> {
     slopes.choices("over_requests").unwrap_or_default().into_iter().map(str::to_owned).collect()
 }
 
-/// A text, or `None` if it is blank.
 fn optional(section: &Section, key: &str) -> Option<String> {
     section.text(key).filter(|text| !text.trim().is_empty())
 }
@@ -225,7 +221,6 @@ fn cpus(wanted: Cpus, generator: u32, machine_cpus: u32) -> (u32, Option<u32>) {
     }
 }
 
-/// Why the machine cannot run the point.
 fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, options: &ExpandOptions) -> Option<String> {
     let generator = load.cpus.unwrap_or(1);
     let subject = server.saturating_add(proxies);
@@ -242,7 +237,6 @@ fn unrunnable(server: u32, proxies: u32, load: &LoadPlan, options: &ExpandOption
     (needed > has).then(|| format!("needs {needed} CPU{plural} ({parts}), has {has}"))
 }
 
-/// A table of the study and its variants.
 fn with_variants<'a>(root: &'a Table, name: &str) -> impl Iterator<Item = &'a Table> {
     let table = root.table(name);
     let variants = table.and_then(|table| table.table("variants")).into_iter().flat_map(Table::iter);
@@ -264,7 +258,6 @@ enum Spot {
     Other,
 }
 
-/// Texts that may contain templates.
 fn texts<'a>(root: &'a Table) -> Vec<(Spot, &'a str, Place)> {
     let mut nodes = Vec::new();
     for (name, spot) in [("proxy", Spot::Proxy), ("companion", Spot::Companion)] {

@@ -29,7 +29,6 @@ use crate::level::Level;
 use crate::metric::{Better, Metric};
 use crate::unit_text::share_text;
 
-/// Maximum length of conditions, bytes.
 const TEXT_MAX_BYTES: usize = 256;
 
 /// Metrics compared without conditions; the first decides when the comparison ends. Failed requests
@@ -147,10 +146,7 @@ impl FailIf {
         &self.conditions
     }
 
-    /// Parses conditions.
-    ///
-    /// # Errors
-    /// All errors, in the order of the text.
+    /// Parses conditions. Fails with all errors, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<FailIfError>> {
         if text.len() > TEXT_MAX_BYTES {
             let message = format!("conditions are limited to {TEXT_MAX_BYTES} bytes, these have {}", text.len());
@@ -216,7 +212,6 @@ fn condition(text: &str) -> Result<Condition, FailIfError> {
     Ok(Condition { metric, bound })
 }
 
-/// Plausible bounds, for a hint.
 fn examples(metric: &Metric) -> String {
     let factor = if metric.better == Better::Lower { "1.05" } else { "0.95" };
     let percent = if metric.better == Better::Lower { "+5%" } else { "-5%" };

@@ -154,9 +154,6 @@ impl HttpError {
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
 
 /// Validates a method: any token except `CONNECT`.
-///
-/// # Errors
-/// [`HttpError`].
 pub fn method(text: &str) -> Result<String, HttpError> {
     let fits = bounded("a method", text);
     let known = METHODS.into_iter().find(|known| known.eq_ignore_ascii_case(text));
@@ -171,9 +168,6 @@ pub fn method(text: &str) -> Result<String, HttpError> {
 
 /// Validates a request target: path and query in visible ASCII. Everything else is sent unchanged,
 /// because a test may want to send a target that browsers would not.
-///
-/// # Errors
-/// [`HttpError`].
 pub fn target(text: &str) -> Result<String, HttpError> {
     bounded("a path", text)?;
     if !text.starts_with('/') {
@@ -187,9 +181,6 @@ pub fn target(text: &str) -> Result<String, HttpError> {
 
 /// Parses a header field, `Name: value`, and removes blanks around the value. The value may be
 /// empty.
-///
-/// # Errors
-/// [`HttpError`].
 pub fn field(text: &str) -> Result<(String, String), HttpError> {
     bounded("a header", text)?;
     let (name, value) = text.split_once(':').ok_or_else(|| HttpError::Field { text: text.to_owned() })?;
@@ -197,9 +188,6 @@ pub fn field(text: &str) -> Result<(String, String), HttpError> {
 }
 
 /// Validates a header field given as name and value.
-///
-/// # Errors
-/// [`HttpError`].
 pub fn field_of(name: &str, value: &str) -> Result<(String, String), HttpError> {
     bounded("a header", name)?;
     bounded("a header", value)?;
@@ -215,9 +203,6 @@ pub fn field_of(name: &str, value: &str) -> Result<(String, String), HttpError> 
 
 /// Parses the valid statuses: `200`, `200,201`, `200-204`, `2xx`. Returns them in ascending order
 /// without duplicates.
-///
-/// # Errors
-/// [`HttpError`].
 pub fn statuses(text: &str) -> Result<Vec<u16>, HttpError> {
     bounded("a list of statuses", text)?;
     let mut all = Vec::new();

@@ -28,7 +28,6 @@ use crate::metric::Metric;
 /// Maximum length of an objective, bytes.
 pub const OBJECTIVE_MAX_BYTES: usize = 256;
 
-/// Short names of the metrics allowed in an objective.
 const NAMED: [&str; 8] = ["mean", "p50", "p90", "p95", "p99", "p99.9", "errors", "rss"];
 
 /// Excluded metrics, and why.
@@ -95,10 +94,7 @@ impl Objective {
         &self.conditions
     }
 
-    /// Parses an objective.
-    ///
-    /// # Errors
-    /// All errors, in the order of the text.
+    /// Parses an objective. Fails with all errors, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<ObjectiveError>> {
         if text.len() > OBJECTIVE_MAX_BYTES {
             let message =

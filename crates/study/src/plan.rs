@@ -184,10 +184,7 @@ pub struct VerifyPlan {
 }
 
 impl SubjectPlan {
-    /// A server with only a command.
-    ///
-    /// # Errors
-    /// The command is invalid, or has no `{port}`.
+    /// A server with only a command. Fails if the command is invalid or has no `{port}`.
     pub fn of_command(command: &str) -> Result<SubjectPlan, String> {
         crate::words::check(command).map_err(|mistake| mistake.to_string())?;
         if !crate::template::templates(command).iter().any(|(_, name)| *name == crate::template::PORT) {

@@ -48,10 +48,7 @@ pub enum PoolError {
 ///
 /// Sums: requests, errors, bytes, CPU time, requests in flight. Maximum: resident memory. From the
 /// first part: examples of errors, and [`Measurement::began_ns`], because the others' clocks
-/// differ.
-///
-/// # Errors
-/// [`PoolError`]: the parts differ in measured time, or cannot come from one load.
+/// differ. Fails if the parts differ in measured time, or cannot come from one load.
 pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
     let [first, rest @ ..] = parts else { return Err(PoolError::Empty) };
     same(parts, "version", |part| part.version)?;
@@ -122,9 +119,6 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
 
 /// The stored part of one generator: everything except windows and fine buckets. It ran `workers`
 /// of `of` workers, which determines its part of an offered rate.
-///
-/// # Errors
-/// [`PoolError::Histogram`].
 pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, PoolError> {
     let coarse = |what, stored: &Histogram| {
         let fine = stats::Histogram::try_from(stored).map_err(|error| PoolError::Histogram { nth, what, error })?;

@@ -41,17 +41,13 @@ impl Plan {
     }
 
     /// Whether other points use rates found by the search at this one, so that it runs before them.
-    ///
-    /// # Panics
-    /// If the plan has no such point.
+    /// Panics if the plan has no such point.
     pub fn comes_first(&self, point: usize) -> bool {
         self.points[point].load.search.as_ref().is_some_and(|search| search.first)
     }
 
-    /// Maximum number of trials of a point, from its search or the trial rule.
-    ///
-    /// # Panics
-    /// If the plan has no such point.
+    /// Maximum number of trials of a point, from its search or the trial rule. Panics if the plan
+    /// has no such point.
     pub fn trials_max(&self, point: usize) -> u32 {
         self.points[point].load.search.as_ref().map_or(self.trials.max, |search| search.trials_max)
     }

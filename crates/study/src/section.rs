@@ -8,10 +8,8 @@ use crate::template;
 /// Maximum length of a value after filling, bytes.
 const VALUE_MAX_BYTES: usize = 4096;
 
-/// A table at one design point.
 pub(crate) type Section<'a> = config::Section<'a, Settings<'a>>;
 
-/// A factor's level at one design point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting<'a> {
     pub(crate) factor: &'a str,
@@ -19,7 +17,6 @@ pub(crate) struct Setting<'a> {
     pub(crate) place: Place,
 }
 
-/// The levels of a design point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a>(pub(crate) &'a [Setting<'a>]);
 

@@ -6,7 +6,6 @@ use config::{Place, Report};
 
 use crate::keys::words::chooses;
 
-/// Tables that dotted keys may begin with.
 const TABLES: [&str; 5] = ["subject", "proxy", "load", "trials", "factors"];
 
 /// Applies the sets in order. In the report, the text of set `i` is `KEY=VALUE`.

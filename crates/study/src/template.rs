@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 
-/// The template of the server's port.
 pub(crate) const PORT: &str = "port";
 
 /// Names that the lab fills in when it starts the server: the address, the port, and a second port
@@ -25,10 +24,8 @@ pub(crate) const PROXY: [&str; 9] = [
     "folder",
 ];
 
-/// Suffix of the template of a companion's port.
 pub(crate) const PORT_OF: &str = "_port";
 
-/// The template of a companion's port.
 pub(crate) fn port_of(companion: &str) -> String {
     format!("{companion}{PORT_OF}")
 }

@@ -151,10 +151,7 @@ impl UrlError {
     }
 }
 
-/// Parses a URL.
-///
-/// # Errors
-/// [`UrlError`]: the first error.
+/// Parses a URL. Fails at the first error.
 pub fn parse(text: &str) -> Result<Url, UrlError> {
     if text.len() > http::TEXT_MAX_BYTES {
         return Err(HttpError::TooLong { what: "a URL", bytes: text.len() }.into());

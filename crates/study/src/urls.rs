@@ -39,10 +39,8 @@ pub struct Entry {
     pub line: usize,
 }
 
-/// Parses a file of URLs: at least one request, all with the same origin.
-///
-/// # Errors
-/// All errors with their places, at most 50.
+/// Parses a file of URLs: at least one request, all with the same origin. Fails with all errors and
+/// their places, at most 50.
 pub fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     let mut reader = Reader { text, entries: Vec::new(), mistakes: Vec::new() };
     if text.len() > FILE_MAX_BYTES {
@@ -82,7 +80,6 @@ impl Reader<'_> {
         self.mistakes.push(Diagnostic { message, line, column, span, hint, set: None });
     }
 
-    /// Parses a line that begins at `start`.
     fn line(&mut self, number: usize, start: usize, line: &str) {
         let mut parts = Vec::new();
         let mut at = start;

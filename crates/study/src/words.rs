@@ -23,7 +23,6 @@ impl std::error::Error for Mistake {}
 /// Represents a quoted character in [`Word::bare`]. Texts of studies cannot contain it.
 const QUOTED: char = '\0';
 
-/// Shell builtins, which are not programs.
 const BUILTINS: [&str; 6] = ["cd", "exec", "export", "set", "source", "ulimit"];
 
 #[derive(Default)]
@@ -47,10 +46,8 @@ pub fn arguments(text: &str) -> Result<Vec<String>, Mistake> {
 
 /// Splits a command at blanks. `'...'` is literal, `"..."` allows `\"` and `\\`, and a backslash
 /// outside of quotes makes the next character literal. Variables, globs, pipes and redirections are
-/// not interpreted; [`check`] reports them.
-///
-/// # Errors
-/// An unterminated quote, a backslash at the end, or no word.
+/// not interpreted; [`check`] reports them. Fails on an unterminated quote, a backslash at the end,
+/// or if there is no word.
 pub fn split(command: &str) -> Result<Vec<String>, Mistake> {
     Ok(scan(command)?.into_iter().map(|word| word.text).collect())
 }
@@ -65,10 +62,8 @@ pub fn join(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Checks that a command needs no shell, and that [`split`] accepts it.
-///
-/// # Errors
-/// The first problem. Quoted words are always accepted.
+/// Checks that a command needs no shell, and that [`split`] accepts it. Fails at the first problem.
+/// Quoted words are always accepted.
 pub fn check(command: &str) -> Result<(), Mistake> {
     let words = scan(command)?;
     let of_shell = words.iter().enumerate().find_map(|(index, word)| of_shell(index == 0, word));

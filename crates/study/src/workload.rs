@@ -253,10 +253,7 @@ pub struct Tail {
 }
 
 impl SizeLaw {
-    /// The distribution to sample.
-    ///
-    /// # Errors
-    /// The requirement that the parameters violate.
+    /// The distribution to sample. Fails with the requirement that the parameters violate.
     pub fn law(&self) -> Result<Law, String> {
         let plain = |law: Distribution, must: &str| {
             if law.is_valid() { Ok(Law::Plain(law)) } else { Err(must.to_owned()) }
@@ -447,17 +444,11 @@ impl Workload {
     }
 
     /// Distribution of key lengths in bytes, before keys are lengthened to be distinct.
-    ///
-    /// # Errors
-    /// The error in the distribution.
     pub fn key_sizes(&self) -> Result<Sizes, String> {
         Ok(Sizes::new(self.keys.size.law()?, 1, self.keys.max_bytes.max(1)))
     }
 
     /// Distribution of value lengths in bytes.
-    ///
-    /// # Errors
-    /// The error in the distribution.
     pub fn value_sizes(&self) -> Result<Sizes, String> {
         Ok(Sizes::new(self.values.size.law()?, 0, self.values.max_bytes))
     }

@@ -2,7 +2,6 @@
 
 use study::{Diagnostic, ExpandOptions, Profile, expand, parse};
 
-/// Formats diagnostics with the source they point to.
 fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
     let line = |diagnostic: &Diagnostic| {
         let source = diagnostic.set.as_deref().unwrap_or(text);

@@ -133,7 +133,6 @@ fn estimates_the_duration_of_searches() {
     assert_eq!((effort.trials_min, effort.trials_max), (12 * 12 + 4 * 4, 12 * 30 + 4 * 30));
 }
 
-/// Formats diagnostics with the source they point to.
 fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
     let line = |diagnostic: &Diagnostic| {
         let source = diagnostic.set.as_deref().unwrap_or(text);

@@ -12,22 +12,18 @@ const fn key(name: &'static str, kind: Kind, example: &'static str, missing: Mis
     Key { name, kind, example, missing, text }
 }
 
-/// Maximum repetitions of a case.
 pub(super) const REPEAT_MAX: u64 = 1000;
-/// Maximum requests of one entry.
 pub(super) const TIMES_MAX: u64 = 10_000;
 /// Maximum length of random text, and maximum body length in `expect`.
 pub(super) const LETTERS_MAX: u64 = 65_536;
 pub(super) const LENGTH_MAX: u64 = 16 << 20;
 
-/// Words for the fate of a connection after a response.
 pub(super) const CONNECTIONS: &[(&str, Connection)] = &[
     ("stays", Connection::Stays),
     ("closes", Connection::Closes),
     ("may-close", Connection::MayClose),
     ("abandoned", Connection::Abandoned),
 ];
-/// Makes a [`Split`].
 type MakeSplit = fn() -> Split;
 
 pub(super) const SPLITS: &[(&str, MakeSplit)] =

@@ -12,7 +12,6 @@ use super::{Case, Connection, Draw, Expect, ExpectHttp, Json, Request, Send, Spl
 
 /// Maximum length of a case file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
-/// Maximum memory of a regular expression, bytes.
 const REGEX_MAX_BYTES: usize = 1 << 20;
 /// Names defined in every case.
 const OWN_NAMES: [(&str, Kind); 2] = [("index", Kind::Integer), ("path", Kind::Text)];
@@ -22,10 +21,7 @@ const OF_BODY: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
 type Section<'a> = config::Section<'a, ()>;
 type Names = [(String, Kind)];
 
-/// Parses cases.
-///
-/// # Errors
-/// All errors, in the order of the text.
+/// Parses cases. Fails with all errors, in the order of the text.
 pub fn parse(text: &str) -> Result<Vec<Case>, Vec<Diagnostic>> {
     let report = Report::new("the case file", text, &[]);
     report.check_length("a case file", TEXT_MAX_BYTES)?;
@@ -210,7 +206,6 @@ fn template(section: &Section, key: &str, names: &Names) -> Option<Template> {
     section.text_as(key, |text| Template::parse(text, names))
 }
 
-/// The headers of a key: name, place and value.
 fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
     let Some(table) = section.section(key) else { return Vec::new() };
     let mut all = Vec::new();
@@ -243,7 +238,6 @@ fn regex(text: &str) -> Result<Regex, (String, Option<String>)> {
     })
 }
 
-/// A request; `None` if it has nothing to send.
 fn request(section: &Section, names: &Names) -> Option<Request> {
     section.check_keys();
     let kind = section.one_of(&["path", "text", "hex"]);

@@ -49,7 +49,6 @@ enum Part {
     Of(Expression, Format),
 }
 
-/// Output format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// Unchanged.
@@ -73,10 +72,7 @@ enum Expression {
 pub type Wrong = (String, Option<String>);
 
 impl Template {
-    /// Parses a text that may use `names`.
-    ///
-    /// # Errors
-    /// The first invalid expression.
+    /// Parses a text that may use `names`. Fails at the first invalid expression.
     pub fn parse(text: &str, names: &[(String, Kind)]) -> Result<Template, Wrong> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {
@@ -199,7 +195,6 @@ impl Expression {
 
 pub use crate::journey::template::is_name;
 
-/// Parses an expression between two braces.
 fn part(text: &str, names: &[(String, Kind)]) -> Result<Part, Wrong> {
     if text.len() > EXPRESSION_MAX_BYTES {
         return Err((format!("longer than {EXPRESSION_MAX_BYTES} bytes"), None));
@@ -234,7 +229,6 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The next byte that is not a space.
     fn peek(&mut self) -> Option<u8> {
         self.rest = self.rest.trim_start();
         self.rest.bytes().next()

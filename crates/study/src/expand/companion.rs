@@ -7,7 +7,6 @@ use crate::expand::subject;
 use crate::section::{Section, Settings};
 use crate::template;
 
-/// Maximum number of companions.
 const MOST: usize = 8;
 
 pub(super) fn read<'a>(top: &'a Section) -> Vec<(String, Section<'a>)> {

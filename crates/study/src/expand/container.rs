@@ -8,7 +8,6 @@ use crate::words;
 /// Keys that need `image`.
 const ONLY: [&str; 3] = ["engine", "publish", "options"];
 
-/// Returns `None` if the section has no `image`.
 pub(super) fn read(section: &Section) -> Option<ContainerPlan> {
     let name = &section.name;
     let Some(image) = super::optional(section, "image") else {

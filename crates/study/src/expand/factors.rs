@@ -9,7 +9,6 @@ use crate::expand::ExpandOptions;
 use crate::plan::Level;
 use crate::template;
 
-/// Maximum length of a level, bytes.
 const LEVEL_MAX_BYTES: usize = 256;
 
 #[derive(Debug)]

@@ -7,7 +7,6 @@ use crate::metric::{METRICS, Metric};
 use crate::plan::{Figure, FigureKind, TrialRule};
 use crate::section::Section;
 
-/// Default policies of a miss-ratio curve.
 const USUAL_POLICIES: [&str; 3] = ["lru", "belady", "belady-size"];
 
 pub(super) fn read(top: &Section, factors: &[Factor], trials: &TrialRule) -> Vec<Figure> {

@@ -9,7 +9,6 @@ use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::section::Section;
 use crate::spec::{Connection, Expect, HttpRequest, Protocol, Tls};
 
-/// Keys of TLS.
 const TLS: [&str; 4] = ["insecure", "ca_file", "server_name", "resume"];
 /// Keys of `[load]` that only apply to HTTP.
 const OWN: [&str; 10] = [
@@ -24,10 +23,8 @@ const OWN: [&str; 10] = [
     "pipeline",
     "connection",
 ];
-/// Maximum requests of a mix.
 const REQUESTS_MAX: usize = 1000;
 
-/// HTTP settings of a load.
 #[derive(Debug)]
 pub(super) struct Http {
     /// `None` for other protocols.
@@ -37,7 +34,6 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// Settings for other protocols.
     pub(super) const NONE: Http = Http { plan: None, pipeline: 1, connection: Connection::KeepAlive };
 }
 
@@ -45,7 +41,6 @@ pub(super) fn check_keys(load: &Section) {
     load.tables("request", "a request").iter().flatten().for_each(Section::check_keys);
 }
 
-/// Reads the HTTP settings of a load with `protocol`.
 pub(super) fn read(load: &Section, protocol: Protocol) -> Http {
     if !protocol.has_path() {
         let is_cache = protocol.dialect().is_some();
@@ -63,7 +58,6 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> Http {
     Http { plan: Some(plan), pipeline: pipeline(load, connection), connection }
 }
 
-/// Reports an error at the value of `key`.
 fn told(load: &Section, key: &str, error: &HttpError) {
     load.mistake(key, error.to_string(), error.hint());
 }

@@ -9,9 +9,7 @@ use crate::section::Section;
 use crate::spec::Protocol;
 use crate::{template, url};
 
-/// Keys that only apply to journeys.
 const OWN: [&str; 4] = ["targets", "resolve", "keep_calls", "identities"];
-/// Other keys of `[load]` that apply to journeys.
 const SHARED: [&str; 14] = [
     "variants",
     "protocol",

@@ -32,7 +32,6 @@ pub(super) fn check_variants_keys(section: &Section) {
     }
 }
 
-/// CPUs of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cpus {
     /// This many, or the point cannot be run.
@@ -43,7 +42,6 @@ pub(super) enum Cpus {
     All,
 }
 
-/// The server of one design point, and its CPUs.
 pub(super) fn read(subject: &Section) -> (SubjectPlan, Cpus) {
     let subject = &with_variant(subject);
     (SubjectPlan { verify: verify(subject), ..server(subject) }, cpus(subject))
@@ -159,7 +157,6 @@ pub(super) fn with_variant<'a>(subject: &Section<'a>) -> Section<'a> {
     Section { table, ..subject.clone() }
 }
 
-/// Whether a level of `factor` has a variant.
 pub(super) fn has_variant_of(root: &Table, factor: &Factor) -> bool {
     let names = |variants: &Table| factor.levels.iter().any(|(level, _)| variants.get(&level.to_string()).is_some());
     VARIED.iter().filter_map(|section| root.table(section)?.table("variants")).any(names)

@@ -11,14 +11,11 @@ use crate::workload::{
     KEY_MAX_BYTES, Keys, Operations, PRESETS, Popularity, SizeLaw, Tail, Trace, Ttl, Values, Workload, preset,
 };
 
-/// Maximum points and ranges of an empirical distribution.
 const VALUES_MAX: usize = 4096;
 
 /// Reads the workload from TOML: from its `[load.workload]`, or from a text with only the keys of
-/// that table. Names of factors stand for their first level.
-///
-/// # Errors
-/// All errors in the workload, or that it is missing.
+/// that table. Names of factors stand for their first level. Fails with all errors in the workload,
+/// or if it is missing.
 pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     let report = Report::new("the study", text, &[]);
     report.check_length("a study", TEXT_MAX_BYTES)?;
@@ -53,7 +50,6 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
     Ok(workload.expect("missing values have been reported"))
 }
 
-/// The workload of a load, if it has one. Reports errors.
 pub(super) fn read(load: &Section) -> Option<Workload> {
     let section = load.section("workload")?;
     section.check_keys();
@@ -99,7 +95,6 @@ fn place(section: &Section, dotted: &str, then: impl FnOnce(&Section, &str)) {
     }
 }
 
-/// The preset that the workload is based on.
 fn base(section: &Section) -> Option<Workload> {
     section.text_as("preset", |name| {
         if name == "ycsb-e" {

@@ -1,6 +1,5 @@
 //! Paths into replies: `result[0].noteStoreUrl`, `body.users`, `count(result.notes)`.
 
-/// Maximum parts of a path.
 const PARTS_MAX: usize = 32;
 
 /// A path into a reply.
@@ -24,9 +23,6 @@ pub enum Part {
 }
 
 /// Parses a path.
-///
-/// # Errors
-/// The error, in words.
 pub fn parse(text: &str) -> Result<Path, String> {
     let wrong = |why: &str| format!("`{}` is not a path into a response: {why}", text.escape_debug());
     let (is_count, inner) = match text.strip_prefix("count(") {

@@ -23,10 +23,7 @@ pub enum Part {
 }
 
 /// Splits a template into its parts. A brace that does not begin `{name}`, `{number}`, `{number*N}`
-/// or `{random:N}` is literal.
-///
-/// # Errors
-/// An invalid number, in words.
+/// or `{random:N}` is literal. Fails if a number is invalid.
 pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut plain = String::new();

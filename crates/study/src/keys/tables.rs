@@ -34,7 +34,6 @@ const SHARE: Kind = Number(0.0, 1.0);
 const PARAMETER: Kind = Number(-1e12, 1e12);
 const METRIC: Kind = Word("metric", words::metrics);
 const FACTOR: Kind = Name("factor");
-/// Levels of a factor.
 const LEVELS: Kind =
     Other("a list of numbers and words, or `\"auto\"`: powers of two up to the CPUs that the generator leaves", || {
         json!({ "anyOf": [
@@ -144,7 +143,6 @@ static ANSWER: Keys = Keys {
     ],
 };
 
-/// `[subject]`.
 static SUBJECT: Keys = Keys {
     name: "subject",
     text: "How the server is built and started",
@@ -204,7 +202,6 @@ static UP_TO: Keys = Keys {
     keys: &[key("up_to", CPUS, "8", Mistake, "maximum number of CPUs")],
 };
 
-/// `[proxy.NAME]`.
 static PROXY: Keys = Keys {
     name: "proxy.NAME",
     text: "A proxy between generator and server; `{port}`, `{folder}`, `{subject_port}`, `{next_port}` and `{admin_port}` are replaced in its strings",
@@ -240,7 +237,6 @@ static PROXY: Keys = Keys {
     ],
 };
 
-/// `[companion.NAME]`.
 static COMPANION: Keys = Keys {
     name: "companion.NAME",
     text: "What the server needs beside it, started before it; `{NAME_port}` in the command and environment of `[subject]` is its port",
@@ -466,7 +462,6 @@ static SEARCH: Keys = Keys {
     ],
 };
 
-/// `[[load.request]]`.
 static REQUEST: Keys = Keys {
     name: "load.request",
     text: "HTTP: one request of a mix",
@@ -486,7 +481,6 @@ static REQUEST: Keys = Keys {
     ],
 };
 
-/// `[load.workload]`.
 pub(crate) static WORKLOAD: Keys = Keys {
     name: "load.workload",
     text: "A cache workload: operations, keys and values; or a trace; or a preset and changes to it",
@@ -552,7 +546,6 @@ static OPERATIONS: Keys = Keys {
 
 const WEIGHT: Kind = Number(0.0, 1e9);
 
-/// An item of `load.workload.ttl`.
 static TTL: Keys = Keys {
     name: "load.workload.ttl",
     text: "A time to live for a share of the values",
@@ -851,7 +844,6 @@ static SLOPES: Keys = Keys {
     )],
 };
 
-/// `[[figure]]`.
 static FIGURE: Keys = Keys {
     name: "figure",
     text: "A figure",
@@ -892,7 +884,6 @@ static FIGURE: Keys = Keys {
     ],
 };
 
-/// `[[table]]`.
 static TABLE: Keys = Keys {
     name: "table",
     text: "A table in addition to the standard one: either `metric` or `metrics`",

@@ -11,20 +11,16 @@ use crate::keys::JOURNEY;
 
 /// Maximum length of a journey file, bytes.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
-/// Maximum steps of a journey.
 const STEPS_MAX: usize = 1000;
 
 /// Header fields that steps cannot set.
 const OWN_FIELDS: [&str; 6] = ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"];
-/// Names with another meaning in braces.
 const RESERVED: [&str; 2] = ["number", "random"];
 
 type Section<'a> = config::Section<'a, ()>;
 
-/// Parses a journey and checks syntax, names, templates and paths. Does not read schemas.
-///
-/// # Errors
-/// All errors, in the order of the text.
+/// Parses a journey and checks syntax, names, templates and paths. Does not read schemas. Fails
+/// with all errors, in the order of the text.
 pub fn parse(text: &str) -> Result<Journey, Vec<Diagnostic>> {
     let report = Report::new("the journey", text, &[]);
     report.check_length("a journey", TEXT_MAX_BYTES)?;
@@ -105,7 +101,6 @@ impl Reader<'_> {
         }
     }
 
-    /// A text with valid templates.
     fn template(&self, section: &Section, key: &str) -> Option<String> {
         let text = section.text(key)?;
         self.check_template(&text, section.place_of(key), false);

@@ -58,7 +58,6 @@ pub const ETC_VALUES_HEAD: [f64; 15] = [
     0.00092, 0.00326, 0.01980,
 ];
 
-/// The common base of presets.
 fn plain(name: &str, key_size: SizeLaw, value_size: SizeLaw) -> Workload {
     Workload {
         preset: Some(name.to_owned()),

@@ -137,7 +137,6 @@ pub struct Reader<R> {
     begun: bool,
 }
 
-/// Columns of Meta's CSV.
 #[derive(Clone, Copy, Debug, Default)]
 struct Columns {
     count: usize,
@@ -161,10 +160,8 @@ impl<R: BufRead> Reader<R> {
         self.at
     }
 
-    /// Returns the next record; `None` at the end.
-    ///
-    /// # Errors
-    /// [`TraceError`]. The next call continues after the invalid record.
+    /// Returns the next record; `None` at the end. After an error, the next call continues after
+    /// the invalid record.
     #[allow(clippy::should_implement_trait, reason = "each record borrows its line")]
     pub fn next(&mut self) -> Result<Option<Access<'_>>, TraceError> {
         if !self.begun {
@@ -320,7 +317,6 @@ fn ttl_of(ttl: u64) -> Result<Option<u32>, String> {
     }
 }
 
-/// Finds the columns of Meta's CSV by name.
 fn columns(line: &[u8]) -> Result<Columns, String> {
     let names = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect::<Vec<_>>();
     let find = |name: &str| names.iter().position(|known| *known == name.as_bytes());
