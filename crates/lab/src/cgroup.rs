@@ -79,7 +79,6 @@ impl Cgroup {
         FILES[usize::from(self.version == 2)]
     }
 
-    /// Usage between the two readings, with the source of each value.
     pub(crate) fn used(&self, measured: Option<(Usage, Usage)>) -> CgroupUse {
         let [cpu, _, memory, io] = self.files();
         let source = |known: bool, file: &str| known.then(|| file.to_owned());
@@ -138,7 +137,6 @@ fn find(memberships: &str, mounts: &str) -> Option<Cgroup> {
     Some(Cgroup { version: 2, path: (*path).to_owned(), cpu: all(), memory: all(), io: all() })
 }
 
-/// Directory of group `path` in a hierarchy; `None` for its root.
 fn folder(mounts: &str, path: &str, is_it: impl Fn(&str, &str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;

@@ -394,7 +394,6 @@ impl Drop for Member {
     }
 }
 
-/// Waits for the end of a load on a server that was not started by this lab.
 fn finish(
     mut load: Load<'_>,
     patience: Duration,
@@ -462,7 +461,6 @@ fn end_by_time(stop: Stop, warmup: Warmup) -> bool {
     matches!(stop, Stop::Duration { .. }) && matches!(warmup, Warmup::DurationNs(_))
 }
 
-/// Sends beats that keep nodes alive while the lab is busy, until the sender is dropped.
 fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
     let (sender, stop) = mpsc::channel();
     let beat = move || {

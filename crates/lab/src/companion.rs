@@ -151,7 +151,6 @@ impl Companion<'_> {
         self.started.as_ref().map(|started| &started.child)
     }
 
-    /// Returns a failure if the companion has exited by itself.
     pub(crate) fn ended(&mut self, kept: &Kept) -> Option<Failure> {
         let how = match &mut self.started {
             Some(started) => exit(&mut started.child)?,
@@ -161,7 +160,6 @@ impl Companion<'_> {
         Some(Failure { kind: FailureKind::Companion, message })
     }
 
-    /// Stops it, unless it is kept, and writes its usage to `used`.
     pub(crate) fn finish(
         self,
         readings: Option<(Reading, Reading)>,

@@ -35,7 +35,6 @@ const NOT_FOUND: i32 = 127;
 /// An image, with an engine that has started a container of it on this machine.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// Name and version, such as `podman 4.3.1`.
     pub(crate) engine: String,
     /// Identifier used to start it: its name may move to another image during a run.
     pub(crate) id: String,
@@ -205,7 +204,6 @@ impl Image {
     }
 }
 
-/// A container that its client is about to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) client: Vec<String>,

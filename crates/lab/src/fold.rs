@@ -17,7 +17,6 @@ pub const DEPTH_MAX: usize = 80;
 pub const NAME_MAX: usize = 160;
 /// Maximum number of distinct stacks, and of functions; further ones are counted together.
 const DISTINCT_MAX: usize = 50_000;
-/// Maximum length of a line, bytes; the rest is dropped.
 const LINE_MAX: usize = 4096;
 
 const OTHERS: &str = "[others]";
@@ -31,7 +30,6 @@ pub struct Fold {
     frames: Vec<u32>,
     names: HashMap<(String, bool), u32>,
     stacks: HashMap<Vec<u32>, u64>,
-    /// Samples by innermost function.
     own: HashMap<u32, u64>,
     events: BTreeMap<String, u64>,
     samples: u64,

@@ -12,7 +12,6 @@ use crate::end::saying;
 use crate::lines::{Lines, Writer};
 use crate::process::{Child, Launch, Supervisor};
 
-/// Time limit of a warm-up that is given in requests.
 const WARMUP_MAX: Duration = Duration::from_secs(120);
 /// Time that a generator may leave messages unread.
 const UNREAD_MAX: Duration = Duration::from_secs(15);
@@ -53,7 +52,6 @@ impl Generator {
         self.output.handle()
     }
 
-    /// Returns its lines unparsed. The error says how it ended.
     pub(crate) fn lines(&mut self) -> Result<Vec<Vec<u8>>, String> {
         if let Some(lines) = self.output.read()? {
             return Ok(lines);

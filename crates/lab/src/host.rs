@@ -307,7 +307,6 @@ impl Files {
     }
 }
 
-/// The value of the first `name : value` or `name: value` line.
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines()
         .filter_map(|line| line.split_once(':'))

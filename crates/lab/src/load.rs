@@ -82,7 +82,6 @@ pub(crate) struct Load<'a> {
     parts: Vec<Running<'a>>,
     announced: bool,
     measured: bool,
-    /// Notice that waiting generators get before the start.
     lead: Duration,
 }
 

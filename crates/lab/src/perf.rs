@@ -193,7 +193,6 @@ fn paranoid() -> Option<i32> {
     std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_paranoid")).ok()?.trim().parse().ok()
 }
 
-/// Reason why perf failed: its own message, or the missing permission.
 fn why(words: &str, exit: &str, paranoid: Option<i32>) -> String {
     let Some(paranoid) = paranoid else {
         return "this kernel has no performance events (CONFIG_PERF_EVENTS)".to_owned();

@@ -8,7 +8,7 @@ use study::record::Probe;
 
 use crate::clock;
 
-/// Steps of the work: 10 ms at 3 billion dependent operations per second. Must never change, as
+/// Steps of the work: 10 ms at 3 billion dependent operations per second. It must never change, as
 /// probes are compared between runs; another number needs another field in the record.
 const STEPS: u32 = 5_000_000;
 /// Maximum number of CPUs per side, so that a large machine is not kept busy by probes.

@@ -68,7 +68,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) directory: &'a Path,
     /// Variables added to our own environment.
     pub(crate) environment: &'a BTreeMap<String, String>,
-    /// Whether stdin and stdout are pipes to us. If not: null, and like stderr.
+    /// Whether stdin and stdout are pipes to us. If not, null and joined with stderr.
     pub(crate) talk: bool,
 }
 

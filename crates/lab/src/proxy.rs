@@ -117,7 +117,6 @@ impl<'a> Proxy<'a> {
         Some(Failure { kind: FailureKind::Proxy, message })
     }
 
-    /// Stops it and writes its usage and traffic to `used`. Returns warnings.
     pub(crate) fn finish(
         mut self,
         readings: Option<(Reading, Reading)>,
@@ -159,7 +158,6 @@ fn template_text(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
 }
 
-/// Errors in the files that are copied to the proxies' directories, one sentence each.
 pub(crate) fn missing_files(plan: &Plan, directory: &Path) -> Vec<String> {
     let proxies = plan.points.iter().flat_map(|point| &point.proxies);
     proxies

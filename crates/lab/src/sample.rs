@@ -17,7 +17,6 @@ use crate::clock;
 use crate::threads::{Counts, Threads, Waits, field};
 
 const EVERY: Duration = Duration::from_millis(100);
-/// Minimum interval between costly reads.
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
 /// Age up to which the list of members is valid at the two ends of measuring.
 const FRESH: Duration = Duration::from_millis(50);
@@ -173,7 +172,6 @@ impl Sampler {
         self.tick();
     }
 
-    /// Updates the list of members, so that the next reading is quick.
     pub(crate) fn prepare(&mut self) {
         let now = clock::now();
         if self.members_at.is_none_or(|at| now.duration_since(at) > FRESH) {

@@ -17,7 +17,6 @@ use crate::{clock, listener};
 
 const PORT_TRIES: u32 = 3;
 
-/// Fills the placeholders in a text.
 pub(crate) type Fill<'a> = &'a dyn Fn(&str) -> String;
 
 pub(crate) struct Server<'a> {

@@ -28,7 +28,6 @@ const NEAR: Duration = Duration::from_millis(20);
 const EXITING: Duration = Duration::from_millis(200);
 
 pub(crate) trait Side {
-    /// Starts server and proxies and waits until they accept connections.
     fn start(&mut self) -> Result<Standing, End>;
 
     /// Handles that become readable when [`look`](Side::look) has something to do.
@@ -43,7 +42,6 @@ pub(crate) trait Side {
     /// Announces when measuring begins and ends, on the lab's clock.
     fn announce(&mut self, moments: Announced) -> Result<(), End>;
 
-    /// Reports when measuring began and ended.
     fn measured(&mut self, span: Span) -> Result<(), End>;
 
     /// Stops everything. `has_failed`: the load failed, so the server may be about to exit.
@@ -360,7 +358,7 @@ struct Readings {
     begins: Option<Instant>,
     ends: Option<Instant>,
     span: Option<(Instant, Instant)>,
-    /// Latest table before the end, when a generator without a gate may have closed.
+    /// Latest table before the end, when ungated generators may have disconnected.
     between: Option<(Instant, Option<wire::Table>)>,
 }
 

@@ -170,7 +170,6 @@ impl Trial<'_> {
         answered(measurement, &record.subject)
     }
 
-    /// Loads the server behind `ports` until there is a measurement or a failure.
     fn load(
         &self,
         record: &Record,

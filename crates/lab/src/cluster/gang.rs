@@ -17,7 +17,6 @@ use crate::process::{Child, Exit, Launch, Supervisor, TICKET, capture};
 
 /// Tested version of Open MPI. Version 5 has other names for the settings.
 const TESTED: u32 = 4;
-/// Settings of mpirun, unless the environment overrides them.
 const SETTINGS: &[(&str, &str)] = &[
     // Otherwise each node and its children are bound to one CPU.
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
@@ -43,7 +42,6 @@ const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "PE_HOSTFILE"];
 /// Time for the command to end by itself: mpirun crashes if it is stopped while it ends.
 const ENDING: Duration = Duration::from_secs(4);
 
-/// The command that has started nodes.
 #[derive(Debug)]
 pub(super) struct Gang {
     process: Child,

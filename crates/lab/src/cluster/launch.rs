@@ -62,7 +62,6 @@ pub(super) fn all(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) -> 
     if mistakes.is_empty() { Ok((members, gang)) } else { Err(ClusterError::Machines(mistakes)) }
 }
 
-/// The gang, and its nodes in the order of their machines.
 type Together = (Option<Gang>, Vec<Result<Pipes, String>>);
 
 fn together(

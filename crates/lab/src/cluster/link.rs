@@ -14,7 +14,6 @@ use crate::lines::{Lines, Writer};
 use crate::process::{Child, wait_readable};
 
 const LOOK: Duration = Duration::from_millis(50);
-/// Reason for the loss of a node that closed its channel.
 const ENDED: &str = "its connection ended";
 /// Time to wait for the exit status of a lost node's process.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -141,7 +140,6 @@ impl Link {
         wait_readable(&[self.handle()], timeout)[0]
     }
 
-    /// Waits for the message that `pick` selects. Fails when interrupted or at `deadline`.
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<Instant>,

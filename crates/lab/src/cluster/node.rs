@@ -51,7 +51,6 @@ pub fn serve(input: OwnedFd, output: OwnedFd, options: &Options, hello: Hello) -
     Ok(())
 }
 
-/// The lab is gone or has ended the node.
 struct Gone;
 
 struct Node<'a> {

@@ -211,7 +211,6 @@ fn compose(known: &Known, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
     [set, stored.into_bytes(), get.into_bytes(), [front.as_bytes(), value, back.as_bytes()].concat()]
 }
 
-/// Reads a response up to the first wrong byte.
 fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
     let mut said = vec![0; answer.len()];
     let mut got = 0;

@@ -8,7 +8,6 @@ use super::conversation;
 use super::server::Server;
 use super::trouble::Trouble;
 
-/// Time limit for a server to end.
 pub(super) const END: Duration = Duration::from_secs(1);
 
 pub(super) type Run = Box<dyn Fn(&mut Server<'_>) -> Result<(), Trouble>>;

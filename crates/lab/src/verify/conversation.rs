@@ -109,7 +109,6 @@ struct Talk<'t, 'h> {
 type Ask<'q, 'c> = &'q dyn Fn(usize) -> Result<Question<'c>, Trouble>;
 
 impl Talk<'_, '_> {
-    /// Sends each request after the previous response.
     fn in_turn(&self, count: usize, question: Ask<'_, '_>) -> Result<(), Trouble> {
         let mut client = self.server.dial()?;
         // Whether the server may have closed the connection after its last response.
@@ -252,7 +251,6 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// Reads and compares a response.
     fn answer(&self, client: &mut Client, asked: &Question<'_>) -> Result<(), Trouble> {
         let fill = |template| asked.values.fill(template);
         match &asked.of.expect {

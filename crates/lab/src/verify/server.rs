@@ -281,7 +281,7 @@ impl Client {
         self.expect_answer(number)
     }
 
-    /// Whether the server has ended keep-alive as RFC 9112 section 9.6 allows.
+    /// Whether keep-alive has ended as RFC 9112 section 9.6 allows: no more responses.
     pub(super) fn has_ended_keep_alive(&self) -> bool {
         self.is_closing && self.responses >= KEEP_ALIVE_RESPONSES_MIN
     }

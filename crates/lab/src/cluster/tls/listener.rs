@@ -124,7 +124,7 @@ pub enum Event {
         /// The channel to it.
         pipes: Pipes,
     },
-    /// A second connection with the ticket claimed a rank, so one is an intruder. Sent once.
+    /// A second connection with the ticket claimed a rank, so one is an intruder. Once per rank.
     Twice {
         /// The rank.
         rank: u32,

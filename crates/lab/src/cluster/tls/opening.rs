@@ -18,7 +18,6 @@ use super::pump;
 pub(super) struct Opening {
     stream: TcpStream,
     tls: Connection,
-    /// Bytes read without a complete line.
     text: Vec<u8>,
     is_ended: bool,
 }

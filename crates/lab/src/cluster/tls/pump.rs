@@ -91,7 +91,6 @@ impl Pump {
         }
     }
 
-    /// Moves data without waiting; returns whether any moved.
     fn turn(&mut self) -> bool {
         let moved = self.deliver() | self.take();
         match self.exchange() {

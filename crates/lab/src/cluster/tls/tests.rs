@@ -278,7 +278,6 @@ fn refuses_connections_that_stall() {
     assert_eq!(stranger(writes(b"{\"join\":{\"rank\":-1,\"ticket\":\"\"}}\n")), Why::Line);
 }
 
-/// Errors of the node and the lab when a node joins with the changes of `change`.
 fn misled(change: impl FnOnce(&mut Known) -> u32) -> (String, Why) {
     let mut told = None;
     let why = stranger(|known| {
