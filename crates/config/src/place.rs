@@ -28,6 +28,7 @@ pub struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
+    /// Finds the starts of the lines.
     pub fn new(text: &'t str) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, starts }

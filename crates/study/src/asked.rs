@@ -9,7 +9,7 @@ impl Plan {
     /// The stated question, or one inferred from the factors and figures.
     ///
     /// A varied proxy with `direct` asks for its cost; searches ask for the capacity; a miss-ratio
-    /// curve asks how it grows. A one-at-a-time design or an interaction figure asks for effects. A
+    /// curve asks how it grows. A one-at-a-time design or interaction figures ask for effects. A
     /// factor of words asks for the best level, and a factor of numbers for growth.
     pub fn asked(&self) -> Asked {
         if let Some(gate) = &self.gate {

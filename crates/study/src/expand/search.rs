@@ -11,7 +11,7 @@ use crate::spec::{Arrivals, Stop};
 /// Shares of a capacity, percent.
 const SHARES: std::ops::RangeInclusive<f64> = 0.1..=200.0;
 
-/// Placeholder in a plan for a rate that is found during the run, per second.
+/// Placeholder in a plan for a rate that the run will find, per second.
 pub(super) const LATER_PER_S: f64 = 1.0;
 
 pub(super) fn read(load: &Section, key: &str, stop: Option<Stop>) -> Option<SearchPlan> {
