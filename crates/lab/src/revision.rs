@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::process::capture;
 
+/// The first twelve digits of a commit.
 pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }

@@ -27,6 +27,8 @@ pub struct Join {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
+    /// The channel is open.
     Joined {},
+    /// The lab refuses the node, for this reason.
     Refused(String),
 }
