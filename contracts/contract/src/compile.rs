@@ -1,4 +1,4 @@
-//! A tree to a contract: names resolved, types checked, clauses compiled.
+//! Compiles the tree of a contract: resolves names, checks types, compiles clauses.
 
 mod expression;
 mod signature;
@@ -17,13 +17,13 @@ use crate::finding::{Findings, Span, suggestion};
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
 use crate::types::{KnownSchema, Schema, Type};
 
-/// So many services, operations of a service, and steps of an `identifies` clause may be there.
+/// Maximum number of services, and of operations per service.
 const MANY_MAX: usize = 1000;
 
-/// Steps of one `identifies` clause: each loop goes one deeper.
+/// Maximum number of steps in an `identifies` clause. Each loop adds a level of nesting.
 const STEPS_MAX: usize = 16;
 
-/// Compiles a tree. The contract is of use only where nothing found is a mistake.
+/// Compiles a tree. The contract is only usable if no finding is an error.
 pub(crate) fn compile(
     file: &syntax::File,
     text: &str,
@@ -55,7 +55,7 @@ pub(crate) fn compile(
             service.has_introduced_members = true;
         }
     }
-    // Places print as nothing, so layout and comments change nothing.
+    // Spans print as nothing, so layout and comments do not change the hash.
     let hash = rapidhash::v3::rapidhash_v3(format!("{file:?}").as_bytes());
     let schemas = file.schemas.iter().map(|schema| schema.text.clone()).collect();
     Contract { services, schemas, hash, generation: 0 }
@@ -71,7 +71,7 @@ struct ContractCompiler<'c> {
     file: &'c syntax::File,
     text: &'c str,
     lines: Lines<'c>,
-    /// Whether a schema was given, as a whole.
+    /// Whether the complete schema was given.
     given: bool,
     known: KnownSchema<'c>,
     schema: &'c Schema,
@@ -252,7 +252,7 @@ impl ContractCompiler<'_> {
         let index: Option<Id> = identifies.index.as_ref().map(|index| {
             let (id, of) = compiler.expression(index);
             index_type(&of, index, compiler.found);
-            // A name that a step gave stands for what it was made of.
+            // The index may use a name that a step made from a secret value.
             let made_of = identifies.steps.iter().any(|step| match step {
                 Step::Let(_, value) => is_secret(value),
                 Step::For(..) | Step::When(_) => false,
@@ -280,10 +280,9 @@ fn index_type(of: &Type, expr: &Expr, found: &mut Findings) {
     }
 }
 
-/// Words in names whose values are not shown. What loggers commonly redact, too.
+/// Name parts whose values are redacted, as loggers commonly do.
 pub(crate) const SECRETS: [&str; 5] = ["password", "token", "secret", "key", "authorization"];
 
-/// Whether a value of this name is not to be shown.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let contains = |word: &str| {
         name.len() >= word.len()
@@ -292,7 +291,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     SECRETS.iter().any(|word| contains(word))
 }
 
-/// Whether an expression reads what is not to be shown, judged by the names in it.
+/// Whether an expression reads a secret value, judged by the names in it.
 fn is_secret(expr: &Expr) -> bool {
     let named = match &expr.kind {
         ExprKind::Name(name) => is_secret_name(name),

@@ -1,21 +1,21 @@
-//! A contract that is ready to judge calls.
+//! Compiled contracts.
 
 use crate::clause::{Clause, Identify, ServiceId};
 use crate::declared_types::Promise;
 use crate::eval::{self, Env, Scratch, Stop, Verdict};
 use crate::syntax::Direction;
 
-/// A contract that is ready to judge calls. It is never changed, so threads may share it.
+/// A compiled contract. It is immutable, so threads may share it.
 #[derive(Clone, Debug)]
 pub struct Contract {
     pub(crate) services: Vec<Service>,
     pub(crate) schemas: Vec<String>,
     pub(crate) hash: u64,
-    /// Which of the contracts it is that one monitor has had, one after the other.
+    /// Distinguishes the contracts that one monitor has had in turn.
     pub(crate) generation: u16,
 }
 
-/// Number of an operation in its contract.
+/// The number of an operation in its contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OperationId {
     pub(crate) service: ServiceId,
@@ -26,7 +26,8 @@ pub struct OperationId {
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) operations: Vec<Operation>,
-    /// Whether a message introduces it with an index, which then says who vouches for which member.
+    /// Whether a message introduces it with an index, and so names the members that are vouched
+    /// for.
     pub(crate) has_introduced_members: bool,
 }
 
@@ -44,14 +45,13 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Its clauses, in the order of their numbers.
     fn clauses(&self) -> impl Iterator<Item = &Clause> {
         let asked = self.index.iter().chain(&self.requires).chain(&self.ensures).chain(&self.on_error);
         let typed = self.promise.request.iter().chain(&self.promise.reply).map(|typed| &typed.clause);
         asked.chain(self.identifies.iter().map(|identify| &identify.clause)).chain(typed)
     }
 
-    /// The same, to be numbered.
+    /// Like `clauses`, for assigning numbers.
     pub(crate) fn clauses_mut(&mut self) -> impl Iterator<Item = &mut Clause> {
         let asked = self.index.iter_mut().chain(&mut self.requires).chain(&mut self.ensures).chain(&mut self.on_error);
         let typed = self.promise.request.iter_mut().chain(&mut self.promise.reply).map(|typed| &mut typed.clause);
@@ -69,7 +69,8 @@ impl Contract {
         ServiceId { generation: self.generation, at: at as u16 }
     }
 
-    /// This contract as the one that comes after another one: the numbers of its services and operations are none of `before`'s.
+    /// Makes this contract the successor of `before`, with different numbers of services and
+    /// operations.
     pub fn after(mut self, before: &Self) -> Self {
         self.generation = before.generation.wrapping_add(1);
         let operations = self.services.iter_mut().flat_map(|service| &mut service.operations);
@@ -79,7 +80,7 @@ impl Contract {
         self
     }
 
-    /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, by its number.
+    /// Operation (`Adder.add`) and name (`Adder.add.sum`) of every clause, by number.
     pub(crate) fn clause_names(&self) -> Vec<(String, String)> {
         let mut names = Vec::new();
         for service in &self.services {
@@ -106,30 +107,30 @@ impl Contract {
         self.services[usize::from(service.at)].has_introduced_members
     }
 
-    /// Every service, in the order of the text.
+    /// All services, in the order of the text.
     pub fn services(&self) -> impl Iterator<Item = ServiceId> + use<> {
         let generation = self.generation;
         (0..self.services.len() as u16).map(move |at| ServiceId { generation, at })
     }
 
-    /// The number of an operation. Of HTTP its name is method and template: `GET /users/{id}`.
+    /// The number of an operation. Over HTTP its name is method and template: `GET /users/{id}`.
     pub fn operation(&self, service: ServiceId, name: &str) -> Option<OperationId> {
         let operations = &self.services[usize::from(service.at)].operations;
         let at = operations.iter().position(|operation| operation.name == name)?;
         Some(OperationId { service, operation: at as u16 })
     }
 
-    /// The names of a service's operations, in the order of the text: the order in which templates of paths are tried.
+    /// The names of a service's operations, in the order of the text, in which templates are tried.
     pub fn operations(&self, service: ServiceId) -> impl Iterator<Item = &str> {
         self.services[usize::from(service.at)].operations.iter().map(|operation| operation.name.as_str())
     }
 
-    /// The names of the values that a call of this operation is judged by, in their order.
+    /// The names of the arguments that clauses of this operation refer to, in order.
     pub fn params(&self, operation: OperationId) -> &[String] {
         &self.op(operation).params
     }
 
-    /// Whether any clause of the operation reads its reply, or a type is promised of it.
+    /// Whether any clause or declared type of the operation needs its reply.
     pub fn reads_reply(&self, operation: OperationId) -> bool {
         let operation = self.op(operation);
         let identifies = operation.identifies.iter().any(|identify| identify.direction == Direction::Reply);
@@ -142,7 +143,7 @@ impl Contract {
         &self.schemas
     }
 
-    /// A number that differs between contracts which differ by more than layout and comments.
+    /// A hash that ignores layout and comments.
     pub fn hash(&self) -> u64 {
         self.hash
     }
@@ -152,7 +153,7 @@ impl Contract {
     }
 }
 
-/// Which clauses.
+/// A kind of clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// `requires`.
@@ -163,7 +164,7 @@ pub enum Condition {
     OnError,
 }
 
-/// A clause that can be asked by itself, without a monitor.
+/// A clause, for evaluation without a monitor.
 #[derive(Clone, Copy, Debug)]
 pub struct ClauseRef<'c> {
     clause: &'c Clause,
@@ -175,12 +176,12 @@ impl<'c> ClauseRef<'c> {
         &self.clause.id
     }
 
-    /// Its expression, as it stands in the contract.
+    /// Its expression as written in the contract.
     pub fn text(&self) -> &'c str {
         &self.clause.text
     }
 
-    /// What it comes to for a call, in at most so many steps.
+    /// Evaluates the clause for a call, in at most `steps_max` steps.
     pub fn judge(&self, env: Env<'_>, steps_max: u64, scratch: &mut Scratch) -> Verdict {
         eval::judge(&self.clause.code, self.clause.root, env, steps_max, scratch)
     }
@@ -198,11 +199,11 @@ impl Contract {
         clauses.iter().map(|clause| ClauseRef { clause })
     }
 
-    /// Shows each endpoint that a message introduces, with its service and index, in the order of the text; one that several
-    /// clauses introduce, several times.
+    /// Shows each endpoint that a message introduces, with its service and index, in the order of
+    /// the text. An endpoint is repeated for each clause that introduces it.
     ///
     /// # Errors
-    /// The first reason why something could not be said; what else is introduced was shown all the same.
+    /// The first clause that could not be evaluated. The others have been shown.
     pub fn identified(
         &self,
         operation: OperationId,

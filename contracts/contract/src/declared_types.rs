@@ -1,4 +1,4 @@
-//! The types that an operation declares, as a promise: is a message what it has to be?
+//! Checks messages against the declared types of their operation.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,36 +12,35 @@ use crate::syntax::{ClauseKind, Operation};
 use crate::tape::{Shape as NodeShape, Value};
 use crate::types::{Field, Schema, Signature, Type};
 
-/// Values nest so deep at most; what is deeper is not looked at. Codecs allow less.
+/// Maximum nesting of checked values. Codecs allow less.
 const DEPTH_MAX: u16 = 256;
 
-/// What an operation promises of its messages.
+/// The declared types of an operation's messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Promise {
     pub(crate) request: Option<Typed>,
     pub(crate) reply: Option<Typed>,
 }
 
-/// The promise of one message.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
-    /// For reports: without an expression.
+    /// For reports; it has no expression.
     pub(crate) clause: Clause,
     of: PromisedPart,
     records: Vec<Record>,
 }
 
-/// What of a message is held to types.
+/// The part of a message to check.
 #[derive(Clone, Debug)]
 enum PromisedPart {
-    /// Some of the arguments, by their positions.
+    /// Arguments by position.
     Arguments(Vec<(usize, Slot)>),
     Result(Shape),
-    /// Over HTTP: the body of a reply that says that it was done.
+    /// Over HTTP: the body of a successful reply.
     Body(Shape),
 }
 
-/// A type, made ready.
+/// A type prepared for checks.
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
     Any,
@@ -53,15 +52,14 @@ enum Shape {
     Choice(Vec<String>),
     List(Box<Shape>),
     Map(Box<Shape>),
-    /// By its number.
     Record(u32),
 }
 
-/// Fields by their names.
+/// The fields of a record, sorted by name.
 #[derive(Clone, Debug, Default)]
 struct Record {
     fields: Vec<Slot>,
-    /// How many must be there.
+    /// Number of required fields.
     needed: usize,
 }
 
@@ -106,7 +104,7 @@ impl Promise {
         let arguments = |maker: &mut Maker<'_>| {
             let declared = params.iter().zip(&operation.params).enumerate();
             let slots = declared.filter_map(|(at, ((name, of), param))| {
-                // What else there is over HTTP is a text whatever is declared.
+                // Over HTTP everything except the body is text, whatever its declared type.
                 let is_held = !is_http || (name == "body" && param.of.is_some());
                 let theirs = signature.and_then(|signature| signature.params.get(at));
                 let is_needed = is_http || theirs.is_some_and(|field| field.required);
@@ -136,7 +134,7 @@ impl Promise {
     }
 }
 
-/// Makes types ready, each record once.
+/// Prepares types, each record once.
 struct Maker<'s> {
     schema: &'s Schema,
     known: HashMap<&'s str, u32>,
@@ -165,7 +163,7 @@ impl<'s> Maker<'s> {
                     return Shape::Record(*known);
                 }
                 let number = self.reserve();
-                // Known before its fields are, so a type that contains itself ends.
+                // Registering the record first ends the recursion of a type that contains itself.
                 self.known.insert(name, number);
                 self.fill(number, fields)
             }
@@ -191,7 +189,7 @@ impl<'s> Maker<'s> {
     }
 }
 
-/// Where in a message it is not what it has to be, and why.
+/// The part of a message with the wrong type, and the reason.
 struct Misfit {
     path: String,
     why: String,
@@ -208,7 +206,7 @@ impl Misfit {
 }
 
 impl Shape {
-    /// Whether it is what every body over HTTP is, JSON or not.
+    /// Whether every HTTP body has this type, JSON or not.
     fn is_whatever_comes(&self) -> bool {
         matches!(self, Self::Text | Self::Bytes)
     }
@@ -232,7 +230,7 @@ impl fmt::Display for Shape {
 }
 
 impl Typed {
-    /// What a message is found to be; `None`: what it has to be.
+    /// Checks a message. `None` if it has its declared types.
     pub(crate) fn judge(&self, args: &[Value<'_>], outcome: Value<'_>) -> Option<(ReportVerdict, String)> {
         let mut held = TypeChecker { records: &self.records, is_unknown: false };
         let judged = match &self.of {
@@ -250,7 +248,8 @@ impl Typed {
             },
             PromisedPart::Body(of) => match outcome {
                 Value::Node(result) => match (result.field("code"), result.field("body")) {
-                    // Of a part, and of nothing where nothing is due, it cannot be said. Source: RFC 9110, section 15.3.
+                    // Partial content cannot be checked, nor a reply without content. Source:
+                    // RFC 9110, section 15.3.
                     (Value::Int(200..=203 | 207..=299), body) => match body {
                         Value::Missing => Err(Misfit::new(format!("missing, must be {of}"))),
                         value => held.fits(of, value, 0),
@@ -271,7 +270,6 @@ impl Typed {
     }
 }
 
-/// Holds values to types.
 struct TypeChecker<'t> {
     records: &'t [Record],
     is_unknown: bool,
@@ -292,10 +290,10 @@ impl TypeChecker<'_> {
             }
             (Shape::Bool, Value::Bool(_))
             | (Shape::Int, Value::Int(_))
-            // JSON has numbers of one kind.
+            // JSON has only one kind of number.
             | (Shape::Float, Value::Float(_) | Value::Int(_))
             | (Shape::Text, Value::Text(_))
-            // A format without bytes has texts that stand for them.
+            // Formats without bytes encode them as text.
             | (Shape::Bytes, Value::Bytes(_) | Value::Text(_)) => Ok(()),
             (Shape::Int, Value::Float(number)) if number.fract() == 0.0 => Ok(()),
             (Shape::Choice(texts), Value::Text(text)) => match texts.iter().any(|known| known == text) {
@@ -322,7 +320,7 @@ impl TypeChecker<'_> {
                     let Value::Text(name) = record.key(at) else { continue };
                     let Ok(slot) = fields.binary_search_by(|slot| slot.name.as_str().cmp(name)) else { continue };
                     let slot = &fields[slot];
-                    // What is null is as good as not there.
+                    // Null counts as missing.
                     let value = record.at(at);
                     if !matches!(value, Value::Missing) {
                         there += usize::from(slot.is_needed);

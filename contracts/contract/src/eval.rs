@@ -1,4 +1,4 @@
-//! Operations to values: bounded, total, three-valued.
+//! Evaluates compiled clauses. Evaluation is bounded, total and three-valued.
 
 mod calls;
 mod culprits;
@@ -15,63 +15,63 @@ use crate::finding::Span;
 use crate::syntax::Quantifier;
 use crate::tape::{Shape, Value};
 
-/// Steps that one clause may take, unless its caller says otherwise.
+/// Default maximum number of steps per clause.
 pub const STEPS_MAX: u64 = 100_000;
 
-/// What is made or looked at costs a step for so many bytes.
+/// Bytes processed or created per step.
 const BYTES_A_STEP: usize = 16;
 
-/// Values of messages that are compared or shown may nest so deep.
+/// Maximum nesting of compared or shown values.
 const NESTING_MAX: u16 = 64;
 
-/// What a call is judged by: borrowed from its messages.
+/// The values of a call that clauses refer to, borrowed from its messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Env<'a> {
     /// The arguments, in the order of [`crate::Contract::params`].
     pub args: &'a [Value<'a>],
-    /// The result; or the exception or fault, of clauses `on_error`; [`Value::Missing`] before the reply.
+    /// The result, or the exception or fault for `on_error`. [`Value::Missing`] before the reply.
     pub outcome: Value<'a>,
-    /// The endpoint that the request went to.
+    /// The endpoint of the request.
     pub receiver: &'a str,
 }
 
-/// What a clause comes to.
+/// The result of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is kept.
+    /// The clause holds.
     Holds,
-    /// It is not kept.
+    /// The clause is broken.
     Fails,
-    /// It cannot be said: something that it reads is missing, or could not be decoded.
+    /// A value is missing or could not be decoded.
     Unknown(Stop),
-    /// It cannot be said: the clause asks for what is not possible, or for too much.
+    /// The clause attempts an impossible operation, or exceeds a limit.
     Error(Stop),
 }
 
-/// Why a value could not be had, and where in the contract.
+/// Why an expression has no value, and its location in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// The expression that had no value.
+    /// The expression without a value.
     pub span: Span,
 }
 
-/// Why a value could not be had.
+/// Why an expression has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// An optional field, or a key of a map.
     #[error("missing from the message")]
     Missing,
-    /// The codec could not decode it, or left it out for its size.
+    /// The codec could not decode it, or left it out because of its size.
     #[error("it could not be decoded")]
     Opaque,
-    /// A value that the schema promises otherwise, or that has no type.
+    /// A value of another type than the schema declares, or without one.
     #[error("expected {wanted}, found {found}")]
     Kind {
-        /// What is needed.
+        /// The expected kind.
         wanted: &'static str,
-        /// What there is.
+        /// The actual kind.
         found: &'static str,
     },
     /// Beyond 64 bits.
@@ -80,28 +80,28 @@ pub enum Why {
     /// Division or remainder by zero.
     #[error("division by zero")]
     ByZero,
-    /// A position that a list does not have.
+    /// A position beyond the end of a list.
     #[error("index out of range")]
     Position,
-    /// A text that is no number, date or URL.
+    /// A text that is not a number, date or URL.
     #[error("the text is not a {0}")]
     NotA(&'static str),
-    /// The budget of steps is used up.
+    /// The step limit.
     #[error("step limit exceeded")]
     Budget,
     /// A value nests too deep.
     #[error("the value nests deeper than 64 levels")]
     Depth,
-    /// An index is longer than indexes may be.
+    /// The index is too long.
     #[error("the index is longer than 1024 bytes")]
     IndexLength,
-    /// An endpoint is empty or longer than endpoints may be.
+    /// The endpoint is empty or too long.
     #[error("the endpoint is empty or longer than 1024 bytes")]
     EndpointLength,
 }
 
 impl Why {
-    /// Whether the message lacks it, rather than that the clause asks for what cannot be.
+    /// Whether the message lacks the value, as opposed to an impossible operation.
     pub(crate) fn is_unknown(self) -> bool {
         matches!(self, Self::Missing | Self::Opaque)
     }
@@ -113,20 +113,20 @@ impl Verdict {
     }
 }
 
-/// Memory for what clauses make: joined texts, parts of a split. One for each thread, emptied after each clause.
+/// Memory for values that clauses create, such as joined or split texts. One per thread, cleared
+/// after each clause.
 #[derive(Debug, Default)]
 pub struct Scratch {
     bump: Bump,
 }
 
 impl Scratch {
-    /// Nothing in it yet.
+    /// Empty memory.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Whether an expression holds.
 pub(crate) fn judge(code: &Code, root: Id, env: Env<'_>, steps: u64, scratch: &mut Scratch) -> Verdict {
     match plain(code, root, &env) {
         Some(true) if steps >= PLAIN_STEPS => return Verdict::Holds,
@@ -145,11 +145,11 @@ pub(crate) fn judge(code: &Code, root: Id, env: Env<'_>, steps: u64, scratch: &m
     verdict
 }
 
-/// What [`plain`] takes at most, in steps.
+/// The maximum number of steps that `plain` takes.
 const PLAIN_STEPS: u64 = 8;
 
-/// Whether an expression holds that compares whole numbers alone, arguments and constants, as most preconditions do; `None`: it is another, or one of
-/// them is no whole number.
+/// Fast path for comparisons of integer arguments and constants, as in most preconditions. `None`
+/// for any other expression or value.
 fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
     let number = |id: Id| match code.ops[id as usize] {
         Op::Int(value) => Some(value),
@@ -161,7 +161,7 @@ fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
     };
     match code.ops[root as usize] {
         Op::Compare { how, a, b } => Some(how.holds(number(a)?.cmp(&number(b)?))),
-        // One comparison on the left, so that it is no recursion without a bound.
+        // The left side must be a single comparison, which bounds the recursion.
         Op::And { a, b } => match (code.ops[a as usize], code.ops[b as usize]) {
             (Op::Compare { .. }, Op::Compare { .. }) => Some(plain(code, a, env)? && plain(code, b, env)?),
             _ => None,
@@ -170,7 +170,7 @@ fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
     }
 }
 
-/// The text of an expression that is an index, given to `take`.
+/// Evaluates an index and passes its text to `take`.
 pub(crate) fn index(
     code: &Code,
     root: Id,
@@ -187,8 +187,8 @@ pub(crate) fn index(
     result
 }
 
-/// Every endpoint that a message introduces, with its index, given to `take` in order. What one of them lacks does not keep
-/// the others from being seen: the first such reason comes back beside them.
+/// Passes every endpoint that a message introduces, with its index, to `take`. Continues after
+/// failures and returns the first.
 pub(crate) fn identify(
     identify: &Identify,
     env: Env<'_>,
@@ -206,23 +206,21 @@ pub(crate) fn identify(
     first.map_or(Ok(()), Err)
 }
 
-/// Longest index and longest endpoint, bytes.
+/// Maximum length of an index or endpoint, in bytes.
 pub(crate) const NAME_MAX_BYTES: usize = 1024;
 
-/// There is no value; the run knows why. Reasons are large, and what is handed from operation to operation is to fit into registers.
+/// No value; the run has the reason. Empty, because the large reason would not fit into registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoValue;
 
 type Outcome<T> = Result<T, NoValue>;
 
-/// One evaluation.
 pub(crate) struct Run<'a> {
     code: &'a Code,
     env: Env<'a>,
     locals: &'a mut [Value<'a>],
     left: u64,
     bump: &'a Bump,
-    /// Why the last operation that had no value had none.
     stopped: Option<Stop>,
 }
 
@@ -235,7 +233,7 @@ impl<'a> Run<'a> {
         Self { code, env, locals, left: steps, bump, stopped: None }
     }
 
-    /// Why the last operation that had no value had none.
+    /// Why the last operation without a value had none.
     fn reason(&self) -> Stop {
         self.stopped.expect("what halts says why")
     }
@@ -278,7 +276,7 @@ impl<'a> Run<'a> {
         self.charge(at, (bytes / BYTES_A_STEP) as u64)
     }
 
-    /// The value of an operation; [`Value::Missing`] where the message has none.
+    /// The value of an operation, or [`Value::Missing`] if the message lacks it.
     pub(super) fn value(&mut self, id: Id) -> Outcome<Value<'a>> {
         self.charge(id, 1)?;
         match self.code.ops[id as usize] {
@@ -323,8 +321,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The value of an operation that has no parts, without the way through [`Self::value`]; `None`: it has parts, or the
-    /// budget is used up.
+    /// Fast path of `value` for operations without parts. `None` for others, or if no step is left.
     #[inline]
     fn leaf(&mut self, id: Id) -> Option<Value<'a>> {
         let left = self.left.checked_sub(1)?;
@@ -340,7 +337,7 @@ impl<'a> Run<'a> {
         Some(value)
     }
 
-    /// A value that is needed: a missing one is a reason to stop.
+    /// The value of an operation. A missing one stops the evaluation.
     #[inline]
     fn needed(&mut self, id: Id) -> Outcome<Value<'a>> {
         let value = match self.leaf(id) {
@@ -375,7 +372,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Kleene's `&&` (`decides` is false) and `||` (true): a side that decides does so whatever the other one is.
+    /// Kleene's `&&` (`decides` is false) and `||` (true): a deciding side decides even if the
+    /// other side has no value.
     fn both(&mut self, a: Id, b: Id, decides: bool) -> Outcome<bool> {
         match self.truth(a) {
             Ok(value) if value == decides => Ok(decides),
@@ -394,7 +392,7 @@ impl<'a> Run<'a> {
         let code: &'a Code = self.code;
         match self.needed(of)? {
             Value::Node(node) if node.shape() == Shape::Map => {
-                // It may take a look at all keys.
+                // The lookup may compare all keys.
                 self.charge(of, (node.len() / 8) as u64)?;
                 Ok(node.field(&code.texts[name as usize]))
             }
@@ -445,7 +443,7 @@ impl<'a> Run<'a> {
         Ok(values.into_bump_slice())
     }
 
-    /// How many items there are to loop over, and which. Of a map it is the keys.
+    /// The items to loop over. For a map, these are its keys.
     fn items(&mut self, id: Id) -> Outcome<Items<'a>> {
         match self.needed(id)? {
             Value::Node(node) if node.shape() == Shape::Map => Ok(Items::Keys(node)),
@@ -477,7 +475,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The text that an index is known by.
+    /// The text form of an index.
     fn index_text(&mut self, id: Id) -> Outcome<&'a str> {
         let value = self.needed(id)?;
         let text = self.shown(id, value)?;
@@ -526,7 +524,7 @@ impl<'a> Run<'a> {
 
     fn introduce(&mut self, identify: &Identify, take: &mut dyn FnMut(&str, Option<&str>)) -> Outcome<()> {
         let endpoint = match self.code.ops[identify.at as usize] {
-            // Of a list of members one by one the receiver is the endpoint of each.
+            // For a list of members, each has the receiver's endpoint.
             Op::Receiver => self.env.receiver,
             _ => self.text(identify.at)?,
         };
@@ -542,7 +540,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a loop goes over.
 #[derive(Clone, Copy)]
 enum Items<'a> {
     Keys(crate::tape::Node<'a>),

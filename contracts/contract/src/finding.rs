@@ -1,4 +1,4 @@
-//! One thing that is to be said of a contract's text, with its place.
+//! Findings: errors, warnings and notes about a contract's text, with their location.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use config::nearest::suggestion_of;
 use config::place::{Lines, line_and_column};
 use serde::Serialize;
 
-/// Where in a text something stands: bytes from `start` up to and without `end`.
+/// A range of bytes in a text, excluding `end`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     /// First byte.
@@ -19,62 +19,62 @@ pub struct Span {
 
 impl Span {
     pub(crate) fn new(start: usize, end: usize) -> Self {
-        // Texts are limited to less than 2^32 bytes before they are read.
+        // Texts are checked to be shorter than 2^32 bytes.
         Self { start: start as u32, end: end as u32 }
     }
 
-    /// From the start of this to the end of the other.
     pub(crate) fn to(self, other: Self) -> Self {
         Self { start: self.start, end: other.end.max(self.start) }
     }
 
-    /// As a range of bytes.
+    /// The range of bytes.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// Places print as nothing, so that trees of two texts compare by what they say.
+/// Spans print as nothing, so that comparing printed trees ignores layout.
 impl fmt::Debug for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("@")
     }
 }
 
-/// How much a finding weighs.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// The text is no contract.
+    /// The text is not a valid contract.
     Mistake,
-    /// The contract can be used, but a part of it cannot do what it seems to.
+    /// The contract is usable, but a part of it does not do what it seems to.
     Warning,
-    /// Worth a thought.
+    /// Worth a look.
     Note,
 }
 
-/// One thing that is to be said of a contract's text.
+/// A finding about a contract's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How much it weighs.
+    /// Its severity.
     pub severity: Severity,
-    /// Stable short name, to look up or to ignore it by: `unknown-name`, `contradiction`. docs/CONTRACTS.md lists all.
+    /// Stable short name for looking it up or ignoring it: `unknown-name`, `contradiction`.
+    /// docs/CONTRACTS.md lists all.
     pub rule: &'static str,
-    /// What is to be said, without a full stop.
+    /// The message, without a full stop.
     pub message: String,
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// The bytes of the text that it is about.
+    /// The range of bytes it refers to.
     pub span: Range<usize>,
-    /// What to do about it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
 impl Finding {
-    /// A mistake that was found outside of the text, of what stands at `span` in it.
+    /// An error about `span` that was found outside of the contract's text.
     pub fn mistake(text: &str, span: Span, rule: &'static str, message: String) -> Self {
         let (line, column) = line_and_column(text, span.start as usize);
         Self { severity: Severity::Mistake, rule, message, line, column, span: span.range(), hint: None }
@@ -87,13 +87,13 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Findings of one text as they come, without places yet.
+/// Findings in the order they were found, without line numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     raw: Vec<(Severity, &'static str, Span, String, Option<String>)>,
 }
 
-/// So many findings are kept of one text; what comes later is most often a consequence.
+/// Maximum number of findings per text. Later ones are mostly consequences.
 const FINDINGS_MAX: usize = 100;
 
 impl Findings {
@@ -134,7 +134,7 @@ impl Findings {
         self.raw.iter().any(|(severity, ..)| *severity == Severity::Mistake)
     }
 
-    /// In the order of the text, each once.
+    /// Sorts the findings by location and removes duplicates.
     pub(crate) fn finish(self, text: &str) -> Vec<Finding> {
         let lines = Lines::new(text);
         let mut sorted = BTreeMap::new();
@@ -149,12 +149,12 @@ impl Findings {
     }
 }
 
-/// "did you mean", where something is near; else what there is to choose from, of an IDL the first of it.
+/// "did you mean" if a candidate is near, otherwise the first candidates.
 pub(crate) fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     suggestion_of(12, word, candidates)
 }
 
-/// Findings as text, one or two lines each: `file:line:column: weight: message [rule]`, and the hint.
+/// Findings as text: `file:line:column: severity: message [rule]`, and a line for the hint.
 pub fn to_text(path: &str, findings: &[Finding]) -> String {
     let mut out = String::new();
     for finding in findings {

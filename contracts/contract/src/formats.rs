@@ -1,17 +1,16 @@
-//! Texts with a form of their own: dates, identifiers, movetexts of chess, media types, URLs.
+//! Text formats: dates, identifiers, chess movetexts, media types, URLs.
 
 use time::{Date, Month, UtcDateTime};
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// A date of the Gregorian calendar; `None`: there is none.
 fn date(year: i64, month: i64, day: i64) -> Option<Date> {
     let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
     Date::from_calendar_date(i32::try_from(year).ok()?, month, u8::try_from(day).ok()?).ok()
 }
 
-/// Digits only: `parse` would take a sign.
+/// Digits only; `parse` would accept a sign.
 fn number(text: &str) -> Option<i64> {
     if text.is_empty() || text.len() > 9 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -19,7 +18,7 @@ fn number(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// `HH:MM` or `HH:MM:SS`, a leap second included.
+/// `HH:MM` or `HH:MM:SS`, including a leap second.
 fn is_clock(text: &str) -> bool {
     let parts = text.split(':').collect::<Vec<_>>();
     let within = |part: &str, limit: i64| part.len() == 2 && number(part).is_some_and(|value| value <= limit);
@@ -30,7 +29,7 @@ fn is_clock(text: &str) -> bool {
     }
 }
 
-/// `+0100`, `GMT` and the other names of RFC 822 section 5.1.
+/// `+0100`, `GMT` and the other names of RFC 822, section 5.1.
 fn is_zone(text: &str) -> bool {
     const NAMES: [&str; 11] = ["UT", "UTC", "GMT", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT"];
     let offset = text.strip_prefix(['+', '-']).filter(|digits| digits.len() == 4).and_then(number);
@@ -39,8 +38,9 @@ fn is_zone(text: &str) -> bool {
         || (text.len() == 1 && text.bytes().all(|byte| byte.is_ascii_uppercase() && byte != b'J'))
 }
 
-/// Whether a text is a date of RFC 822 section 5 or RFC 5322 section 3.3, `Thu, 18 Jan 2007 00:10:45 +0000`, or has the
-/// order of C's `asctime` with a zone, `Thu Jan 18 00:10:45 +0000 2007`, which Twitter writes and mail readers take, too.
+/// Whether a text is a date of RFC 822 section 5 or RFC 5322 section 3.3: `Thu, 18 Jan 2007
+/// 00:10:45 +0000`. Also accepts C's `asctime` with a zone, as Twitter writes it and mail readers
+/// do: `Thu Jan 18 00:10:45 +0000 2007`.
 pub(crate) fn rfc822_date(text: &str) -> bool {
     let words = text.split_ascii_whitespace().collect::<Vec<_>>();
     let is_day_name = |word: &str| DAYS.contains(&word.trim_end_matches(',').to_ascii_lowercase().as_str());
@@ -60,9 +60,10 @@ pub(crate) fn rfc822_date(text: &str) -> bool {
     date(year, month as i64 + 1, day).is_some() && is_clock(clock) && zone.is_none_or(is_zone)
 }
 
-/// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339 section 5.6. What is below a millisecond is cut off.
+/// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339 section 5.6, truncated.
 ///
-/// `zone_needed`: whether one without a zone is refused; else it is taken as UTC, as XML Schema's `dateTime` allows.
+/// `zone_needed`: whether to reject times without a zone. Otherwise they are UTC, as XML Schema's
+/// `dateTime` allows.
 pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
     let (day_text, time) = text.split_once(['T', 't', ' '])?;
     let mut parts = day_text.split('-');
@@ -122,7 +123,8 @@ pub(crate) fn uuid4(text: &str) -> bool {
         })
 }
 
-/// Whether a text is `type/subtype` of RFC 6838 section 4.2 with one of IANA's top-level types, perhaps with parameters.
+/// Whether a text is `type/subtype` of RFC 6838, section 4.2, with one of IANA's top-level types
+/// and optional parameters.
 pub(crate) fn mime_valid(text: &str) -> bool {
     const TOP: [&str; 11] = [
         "application",
@@ -146,7 +148,7 @@ pub(crate) fn mime_valid(text: &str) -> bool {
         && subtype.as_bytes()[0].is_ascii_alphanumeric()
 }
 
-/// The host of a URL, without user, port and the brackets of IPv6; `None`: it has none. Source: RFC 3986 section 3.2.
+/// The host of a URL, without user, port and IPv6 brackets. Source: RFC 3986, section 3.2.
 pub(crate) fn url_host(url: &str) -> Option<&str> {
     let authority = url.split_once("://")?.1.split(['/', '?', '#']).next()?;
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -157,7 +159,7 @@ pub(crate) fn url_host(url: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// The value of a parameter in a URL's query, still percent-encoded; the first one of that name.
+/// The first value of a parameter in a URL's query, still percent-encoded.
 pub(crate) fn query_param<'u>(url: &'u str, name: &str) -> Option<&'u str> {
     let query = url.split_once('?')?.1.split('#').next()?;
     query.split('&').find_map(|pair| {
@@ -166,8 +168,9 @@ pub(crate) fn query_param<'u>(url: &'u str, name: &str) -> Option<&'u str> {
     })
 }
 
-/// Whether a text is a movetext: moves, their numbers, comments, variations and glyphs, and at most one result, at the end.
-/// Whether the moves are legal is not looked at. Source: Portable Game Notation Specification 1994, section 8.2.
+/// Whether a text is a movetext: moves, numbers, comments, variations and glyphs, and at most one
+/// result, at the end. Moves may be illegal. Source: Portable Game Notation Specification 1994,
+/// section 8.2.
 pub(crate) fn pgn_valid(text: &str) -> bool {
     let mut rest = text.trim_start();
     let mut open = 0_u32;
@@ -219,14 +222,15 @@ fn is_numbered_move(word: &str) -> bool {
     let dots = word[digits..].bytes().take_while(|byte| *byte == b'.').count();
     let rest = &word[digits + dots..];
     match (digits, dots) {
-        // Castling with the digit zero begins like a number; the specification wants the letter.
+        // Castling with the digit zero looks like a number; the specification requires the letter.
         (0, 0) => is_move(rest),
         (0, _) => dots == 3 && rest.is_empty(),
         _ => rest.is_empty() || (dots > 0 && is_move(rest)),
     }
 }
 
-/// Standard algebraic notation, section 8.2.3: `e4`, `exd5`, `Nbd7`, `R1xe1`, `e8=Q+`, `O-O-O#`, `Nf3!?`.
+/// Standard algebraic notation, section 8.2.3: `e4`, `exd5`, `Nbd7`, `R1xe1`, `e8=Q+`, `O-O-O#`,
+/// `Nf3!?`.
 fn is_move(word: &str) -> bool {
     let word = word.trim_end_matches(['!', '?']);
     let word = word.strip_suffix(['+', '#']).unwrap_or(word);

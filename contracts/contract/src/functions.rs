@@ -1,8 +1,7 @@
-//! The functions that clauses may call: names, what they take and give.
+//! The functions that clauses may call: names, parameters and results.
 
 use crate::types::Type;
 
-/// A function of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     Contains,
@@ -33,25 +32,23 @@ pub(crate) enum Function {
     Uuid4,
 }
 
-/// What a function takes.
+/// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgKind {
-    /// Whatever it is.
     Any,
     Text,
-    /// A text that is written out where it is used, because it is read before any message comes.
+    /// A literal text, since patterns are compiled before any message arrives.
     Pattern,
     /// `int` or `float`.
     Number,
-    /// A number, or a text that is one.
+    /// A number, or a text that contains one.
     Numeral,
-    /// What has a length: text, bytes, list, map.
+    /// A value with a length: text, bytes, list, map.
     Sized,
-    /// A map or record.
     Map,
 }
 
-/// What a function gives.
+/// The type of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReturnKind {
     Bool,
@@ -59,19 +56,18 @@ pub(crate) enum ReturnKind {
     Float,
     Text,
     Texts,
-    /// What its last argument is.
+    /// The type of the last argument.
     Last,
-    /// What of its arguments is largest in kind: `float` where one is.
+    /// `float` if an argument is one, otherwise `int`.
     Number,
 }
 
-/// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) function: Function,
     pub(crate) takes: &'static [ArgKind],
-    /// Whether the last one may be repeated.
+    /// Whether the last argument may be repeated.
     pub(crate) more: bool,
     pub(crate) gives: ReturnKind,
 }
@@ -80,7 +76,6 @@ const fn row(name: &'static str, function: Function, takes: &'static [ArgKind], 
     Row { name, function, takes, more: false, gives }
 }
 
-/// Every function, by name.
 pub(crate) const TABLE: [Row; 26] = {
     use ArgKind::{Any, Map, Number, Numeral, Pattern, Sized, Text};
     [
@@ -113,13 +108,11 @@ pub(crate) const TABLE: [Row; 26] = {
     ]
 };
 
-/// The row of a name.
 pub(crate) fn find(name: &str) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.name == name)
 }
 
 impl ArgKind {
-    /// Whether a value of this type may be one.
     pub(crate) fn accepts(self, of: &Type) -> bool {
         match self {
             _ if *of == Type::Any => true,
@@ -137,7 +130,6 @@ impl ArgKind {
         }
     }
 
-    /// What it is, for messages.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Any => "anything",

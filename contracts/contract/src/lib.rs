@@ -1,4 +1,5 @@
-//! What does each side of a call owe the other, and who is to blame when it is not kept?
+//! Contracts between the parties of a call: parsing, evaluation, and who is to blame for a broken
+//! clause.
 
 mod clause;
 mod code;
@@ -27,23 +28,23 @@ pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
 pub use tape::{Id as TapeId, Node, Shape, Tape, Value};
 pub use types::{Field, Schema, Signature, Type};
 
-/// What is to be said of a text, and the contract where it is one.
+/// The findings about a text, and the contract if it is valid.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// The tree, without what could not be read.
+    /// The tree, without unreadable parts.
     pub file: syntax::File,
-    /// The contract; `None`: one finding at least is a mistake.
+    /// The contract, or `None` if a finding is an error.
     pub contract: Option<Contract>,
-    /// Mistakes, warnings and notes, in the order of the text.
+    /// Errors, warnings and notes, in the order of the text.
     pub findings: Vec<Finding>,
 }
 
-/// Reads, checks and compiles a contract. Types are checked against the schema, as far as it is given.
+/// Parses, checks and compiles a contract. Types are checked as far as a schema is given.
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
     checked(text, schema.map(|schema| types::KnownSchema { schema, is_whole: true }))
 }
 
-/// As [`check`], with a schema of which a part could not be read: that something is not in it is no mistake then.
+/// Like [`check`], with an incomplete schema: names missing from it are not errors.
 pub fn check_partly(text: &str, schema: &Schema) -> Checked {
     checked(text, Some(types::KnownSchema { schema, is_whole: false }))
 }
@@ -51,8 +52,8 @@ pub fn check_partly(text: &str, schema: &Schema) -> Checked {
 fn checked(text: &str, known: Option<types::KnownSchema<'_>>) -> Checked {
     let mut found = finding::Findings::default();
     let file = parse::parse(text, &mut found);
-    // A broken clause is left out of the tree, so names it would have brought may seem unknown: but whatever else is
-    // wrong is told in the same go.
+    // A broken clause is left out of the tree, so its names may seem unknown. Compiling reports all
+    // other errors in the same run.
     let contract = compile::compile(&file, text, known, &mut found);
     let contract = (!found.any_mistake()).then_some(contract);
     if contract.is_some() {

@@ -1,4 +1,4 @@
-//! What a contract says that cannot be meant: clauses that decide nothing, services that nobody reaches.
+//! Finds probable errors in a valid contract: constant clauses, unreachable services.
 
 mod constant;
 
@@ -10,7 +10,6 @@ use crate::functions;
 use crate::print::expression;
 use crate::syntax::{Binary, Clause, ClauseKind, Expr, ExprKind, File, Identifies, Name, Operation, Step};
 
-/// Looks through a tree that has no mistakes.
 pub(crate) fn lint(file: &File, found: &mut Findings) {
     let mut lint = Lint { found };
     lint.services(file);
@@ -38,7 +37,7 @@ impl Lint<'_> {
         self.found.push(Severity::Note, rule, span, message, Some(hint.to_owned()));
     }
 
-    /// Who is introduced by whom, with an index or without.
+    /// Checks which services are introduced, and whether with an index.
     fn services(&mut self, file: &File) {
         let operations = || file.services.iter().flat_map(|service| &service.operations);
         let clauses = || operations().flat_map(|operation| &operation.clauses);
@@ -89,7 +88,7 @@ impl Lint<'_> {
         }
     }
 
-    /// A template that an earlier one of the same method takes everything from.
+    /// Reports a template that an earlier one of the same method hides.
     fn template<'f>(&mut self, operation: &'f Operation, before: &mut Vec<(&'f Operation, Vec<&'f str>)>) {
         let parts = operation.name.text.split('/').collect::<Vec<_>>();
         let method = |operation: &Operation| operation.method.as_ref().map(|method| method.text.clone());
@@ -109,7 +108,7 @@ impl Lint<'_> {
 
     fn operation(&mut self, operation: &Operation) {
         let mut texts = BTreeMap::new();
-        // What all clauses of one kind ask together.
+        // The combined bounds of all clauses of one kind.
         let (mut required, mut ensured) = (Bounds::default(), Bounds::default());
         let names = operation.params.iter().map(|param| param.name.text.clone()).collect::<Vec<_>>();
         for clause in &operation.clauses {
@@ -151,7 +150,7 @@ impl Lint<'_> {
         }
     }
 
-    /// Whether a clause can come to both values.
+    /// Checks that a clause can be both true and false.
     fn decides(&mut self, clause: &Clause, expr: &Expr, together: Option<&mut Bounds>) {
         match constant(expr) {
             Some(constant::Constant::Bool(true)) => {
@@ -220,7 +219,7 @@ impl Lint<'_> {
         }
     }
 
-    /// Parts of an expression that nothing depends on, and names that hide others.
+    /// Checks for unreachable parts of an expression, and for names that hide others.
     fn inside(&mut self, expr: &Expr, names: &[String]) {
         let mut unreachable = |part: &Expr, why: &str| {
             let message = format!("`{}` is never evaluated: {why}", expression(part));
@@ -253,7 +252,7 @@ impl Lint<'_> {
         expr.parts().into_iter().for_each(|part| self.inside(part, names));
     }
 
-    /// An operator whose operands decide what it comes to, or that it comes to nothing.
+    /// Checks for an operator whose result is constant or undefined.
     fn operands(&mut self, expr: &Expr, operator: Binary, a: &Expr, b: &Expr) {
         let shown = expression(expr);
         let is_comparison = operator.sign().1 == Binary::COMPARISON && operator != Binary::In;
@@ -284,7 +283,7 @@ impl Lint<'_> {
         }
     }
 
-    /// A position of a list that is written out.
+    /// Checks the position in a literal list.
     fn position(&mut self, expr: &Expr, of: &Expr, at: &Expr) {
         let (ExprKind::List(items) | ExprKind::Tuple(items)) = &of.kind else { return };
         let Some(constant::Constant::Int(position)) = constant(at) else { return };

@@ -1,107 +1,112 @@
-//! The small block that adapters put beside a message: who sends, who vouches for what, which endpoints it introduces.
+//! The metadata that adapters exchange beside a message: the sender, vouching labels, and
+//! introduced endpoints.
 //!
-//! Both ends know the call: the endpoint it goes to, its service, and after the request its sender. What is the same as
-//! there is not written again. The original message travels beside it, byte for byte.
+//! Values known to both ends are not repeated: the endpoint of the call, its service and, in a
+//! reply, the request's sender. The original message travels unchanged.
 //!
 //! ```text
-//! request = head sender [labels] [entries]      head = version * 16 + flags: 1 labels of the invoked entry, 2 entries
+//! request = head sender [labels] [entries]
+//!           head = version * 16 + flags: 1 labels of the invoked entry, 2 entries
 //! reply   = ""  |  head entries
 //! entries = count { entry }
 //! entry   = flags [endpoint] [service] [index] [peer] [labels]
-//!           flags: 3 endpoint (0 the receiver, 1 as before, 2 written), 12 service (likewise), 16 index, 32 peer,
-//!                  64 not to be shown, 128 labels as before (of the first entry: the sender's alone)
-//! labels  = count { 0 text | k }                 k: the k-th of "unknown", the sender, and those written so far
-//! text    = count bytes                          counts are LEB128
+//!           flags: 3 endpoint (0 the receiver, 1 as before, 2 written), 12 service (same codes),
+//!                  16 index, 32 peer, 64 secret,
+//!                  128 labels as before (in the first entry: only the sender)
+//! labels  = count { 0 text | k }
+//!           k: the k-th of "unknown", the sender, and those written so far
+//! text    = count bytes
+//!           counts are LEB128
 //! ```
 
-/// The label of all parties without an adapter, together.
+/// The shared label of all parties without an adapter.
 pub const UNKNOWN: &str = "unknown";
 
 /// The version of the block that this crate writes and reads.
 pub const VERSION: u8 = 1;
 
-/// Longest block, bytes.
+/// Maximum size of a block, in bytes.
 pub const BLOCK_MAX_BYTES: usize = 1 << 20;
 
-/// So many entries may stand in one block; a sender leaves out what is beyond, which costs precision of blame.
+/// Maximum number of entries per block. A sender drops the rest, which makes blame less precise.
 pub const ENTRIES_MAX: usize = 16_384;
 
-/// So many labels may vouch for one entry.
+/// Maximum number of labels that vouch for one entry.
 pub const LABELS_MAX: usize = 64;
 
-/// Longest endpoint, index, label, name or address, bytes.
+/// Maximum length of an endpoint, index, label, name or address, in bytes.
 pub const TEXT_MAX_BYTES: usize = 1024;
 
-/// An endpoint that a message introduces, with those who vouch for it.
+/// An endpoint that a message introduces, with the labels that vouch for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identified {
-    /// Where it answers.
+    /// The endpoint.
     pub endpoint: String,
-    /// The service that it is to be.
+    /// The claimed service.
     pub service: String,
-    /// Which member of the service; `None`: the default one.
+    /// The index of the member, or `None` for the default one.
     pub index: Option<String>,
-    /// The address of its adapter, where one is known.
+    /// The address of its adapter, if known.
     pub peer: Option<String>,
-    /// Whether the index is not to be shown.
+    /// Whether the index is secret.
     pub secret: bool,
-    /// Who vouches for it, in ascending order.
+    /// The labels that vouch for it, in ascending order.
     pub labels: Vec<String>,
 }
 
-/// What goes beside a request.
+/// The metadata of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestMetadata {
-    /// The label of the adapter that sends it.
+    /// The label of the sending adapter.
     pub sender: String,
-    /// Who vouches for the entry that the request invokes, in ascending order.
+    /// The labels that vouch for the invoked entry, in ascending order.
     pub invoked: Vec<String>,
     /// The endpoints that the request introduces.
     pub entries: Vec<Identified>,
 }
 
-/// What goes beside a reply.
+/// The metadata of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplyMetadata {
     /// The endpoints that the reply introduces.
     pub entries: Vec<Identified>,
 }
 
-/// What both ends know of a call.
+/// The facts about a call that both ends know.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext<'a> {
-    /// The endpoint that the request goes to.
+    /// The endpoint of the request.
     pub receiver: &'a str,
     /// Its service.
     pub service: &'a str,
-    /// The label of the request's sender: known of replies, written in requests.
+    /// The label of the request's sender. Requests contain it; for replies it is known.
     pub sender: &'a str,
 }
 
-/// Longest label, bytes.
+/// Maximum length of a label, in bytes.
 pub const LABEL_MAX_BYTES: usize = 255;
 
-/// Whether a text may be the label of a party, or [`UNKNOWN`].
+/// Whether a text can be the label of a party, or [`UNKNOWN`].
 pub fn is_label(text: &str) -> bool {
     (1..=LABEL_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// What is wrong with a block.
+/// An error in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
-    /// It ends in the middle.
+    /// It is truncated.
     #[error("truncated metadata: it ends after {0} bytes")]
     Short(usize),
-    /// Bytes are left behind its end.
+    /// Trailing bytes.
     #[error("{0} trailing bytes after the metadata")]
     Long(usize),
-    /// A version that this crate does not read.
+    /// An unsupported version.
     #[error("unsupported metadata version {0}, expected {VERSION}")]
     Version(u8),
-    /// Something is longer, or more, than it may be.
+    /// A length or count exceeds its limit.
     #[error("{what} is over the limit of {limit}")]
     Limit {
-        /// What.
+        /// The length or count.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -109,12 +114,12 @@ pub enum MetadataError {
     /// A text that is not UTF-8.
     #[error("the text at byte {0} is not UTF-8")]
     Utf8(usize),
-    /// A reference to something that was not written, or a flag that means nothing.
+    /// A reference to a missing label, or an undefined flag.
     #[error("the byte at {0} refers to something that does not exist")]
     Reference(usize),
 }
 
-/// The block of a request.
+/// Encodes the block of a request.
 pub fn encode_request(metadata: &RequestMetadata, known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(16);
     let own = [metadata.sender.clone()];
@@ -132,7 +137,7 @@ pub fn encode_request(metadata: &RequestMetadata, known: CallContext<'_>) -> Vec
     out
 }
 
-/// The block of a reply: empty where nothing is introduced.
+/// Encodes the block of a reply, which is empty without entries.
 pub fn encode_reply(metadata: &ReplyMetadata, known: CallContext<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     if !metadata.entries.is_empty() {
@@ -142,10 +147,11 @@ pub fn encode_reply(metadata: &ReplyMetadata, known: CallContext<'_>) -> Vec<u8>
     out
 }
 
-/// Reads the block of a request. [`CallContext::sender`] is not looked at.
+/// Decodes the block of a request, ignoring [`CallContext::sender`]. Memory is bounded by a small
+/// multiple of the block's length.
 ///
 /// # Errors
-/// What is wrong with it; a hostile block costs no more memory than a few times its own length.
+/// The first error in the block.
 pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Result<RequestMetadata, MetadataError> {
     let mut reader = Reader::new(block)?;
     let flags = reader.head()?;
@@ -157,10 +163,10 @@ pub fn decode_request(block: &[u8], known: CallContext<'_>) -> Result<RequestMet
     Ok(RequestMetadata { sender, invoked, entries })
 }
 
-/// Reads the block of a reply.
+/// Decodes the block of a reply.
 ///
 /// # Errors
-/// As of [`decode_request`].
+/// As for [`decode_request`].
 pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<ReplyMetadata, MetadataError> {
     if block.is_empty() {
         return Ok(ReplyMetadata::default());
@@ -174,11 +180,12 @@ pub fn decode_reply(block: &[u8], known: CallContext<'_>) -> Result<ReplyMetadat
     Ok(ReplyMetadata { entries })
 }
 
-/// How Whip would count the bytes of a call's metadata, whatever our own block takes: the figure to compare with its paper.
+/// The size of a call's metadata as Whip counts it, to compare with its paper.
 ///
-/// `16 + |sender|` for the request, and for each entry `16 + |endpoint?index|` and `4 + |label|` for each label; with
-/// `peers` also `7 + |host| + 7` where the peer's address is known. Source: the Thrift binary encoding of Whip's `Annotated` and
-/// `PortConfiguration`, of which its adapters log the length without the payload.
+/// `16 + |sender|` for the request, `16 + |endpoint?index|` for each entry, and `4 + |label|` for
+/// each label. With `peers`, also `7 + |host| + 7` for each known peer address. Source: the Thrift
+/// binary encoding of Whip's `Annotated` and `PortConfiguration`, whose length its adapters log
+/// without the payload.
 pub fn whip_bytes(request: &RequestMetadata, reply: &ReplyMetadata, peers: bool) -> usize {
     let entry = |entry: &Identified| {
         let identifier = entry.endpoint.len() + entry.index.as_ref().map_or(0, |index| 1 + index.len());
@@ -241,7 +248,7 @@ fn put_entries(out: &mut Vec<u8>, entries: &[Identified], known: CallContext<'_>
     }
 }
 
-/// Labels that need not be written again.
+/// Labels numbered for references.
 struct Table {
     labels: Vec<String>,
 }

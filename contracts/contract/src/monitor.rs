@@ -1,7 +1,9 @@
-//! Whether contracts are kept, and who vouched: a state and a step function, without sockets, files or clocks.
+//! Checks contracts and tracks who vouched: a state and a step function, without sockets, files or
+//! clocks.
 //!
-//! Source of the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern Services", ICFP 2017. Where its
-//! text and its pseudo-code differ (an entry that is known already and introduced by a request) the text is followed.
+//! Source of the rules: Waye, Chong and Dimoulas, "Whip: Higher-Order Contracts for Modern
+//! Services", ICFP 2017. If its text and pseudo-code differ (a request that introduces a known
+//! entry), this follows the text.
 
 mod entry;
 mod entry_log;
@@ -33,51 +35,51 @@ use crate::metadata::{ReplyMetadata, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
 use crate::tape::Value;
 
-/// Which adapter asks a clause of a message that goes between two.
+/// The adapters that check a clause of a message between two adapters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one whose party sends the message.
+    /// The adapter of the message's sender.
     Sender,
-    /// The one whose party receives it.
+    /// The adapter of the message's receiver.
     Receiver,
-    /// Both of them.
+    /// Both adapters.
     Both,
 }
 
-/// Which adapter asks which clauses. Where the other side has no adapter, the one that is there asks them all.
+/// Which adapter checks which clauses. If the other side has no adapter, the only one checks all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Of `requires`; the message is the request.
+    /// For `requires`; the message is the request.
     pub requires: Side,
-    /// Of `ensures` and `on_error`; the message is the reply.
+    /// For `ensures` and `on_error`; the message is the reply.
     pub ensures: Side,
 }
 
 impl Placement {
-    /// Preconditions at the server's adapter, postconditions at the client's: as Whip does it.
+    /// Preconditions at the server's adapter, postconditions at the client's, as Whip does it.
     pub const RECEIVER: Self = Self { requires: Side::Receiver, ensures: Side::Receiver };
 
-    /// Each clause where it can first be asked: as the paper has it.
+    /// Each clause where it can first be checked, as in the paper.
     pub const SENDER: Self = Self { requires: Side::Sender, ensures: Side::Sender };
 }
 
-/// What a monitor is set to.
+/// Settings of a monitor.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The label of the own adapter.
     pub label: String,
-    /// Which clauses it asks.
+    /// Which clauses it checks.
     pub placement: Placement,
-    /// Steps that one clause may take.
+    /// Maximum number of steps per clause.
     pub steps_max: u64,
-    /// Whether values are shown whose names say that they are secret.
+    /// Whether values with secret-sounding names are shown.
     pub show_secrets: bool,
-    /// Longest value in a report, bytes.
+    /// Maximum length of a value in a report, in bytes.
     pub value_max_bytes: usize,
 }
 
 impl Settings {
-    /// What is usual, for an adapter of this label.
+    /// The defaults, for an adapter with this label.
     pub fn new(label: &str) -> Self {
         Self {
             label: label.to_owned(),
@@ -89,42 +91,43 @@ impl Settings {
     }
 }
 
-/// How an endpoint stands.
+/// The state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointState {
-    /// Nothing is promised of it: its messages pass.
+    /// Unknown: its messages pass.
     Unlisted,
-    /// It is to be this service.
+    /// An endpoint of this service.
     Service(ServiceId),
-    /// Two services are promised of it and neither is confirmed alone: its messages pass unchecked.
+    /// Two services are claimed and no single one is confirmed. Its messages pass unchecked.
     Conflict,
 }
 
-/// What a monitor has counted.
+/// Counters of a monitor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls that went unchecked because of a conflict.
+    /// Calls unchecked because of a conflict.
     pub bypassed: u64,
-    /// Entries that were new.
+    /// New entries.
     pub entries: u64,
-    /// Entries in metadata that the message beside it does not introduce, which are not believed.
+    /// Rejected entries in metadata, because the message does not introduce them.
     pub refused: u64,
-    /// Entries that left the store, expired, or had no room for their names.
+    /// Entries evicted, expired, or without room for their names.
     pub forgotten: u64,
 }
 
-/// Memory for endpoints, labels and addresses. Names are never forgotten, so this is what a peer that makes them up can use.
+/// Maximum memory for endpoints, labels and addresses. Names are never forgotten, so this bounds
+/// what a peer can use by making them up.
 const NAMES_MAX_BYTES: usize = 64 << 20;
 
-/// What a name takes beside its own bytes, twice in a table and once in a list. An estimate.
+/// Estimated overhead of a name: twice in a table and once in a list.
 const NAME_BYTES: usize = 96;
 
-/// One service that an endpoint was promised to be.
+/// A service that an endpoint is claimed to be.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
     /// The service's name, which stays the same when contracts change.
     name: NameId,
-    /// Its number in the contract that holds; where that has none of the name, in the last one that had.
+    /// Its number in the current contract, or in the last one that had the name.
     service: ServiceId,
     peer: Option<NameId>,
 }
@@ -139,16 +142,17 @@ pub struct Monitor<S> {
     numbers: HashMap<Arc<str>, NameId>,
     own: NameId,
     endpoints: HashMap<NameId, Vec<Promise>>,
-    /// Labels that the configuration gives, by endpoint and service.
+    /// Labels from the configuration, by endpoint and service.
     configured: HashMap<(NameId, NameId), Vec<NameId>>,
     scratch: Scratch,
     counts: Counts,
 }
 
 impl<S: Store> Monitor<S> {
-    /// A monitor that goes on where the store's last one ended.
+    /// A monitor that continues with the entries of the store.
     ///
-    /// `now_s`: seconds since any fixed time, the same one for all calls and for all uses of the store.
+    /// `now_s`: seconds since any fixed time, which must be the same for all calls and all uses of
+    /// the store.
     pub fn new(contract: Arc<Contract>, settings: Settings, mut store: S, now_s: u64) -> Self {
         let names = store.names().into_iter().map(Arc::<str>::from).collect::<Vec<_>>();
         let numbers = names.iter().enumerate().map(|(at, name)| (name.clone(), at as NameId)).collect();
@@ -181,18 +185,18 @@ impl<S: Store> Monitor<S> {
         monitor
     }
 
-    /// What it has counted so far.
+    /// The counters so far.
     pub fn counts(&self) -> Counts {
         Counts { forgotten: self.counts.forgotten + self.store.forgotten(), ..self.counts }
     }
 
-    /// The contract.
+    /// The current contract.
     pub fn contract(&self) -> &Arc<Contract> {
         self.contracts.newest()
     }
 
-    /// From now on another contract holds, which [`Contract::after`] made the one after that which held so far. Entries stay, and calls that are
-    /// under way are held to what they began with.
+    /// Replaces the contract. [`Contract::after`] must have made it the successor of the current
+    /// one. Entries stay, and calls in flight keep their contract.
     pub fn renew(&mut self, contract: Arc<Contract>) {
         self.contracts.renew(contract.clone());
         for promise in self.endpoints.values_mut().flatten() {
@@ -201,7 +205,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// What each clause came to so far, and whom it blamed.
+    /// Verdicts by clause, and blame by party.
     pub fn tallies(&self) -> Tallies {
         self.contracts.tallies()
     }
@@ -210,12 +214,13 @@ impl<S: Store> Monitor<S> {
         self.contracts.of(service).service_name(service)
     }
 
-    /// The store, to look at or to flush.
+    /// The store.
     pub fn store(&mut self) -> &mut S {
         &mut self.store
     }
 
-    /// Says what the configuration knows of an endpoint: its service, who vouches for it, and its adapter's address.
+    /// Registers an endpoint from the configuration: its service, vouching labels and adapter
+    /// address.
     pub fn configure(&mut self, endpoint: &str, service: ServiceId, labels: &[&str], peer: Option<&str>, now_s: u64) {
         let labels = labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
         let peer = peer.and_then(|peer| self.number(peer));
@@ -237,13 +242,13 @@ impl<S: Store> Monitor<S> {
         self.keep(&kept, now_s, &mut StepOutput::default());
     }
 
-    /// How an endpoint stands: what an adapter must know before it can decode a message to it.
+    /// The state of an endpoint. An adapter needs it to decode messages.
     pub fn standing(&self, endpoint: &str) -> EndpointState {
         let promises = self.numbers.get(endpoint).and_then(|number| self.endpoints.get(number));
         match promises.map(Vec::as_slice) {
             None | Some([]) => EndpointState::Unlisted,
             Some([one]) => EndpointState::Service(one.service),
-            // What is confirmed wins over what is not.
+            // A confirmed service wins over unconfirmed ones.
             Some(many) => match many.iter().filter(|promise| promise.peer.is_some()).collect::<Vec<_>>()[..] {
                 [one] => EndpointState::Service(one.service),
                 _ => EndpointState::Conflict,
@@ -251,13 +256,13 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Every endpoint of which something is promised, with each service that it is to be; in no order.
+    /// All known endpoints with each claimed service, in no order.
     pub fn promised(&self) -> impl Iterator<Item = (&str, ServiceId)> {
         let all = self.endpoints.iter();
         all.flat_map(|(endpoint, promises)| promises.iter().map(|promise| (self.name(*endpoint), promise.service)))
     }
 
-    /// The address of the adapter of an endpoint, where one is known.
+    /// The address of an endpoint's adapter, if known.
     pub fn peer(&self, endpoint: &str) -> Option<&str> {
         let EndpointState::Service(service) = self.standing(endpoint) else { return None };
         let promises = self.endpoints.get(self.numbers.get(endpoint)?)?;
@@ -265,7 +270,7 @@ impl<S: Store> Monitor<S> {
         promise.peer.map(|peer| &*self.names[peer as usize])
     }
 
-    /// Who vouches that an endpoint is a member of a service, ascending; `None`: it is not known.
+    /// The labels that vouch for a member, ascending, or `None` if it is unknown.
     pub fn vouched(
         &mut self,
         endpoint: &str,
@@ -278,13 +283,13 @@ impl<S: Store> Monitor<S> {
         Some(self.shown_labels(&entry.labels))
     }
 
-    /// Why those who vouch for an entry do so: the chain back to configurations and requests.
+    /// Why labels vouch for an entry: the chain back to configurations and requests.
     pub fn explain(&mut self, endpoint: &str, service: ServiceId, index: Option<&str>, now_s: u64) -> Vec<Link> {
         let key = key_of(endpoint, self.service_name(service), index);
         self.provenance(key, now_s)
     }
 
-    /// What follows from what an adapter saw.
+    /// Processes an event.
     pub fn step(&mut self, event: Event<'_>, now_s: u64) -> StepOutput {
         match event {
             Event::RequestSent(call) => self.request_sent(call, now_s),
@@ -357,7 +362,8 @@ impl<S: Store> Monitor<S> {
             match metadata.and_then(|metadata| found.carried(&metadata.entries, self.contracts.of(found.service))) {
                 Some(carried) => self.keep_carried(&found, carried, sender_number, now_s, &mut stepped),
                 None => {
-                    // A sender with an adapter that says nothing of it vouches for it all the same, as it sent it.
+                    // A sender with an adapter vouches for an endpoint that it introduced, even
+                    // without metadata.
                     let origin = Origin::Request(sender_number);
                     let label = [sender_number];
                     let kept = Kept { fresh: &label, more: &label, origin, ..found.kept(None) };
@@ -435,7 +441,7 @@ impl<S: Store> Monitor<S> {
         match self.standing(call.endpoint) {
             _ if !self.contracts.knows(asked) => true,
             EndpointState::Service(known) if known.generation == asked.generation => known != asked,
-            // The contract has changed since the call was recognised.
+            // The contract has changed since the call was recognized.
             EndpointState::Service(known) => self.service_name(known) != self.service_name(asked),
             EndpointState::Unlisted | EndpointState::Conflict => true,
         }
@@ -485,7 +491,6 @@ impl<S: Store> Monitor<S> {
         shown
     }
 
-    /// An operation's environment for its clauses.
     fn env<'a>(call: Call<'a>, outcome: Value<'a>) -> Env<'a> {
         Env { args: call.args, outcome, receiver: call.endpoint }
     }
@@ -526,7 +531,6 @@ impl<S> std::fmt::Debug for Monitor<S> {
     }
 }
 
-/// The operation of a call, for reports.
 fn operation_name(contract: &Contract, operation: OperationId) -> String {
     contract.op(operation).name.clone()
 }

@@ -1,4 +1,4 @@
-//! A text to its tree: services, operations, clauses. All mistakes at once.
+//! Parses the text of a contract to a tree, and reports all errors at once.
 
 mod expression;
 
@@ -8,27 +8,27 @@ use crate::syntax::{
 };
 use crate::token::{Token, tokens};
 
-/// Longest text of a contract, bytes.
+/// Maximum length of a contract, in bytes.
 pub const TEXT_MAX_BYTES: usize = 1 << 20;
 
-/// Expressions and types may nest so deep.
+/// Maximum nesting of expressions and types.
 pub const DEPTH_MAX: u16 = 64;
 
-/// So many expressions, parentheses and types may be open at once: a level of the tree can need three.
+/// Maximum number of open expressions, parentheses and types. One level of the tree may need three.
 const NESTING_MAX: u16 = 3 * DEPTH_MAX;
 
 /// The version of the language that this crate reads.
 pub const VERSION: i64 = 1;
 
-/// What was broken has been reported; the caller looks for a place to go on.
+/// A syntax error that was reported. The caller skips to a place to continue.
 pub(crate) struct Broken;
 
 type Parsed<T> = Result<T, Broken>;
 
-/// The words that a clause begins with.
+/// The first words of clauses.
 const CLAUSES: [&str; 7] = ["index", "requires", "ensures", "on_error", "request", "reply", "untyped"];
 
-/// The tree of a text. What is broken is left out and reported.
+/// Parses a text. Broken parts are reported and left out.
 pub(crate) fn parse(text: &str, found: &mut Findings) -> File {
     if text.len() > TEXT_MAX_BYTES {
         let message = format!("a contract may have at most {TEXT_MAX_BYTES} bytes, this one has {}", text.len());
@@ -44,9 +44,8 @@ pub(crate) struct Parser<'t> {
     tokens: Vec<(Token, Span)>,
     at: usize,
     found: &'t mut Findings,
-    /// How many expressions and types are open.
     nesting: u16,
-    /// Whether a brace was taken for the end of something broken that may have been the end of what is around it.
+    /// Whether a brace that ended a broken part may belong to the enclosing part.
     uneven: bool,
 }
 
@@ -59,13 +58,12 @@ impl Parser<'_> {
         self.tokens[self.at].1
     }
 
-    /// Where the token before this one stands.
     fn last_span(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].1
     }
 
     fn advance(&mut self) {
-        // The end stays the end.
+        // The end token is never passed.
         self.at = (self.at + 1).min(self.tokens.len() - 1);
     }
 
@@ -108,7 +106,7 @@ impl Parser<'_> {
         is
     }
 
-    /// What stands here, for messages.
+    /// The current token, for messages.
     fn here(&self) -> String {
         match self.token() {
             Token::End => "the end of the file".to_owned(),
@@ -125,7 +123,7 @@ impl Parser<'_> {
     }
 
     fn unexpected<T>(&mut self, expected: &str, hint: Option<String>) -> Parsed<T> {
-        // Of a text that is not closed all has been said.
+        // An unclosed text has been reported.
         if !self.is_unclosed() {
             let message = format!("expected {expected}, found {}", self.here());
             self.found.push(Severity::Mistake, "syntax", self.span(), message, hint);
@@ -152,10 +150,11 @@ impl Parser<'_> {
         Ok(Name { text, span })
     }
 
-    /// Skips an operation that is broken somewhere behind its first token, up to and with what ends it, or to the next service.
+    /// Skips an operation with a syntax error after its first token, up to its end or the next
+    /// service.
     fn skip_operation(&mut self, first: usize) {
         self.at = first;
-        // Brackets that are open, and whether clauses stand in them.
+        // Open brackets, and whether they contain clauses.
         let mut open: Vec<(&str, bool)> = Vec::new();
         while !(self.at_end() || (self.at > first && self.is_service())) {
             if self.is_clause()
@@ -173,7 +172,7 @@ impl Parser<'_> {
                     open.truncate(of.unwrap_or(0));
                     self.advance();
                     self.uneven |= of.is_none();
-                    // The braces of a record, as the type of a result, are followed by those of the clauses.
+                    // The braces of a record in a result type are followed by those of the clauses.
                     let goes_on = ["{", ";", ">", ","].iter().any(|sign| self.is_sign(sign));
                     if of.is_none() || had_clauses || (open.is_empty() && !goes_on) {
                         return;
@@ -256,7 +255,7 @@ impl Parser<'_> {
         let name = self.name("a service name")?;
         let mut operations = Vec::new();
         if self.expect_sign("{", "before the operations").is_err() {
-            // That it is there is known all the same, so nobody who names it is told otherwise.
+            // The service's name is known, so references to it are not reported.
             self.skip_to_service();
             return Ok(Service { name, operations });
         }
@@ -339,7 +338,7 @@ impl Parser<'_> {
             }
             let start = self.span();
             match self.clause() {
-                // What stands before a text that is not closed is a part of something.
+                // A clause in front of an unclosed text is incomplete.
                 Ok(_) if self.is_unclosed() => self.skip_clause(),
                 Ok((label, kind)) => clauses.push(Clause { label, kind, span: start.to(self.last_span()) }),
                 Err(Broken) => self.skip_clause(),
@@ -347,7 +346,7 @@ impl Parser<'_> {
         }
     }
 
-    /// To the next word that a clause begins with, or the brace that closes this one's operation.
+    /// Skips to the next clause, or to the brace that closes the operation.
     fn skip_clause(&mut self) {
         let mut open = 0_usize;
         while !self.at_end() && !self.is_service() {
@@ -376,7 +375,7 @@ impl Parser<'_> {
         if !CLAUSES.contains(&word.as_str()) {
             let hint = suggestion(&word, CLAUSES);
             let result = self.broken_hint("a clause", hint);
-            // This word may be a clause's beginning by its look alone; not to stand still matters more.
+            // The word may only look like a clause; advancing prevents an endless loop.
             self.advance();
             return result;
         }
@@ -429,7 +428,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Runs `inner` one level deeper, as deep as is allowed.
+    /// Runs `inner` one level deeper, up to the nesting limit.
     fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == NESTING_MAX {
             let message = format!("this nests deeper than {DEPTH_MAX} levels");
@@ -484,7 +483,7 @@ impl Parser<'_> {
     }
 }
 
-/// Closes the last bracket of a kind that is open, and what is open within; nothing where there is none.
+/// Closes the last open bracket of a kind and all brackets inside. Does nothing if there is none.
 fn close(open: &mut Vec<(&str, bool)>, sign: &str) {
     if let Some(at) = open.iter().rposition(|(other, _)| *other == sign) {
         open.truncate(at);

@@ -1,4 +1,4 @@
-//! An expression back to text, in one form: what `parse` makes of it is the same tree.
+//! Prints expressions in a canonical form. Parsing the text yields the same tree.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,8 @@ pub fn expression(expr: &Expr) -> String {
     at_least(expr, 0)
 }
 
-/// How strong an expression binds: 0 for `let` and `?:`, 1 to 5 for operators, 6 for signs before, 7 for what stands alone.
+/// Binding strength: 0 for `let` and `?:`, 1 to 5 for operators, 6 for prefix signs, 7 for the
+/// rest.
 fn strength(expr: &Expr) -> u8 {
     match &expr.kind {
         ExprKind::Let(..) | ExprKind::If(..) => 0,
@@ -29,7 +30,7 @@ fn bare(expr: &Expr) -> String {
     match &expr.kind {
         ExprKind::Bool(value) => value.to_string(),
         ExprKind::Int(number) => number.to_string(),
-        // Debug keeps the point or the exponent, by which it stays a number with a point.
+        // Debug keeps the point or the exponent, so the number stays a float.
         ExprKind::Float(number) => format!("{number:?}"),
         ExprKind::Text(text) => quoted(text),
         ExprKind::Name(name) => name.clone(),
@@ -47,7 +48,8 @@ fn bare(expr: &Expr) -> String {
         ExprKind::Minus(of) => format!("-{}", at_least(of, 6)),
         ExprKind::Binary(operator, left, right) => {
             let (sign, strength) = operator.sign();
-            // To the left the same strength needs no parentheses, but for comparisons, which do not chain.
+            // An operand on the left with the same strength needs no parentheses, except for
+            // comparisons, which do not chain.
             let left_least = if strength == Binary::COMPARISON { strength + 1 } else { strength };
             format!("{} {sign} {}", at_least(left, left_least), at_least(right, strength + 1))
         }

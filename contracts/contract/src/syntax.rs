@@ -1,68 +1,68 @@
-//! The tree of a contract as it was written.
+//! The syntax tree of a contract.
 
 use crate::finding::Span;
 
-/// A word with its place.
+/// A word and its location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Name {
     /// The word.
     pub text: String,
-    /// Where it stands.
+    /// The location.
     pub span: Span,
 }
 
 /// A whole contract.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct File {
-    /// Paths of the schemas that it is to be checked against.
+    /// Paths of the schemas to check against.
     pub schemas: Vec<Name>,
-    /// Its services.
+    /// The services.
     pub services: Vec<Service>,
 }
 
-/// A service: what all its members promise.
+/// A service and the operations of all its members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
-    /// Its name.
+    /// The name.
     pub name: Name,
-    /// Its operations.
+    /// The operations.
     pub operations: Vec<Operation>,
 }
 
 /// An operation of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// The method, where it is one of HTTP: `GET`.
+    /// The HTTP method, if any: `GET`.
     pub method: Option<Name>,
-    /// Its name, or the template of its path.
+    /// The name, or the path template.
     pub name: Name,
-    /// Its parameters, bound by position.
+    /// The parameters, bound by position.
     pub params: Vec<Param>,
-    /// The type of its result, where that is given.
+    /// The result type, if given.
     pub result: Option<TypeTree>,
-    /// Its clauses.
+    /// The clauses.
     pub clauses: Vec<Clause>,
 }
 
 /// A parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Its name.
+    /// The name.
     pub name: Name,
-    /// Its type, where that is given.
+    /// The type, if given.
     pub of: Option<TypeTree>,
 }
 
 /// A type as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeTree {
-    /// What it is.
+    /// The kind.
     pub kind: TypeKind,
-    /// Where it stands.
+    /// The location.
     pub span: Span,
 }
 
-/// What a type is.
+/// The kind of a type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeKind {
     /// `int`, `text`, or a type of the schema.
@@ -78,32 +78,32 @@ pub enum TypeKind {
 /// A clause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clause {
-    /// The name its author gave it.
+    /// The optional name, `Service.operation.label`.
     pub label: Option<Name>,
-    /// What it asks.
+    /// The kind and expression.
     pub kind: ClauseKind,
-    /// Where it stands.
+    /// The location.
     pub span: Span,
 }
 
-/// What a clause asks.
+/// The kind of a clause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClauseKind {
-    /// Which member of the service a call uses.
+    /// The index of the member that a call uses.
     Index(Expr),
-    /// What a request must keep.
+    /// A condition on requests.
     Requires(Expr),
-    /// What a result must keep.
+    /// A condition on results.
     Ensures(Expr),
-    /// What a declared exception or fault must keep.
+    /// A condition on declared exceptions and faults.
     OnError(Expr),
-    /// Which endpoints a message introduces.
+    /// The endpoints that a message introduces.
     Identifies(Identifies),
-    /// The types of the operation are no promise.
+    /// The operation's declared types are not checked.
     Untyped,
 }
 
-/// Which message introduces an endpoint.
+/// The message that introduces an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The request.
@@ -115,19 +115,19 @@ pub enum Direction {
 /// `reply identifies S at E index E for x in L when C let y = E`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identifies {
-    /// Which message.
+    /// The message.
     pub direction: Direction,
     /// The service.
     pub service: Name,
     /// The endpoint.
     pub at: Expr,
-    /// The member of the service.
+    /// The index of the member.
     pub index: Option<Expr>,
     /// Loops, conditions and names, in the order of the text.
     pub steps: Vec<Step>,
 }
 
-/// One step of an `identifies` clause.
+/// A step of an `identifies` clause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// `for name in within`.
@@ -141,22 +141,22 @@ pub enum Step {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// The kind.
     pub kind: ExprKind,
-    /// Where it stands.
+    /// The location.
     pub span: Span,
-    /// How deep it nests, 1 for a leaf. Limited, so that walking it needs a limited stack.
+    /// The nesting depth, 1 for a leaf. It is bounded, which bounds the stack for walking a tree.
     pub depth: u16,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// `true`, `false`.
     Bool(bool),
-    /// A whole number, not negative: the sign is an operator.
+    /// An integer of at least 0; the sign is an operator.
     Int(i64),
-    /// A number with a point.
+    /// A float.
     Float(f64),
     /// A text.
     Text(String),
@@ -186,14 +186,14 @@ pub enum ExprKind {
     Let(Name, Box<Expr>, Box<Expr>),
 }
 
-/// What is asked of each item of a list.
+/// How a loop combines the results of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantifier {
     /// Whether the body holds for every item.
     All,
-    /// Whether it holds for one at least.
+    /// Whether it holds for at least one item.
     Any,
-    /// For how many it holds.
+    /// The number of items for which it holds.
     Count,
 }
 
@@ -222,7 +222,7 @@ pub enum Binary {
 }
 
 impl Binary {
-    /// Sign and binding strength; what binds stronger has a larger number. Comparisons do not chain.
+    /// Sign and binding strength; a larger number binds more strongly. Comparisons do not chain.
     pub(crate) const SIGNS: [(&str, Self, u8); 14] = [
         ("||", Self::Or, 1),
         ("&&", Self::And, 2),
@@ -250,7 +250,7 @@ impl Binary {
 }
 
 impl Expr {
-    /// The expressions that this one is made of.
+    /// The direct subexpressions.
     pub(crate) fn parts(&self) -> Vec<&Expr> {
         match &self.kind {
             ExprKind::Bool(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Text(_) | ExprKind::Name(_) => {

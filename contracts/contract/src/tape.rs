@@ -6,18 +6,18 @@ use std::fmt;
 /// A value. Copying it copies a reference.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
-    /// An optional field that is not there, or null.
+    /// A missing optional field, or null.
     Missing,
     /// A value that could not be decoded, or was too large.
     Opaque,
-    /// A value of the wrong kind, with a description: `not valid JSON: ...`. Clauses treat it as not decoded; where
-    /// a type is promised, it breaks that.
+    /// A value of the wrong kind, with a description: `not valid JSON: ...`. To clauses it is
+    /// undecodable; a declared type is broken.
     Malformed(&'a str),
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A number with a point.
+    /// A float.
     Float(f64),
     /// Text.
     Text(&'a str),
@@ -25,13 +25,13 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     /// A list, a map or a record inside a message.
     Node(Node<'a>),
-    /// A list that a clause made.
+    /// A list created by a clause.
     List(&'a [Value<'a>]),
-    /// A tuple that a clause made.
+    /// A tuple created by a clause.
     Tuple(&'a [Value<'a>]),
 }
 
-/// A list, a map or a record on a tape: the tape, and which of its nodes.
+/// A list, a map or a record on a tape.
 #[derive(Clone, Copy)]
 pub struct Node<'a> {
     pub(crate) tape: &'a Tape<'a>,
@@ -54,7 +54,7 @@ pub enum Shape {
 }
 
 impl Value<'_> {
-    /// Its kind, for messages.
+    /// The kind, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Missing => "nothing",
@@ -92,11 +92,11 @@ pub struct Tape<'m> {
     cells: Vec<Cell<'m>>,
     /// Keys and values of maps, values of lists; each list or map is a range of it.
     links: Vec<(Option<Id>, Id)>,
-    /// Of texts and bytes that are not borrowed.
+    /// Size of texts and bytes that are not borrowed.
     owned_bytes: usize,
 }
 
-/// A value on a [`Tape`]; the default is the first one there.
+/// The number of a value on a [`Tape`]. The default is the first value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Id(u32);
 
@@ -114,19 +114,19 @@ enum Cell<'m> {
 }
 
 impl<'m> Tape<'m> {
-    /// Nothing yet.
+    /// An empty tape.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.links.clear();
         self.owned_bytes = 0;
     }
 
-    /// Memory in use, bytes.
+    /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let (cells, links) = (self.cells.capacity(), self.links.capacity());
         cells * size_of::<Cell<'_>>() + links * size_of::<(Option<Id>, Id)>() + self.owned_bytes
@@ -143,42 +143,42 @@ impl<'m> Tape<'m> {
         id
     }
 
-    /// A field that is not there, or null.
+    /// Adds a missing field or null.
     pub fn missing(&mut self) -> Id {
         self.push(Cell::Missing)
     }
 
-    /// Something that could not be decoded.
+    /// Adds an undecodable value.
     pub fn opaque(&mut self) -> Id {
         self.push(Cell::Opaque)
     }
 
-    /// Something that is not what it has to be, and what it is instead: `not valid JSON: ...`.
+    /// Adds a value of the wrong kind, with a description: `not valid JSON: ...`.
     pub fn malformed(&mut self, what: impl Into<Cow<'m, str>>) -> Id {
         self.push(Cell::Malformed(what.into()))
     }
 
-    /// A bool.
+    /// Adds a bool.
     pub fn bool(&mut self, value: bool) -> Id {
         self.push(Cell::Bool(value))
     }
 
-    /// A whole number.
+    /// Adds an integer.
     pub fn int(&mut self, value: i64) -> Id {
         self.push(Cell::Int(value))
     }
 
-    /// A number with a point.
+    /// Adds a float.
     pub fn float(&mut self, value: f64) -> Id {
         self.push(Cell::Float(value))
     }
 
-    /// A text.
+    /// Adds a text.
     pub fn text(&mut self, value: impl Into<Cow<'m, str>>) -> Id {
         self.push(Cell::Text(value.into()))
     }
 
-    /// Bytes.
+    /// Adds bytes.
     pub fn bytes(&mut self, value: impl Into<Cow<'m, [u8]>>) -> Id {
         self.push(Cell::Bytes(value.into()))
     }
@@ -191,23 +191,23 @@ impl<'m> Tape<'m> {
         self.push(Cell::Many { shape, first, count })
     }
 
-    /// A list of what is on the tape already.
+    /// Adds a list of values on the tape.
     pub fn list(&mut self, items: impl IntoIterator<Item = Id>) -> Id {
         self.many(Shape::List, items.into_iter().map(|item| (None, item)))
     }
 
-    /// A map or record with texts as keys.
+    /// Adds a map or record with texts as keys.
     pub fn map<K: Into<Cow<'m, str>>>(&mut self, fields: impl IntoIterator<Item = (K, Id)>) -> Id {
         let fields = fields.into_iter().map(|(key, value)| (Some(self.text(key)), value)).collect::<Vec<_>>();
         self.many(Shape::Map, fields)
     }
 
-    /// A map with keys of any kind, which are on the tape already.
+    /// Adds a map whose keys, of any kind, are on the tape.
     pub fn map_of(&mut self, pairs: impl IntoIterator<Item = (Id, Id)>) -> Id {
         self.many(Shape::Map, pairs.into_iter().map(|(key, value)| (Some(key), value)))
     }
 
-    /// What stands there.
+    /// The value with a number.
     pub fn value(&self, id: Id) -> Value<'_> {
         match self.cells.get(id.0 as usize) {
             None | Some(Cell::Missing) => Value::Missing,
@@ -235,7 +235,7 @@ impl<'a> Node<'a> {
         self.tape.links_of(self.id)
     }
 
-    /// Its kind.
+    /// The kind of the node.
     pub fn shape(self) -> Shape {
         self.links().0
     }
@@ -246,18 +246,18 @@ impl<'a> Node<'a> {
         self.links().1.len()
     }
 
-    /// The item at a position, or the value of the key at that position; [`Value::Missing`] beyond the end.
+    /// The item at a position, or the value of the key there. [`Value::Missing`] beyond the end.
     pub fn at(self, position: usize) -> Value<'a> {
         self.links().1.get(position).map_or(Value::Missing, |&(_, value)| self.tape.value(value))
     }
 
-    /// The key at a position of a map or record; [`Value::Missing`] in lists and beyond the end.
+    /// The key at a position of a map or record. [`Value::Missing`] in lists and beyond the end.
     pub fn key(self, position: usize) -> Value<'a> {
         let key = self.links().1.get(position).and_then(|&(key, _)| key);
         key.map_or(Value::Missing, |key| self.tape.value(key))
     }
 
-    /// The value of a key that is a text, or the field of that name; [`Value::Missing`] if there is none.
+    /// The value of a text key or the field of that name. [`Value::Missing`] if it does not exist.
     pub fn field(self, name: &str) -> Value<'a> {
         let is = |key: &Id| matches!(&self.tape.cells[key.0 as usize], Cell::Text(text) if text == name);
         let mut links = self.links().1.iter();

@@ -1,4 +1,4 @@
-//! Expressions to operations, their types checked on the way.
+//! Compiles expressions to operations and checks their types.
 
 use regex_lite::RegexBuilder;
 
@@ -8,16 +8,16 @@ use crate::functions::{self, ArgKind, Function, ReturnKind};
 use crate::syntax::{Binary, Expr, ExprKind, Name};
 use crate::types::{Field, Schema, Type};
 
-/// Longest pattern of `matches` and `split`, bytes.
+/// Maximum length of a pattern of `matches` and `split`, in bytes.
 pub(crate) const PATTERN_MAX_BYTES: usize = 256;
 
-/// A pattern may take so much memory when compiled, bytes: what bounds the time of each byte it is held against.
+/// Maximum memory of a compiled pattern, in bytes. It bounds the time per matched byte.
 const PATTERN_PROGRAM_MAX_BYTES: usize = 16 << 10;
 
-/// So many local values may be visible at once.
+/// Maximum number of local values in scope.
 const LOCALS_MAX: u16 = 64;
 
-/// What a name stands for.
+/// The value that a name refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Binding {
     Param(u16),
@@ -26,14 +26,13 @@ pub(super) enum Binding {
     Local(u16),
 }
 
-/// The compiler of one clause.
 pub(super) struct Compiler<'c> {
     pub(super) schema: &'c Schema,
     pub(super) found: &'c mut Findings,
     pub(super) code: Code,
-    /// Visible names; the last one of a name counts.
+    /// Names in scope. Later ones hide earlier ones.
     pub(super) scope: Vec<(String, Binding, Type)>,
-    /// Names that exist in other clauses, and why not here.
+    /// Names that exist only in other clauses, and why not here.
     pub(super) absent: Vec<(&'static str, &'static str)>,
     locals: u16,
 }
@@ -57,7 +56,7 @@ impl<'c> Compiler<'c> {
         (self.code.texts.len() - 1) as u32
     }
 
-    /// Makes a local value visible and gives its number.
+    /// Puts a local value in scope and returns its number.
     pub(super) fn bind(&mut self, name: &Name, of: Type) -> u16 {
         let local = self.locals;
         if local == LOCALS_MAX {
@@ -81,7 +80,7 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    /// An expression that is asked whether it holds.
+    /// Compiles an expression that must be a `bool`.
     pub(super) fn truth(&mut self, expr: &Expr, what: &str) -> Id {
         let (id, of) = self.expression(expr);
         self.expect_bool(&of, expr.span, what);
@@ -94,7 +93,7 @@ impl<'c> Compiler<'c> {
         }
     }
 
-    /// The type of the items of what a loop goes over.
+    /// The type of the items that a loop visits.
     pub(super) fn items_of(&mut self, of: &Type, span: Span) -> Type {
         match of {
             Type::List(of) => (**of).clone(),
@@ -251,7 +250,7 @@ impl<'c> Compiler<'c> {
                 };
                 (Type::Int, known.unwrap_or(Type::Any))
             }
-            // A field by a text, as in `a["b"]`.
+            // A field by its name as text: `a["b"]`.
             Type::Record(_) | Type::Named(_) => (Type::Text, Type::Any),
             Type::Any => (Type::Any, Type::Any),
             _ => {
@@ -302,7 +301,7 @@ impl<'c> Compiler<'c> {
             ReturnKind::Number if types.contains(&Type::Float) => Type::Float,
             ReturnKind::Number => Type::Int,
         };
-        // A wrong number of arguments has been reported; nothing is ever run then.
+        // A wrong number of arguments is an error, so this code never runs.
         (self.op(Op::Call { function: row.function, first, count }, span), gives)
     }
 
@@ -461,7 +460,7 @@ pub(super) fn described(of: &Type) -> String {
     }
 }
 
-/// The type that values of both types are of; `None`: they have nothing in common.
+/// The common type of two types, or `None`.
 pub(super) fn joined(a: &Type, b: &Type) -> Option<Type> {
     let is_record = |of: &Type| matches!(of, Type::Record(_) | Type::Named(_));
     Some(match (a, b) {

@@ -1,4 +1,4 @@
-//! What an operation takes and gives, by its own words or by the schema.
+//! Determines the parameters and results of an operation from the contract or its schema.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use crate::finding::{Findings, suggestion};
 use crate::syntax::{Operation, TypeKind, TypeTree};
 use crate::types::{Field, KnownSchema, Signature, Type};
 
-/// Parameters, result and error of an operation.
 pub(super) struct Shape {
     pub(super) params: Vec<(String, Type)>,
     pub(super) result: Type,
@@ -42,7 +41,8 @@ pub(super) fn shape(
         found.mistake("size", operation.name.span, format!("more than {PARAMS_MAX} parameters"));
     }
     if let Some(method) = &operation.method {
-        // Methods are case-sensitive (RFC 9110, section 9.1), and all that are registered are in upper case.
+        // Methods are case-sensitive (RFC 9110, section 9.1), and all registered ones are in upper
+        // case.
         let upper = method.text.to_ascii_uppercase();
         if method.text != upper {
             let message = format!("method `{}` is not in upper case, so no request has it", method.text);
@@ -74,11 +74,11 @@ pub(super) fn shape(
     let ours = operation.result.as_ref().map(|of| resolve_type(of, known, found));
     let theirs = signature.and_then(|signature| signature.result.clone());
     let result = ours.or(theirs).unwrap_or(Type::Any);
-    // Which exception comes is known when it comes; `error.kind` is its name.
+    // The exception is only known at run time; `error.kind` is its name.
     Shape { params, result, error: Type::Any }
 }
 
-/// Of HTTP, parameters are known by their names: query, headers, body, and the variables of the path.
+/// HTTP parameters are known by name: query, headers, body, and the variables of the path.
 fn of_http(operation: &Operation, known: KnownSchema<'_>, found: &mut Findings) -> Shape {
     let variables = variables(&operation.name.text);
     if variables.is_none() {
@@ -109,7 +109,7 @@ fn of_http(operation: &Operation, known: KnownSchema<'_>, found: &mut Findings) 
     Shape { params, result: Type::Record(result), error: Type::Any }
 }
 
-/// The variables of a template, `/users/{id}`; `None`: its braces do not match.
+/// The variables of a template, `/users/{id}`. `None` if its braces are unbalanced.
 fn variables(path: &str) -> Option<Vec<&str>> {
     let mut variables = Vec::new();
     let mut rest = path;

@@ -38,7 +38,7 @@ impl<'a> Run<'a> {
             Function::Min | Function::Max => self.extreme(one, first, count, function == Function::Max),
             Function::Contains | Function::StartsWith | Function::EndsWith => {
                 let (text, part) = (self.text(one)?, self.text(argument(self, 1))?);
-                // Finding a part is linear: two-way search.
+                // Substring search is linear: two-way search.
                 self.charge_bytes(id, text.len() + part.len())?;
                 Ok(Value::Bool(match function {
                     Function::Contains => text.contains(part),
@@ -48,7 +48,7 @@ impl<'a> Run<'a> {
             }
             Function::Lower => {
                 let text = self.text(one)?;
-                // Lower case may take three times the bytes.
+                // Lower case may need three times the bytes.
                 self.charge_bytes(id, 4 * text.len())?;
                 let lower = text.chars().flat_map(char::to_lowercase);
                 Ok(Value::Text(bumpalo::collections::String::from_iter_in(lower, self.bump).into_bump_str()))
@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
         Ok(Value::Int(length as i64))
     }
 
-    /// The value of a key, or what is given for where there is none.
+    /// The value of a key, or `otherwise` if it is missing.
     fn get(&mut self, id: Id, map: Id, key: Id, otherwise: Id) -> Outcome<Value<'a>> {
         let found = match self.at(id, map, key) {
             Err(NoValue) if self.reason().why == Why::Missing => Value::Missing,
@@ -162,8 +162,9 @@ impl<'a> Run<'a> {
     pub(super) fn pattern(&mut self, id: Id, splits: bool, of: Id, pattern: u32) -> Outcome<Value<'a>> {
         let text = self.text(of)?;
         let pattern = &self.code.patterns[pattern as usize];
-        // Each byte is looked at by as many states as the pattern has; its length stands for them, and a repetition that
-        // says more in fewer letters is bounded by the memory that a compiled pattern may take.
+        // Matching takes up to one step per byte and state. The pattern's length approximates the
+        // states; short repetitions with many states are bounded by the memory limit of compiled
+        // patterns.
         let states = 1 + pattern.as_str().len() / BYTES_A_STEP;
         self.charge(id, (text.len() * states) as u64)?;
         if !splits {

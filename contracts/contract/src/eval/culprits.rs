@@ -1,17 +1,18 @@
-//! Which values made a clause fail: what a report shows first.
+//! Finds the values that made a clause fail, for reports.
 
 use super::{Env, Run, Scratch};
 use crate::code::{Code, Id, Op};
 use crate::syntax::Quantifier;
 use crate::tape::Value;
 
-/// Most values that are given.
+/// Maximum number of values reported.
 const VALUES_MAX: usize = 8;
 
-/// What a clause that fails reads of the message: `result.users[3].id`, with its value. Of a conjunction only what does not hold, of items
-/// only the first that decides. Each once, in the order of the text, given to `take`.
+/// Passes the parts of the message that a failing clause reads to `take`: `result.users[3].id`,
+/// with its value. Includes only the false sides of a conjunction, and only the first deciding item
+/// of a loop. Each part is passed once, in the order of the text.
 ///
-/// `text` and `start`: the clause and its first byte in the contract, which names of values are read from.
+/// `text` and `start`: the clause and its first byte in the contract, the source of names.
 pub(crate) fn guilty(
     code: &Code,
     root: Id,
@@ -34,14 +35,14 @@ struct Look<'a, 't> {
     run: Run<'a>,
     text: &'t str,
     start: u32,
-    /// What local values are parts of, where that has a name.
+    /// The names of the items in local variables, if they have any.
     names: Vec<Option<String>>,
     seen: Vec<String>,
     take: &'t mut dyn FnMut(String, Value<'_>),
 }
 
 impl Look<'_, '_> {
-    /// Gives what made an expression false. Expressions nest at most [`crate::DEPTH_MAX`] deep, so this does.
+    /// Reports what made an expression false. Recursion is bounded by [`crate::DEPTH_MAX`].
     fn fails(&mut self, id: Id) {
         match self.run.code.ops[id as usize] {
             Op::And { a, b } => {
@@ -68,7 +69,7 @@ impl Look<'_, '_> {
             Op::Quantifier { each: Quantifier::All, local, within, body } => {
                 let count = self.run.items(within).map_or(0, |items| items.len());
                 for at in 0..count {
-                    // Made anew for each item, as what is asked of items may use the memory of the run.
+                    // Rebuilt for each item, because evaluating an item may reuse the run's memory.
                     let Ok(items) = self.run.items(within) else { return };
                     self.run.locals[usize::from(local)] = items.at(at);
                     if matches!(self.run.truth(body), Ok(false)) {
@@ -82,7 +83,6 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Gives all that an expression reads.
     fn reads(&mut self, id: Id) {
         if let Some(name) = self.name(id) {
             let value = self.run.value(id).unwrap_or(Value::Missing);
@@ -119,7 +119,7 @@ impl Look<'_, '_> {
         }
     }
 
-    /// What a part of the message is called; `None`: it is no part of the message, or one without a name.
+    /// The name of a part of the message. `None` for other values.
     fn name(&self, id: Id) -> Option<String> {
         match self.run.code.ops[id as usize] {
             Op::Param(_) | Op::Outcome | Op::Receiver => Some(self.written(id)?.to_owned()),

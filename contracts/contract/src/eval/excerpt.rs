@@ -1,5 +1,5 @@
-//! Values as text: what `text` gives, what an index is known by, and what reports show. Python's form, as Whip's indexes have
-//! it: `(17, False, 2)`.
+//! Values as text, for `text`, indexes and reports. The form is Python's, as in Whip's indexes:
+//! `(17, False, 2)`.
 
 use std::fmt::{self, Write};
 
@@ -8,12 +8,12 @@ use crate::code::Id;
 use crate::tape::{Node, Shape, Value};
 
 impl<'a> Run<'a> {
-    /// A value as a text: a text as it is, everything else in Python's form.
+    /// Text unchanged, and other values in Python's form.
     pub(super) fn shown(&mut self, at: Id, value: Value<'a>) -> Outcome<&'a str> {
         if let Value::Text(text) = value {
             return Ok(text);
         }
-        // What is written is paid for; what cannot be paid for any more is not written.
+        // Writing costs steps and stops when none are left.
         let left = usize::try_from(self.left).unwrap_or(usize::MAX).saturating_mul(super::BYTES_A_STEP);
         let mut out = Limited { out: bumpalo::collections::String::new_in(self.bump), left, hide: |_| false };
         let written = out.value(value, 0);
@@ -28,7 +28,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A value for a report: at most so many bytes, values of fields that `hide` names left out.
+/// A value for a report: at most `most_bytes`, without values of fields that `hide` names.
 pub(crate) fn excerpt(value: Value<'_>, most_bytes: usize, hide: fn(&str) -> bool) -> String {
     let mut out = Limited { out: String::new(), left: most_bytes, hide };
     let written = match value {
@@ -41,7 +41,7 @@ pub(crate) fn excerpt(value: Value<'_>, most_bytes: usize, hide: fn(&str) -> boo
     out.out
 }
 
-/// A text that takes so many bytes and then refuses.
+/// Writes up to a number of bytes and then fails.
 struct Limited<W> {
     out: W,
     left: usize,
@@ -54,7 +54,7 @@ impl<W: Write> Write for Limited<W> {
             self.left = left;
             return self.out.write_str(text);
         }
-        // As much as fits, whole characters.
+        // The longest prefix of whole characters that fits.
         let end = (0..=self.left).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
         self.left = 0;
         self.out.write_str(&text[..end])?;
@@ -124,7 +124,7 @@ impl<W: Write> Limited<W> {
         self.put("}")
     }
 
-    /// A text within something, as Python's `repr` has it.
+    /// A nested text, in the form of Python's `repr`.
     fn quoted(&mut self, text: &str) -> Result<(), Why> {
         let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
         let full = |fmt::Error| Why::Budget;
@@ -146,5 +146,5 @@ impl<W: Write> Limited<W> {
     }
 }
 
-/// What stands for a value that is not to be shown.
+/// Replaces a secret value.
 pub(crate) const HIDDEN: &str = "[redacted]";

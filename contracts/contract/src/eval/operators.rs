@@ -9,7 +9,7 @@ use crate::tape::{Node, Shape, Value};
 impl<'a> Run<'a> {
     pub(super) fn compare(&mut self, id: Id, how: Compare, a: Id, b: Id) -> Outcome<bool> {
         let (left, right) = (self.needed(a)?, self.needed(b)?);
-        // By far the most common.
+        // Fast path for the most common case.
         let order = if let (Value::Int(left), Value::Int(right)) = (left, right) {
             Some(left.cmp(&right))
         } else if matches!(how, Compare::Equal | Compare::Unequal) {
@@ -17,11 +17,11 @@ impl<'a> Run<'a> {
         } else {
             self.order(b, left, right)?
         };
-        // A number that is none (NaN) is in no order to any.
+        // NaN has no order.
         Ok(order.map_or(how == Compare::Unequal, |order| how.holds(order)))
     }
 
-    /// The order of two values; `None`: a number that is none (NaN).
+    /// The order of two values, or `None` for NaN.
     fn order(&mut self, at: Id, a: Value<'a>, b: Value<'a>) -> Outcome<Option<Ordering>> {
         match (a, b) {
             (Value::Int(a), Value::Int(b)) => Ok(Some(a.cmp(&b))),
@@ -43,7 +43,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether two values are the same. Values of different kinds are not.
+    /// Whether two values are equal. Values of different kinds are not.
     pub(super) fn equal(&mut self, at: Id, a: Value<'a>, b: Value<'a>, depth: u16) -> Outcome<bool> {
         if depth > NESTING_MAX {
             return self.stop(at, Why::Depth);
@@ -191,7 +191,7 @@ fn item_of_list(value: Value<'_>, position: usize) -> Value<'_> {
     }
 }
 
-/// The order of a whole number and one with a point, without rounding either; `None`: the latter is no number.
+/// The order of an integer and a float, without rounding either. `None` for NaN.
 pub(super) fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     if float.is_nan() {
@@ -203,7 +203,7 @@ pub(super) fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
     if float < -TWO_TO_63 {
         return Some(Ordering::Greater);
     }
-    // Within these bounds the whole part fits.
+    // Within these bounds the integer part fits.
     let whole = float.trunc();
     Some(int.cmp(&(whole as i64)).then_with(|| 0.0.partial_cmp(&(float - whole)).unwrap_or(Ordering::Equal)))
 }

@@ -1,4 +1,4 @@
-//! What an expression comes to without any message, and what is left for a term under several comparisons.
+//! Constant expressions, and the bounds that several comparisons leave for a term.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,6 @@ use std::fmt;
 use crate::print::expression;
 use crate::syntax::{Binary, Expr, ExprKind, Quantifier};
 
-/// A value that is known before any message comes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Constant {
     Bool(bool),
@@ -26,7 +25,7 @@ impl fmt::Display for Constant {
     }
 }
 
-/// What an expression always comes to; `None`: a message decides, or it is not seen.
+/// The constant value of an expression, or `None` if it depends on a message.
 pub(super) fn constant(expr: &Expr) -> Option<Constant> {
     match &expr.kind {
         ExprKind::Bool(value) => Some(Constant::Bool(*value)),
@@ -84,7 +83,7 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Constant> {
             return Some(Constant::Bool(true));
         }
     }
-    // Neither side is a message's: `a == a` is no constant, since what is missing makes it unknown.
+    // `a == a` is not constant if `a` is from a message, since a missing value makes it unknown.
     let order = match (left?, right?) {
         (Constant::Int(a), Constant::Int(b)) => {
             let sum = match operator {
@@ -120,17 +119,17 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Constant> {
     Some(Constant::Bool(holds))
 }
 
-/// Why an operation on constants never has a value: 64 bits do not hold it, or division by zero.
+/// Why an operation on constants never has a value.
 pub(super) enum Impossible {
     Overflow,
     ByZero,
 }
 
-/// Whether arithmetic can have no value, as far as that is known before any message comes.
+/// Whether arithmetic on constants has no value.
 pub(super) fn impossible(operator: Binary, a: &Expr, b: &Expr) -> Option<Impossible> {
     let divides = matches!(operator, Binary::Divided | Binary::Remainder);
     match (constant(a), constant(b)?) {
-        // Of numbers with a point the quotient is infinite, and nothing is wrong with it.
+        // A float divided by zero is infinite, which is a value.
         (Some(Constant::Float(_)), Constant::Int(0)) => None,
         (_, Constant::Int(0)) if divides => Some(Impossible::ByZero),
         (Some(Constant::Int(a)), Constant::Int(b)) => {
@@ -139,7 +138,7 @@ pub(super) fn impossible(operator: Binary, a: &Expr, b: &Expr) -> Option<Impossi
                 Binary::Minus => a.checked_sub(b).is_some(),
                 Binary::Times => a.checked_mul(b).is_some(),
                 Binary::Divided => a.checked_div(b).is_some(),
-                // As its quotient would not fit, nor does the remainder of the machine's division.
+                // If the quotient overflows, so does the machine's remainder.
                 Binary::Remainder => a.checked_rem(b).is_some(),
                 _ => true,
             };
@@ -157,8 +156,8 @@ fn is_length(expr: &Expr) -> bool {
     }
 }
 
-/// Numbers from `least` to `most`, both doubled: 6 is three, 7 is all between three and four. Or, where `not`, all but the
-/// one that both are.
+/// Numbers from `least` to `most`, both doubled: 6 is 3, and 7 is the open range from 3 to 4. With
+/// `not`, all numbers except the one that both are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Interval {
     least: i128,
@@ -185,7 +184,7 @@ impl Interval {
         Self { least: self.least.max(other.least), most: self.most.min(other.most), not: false }
     }
 
-    /// Without what lies between whole numbers.
+    /// Excludes the ranges between integers.
     fn whole(self) -> Self {
         let odd = |bound: i128| bound & 1;
         Self { least: self.least + odd(self.least), most: self.most - odd(self.most), not: self.not }
@@ -196,7 +195,6 @@ impl Interval {
     }
 }
 
-/// The side that is no number.
 fn term_of<'e>(a: &'e Expr, b: &'e Expr) -> Option<&'e Expr> {
     match (constant(a), constant(b)) {
         (None, Some(Constant::Int(_))) => Some(a),
@@ -205,7 +203,7 @@ fn term_of<'e>(a: &'e Expr, b: &'e Expr) -> Option<&'e Expr> {
     }
 }
 
-/// A comparison of a term with a whole number: the term, and what is left for it.
+/// The term of a comparison with an integer, and the values it may have.
 fn compared(operator: Binary, a: &Expr, b: &Expr) -> Option<(String, Interval)> {
     let term = term_of(a, b)?;
     let flipped = std::ptr::eq(term, b);
@@ -223,23 +221,23 @@ fn compared(operator: Binary, a: &Expr, b: &Expr) -> Option<(String, Interval)> 
     Some((expression(term), interval))
 }
 
-/// What comparisons that must all hold leave for each term.
+/// The values that several comparisons, which must all hold, leave for each term.
 #[derive(Default)]
 pub(super) struct Bounds {
     left: BTreeMap<String, Interval>,
-    /// The text that a term must be.
+    /// The required text of a term.
     texts: BTreeMap<String, String>,
 }
 
 impl Bounds {
-    /// Adds the comparisons that an expression asks all of; the term for which nothing is left.
+    /// Adds the comparisons of an expression. Returns a term for which no value is left.
     pub(super) fn add(&mut self, expr: &Expr) -> Option<String> {
         let ExprKind::Binary(operator, a, b) = &expr.kind else { return None };
         if *operator == Binary::And {
             return self.add(a).or_else(|| self.add(b));
         }
         if let Some((term, interval)) = compared(*operator, a, b) {
-            // Only of lengths it is sure that they are whole and not negative.
+            // Only lengths are known to be integers of at least 0.
             let whole = term_of(a, b).is_some_and(is_length);
             let start = if whole { Interval::LENGTH } else { Interval::ALL };
             let left = self.left.get(&term).copied().unwrap_or(start).meet(interval);

@@ -1,50 +1,48 @@
-//! A service entry: this endpoint is to behave as that member of that service, and these vouch for it.
+//! Service entries: the claim that an endpoint is a member of a service, and the labels that vouch.
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use super::store::Key;
 use crate::metadata::put_count;
 
-/// Number of a name.
 pub(crate) type NameId = u32;
 
-/// How an entry came to be.
+/// How an entry was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// It was configured.
+    /// By the configuration.
     Configured,
-    /// The party of this label sent a request that invoked or introduced it.
+    /// By a request of the party with this label, which invoked or introduced it.
     Request(NameId),
-    /// A reply of that entry introduced it.
+    /// By a reply of this entry.
     Reply(Key),
-    /// The adapter of this label, or at this address, vouched that it is so.
+    /// By the metadata of the adapter with this label or address.
     Carried(NameId),
 }
 
-/// So many origins are kept of an entry; more would make it large, and the first ones say most.
+/// Maximum number of origins kept. More would make an entry large, and the first ones matter most.
 const ORIGINS_MAX: usize = 4;
 
-/// A service entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) endpoint: NameId,
     pub(crate) service: NameId,
     pub(crate) index: Option<String>,
-    /// Whether the index is not to be shown.
+    /// Whether the index is secret.
     pub(crate) secret: bool,
-    /// Who vouches for it, ascending.
+    /// The labels that vouch for it, ascending.
     pub(crate) labels: Vec<NameId>,
-    /// The address of its adapter.
     pub(crate) peer: Option<NameId>,
     pub(crate) origins: Vec<Origin>,
-    /// Whether there were more origins than are kept.
+    /// Whether further origins were dropped.
     pub(crate) more_origins: bool,
-    /// Whether the vouching labels were forgotten. `unknown` replaces them until a message names some.
+    /// Whether the vouching labels were forgotten. `unknown` replaces them until a message names
+    /// some.
     pub(crate) is_orphan: bool,
 }
 
 impl Entry {
-    /// Adds a label; whether it is new.
+    /// Adds a label. Returns whether it is new.
     pub(crate) fn vouch(&mut self, label: NameId) -> bool {
         match self.labels.binary_search(&label) {
             Ok(_) => false,
@@ -68,7 +66,7 @@ impl Entry {
         true
     }
 
-    /// The bytes that a store keeps.
+    /// Encodes the entry for a store.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let bit = |is: bool, at: u8| u8::from(is) << at;
         let flags = bit(self.index.is_some(), 0)
@@ -107,7 +105,7 @@ impl Entry {
         out
     }
 
-    /// What the bytes of a store say; `None`: they are no entry.
+    /// Decodes an entry of a store. `None` if it is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let flags = *take(&mut rest, 1)?.first()?;
@@ -147,15 +145,15 @@ impl Entry {
     }
 }
 
-/// Of the two halves of a key.
+/// Seeds for the two halves of a key.
 const HALVES: [RapidSecrets; 2] = [RapidSecrets::seed(1), RapidSecrets::seed(2)];
 
-/// The key of an entry, by the names themselves, so that it stays the same when names are numbered anew.
+/// The key of an entry. It depends on the names, so it survives a renumbering.
 pub(crate) fn key_of(endpoint: &str, service: &str, index: Option<&str>) -> Key {
     let mut identity = Vec::with_capacity(endpoint.len() + service.len() + 32);
     for part in [endpoint, service] {
         identity.extend_from_slice(part.as_bytes());
-        identity.push(0xff); // which UTF-8 never has
+        identity.push(0xff); // UTF-8 never contains this byte
     }
     if let Some(index) = index {
         identity.push(0xfe);
@@ -191,7 +189,7 @@ fn number(rest: &mut &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Evernote's token, the longest index of the case studies: 55 letters and a decimal.
+    /// The longest index of the case studies: Evernote's token, 55 letters and a decimal.
     fn evernote() -> Entry {
         Entry {
             endpoint: 300,
@@ -213,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_what_was() {
+    fn encoding_round_trips() {
         let mut entries = vec![evernote(), Entry { index: None, secret: false, peer: None, ..evernote() }];
         entries.push(Entry {
             labels: vec![u32::MAX],
@@ -233,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_tell_apart() {
+    fn keys_distinguish_endpoint_service_and_index() {
         let key = key_of("a:1", "K", None);
         for other in
             [key_of("a:1", "K", Some("")), key_of("a:1K", "", None), key_of("a:1", "L", None), key_of("a", "1K", None)]

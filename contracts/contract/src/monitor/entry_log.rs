@@ -1,30 +1,29 @@
-//! Entries one behind the other in segments, found by key. What keeping one takes beside its own bytes is a header and a place in a table, where
-//! a map of boxes takes an allocation, a bucket and a link in a queue.
+//! A log of entries in segments with an index by key. The overhead per entry is a header and a
+//! slot, where a map of boxes needs an allocation, a bucket and a link in a queue.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-/// What an entry is found by: a hash of endpoint, service and index. The entry itself tells whether it is the right one.
+/// A hash of endpoint, service and index. The entry itself shows whether it is the right one.
 pub type Key = [u8; 12];
 
-/// Bits of a place that say where in its segment a record begins.
+/// Bits of a place for the offset of a record in its segment.
 const OFFSET_BITS: u32 = 14;
-/// Most bytes of a segment, but for a record that is longer: that has one alone, and begins it.
+/// Maximum size of a segment. A longer record has its own segment.
 const SEGMENT_BYTES_MAX: usize = 1 << OFFSET_BITS;
-/// So many bytes can have places: each segment that is not full has one behind it that is, or that one record fills.
+/// Maximum addressable size: a segment that is not full is followed by a full one or a long record.
 pub(super) const BYTES_MAX: usize = 1 << 31;
 
 /// The key, the second of its last use, and the length of the value with two flags.
 const HEADER_BYTES: usize = size_of::<Key>() + 4 + 4;
-/// It was used since it was looked at for leaving.
+/// The record was used since its last consideration for eviction.
 const AGAIN: u32 = 1;
-/// Another record has taken its place.
+/// Another record has replaced this one.
 const DEAD: u32 = 2;
 const FLAG_BITS: u32 = 2;
 
-/// A record as it stands in a segment.
 pub(super) struct Record<'a> {
     pub(super) key: Key,
     pub(super) used_s: u32,
@@ -33,15 +32,14 @@ pub(super) struct Record<'a> {
     is_dead: bool,
 }
 
-/// The entries.
 pub(super) struct Log {
     segment_bytes: usize,
-    /// By their numbers; one that is not in use is empty.
+    /// By number. Unused ones are empty.
     segments: Vec<Vec<u8>>,
-    /// The numbers of those in use, the oldest first.
+    /// Numbers of the segments in use, oldest first.
     order: VecDeque<u32>,
     unused: Vec<u32>,
-    /// Places of records that live.
+    /// Places of live records.
     places: HashTable<u32>,
     hasher: RandomState,
     /// Of all segments in use.
@@ -50,7 +48,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// One whose segments are small beside `bytes_max`.
+    /// An empty log. Segments are small compared to `bytes_max`.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self {
             segment_bytes: (bytes_max / 16).clamp(256, SEGMENT_BYTES_MAX),
@@ -68,37 +66,35 @@ impl Log {
         self.places.len()
     }
 
-    /// How many segments there are.
     pub(super) fn segments(&self) -> usize {
         self.order.len()
     }
 
-    /// All that it takes.
+    /// Total memory in use.
     pub(super) fn bytes(&self) -> usize {
         let lists = self.segments.capacity() * size_of::<Vec<u8>>()
             + (self.order.capacity() + self.unused.capacity()) * size_of::<u32>();
         self.capacity_bytes + self.places.allocation_size() + lists
     }
 
-    /// Where the record of a key is.
     pub(super) fn find(&self, key: &Key) -> Option<u32> {
         let same = |place: &u32| record_at(&self.segments, *place).is_some_and(|record| record.key == *key);
         self.places.find(self.hasher.hash_one(key), same).copied()
     }
 
-    /// The record at a place that [`Log::find`] gave.
     pub(super) fn at(&self, place: u32) -> Option<Record<'_>> {
         record_at(&self.segments, place)
     }
 
-    /// That the record at a place is used.
+    /// Marks a record as used.
     pub(super) fn touch(&mut self, place: u32, now_s: u32) {
         let Some(record) = self.at(place) else { return };
         let (used_s, length) = (record.used_s.max(now_s), record.value.len());
         self.write_head(place, used_s, length, AGAIN);
     }
 
-    /// Keeps a record in the place of the one before it. Gives whether it can: its value must be shorter than 1 GiB.
+    /// Adds or replaces a record. Returns `false` if the value is too long; the limit is just below
+    /// 1 GiB.
     pub(super) fn put(&mut self, key: &Key, value: &[u8], used_s: u32) -> bool {
         if value.len() >= (1 << (32 - FLAG_BITS)) - HEADER_BYTES {
             return false;
@@ -120,7 +116,7 @@ impl Log {
         self.dead_bytes += HEADER_BYTES + length;
         let place = self.append(key, used_s, AGAIN, value);
         self.moved(key, before, place);
-        // At least half of what is copied then is garbage that goes.
+        // At least half of the copied bytes are garbage then.
         if self.dead_bytes > self.capacity_bytes / 2 && self.order.len() > 4 {
             for _ in 0..self.order.len() {
                 self.recycle(&mut |record| Some(record.again));
@@ -129,8 +125,8 @@ impl Log {
         true
     }
 
-    /// Takes the oldest segment away. `stays` says of each record that lives whether it is kept, and then whether it counts as used again: those
-    /// go behind the newest.
+    /// Removes the oldest segment. `stays` decides for each live record whether to keep it, and
+    /// then whether it counts as used. Kept records are appended to the newest segment.
     pub(super) fn recycle(&mut self, stays: &mut dyn FnMut(&Record<'_>) -> Option<bool>) {
         let Some(number) = self.order.pop_front() else { return };
         let bytes = std::mem::take(&mut self.segments[number as usize]);
@@ -154,11 +150,12 @@ impl Log {
             let moved = self.append(&record.key, record.used_s, if again { AGAIN } else { 0 }, record.value);
             self.moved(&record.key, place, moved);
         }
-        // Not before, as places of the new segment could be those that the table has for the old one.
+        // Not earlier, since the new segment could reuse places that the table still has for the
+        // old one.
         self.unused.push(number);
     }
 
-    /// Those that live, the oldest first.
+    /// Live records, oldest first.
     pub(super) fn records(&self) -> impl Iterator<Item = Record<'_>> {
         let of_segment = |number: &u32| {
             let bytes = &self.segments[*number as usize];
@@ -193,7 +190,7 @@ impl Log {
         place
     }
 
-    /// A new segment in which a record has room.
+    /// Starts a segment with room for a record.
     fn begin(&mut self, length: usize) -> u32 {
         let number = self.unused.pop().unwrap_or_else(|| {
             self.segments.push(Vec::new());
@@ -233,7 +230,6 @@ fn record_at(segments: &[Vec<u8>], place: u32) -> Option<Record<'_>> {
     read(segments.get(segment)?, offset)
 }
 
-/// The hash of the key of the record at a place, without a look at the rest of it.
 fn hash_of(hasher: &RandomState, segments: &[Vec<u8>], place: u32) -> u64 {
     record_at(segments, place).map_or(0, |record| hasher.hash_one(record.key))
 }

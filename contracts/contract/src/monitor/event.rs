@@ -1,4 +1,4 @@
-//! What comes to a monitor and what it asks for.
+//! The events that a monitor processes, and the resulting actions.
 
 use crate::clause::ServiceId;
 use crate::contract::OperationId;
@@ -8,68 +8,66 @@ use crate::tape::Value;
 use super::report::Report;
 use super::store::Key;
 
-/// A call, as it is judged by.
+/// A call and its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The endpoint that the request goes to.
+    /// The endpoint of the request.
     pub endpoint: &'a str,
-    /// The operation, of the service that [`super::Monitor::standing`] gave.
+    /// The operation, of the service that [`super::Monitor::standing`] returned.
     pub operation: OperationId,
     /// Its arguments, in the order of [`crate::Contract::params`].
     pub args: &'a [Value<'a>],
 }
 
-/// What came back.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome<'a> {
     /// A result.
     Result(Value<'a>),
-    /// A declared exception or a fault, which `on_error` is asked of.
+    /// A declared exception or a fault, which `on_error` applies to.
     Error(Value<'a>),
 }
 
-/// What an adapter saw.
+/// An event at an adapter.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// The own party sends a request.
     RequestSent(Call<'a>),
-    /// A request for the own party came; the metadata is `None` where no adapter sent it.
+    /// A request for the own party arrived. The metadata is `None` if its sender has no adapter.
     RequestReceived(Call<'a>, Option<&'a RequestMetadata>),
     /// The own party replies.
     ReplySent(Call<'a>, &'a Ticket, Outcome<'a>),
-    /// A reply for the own party came; the metadata is `None` where no adapter sent it.
+    /// A reply for the own party arrived. The metadata is `None` if its sender has no adapter.
     ReplyReceived(Call<'a>, &'a Ticket, Outcome<'a>, Option<&'a ReplyMetadata>),
 }
 
-/// What a monitor has to keep of a call until its reply: the paper's request entry. Whoever has it may drop it.
+/// State of a call until its reply: the paper's request entry. Dropping it is safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// The entry that is invoked; `None`: its index could not be said.
+    /// The invoked entry, or `None` if its index has no value.
     pub(crate) entry: Option<Key>,
     pub(crate) index: Option<String>,
     pub(crate) secret: bool,
-    /// Who vouched for the entry when the request went.
+    /// The labels that vouched for the entry at the time of the request.
     pub(crate) labels: Vec<u32>,
-    /// Whether the vouching labels were forgotten, or the index is not known.
+    /// Whether the vouching labels were forgotten, or the index is unknown.
     pub(crate) is_orphan: bool,
-    /// Whether the other side of the call has an adapter.
     pub(crate) enhanced: bool,
-    /// Whether the calls of this endpoint go unchecked.
+    /// Whether the endpoint's calls go unchecked.
     pub(crate) bypassed: bool,
     /// The other side's adapter: its label or address.
     pub(crate) other: Option<u32>,
-    /// The sender of the request.
     pub(crate) sender: String,
 }
 
 impl Ticket {
-    /// The label of the adapter that sent the request, `unknown` where there is none: what
-    /// [`crate::metadata::CallContext::sender`] is at both ends.
+    /// The label of the adapter that sent the request, or `unknown`:
+    /// [`crate::metadata::CallContext::sender`] at both ends.
     pub fn sender(&self) -> &str {
         &self.sender
     }
 
-    /// The other side's adapter will not see the reply as one: what it would have asked of it is asked here.
+    /// Also checks the clauses of the other side's adapter, which will not treat the reply as one.
     pub fn alone(self) -> Self {
         Self { enhanced: false, ..self }
     }
@@ -80,41 +78,41 @@ impl Ticket {
     }
 }
 
-/// What is to be done about a message.
+/// What an adapter must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Sends it on as it came.
+    /// Forward the message unchanged.
     Forward,
-    /// Sends it on to the adapter at this address, the metadata beside it.
+    /// Forward the request with metadata to the adapter at this address.
     ForwardRequest {
         /// The adapter's address.
         peer: String,
-        /// What goes beside the request.
+        /// The metadata of the request.
         metadata: RequestMetadata,
     },
-    /// Sends it back to the adapter that asked, the metadata beside it.
+    /// Return the reply with metadata to the calling adapter.
     ForwardReply {
-        /// What goes beside the reply.
+        /// The metadata of the reply.
         metadata: ReplyMetadata,
     },
-    /// From now on traffic to this endpoint is to be seen.
+    /// Intercept messages to this endpoint from now on.
     Intercept {
         /// The endpoint.
         endpoint: String,
         /// Its service.
         service: ServiceId,
-        /// The address of its adapter, where one is known.
+        /// The address of its adapter, if known.
         peer: Option<String>,
     },
 }
 
-/// What one event led to.
+/// The results of one event.
 #[derive(Clone, Debug, Default)]
 pub struct StepOutput {
-    /// What to do, in this order.
+    /// Actions to take, in this order.
     pub actions: Vec<Action>,
-    /// What to tell.
+    /// Reports to write.
     pub reports: Vec<Report>,
-    /// What the reply's event needs. Requests alone have one.
+    /// State for the reply's event. Only requests have one.
     pub ticket: Option<Ticket>,
 }

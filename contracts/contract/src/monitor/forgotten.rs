@@ -2,16 +2,16 @@
 
 use super::entry_log::Key;
 
-/// Largest filter, bytes.
+/// Maximum size of a filter, in bytes.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Keys whose entries were forgotten. It has no false negatives; with 512 KiB, 6 % of other keys are
-/// false positives after 600,000 keys.
+/// Keys of forgotten entries. No false negatives. With 512 KiB, 6 % of other keys are false
+/// positives after 600,000 keys.
 ///
 /// Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Allocated when the first key comes.
+    /// Allocated with the first key.
     bits: Vec<u8>,
     bytes: usize,
     is_everything: bool,
@@ -45,17 +45,17 @@ impl Forgotten {
             || !self.bits.is_empty() && self.places(key).iter().all(|at| self.bits[at / 8] & 1 << (at % 8) != 0)
     }
 
-    /// Memory in use, bytes.
+    /// Memory in use, in bytes.
     pub fn bytes(&self) -> usize {
         self.bits.len()
     }
 
-    /// Memory in use with at least one key, bytes.
+    /// Memory in use with at least one key, in bytes.
     pub fn bytes_max(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes for a store: nothing, one byte for all keys, or the bits.
+    /// Encodes the filter for a store: nothing, one byte for all keys, or the bits.
     pub fn encode(&self) -> &[u8] {
         if self.is_everything { &[1] } else { &self.bits }
     }
@@ -69,7 +69,7 @@ impl Forgotten {
         }
     }
 
-    /// The two bits of a key, which is a hash already.
+    /// The two bits of a key, which is already a hash.
     fn places(&self, key: &Key) -> [usize; 2] {
         let half = |at: usize| u32::from_le_bytes([key[at], key[at + 1], key[at + 2], key[at + 3]]) as usize;
         [0, 8].map(|at| half(at) % (self.bytes * 8))

@@ -1,4 +1,4 @@
-//! The contracts that a monitor has had: the one that holds, and those that calls began with which are under way.
+//! The contracts of a monitor: the current one, and older ones that calls in flight still use.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use super::report::Report;
 use crate::clause::{Clause, ServiceId};
 use crate::contract::{Contract, OperationId};
 
-/// How often a clause came to what.
+/// Number of evaluations of a clause, by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// It holds.
     pub holds: u64,
     /// It fails.
     pub fails: u64,
-    /// It cannot be said, for want of something in the message.
+    /// Undecided: the message lacks a value.
     pub unknown: u64,
-    /// It asks for what is not possible, or for too much.
+    /// Undecided: an impossible operation, or a limit was exceeded.
     pub errors: u64,
 }
 
@@ -29,17 +29,17 @@ impl Tally {
     }
 }
 
-/// What all clauses came to, and who was blamed.
+/// Verdicts and blame of all clauses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
-    /// By operation (`Adder.add`) and clause (`Adder.add.sum`). Those of all contracts so far.
+    /// Verdicts by operation (`Adder.add`) and clause (`Adder.add.sum`), of all contracts so far.
     pub clauses: BTreeMap<(String, String), Tally>,
-    /// How often a clause blamed a party: by operation, clause and label. Labels beyond what is kept are `other`.
+    /// Blame by operation, clause and label. Labels beyond the limit count as [`OTHER`].
     pub blamed: BTreeMap<(String, String, String), u64>,
 }
 
 impl Tallies {
-    /// Those of all clauses together.
+    /// The sum over all clauses.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
         self.clauses.values().for_each(|tally| total.add(*tally));
@@ -47,16 +47,17 @@ impl Tallies {
     }
 }
 
-/// So many clauses are told apart, and as many pairs of a clause and whom it blamed: labels come from other parties, without a bound.
+/// Maximum number of clauses, and of pairs of clause and blamed label, counted separately. Labels
+/// come from other parties, so they need a bound.
 const TOLD_APART_MAX: usize = 1000;
 
-/// What stands for all that is not told apart.
+/// Replaces all names beyond the limit.
 pub const OTHER: &str = "other";
 
 #[derive(Debug)]
 struct Generation {
     contract: Arc<Contract>,
-    /// By the clauses' numbers.
+    /// By clause number.
     tallies: Vec<Tally>,
 }
 
@@ -75,12 +76,11 @@ impl Generation {
     }
 }
 
-/// The contract that holds, and those before it that calls may still be held to.
 #[derive(Debug)]
 pub(super) struct Generations {
     newest: Generation,
     before: Vec<Generation>,
-    /// What clauses of contracts that are gone came to.
+    /// Verdicts of clauses whose contracts are no longer in use.
     gone: BTreeMap<(String, String), Tally>,
     blamed: HashMap<(String, String, String), u64>,
 }
@@ -90,7 +90,7 @@ impl Generations {
         Self { newest: Generation::new(contract), before: Vec::new(), gone: BTreeMap::new(), blamed: HashMap::new() }
     }
 
-    /// From now on another contract holds. Those before it that nobody has any more are gone.
+    /// Replaces the contract, and drops older ones that are no longer in use.
     pub(super) fn renew(&mut self, contract: Arc<Contract>) {
         let before = std::mem::replace(&mut self.newest, Generation::new(contract));
         self.before.push(before);
@@ -108,14 +108,15 @@ impl Generations {
         &self.newest.contract
     }
 
-    /// The contract that a service is of. Whoever has the number has the contract, which is therefore not gone.
+    /// The contract of a service. The holder of the number also holds the contract, so it still
+    /// exists.
     pub(super) fn of(&self, service: ServiceId) -> &Arc<Contract> {
         let is_it = |generation: &&Generation| generation.contract.generation == service.generation;
         let before = self.before.iter().find(is_it).filter(|_| service.generation != self.newest.contract.generation);
         &before.unwrap_or(&self.newest).contract
     }
 
-    /// Whether a number is of a contract that is kept.
+    /// Whether the contract of a service number is still kept.
     pub(super) fn knows(&self, service: ServiceId) -> bool {
         self.of(service).generation == service.generation
     }

@@ -1,4 +1,4 @@
-//! Asking clauses, and what is told of those that are not kept.
+//! Evaluates clauses and reports broken ones.
 
 use config::place::line_and_column;
 
@@ -15,11 +15,12 @@ use crate::eval::{self, Env, Stop, Verdict};
 use crate::syntax::Direction;
 use crate::tape::Value;
 
-/// A chain of provenance is followed so far.
+/// Maximum number of links in a chain of provenance.
 const LINKS_MAX: usize = 32;
 
 impl<S: Store> Monitor<S> {
-    /// The index of the member that a call uses, and whether it is not to be shown; `None`: it cannot be said.
+    /// The index of the member that a call uses, and whether it is secret. `None` if it has no
+    /// value.
     pub(super) fn invoked_index(&mut self, call: Call<'_>, stepped: &mut StepOutput) -> Option<(Option<String>, bool)> {
         let contract = self.contracts.of(call.operation.service).clone();
         let Some(clause) = &contract.op(call.operation).index else { return Some((None, false)) };
@@ -38,7 +39,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// The endpoints that a message introduces, each once.
+    /// The endpoints that a message introduces, without duplicates.
     pub(super) fn introduced(
         &mut self,
         call: Call<'_>,
@@ -84,7 +85,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Asks all clauses of one kind. Each is asked, whatever the others come to.
+    /// Evaluates all clauses of one kind, whatever their verdicts.
     pub(super) fn ask(
         &mut self,
         kind: Kind,
@@ -133,7 +134,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Blames whoever owed what is not kept: the sender of the request, or all who vouch for whoever replied.
+    /// Blames the sender for a failed precondition, and all who vouch for the service otherwise.
     fn failed(&mut self, report: Report, ticket: &Ticket, now_s: u64, stepped: &mut StepOutput) {
         let blamed = match report.kind {
             Kind::Precondition => vec![ticket.sender.clone()],
@@ -169,7 +170,8 @@ impl<S: Store> Monitor<S> {
         stepped.reports.push(Report { found, reason, ..report });
     }
 
-    /// Begins the values of a report with those that broke the clause: parts of the message, then the parameters that the clause reads as a whole.
+    /// Puts the values that broke the clause first in a report: parts of the message, then whole
+    /// parameters.
     fn put_guilty_first(&mut self, report: &mut Report, clause: &Clause, env: Env<'_>) {
         let hide: fn(&str) -> bool = if self.settings.show_secrets { |_| false } else { is_secret_name };
         let (place, longest) = ((clause.text.as_str(), clause.start), self.settings.value_max_bytes);
@@ -235,7 +237,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// An index as reports show it. One that is not to be shown is told from others by the beginning of its entry's key.
+    /// An index as shown in reports. A secret one is distinguished by the start of its entry's key.
     fn shown_index(&self, index: &str, secret: bool, key: &Key) -> String {
         if !secret || self.settings.show_secrets {
             return index.to_owned();
@@ -243,7 +245,7 @@ impl<S: Store> Monitor<S> {
         format!("[redacted {:02x}{:02x}{:02x}{:02x}]", key[0], key[1], key[2], key[3])
     }
 
-    /// The chain from an entry back to those who vouched for it.
+    /// The chain from an entry back to the parties that vouched for it.
     pub(super) fn provenance(&mut self, key: Key, now_s: u64) -> Vec<Link> {
         let mut links = Vec::new();
         let mut seen = std::collections::HashSet::new();
@@ -288,9 +290,9 @@ impl<S: Store> Monitor<S> {
     }
 }
 
-/// Why a clause has no verdict: the expression, and what is the matter with it.
+/// Why a clause has no verdict: the expression and the problem.
 fn reason(clause: &Clause, stop: Stop) -> String {
-    // The clause's text begins at its own place in the file; how far in the expression stands is the difference.
+    // Spans refer to the file, and the clause's text starts at its own span.
     let within = stop.span.start.checked_sub(clause.start).map(|start| start as usize);
     let expression = within.and_then(|start| clause.text.get(start..start + stop.span.range().len()));
     match expression {

@@ -1,4 +1,4 @@
-//! Keeping entries: new ones, known ones, and what is believed of those that another adapter tells of.
+//! Adds and updates entries, including those from another adapter's metadata.
 
 use super::entry::{Entry, NameId, Origin, key_of};
 use super::event::{Action, Call, StepOutput, Ticket};
@@ -16,11 +16,11 @@ pub(super) enum Vouching {
     /// It does not: a request just uses the entry. The sender vouches for a new one, unless the
     /// store may have forgotten it.
     Used,
-    /// The labels are unknown, because the entry that introduced this one is an orphan.
+    /// The labels are unknown, because the introducing entry is an orphan.
     Forgotten,
 }
 
-/// What is known of one side of an entry when it is to be kept.
+/// The data for adding or updating an entry.
 pub(super) struct Kept<'a> {
     pub(super) vouching: Vouching,
     pub(super) endpoint: &'a str,
@@ -28,9 +28,9 @@ pub(super) struct Kept<'a> {
     pub(super) index: Option<&'a str>,
     pub(super) secret: bool,
     pub(super) peer: Option<NameId>,
-    /// Who vouches where it is new.
+    /// Vouching labels if the entry is new.
     pub(super) fresh: &'a [NameId],
-    /// Who vouches in addition where it is known already.
+    /// Additional vouching labels if the entry is known.
     pub(super) more: &'a [NameId],
     pub(super) origin: Origin,
 }
@@ -40,7 +40,6 @@ pub(super) struct Promised {
     pub(super) peer: Option<NameId>,
 }
 
-/// An endpoint that a message introduces, as its clause says.
 pub(super) struct Introduced {
     pub(super) endpoint: String,
     pub(super) service: ServiceId,
@@ -63,14 +62,15 @@ impl Introduced {
         }
     }
 
-    /// What a reply introduces is vouched for by those who vouched for whoever replied; what is known stays as it is.
+    /// The entry for an endpoint that a reply introduces. The labels of the replying service vouch
+    /// for it; a known entry stays unchanged.
     pub(super) fn replied<'a>(&'a self, ticket: &'a Ticket) -> Kept<'a> {
         let origin = ticket.entry.map_or(Origin::Request(0), Origin::Reply);
         let vouching = if ticket.is_orphan { Vouching::Forgotten } else { Vouching::Named };
         Kept { vouching, fresh: &ticket.labels, more: &[], origin, ..self.kept(None) }
     }
 
-    /// What metadata says of it.
+    /// The metadata about this endpoint.
     pub(super) fn carried<'m>(&self, entries: &'m [Identified], contract: &Contract) -> Option<&'m Identified> {
         entries.iter().find(|entry| {
             entry.endpoint == self.endpoint
@@ -81,7 +81,7 @@ impl Introduced {
 }
 
 impl<S: Store> Monitor<S> {
-    /// Keeps the entry that a request invokes, and begins what is to be remembered of the call.
+    /// Adds the entry that a request invokes, and starts the call's ticket.
     #[allow(clippy::too_many_arguments, reason = "each is a fact of one event, used once")]
     pub(super) fn invoke(
         &mut self,
@@ -106,7 +106,7 @@ impl<S: Store> Monitor<S> {
             other: None,
             sender: String::new(),
         };
-        // Without an index it cannot be said who vouches.
+        // Without an index, the vouching labels are unknown.
         let Some((index, secret)) = invoked else { return blank };
         let (endpoint, service) = (call.endpoint, call.operation.service);
         let kept = Kept { endpoint, service, index: index.as_deref(), secret, peer, vouching, fresh, more, origin };
@@ -133,7 +133,7 @@ impl<S: Store> Monitor<S> {
         self.keep(&kept, now_s, stepped);
     }
 
-    /// Counts what metadata says of endpoints that its message does not introduce.
+    /// Counts metadata about endpoints that its message does not introduce.
     pub(super) fn check_carried(&mut self, introduced: &[Introduced], entries: &[Identified]) {
         let believed = introduced.iter();
         let believed = believed.filter_map(|found| found.carried(entries, self.contracts.of(found.service)));
@@ -141,7 +141,7 @@ impl<S: Store> Monitor<S> {
         self.counts.refused += entries.iter().filter(|entry| !believed.contains(entry)).count() as u64;
     }
 
-    /// What another adapter is to be told of an entry.
+    /// The metadata about an entry.
     pub(super) fn identified(&self, kept: &Kept<'_>, entry: &Entry) -> Identified {
         Identified {
             endpoint: kept.endpoint.to_owned(),
@@ -153,7 +153,7 @@ impl<S: Store> Monitor<S> {
         }
     }
 
-    /// Keeps an entry, new or known, and gives it as it is then; `None`: there is no room for its names.
+    /// Adds or updates an entry and returns it. `None` if there is no room for its names.
     pub(super) fn keep(&mut self, kept: &Kept<'_>, now_s: u64, stepped: &mut StepOutput) -> Option<(Key, Entry)> {
         let contract = self.contracts.of(kept.service).clone();
         let service_name = contract.service_name(kept.service);
@@ -161,7 +161,7 @@ impl<S: Store> Monitor<S> {
             self.counts.forgotten += 1;
             return None;
         };
-        // What is promised of an endpoint holds for all members of its service.
+        // A claim about an endpoint applies to all members of its service.
         let known_peer = self.promise(endpoint, service, kept.service, kept.peer);
         let peer = kept.peer.or(known_peer.peer);
         if known_peer.is_new {
@@ -186,12 +186,12 @@ impl<S: Store> Monitor<S> {
             more_origins: false,
             is_orphan: false,
         });
-        // If no message says who vouches for which member, the configuration vouches for all of them.
+        // If no message introduces members, the configuration vouches for all of them.
         let is_covered = kept.index.is_none() || !contract.has_introduced_members(kept.service);
         let configured = self.configured.get(&(endpoint, service)).filter(|_| is_new && is_covered);
         let mut changed = is_new || entry.peer != peer;
         if let Some(labels) = configured {
-            // It is a member that is not in the store, or its entry left.
+            // The member is not in the store, or was evicted.
             for label in labels {
                 entry.vouch(*label);
             }
@@ -240,7 +240,8 @@ impl<S: Store> Monitor<S> {
         if is_orphan { Vec::new() } else { self.shown_labels(labels) }
     }
 
-    /// The entry that has a key, where it is the one that is asked for: two may have one key, and then the later one is known.
+    /// Finds an entry by key and verifies it, since two entries may share a key. Then the later one
+    /// is kept.
     pub(super) fn find(
         &mut self,
         key: &Key,
@@ -263,7 +264,7 @@ impl<S: Store> Monitor<S> {
         service: ServiceId,
         peer: Option<NameId>,
     ) -> Promised {
-        // A call that is under way may be held to a contract that holds no more.
+        // A call in flight may refer to an older contract.
         let service = match service.generation == self.contracts.newest().generation {
             true => service,
             false => self.contracts.newest().service(self.name(name)).unwrap_or(service),

@@ -1,76 +1,77 @@
-//! What is said when a contract is not kept: as text in Whip's form, and as a record for scripts.
+//! Reports of broken clauses: text in Whip's form, and a record for scripts.
 
 use std::fmt::{self, Write as _};
 
 use config::printable::line;
 use serde::{Deserialize, Serialize};
 
-/// What a report is about.
+/// The subject of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A clause `requires`.
+    /// A `requires` clause.
     Precondition,
-    /// A clause `ensures`.
+    /// An `ensures` clause.
     Postcondition,
-    /// A clause `on_error`.
+    /// An `on_error` clause.
     Exception,
-    /// A clause `index`: which member a call uses could not be said.
+    /// An `index` clause: the member that a call uses is unknown.
     Index,
-    /// A clause `identifies`: whether a message introduces an endpoint could not be said.
+    /// An `identifies` clause: it is unknown whether a message introduces an endpoint.
     Identifies,
-    /// Two services are promised of one endpoint, so its calls are not checked.
+    /// Two services are claimed for one endpoint, so its calls are not checked.
     Conflict,
 }
 
-/// What a clause came to.
+/// The verdict on a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportVerdict {
-    /// It is not kept.
+    /// The clause is broken.
     Fails,
-    /// The message lacks something, so it cannot be said.
+    /// The message lacks a value.
     Unknown,
-    /// The clause asks for what is not possible, or for too much.
+    /// The clause attempts an impossible operation, or exceeds a limit.
     Error,
 }
 
-/// A value of the call that is reported.
+/// A value of the reported call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variable {
     /// A parameter, `result` or `error`, or a part of one: `result.users[3].id`.
     pub name: String,
-    /// Its value, cut where it is long; `[redacted]` where it is not to be shown.
+    /// Its value, truncated if long, and `[redacted]` if secret.
     pub value: String,
 }
 
-/// One link of the chain from an entry back to those who vouched for it.
+/// One link of the chain from an entry back to the parties that vouched for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// How far from the entry that is explained: 0 is itself.
+    /// The distance from the explained entry, which has 0.
     pub depth: u16,
     /// The entry: `Adder<2> at adder:8001`.
     pub entry: String,
-    /// Who vouches for it.
+    /// The labels that vouch for it.
     pub vouched_for_by: Vec<String>,
-    /// How it came to be.
+    /// How it was created.
     pub because: String,
 }
 
-/// A clause that is not kept, or of which that cannot be said.
+/// A clause that failed or is undecided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The label of the adapter that reports.
+    /// The label of the reporting adapter.
     pub adapter: String,
-    /// What it is about.
+    /// The subject of the report.
     pub kind: Kind,
-    /// What the clause came to.
+    /// The verdict.
     pub found: ReportVerdict,
-    /// Why nothing can be said, with the place in the contract; of a type that is not kept, where and how. `None`: the clause fails.
+    /// Why the clause is undecided, with the location in the contract, or why a type does not
+    /// match. `None` for other failures.
     pub reason: Option<String>,
     /// The clause's stable name; empty for conflicts.
     pub clause: String,
-    /// The clause as it stands in the contract.
+    /// The clause as written in the contract.
     pub code: String,
     /// Its line in the contract, from 1; 0 for conflicts.
     pub line: u32,
@@ -80,23 +81,24 @@ pub struct Report {
     pub service: String,
     /// The operation.
     pub operation: String,
-    /// The endpoint that was called.
+    /// The called endpoint.
     pub endpoint: String,
-    /// The member of the service that was called; `None`: the default one, or it is not known.
+    /// The called member, or `None` if it is the default one or unknown.
     pub index: Option<String>,
-    /// Whether it is known which member was called.
+    /// Whether the called member is known.
     pub index_known: bool,
-    /// Who vouches that the endpoint is that member.
+    /// The labels that vouch for the endpoint being that member.
     pub vouched_for_by: Vec<String>,
-    /// Who is to blame: of a precondition the sender, of a postcondition all who vouch. Empty where nothing failed.
+    /// The blamed labels: the sender for a precondition, all vouching ones for a postcondition.
+    /// Empty if nothing failed.
     pub blamed: Vec<String>,
     /// The values of the call, those that broke the clause first.
     pub variables: Vec<Variable>,
-    /// How those who vouch came to do so.
+    /// Why the labels vouch.
     pub provenance: Vec<Link>,
 }
 
-/// In Whip's form, without colours: three or four lines, then the values, then an empty line.
+/// Whip's form, without colors: three or four lines, then the values, then an empty line.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, code, service, .. } = self;
@@ -137,7 +139,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Why the blame falls where it does: the provenance, one line for each link.
+    /// Explains the blame: the provenance, one line per link.
     pub fn explain(&self) -> String {
         let mut out = match (self.kind, self.found) {
             (Kind::Precondition, ReportVerdict::Fails) => {
@@ -151,12 +153,12 @@ impl Report {
     }
 }
 
-/// Labels in a row. Other adapters choose them.
+/// Joins labels. Other adapters choose them, so they are escaped.
 fn labels(labels: &[String]) -> String {
     line(&labels.join(", ")).into_owned()
 }
 
-/// Links as text, the deeper the further to the right.
+/// Links as text, indented by depth.
 pub fn chain(links: &[Link]) -> String {
     let mut out = String::new();
     for link in links {

@@ -1,4 +1,4 @@
-//! Service entries as people and scripts see them.
+//! Service entries for display and scripts.
 
 use serde::Serialize;
 
@@ -9,24 +9,24 @@ use super::store::{Key, Store};
 /// Why `unknown` vouches for an orphan.
 pub(super) const ORPHAN: &str = "its vouching labels were forgotten";
 
-/// A service entry.
+/// A service entry for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// Where the service answers.
+    /// The endpoint.
     pub endpoint: String,
-    /// The service that it is to be.
+    /// The claimed service.
     pub service: String,
-    /// Which member; `None`: the default one. One that is not to be shown is `[redacted ...]`.
+    /// The index of the member, or `None` for the default one. A secret index is `[redacted ...]`.
     pub index: Option<String>,
-    /// Who vouches for it.
+    /// The labels that vouch for it.
     pub labels: Vec<String>,
-    /// The address of its adapter, where one is known.
+    /// The address of its adapter, if known.
     pub peer: Option<String>,
-    /// How it came to be.
+    /// How it was created.
     pub because: Vec<String>,
 }
 
-/// An entry of a store, by the store's own names; `None`: the bytes are no entry.
+/// Decodes an entry with the store's names. `None` if it is invalid.
 pub fn show_entry(names: &[String], key: &Key, entry: &[u8]) -> Option<Shown> {
     let entry = Entry::decode(entry)?;
     // A store that was tampered with may have numbers without names.
@@ -54,7 +54,7 @@ pub fn show_entry(names: &[String], key: &Key, entry: &[u8]) -> Option<Shown> {
 }
 
 impl<S: Store> Monitor<S> {
-    /// Every entry that has not expired, by endpoint, service and index.
+    /// All entries that have not expired, by endpoint, service and index.
     pub fn entries(&mut self, now_s: u64) -> Vec<Shown> {
         let names = self.names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         let mut shown = Vec::new();

@@ -1,4 +1,4 @@
-//! Where service entries are kept.
+//! Stores for service entries.
 
 use std::borrow::Cow;
 
@@ -6,35 +6,35 @@ pub use super::entry_log::Key;
 use super::entry_log::{BYTES_MAX, Log};
 pub use super::forgotten::Forgotten;
 
-/// A key-value store of service entries. A forgotten entry costs precision of blame, never a call.
+/// A key-value store of service entries. Losing an entry makes blame less precise but never fails a
+/// call.
 ///
 /// Names are endpoints, services, labels and addresses; entries refer to them by number.
 pub trait Store {
-    /// The entry of a key, and that it was used `now_s`; `None`: there is none, or it has expired.
+    /// Returns the entry of a key and marks it as used. `None` if it is missing or expired.
     fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>>;
 
-    /// Keeps an entry in the place of the one before it.
+    /// Adds or replaces an entry.
     fn put(&mut self, key: &Key, entry: &[u8], now_s: u64);
 
-    /// Keeps a name. Numbers are given from 0 without a gap.
+    /// Adds a name. Numbers start at 0, without gaps.
     fn put_name(&mut self, number: u32, name: &str);
 
-    /// Every name, by its number.
+    /// All names by number.
     fn names(&mut self) -> Vec<String>;
 
-    /// Shows every entry that has not expired.
+    /// Shows all entries that have not expired.
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8]));
 
-    /// Whether the store may have had an entry of this key that it forgot or that expired. `false` is
-    /// certain.
+    /// Whether the store may have forgotten an entry with this key. `false` is certain.
     fn may_have_forgotten(&self, key: &Key) -> bool;
 
-    /// Entries forgotten so far.
+    /// Number of entries forgotten so far.
     fn forgotten(&self) -> u64;
 }
 
-/// A store in memory with a bound in bytes. What is to leave is chosen by second chance: what was used since it was last
-/// looked at stays once more. Source: Corbató, "A Paging Experiment with the Multics System", 1968.
+/// A store in memory, bounded in bytes. Evicts by second chance: an entry used since its last
+/// consideration stays. Source: Corbató, "A Paging Experiment with the Multics System", 1968.
 #[derive(Debug)]
 pub struct MemoryStore {
     log: Log,
@@ -46,24 +46,25 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A store of at most `bytes_max` bytes and at most 2 GiB, names not counted, that forgets what was not used for `expire_after_s` seconds.
+    /// A store of at most `bytes_max` bytes, up to 2 GiB, not counting names. It forgets entries
+    /// unused for `expire_after_s` seconds.
     pub fn new(bytes_max: usize, expire_after_s: Option<u64>) -> Self {
         let bytes_max = bytes_max.min(BYTES_MAX);
         let forgotten = Forgotten::new(bytes_max / 32);
         Self { log: Log::new(bytes_max), names: Vec::new(), bytes_max, expire_after_s, evicted: 0, forgotten }
     }
 
-    /// How many entries there are, expired ones that were not swept included.
+    /// Number of entries, including expired ones not yet removed.
     pub fn len(&self) -> usize {
         self.log.len()
     }
 
-    /// Whether there is none.
+    /// Whether the store has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All bytes that entries take, with what finding them and room for more of them does.
+    /// Total memory for entries, including index and spare room.
     pub fn bytes(&self) -> usize {
         self.log.bytes() + self.forgotten.bytes()
     }
@@ -73,28 +74,28 @@ impl MemoryStore {
         self.forgotten.insert_everything();
     }
 
-    /// How many entries had to leave for want of room.
+    /// Number of entries evicted for lack of room.
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Has another bound from now on; one that is lower holds when the next entry is put.
+    /// Changes the bound. A lower one takes effect with the next `put`.
     pub fn set_bytes_max(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max.min(BYTES_MAX);
     }
 
-    /// The entry of a key, which is not used by this, whether it has expired or not.
+    /// The entry of a key, even if expired. Does not mark it as used.
     pub fn peek(&self, key: &Key) -> Option<&[u8]> {
         Some(self.log.at(self.log.find(key)?)?.value)
     }
 
-    /// Every entry that is here, whether it has expired or not.
+    /// All entries, including expired ones.
     pub fn entries(&self) -> impl Iterator<Item = (Key, &[u8])> {
         self.log.records().map(|record| (record.key, record.value))
     }
 
-    /// Like [`Store::put`], but passes each evicted key to `evict` and does not treat it as forgotten:
-    /// a file may have it.
+    /// Like [`Store::put`], but passes each evicted key to `evict` and does not treat it as
+    /// forgotten: a file may have it.
     pub fn put_evicting(&mut self, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
         self.put_within(self.bytes_max, key, entry, now_s, evict);
     }
@@ -102,7 +103,7 @@ impl MemoryStore {
     fn put_within(&mut self, bytes_max: usize, key: &Key, entry: &[u8], now_s: u64, evict: &mut dyn FnMut(&Key)) {
         let is_kept = self.log.put(key, entry, short(now_s));
         self.evicted += u64::from(!is_kept);
-        // A record that stays is marked as unused, so a second round ends this.
+        // Kept records are marked as unused, so a second round ends the loop.
         while self.log.bytes() > bytes_max && self.log.segments() > 1 {
             let evicted = &mut self.evicted;
             self.log.recycle(&mut |record| {
@@ -121,7 +122,7 @@ fn expired(used_s: u32, now_s: u64, after_s: Option<u64>) -> bool {
     after_s.is_some_and(|after_s| now_s.saturating_sub(u64::from(used_s)) > after_s)
 }
 
-/// Seconds as they are kept, which is until 2106 where they are since 1970.
+/// Seconds in 32 bits, enough until 2106.
 fn short(now_s: u64) -> u32 {
     u32::try_from(now_s).unwrap_or(u32::MAX)
 }
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_holds_and_what_is_used_stays() {
+    fn evicts_unused_entries_at_the_bound() {
         let mut store = MemoryStore::new(4096, None);
         for number in 0..200 {
             store.put(&key(number), &[number; 60], 0);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_again_is_there_once() {
+    fn put_replaces_an_entry() {
         let mut store = MemoryStore::new(1 << 20, None);
         store.put(&key(1), &[0; 100], 0);
         for length in [10, 10, 40_000, 5] {
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_goes() {
+    fn garbage_is_collected() {
         let mut store = MemoryStore::new(usize::MAX, None);
         for round in 0..20_000_usize {
             store.put(&key((round % 10) as u8), &vec![1; 50 + round / 10 % 2], 0);
@@ -243,9 +244,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is found is what was put last, and all of it is found where nothing had to leave.
         #[test]
-        fn it_is_a_map(
+        fn store_behaves_like_a_map(
             puts in prop::collection::vec((0..40_u8, 0..400_usize, any::<bool>()), 1..400),
             bytes_max in prop::sample::select(vec![600, 4096, 20_000, 1 << 20]),
         ) {

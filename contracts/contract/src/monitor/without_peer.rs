@@ -1,4 +1,4 @@
-//! An adapter that was to have another one on the other side, and has not.
+//! Calls whose other adapter is unreachable.
 
 use super::event::{Call, StepOutput, Ticket};
 use super::report::Kind;
@@ -7,8 +7,9 @@ use super::{Monitor, Side};
 use crate::tape::Value;
 
 impl<S: Store> Monitor<S> {
-    /// The adapter that [`super::Action::ForwardRequest`] names cannot be reached, so the request goes to the service itself: what that adapter
-    /// would have asked of the request is asked here, and of the reply everything will be.
+    /// Handles a call whose adapter, named by [`super::Action::ForwardRequest`], is unreachable, so
+    /// that the request goes to the service itself. Checks that adapter's clauses of the request
+    /// here; the reply will be checked against all clauses.
     pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
         let mut stepped = StepOutput::default();
         let is_known = self.contracts.knows(call.operation.service);

@@ -1,4 +1,4 @@
-//! Expressions, by precedence climbing.
+//! Parses expressions by precedence climbing.
 
 use super::{Broken, DEPTH_MAX, Parsed, Parser};
 use crate::finding::Span;
@@ -30,7 +30,8 @@ impl Parser<'_> {
         Ok(self.node(start, ExprKind::If(Box::new(condition), Box::new(yes), Box::new(no))))
     }
 
-    /// A tree's node. One that nests too deep is reported and replaced, so that walking a tree needs a limited stack.
+    /// Creates a node. A node that nests too deep is reported and replaced, which bounds the stack
+    /// for walking a tree.
     fn node(&mut self, start: Span, kind: ExprKind) -> Expr {
         let span = start.to(self.last_span());
         let mut expr = Expr { kind, span, depth: 1 };
@@ -152,7 +153,7 @@ impl Parser<'_> {
         Ok(self.node(start, ExprKind::Tuple(items)))
     }
 
-    /// Expressions between commas, up to and with the closing sign. A comma may stand at the end.
+    /// Parses comma-separated expressions through the closing sign. A trailing comma is allowed.
     fn items(&mut self, close: &str) -> Parsed<Vec<Expr>> {
         let mut items = Vec::new();
         while !self.take_sign(close) {
