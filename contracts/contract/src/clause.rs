@@ -1,4 +1,4 @@
-//! What of a contract is judged: clauses with their code.
+//! Compiled clauses.
 
 use crate::code::{Code, Id};
 use crate::syntax::Direction;
@@ -6,17 +6,16 @@ use crate::syntax::Direction;
 /// Number of a service in its contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceId {
-    /// That of the contract, so that numbers of one are none of another.
+    /// The contract's generation, so that numbers of different contracts differ.
     pub(crate) generation: u16,
     pub(crate) at: u16,
 }
 
-/// A clause with one expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Clause {
-    /// Stable name: `Service.operation.label`, or kind and number where it has no label.
+    /// Stable name: `Service.operation.label`, or kind and number if it has no label.
     pub(crate) id: String,
-    /// The expression as its author wrote it.
+    /// The expression as written.
     pub(crate) text: String,
     pub(crate) line: u32,
     pub(crate) column: u32,
@@ -26,11 +25,10 @@ pub(crate) struct Clause {
     pub(crate) root: Id,
     /// Its number among all clauses of the contract.
     pub(crate) number: u32,
-    /// Whether it reads what must not be shown, judged by names.
+    /// Whether it reads secret values, judged by their names.
     pub(crate) secret: bool,
 }
 
-/// A clause that introduces endpoints.
 #[derive(Clone, Debug)]
 pub(crate) struct Identify {
     pub(crate) clause: Clause,
@@ -41,7 +39,6 @@ pub(crate) struct Identify {
     pub(crate) index: Option<Id>,
 }
 
-/// One step of an `identifies` clause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum IdentifyStep {
     For { local: u16, within: Id },

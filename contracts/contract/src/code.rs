@@ -1,4 +1,4 @@
-//! The flat form of a clause: operations in one array that name each other by number.
+//! The compiled form of a clause: operations in one array that refer to each other by number.
 
 use std::cmp::Ordering;
 
@@ -8,10 +8,8 @@ use crate::finding::Span;
 use crate::functions::Function;
 use crate::syntax::Quantifier;
 
-/// The number of an operation.
 pub(crate) type Id = u32;
 
-/// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compare {
     Equal,
@@ -23,7 +21,7 @@ pub(crate) enum Compare {
 }
 
 impl Compare {
-    /// Whether two values in this order are as it says.
+    /// Whether the comparison holds for values in this order.
     pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
@@ -36,7 +34,7 @@ impl Compare {
     }
 }
 
-/// What is done with two numbers; `Plus` also joins texts and lists.
+/// An operation on two numbers; `Plus` also joins texts and lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arithmetic {
     Plus,
@@ -46,21 +44,17 @@ pub(crate) enum Arithmetic {
     Remainder,
 }
 
-/// One operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Bool(bool),
     Int(i64),
     Float(f64),
-    /// Number of a text.
     Text(u32),
-    /// Position of a parameter.
     Param(u16),
-    /// What came back: the result, or the exception or fault.
+    /// The result, or the exception or fault.
     Outcome,
-    /// The endpoint that the request went to.
+    /// The endpoint of the request.
     Receiver,
-    /// Number of a local value.
     Local(u16),
     /// A field; its name is a text.
     Field {
@@ -125,7 +119,7 @@ pub(crate) enum Op {
         first: u32,
         count: u32,
     },
-    /// `matches` and `split`, whose pattern was read with the contract.
+    /// `matches` and `split`, whose pattern was compiled with the contract.
     Pattern {
         splits: bool,
         of: Id,
@@ -133,15 +127,14 @@ pub(crate) enum Op {
     },
 }
 
-/// The operations of one clause.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Code {
     pub(crate) ops: Vec<Op>,
-    /// Where each operation stands in the contract.
+    /// The location of each operation in the contract.
     pub(crate) spans: Vec<Span>,
     pub(crate) operands: Vec<Id>,
     pub(crate) texts: Vec<Box<str>>,
     pub(crate) patterns: Vec<Regex>,
-    /// How many local values there may be at once.
+    /// Maximum number of local values at once.
     pub(crate) locals: u16,
 }

@@ -1,20 +1,18 @@
-//! Words, numbers, texts and signs of a contract.
+//! Splits a contract into words, numbers, texts and signs.
 
 use crate::finding::{Findings, Span};
 
-/// One token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
     /// A word: `[A-Za-z_][A-Za-z0-9_]*`.
     Name,
-    /// A text between quotes, its escapes resolved.
+    /// A quoted text with its escapes resolved.
     Text(String),
     Int(i64),
     Float(f64),
     Sign(&'static str),
-    /// A text without its closing quote, up to the end of its line. It has been reported; whoever meets it has nothing to add.
+    /// A text without its closing quote, up to the end of its line. It has been reported already.
     Unclosed,
-    /// The end of the file.
     End,
 }
 
@@ -24,7 +22,7 @@ const SIGNS: [&str; 31] = [
     "-", "*", "/", "%", "!", "=", "&", "|", "@", "$",
 ];
 
-/// All tokens with their places, an [`Token::End`] at the end. What is no token is a mistake and left out.
+/// All tokens with their locations and an [`Token::End`]. Anything else is reported and left out.
 pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
@@ -57,7 +55,7 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
                     format!("the number `{digits}` is too large: whole numbers have 64 bits"),
                 );
             }
-            // Something stands there all the same, so that the grammar does not stumble, too.
+            // A number keeps the parser from reporting a second error.
             tokens.push((token.unwrap_or(Token::Int(0)), span));
         } else if byte == b'"' || byte == b'\'' {
             let (value, length) = quoted(rest, start, found);
@@ -66,7 +64,8 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
                 Some(value) => tokens.push((Token::Text(value), Span::new(start, at))),
                 None => {
                     tokens.push((Token::Unclosed, Span::new(start, at)));
-                    // Where the text was meant to end nobody knows, but braces without their others belong to what stands around it.
+                    // The end of the text is unknown, but unmatched braces probably belong to the
+                    // surrounding code.
                     let lone = lone_braces(&text[start..at]).into_iter();
                     tokens.extend(
                         lone.map(|(within, sign)| (Token::Sign(sign), Span::new(start + within, start + within + 1))),
@@ -104,7 +103,7 @@ fn number_length(bytes: &[u8]) -> usize {
     length
 }
 
-/// The braces of a text that have no other in it, with their places.
+/// The unmatched braces of a text, with their positions.
 fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
     let mut lone: Vec<(usize, &'static str)> = Vec::new();
     for (at, byte) in text.bytes().enumerate() {
@@ -118,14 +117,14 @@ fn lone_braces(text: &str) -> Vec<(usize, &'static str)> {
     lone
 }
 
-/// The value of the text that `rest` begins with, and how many bytes it takes; no value: it is not closed on its line.
+/// The value and length of the text at the start of `rest`. No value if its line does not close it.
 fn quoted(rest: &str, start: usize, found: &mut Findings) -> (Option<String>, usize) {
     let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
     let line = line.strip_suffix('\r').unwrap_or(line);
     let quote = line.chars().next().expect("the quote");
     let mut value = String::new();
     let mut chars = line.char_indices().skip(1);
-    // What is wrong within a text that is not closed may be no part of any text.
+    // Errors inside an unclosed text may not be part of any text.
     let mut within = Findings::default();
     while let Some((at, character)) = chars.next() {
         match character {
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_places() {
+    fn errors_have_locations() {
         check(
             "99999999999999999999",
             "0 . | 1:1: the number `99999999999999999999` is too large: whole numbers have 64 bits",

@@ -1,4 +1,4 @@
-//! Types of messages: what an IDL, a WSDL or an annotation says of them. Neutral, so that any of them can fill it.
+//! Types of messages, independent of their source: an IDL, a WSDL or an annotation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,47 +6,48 @@ use std::fmt;
 /// The type of a value in a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// Nothing is known; what a clause does with it is checked when it runs.
+    /// Unknown; operations on it are checked at run time.
     Any,
     /// `true` or `false`.
     Bool,
-    /// A whole number of up to 64 bits; also an enum that travels as its number.
+    /// An integer of up to 64 bits, or an enum encoded as its number.
     Int,
-    /// A number with a point, 64 bits.
+    /// A float of 64 bits.
     Float,
     /// Unicode text.
     Text,
     /// Bytes.
     Bytes,
-    /// A text that is one of these: an enum that travels as its name.
+    /// One of these texts: an enum encoded as its name.
     Choice(Vec<String>),
     /// Items of one type, in order; also a set.
     List(Box<Type>),
-    /// Keys of one type to values of another.
+    /// A map from keys of one type to values of another.
     Map(Box<Type>, Box<Type>),
     /// Named fields.
     Record(Vec<Field>),
-    /// A record of [`Schema::types`], by its name: so a type may contain itself.
+    /// A record of [`Schema::types`] by name, so that a type may contain itself.
     Named(String),
-    /// Values of several types, by position. Only clauses make them, no message holds one.
+    /// Values of several types, by position. Only clauses create them.
     Tuple(Vec<Type>),
 }
 
 /// A field of a record, or a parameter of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type.
+    /// The type.
     pub of: Type,
     /// Whether it may be missing.
     pub optional: bool,
-    /// Whether a message without it breaks its type. An IDL may leave that open: whoever writes gives it, whoever reads does without.
+    /// Whether a message without it breaks its type. An IDL may leave that open: writers must send
+    /// the field, but readers accept its absence.
     pub required: bool,
 }
 
 impl Field {
-    /// A field that is always there.
+    /// A field that is always present.
     pub fn new(name: &str, of: Type) -> Self {
         Self { name: name.to_owned(), of, optional: false, required: true }
     }
@@ -57,18 +58,18 @@ impl Field {
     }
 }
 
-/// What an operation takes and gives.
+/// The parameters and results of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
-    /// Its parameters, in the order of their ids.
+    /// The parameters, in the order of their ids.
     pub params: Vec<Field>,
-    /// Its result; `None`: it gives nothing.
+    /// The result, or `None` for an operation without one.
     pub result: Option<Type>,
-    /// The exceptions or faults that it declares: name and type.
+    /// The declared exceptions or faults: name and type.
     pub errors: Vec<Field>,
 }
 
-/// What one or several IDLs or WSDLs say. Names are theirs.
+/// The content of one or more IDLs or WSDLs, with their names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
     /// Records by name.
@@ -77,7 +78,7 @@ pub struct Schema {
     pub services: BTreeMap<String, BTreeMap<String, Signature>>,
 }
 
-/// A schema, and whether all of it is there: of a part nobody can say what is not in it.
+/// A schema, and whether it is complete. A name missing from an incomplete one is not an error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownSchema<'s> {
     pub(crate) schema: &'s Schema,
@@ -85,7 +86,7 @@ pub(crate) struct KnownSchema<'s> {
 }
 
 impl Schema {
-    /// The fields of a record, under whatever name; `None`: it is no record, or one that is not known.
+    /// The fields of a record. `None` for other types and unknown records.
     pub(crate) fn fields<'s>(&'s self, of: &'s Type) -> Option<&'s [Field]> {
         match of {
             Type::Record(fields) => Some(fields),
@@ -94,7 +95,7 @@ impl Schema {
         }
     }
 
-    /// Adds what another file says. What both say, the later one decides.
+    /// Adds the content of another file, which takes precedence.
     pub fn extend(&mut self, other: Schema) {
         self.types.extend(other.types);
         for (service, operations) in other.services {

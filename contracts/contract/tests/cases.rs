@@ -1,14 +1,13 @@
-//! The three case studies as their clients run them, in the layout of the original: one adapter called `a` on both sides.
-//! Bytes and entries are held to the figures of the original's formula.
+//! The three case studies as their clients run them, in the original layout: one adapter called `a`
+//! on both sides. Metadata bytes and entries must match the formula of the original.
 
 use crate::common::{World, ask};
 use contract::metadata::whip_bytes;
 use serde_json::{Value as Json, json};
 
-/// As many operations as the paper has.
+/// The number of operations in the paper.
 const OPS: usize = 10_000;
 
-/// What a case comes to, per operation.
 struct Tally {
     ops: usize,
     whip: usize,
@@ -23,7 +22,7 @@ impl Tally {
     }
 }
 
-/// Runs `OPS` operations in trials of `calls`, each an endpoint, an operation, arguments and a result.
+/// Runs `OPS` operations in trials of `calls`: endpoint, operation, arguments, result.
 fn run(
     name: &str,
     servers: &[(&str, &str)],
@@ -90,7 +89,7 @@ fn evernote() {
     let (whip, own, entries) = tally.per_op();
     println!("evernote: whip's formula {whip:.3} B/op, own block {own:.3} B/op, {entries:.4} new entries/op");
     near(whip, 47.3, 0.05, "bytes of Whip's formula per operation");
-    // Beside 0.4 there is one that comes once: the shared notebook, and the configured default members are no news.
+    // The shared notebook adds one entry; configured default members do not count as new.
     near(entries, 0.4, 2.5 / 10_000.0, "new entries per operation");
     assert!(own < whip);
 }

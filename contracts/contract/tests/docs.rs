@@ -1,4 +1,4 @@
-//! The language reference is true: its examples are contracts, its tables have every function and every rule.
+//! Checks the language reference: its examples are valid, its tables have every function and rule.
 
 use contract::check;
 
@@ -18,7 +18,7 @@ fn every_example_is_a_contract() {
     }
 }
 
-/// A function that is not known is answered with what is near or a list; each of the table's must not be answered so.
+/// An unknown function gets a suggestion or a list; those in the table must not.
 #[test]
 fn every_function_of_the_table_exists() {
     let text = document();

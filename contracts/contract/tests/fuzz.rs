@@ -1,4 +1,5 @@
-//! The bodies of the fuzz targets of contracts, on their seeds, on cut and bent seeds: what stable can do of fuzzing.
+//! Runs the fuzz targets of contracts on their seeds, truncated and mutated seeds, and random
+//! bytes.
 
 #[path = "../../../fuzz/contract.rs"]
 mod contracts;

@@ -1,8 +1,7 @@
-//! Every construct of the language and every mistake, as tables: an expression or a contract, and what it comes to.
+//! Tables of every construct and error of the language, with the expected result.
 
 use contract::{Condition, Env, STEPS_MAX, Scratch, Tape, TapeId, Value, Verdict, check};
 
-/// The message that expressions are asked of, by a small notation of its own: JSON.
 fn put(tape: &mut Tape<'static>, json: &serde_json::Value) -> TapeId {
     match json {
         serde_json::Value::Null => tape.missing(),
@@ -35,7 +34,7 @@ fn message() -> serde_json::Value {
     })
 }
 
-/// What `requires EXPRESSION` comes to, with `m` as the message of any type.
+/// The verdict of `requires EXPRESSION`, with `m` as the message of any type.
 fn verdict(expression: &str, steps: u64) -> String {
     let text = format!("contract 1 service S {{ f(m) {{ requires {expression} }} }}");
     let checked = check(&text, None);
@@ -131,7 +130,7 @@ fn three_values() {
         ("m.gone.deeper == 1", "unknown: `m.gone` missing from the message"),
         ("m.odd == 1", "unknown: `m.odd` it could not be decoded"),
         ("!(m.gone == 1)", "unknown: `m.gone` missing from the message"),
-        // What decides does so whatever stands beside it.
+        // A deciding side decides whatever the other side is.
         ("m.gone == 1 && false", "fails"),
         ("false && m.gone == 1", "fails"),
         ("m.gone == 1 || true", "holds"),
@@ -247,9 +246,8 @@ fn functions() {
     ]);
 }
 
-/// Loops in loops, joined texts and long patterns stop at the budget, whatever the contract's author wanted.
 #[test]
-fn a_bomb_stops_at_its_budget() {
+fn expensive_expressions_stop_at_the_step_limit() {
     let list = format!("[{}]", (0..60).map(|_| "1").collect::<Vec<_>>().join(", "));
     let mut nested = "true".to_owned();
     for depth in 0..8 {
@@ -259,7 +257,7 @@ fn a_bomb_stops_at_its_budget() {
     let mut doubled = "\"0123456789012345\"".to_owned();
     for depth in 0..40 {
         doubled = format!("let t{depth} = {doubled}; t{depth} + t{depth}");
-        // `let` nests to the right of `=`, so every name sees the one before.
+        // `let` nests to the right of `=`, so every name refers to the one before.
     }
     let found = verdict(&format!("len(({doubled})) > 0"), STEPS_MAX);
     assert!(found.ends_with("step limit exceeded"), "{found}");
@@ -328,9 +326,8 @@ fn broken_files() {
     insta::assert_snapshot!(all);
 }
 
-/// One text that is not closed is one mistake, wherever it stands, and hides no other one.
 #[test]
-fn a_text_that_is_not_closed_has_no_consequences() {
+fn unclosed_text_is_reported_once() {
     for text in [
         "contract 1 service A { f(a: text) { requires a == \"x } }",
         "contract 1 service A { f(a: text) { requires a == 'x\n ensures result == 1 } }",

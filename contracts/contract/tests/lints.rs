@@ -1,4 +1,4 @@
-//! What the linter says, and that it says nothing of what is well.
+//! Findings of the linter, and valid contracts without any.
 
 use contract::{Severity, check, to_text};
 
@@ -11,7 +11,7 @@ fn of(clauses: &str) -> String {
 }
 
 #[test]
-fn what_decides_nothing() {
+fn warns_of_constant_clauses() {
     for (clauses, expected) in [
         ("requires true", "constant true"),
         ("requires 1 < 2", "constant 1 < 2"),
@@ -38,7 +38,7 @@ fn what_decides_nothing() {
 }
 
 #[test]
-fn what_is_never_reached_or_hidden() {
+fn warns_of_unreachable_and_hidden_parts() {
     for (clauses, expected) in [
         ("requires true ? a == 1 : b == 1", "unreachable b == 1"),
         ("ensures a == 1 || (false && b == 1)", "unreachable b == 1"),
@@ -55,7 +55,7 @@ fn what_is_never_reached_or_hidden() {
 }
 
 #[test]
-fn what_has_no_value_or_always_the_same() {
+fn warns_of_undefined_and_constant_operations() {
     let clauses = r#"
         requires a != a
         requires a.x[1] < a.x[1]
@@ -78,7 +78,7 @@ fn what_has_no_value_or_always_the_same() {
 }
 
 #[test]
-fn what_is_well_is_left_alone() {
+fn accepts_meaningful_clauses() {
     for clauses in [
         "requires a > 3 && a < 4",
         "requires a > 3 requires b < 3",
@@ -108,7 +108,6 @@ service Web { GET "/u/{id}"(id); GET "/u/me"(); POST "/u/me"(); GET "/u/{id}/x"(
     insta::assert_snapshot!(to_text("c", &check(text, None).findings));
 }
 
-/// The shipped contracts have nothing worse than notes.
 #[test]
 fn shipped_contracts() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("contracts");

@@ -1,6 +1,7 @@
 //! The contract language and its monitor, from text to verdict.
 //!
-//! One binary: each more would be linked, and run, on its own. Those apart watch or change what is a whole process's.
+//! Tests share one binary to link and run only once. Separate binaries are for tests that observe
+//! or change process-wide state.
 
 mod cases;
 mod common;

@@ -1,4 +1,5 @@
-//! What entries take in memory, by what the allocator gave out. One test alone in this binary, so that no other thread has its share.
+//! Memory per entry, measured at the allocator. The binary has only one test, so that no other
+//! thread allocates.
 
 mod common;
 
@@ -12,11 +13,11 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// An entry of the case studies takes no more, however many there are.
+/// Maximum size of a case study's entry, independent of the number of entries.
 const ENTRY_BYTES_MAX: usize = 120;
-/// What is begun and not yet full: the newest segment, and lists of segments.
+/// Partly filled structures: the newest segment, and lists of segments.
 const SLACK_BYTES: usize = 24 << 10;
-/// What an adapter keeps in memory of a store with a file, if nobody says otherwise.
+/// An adapter's default memory limit with a store file.
 const BOUND_BYTES: usize = 512 << 10;
 
 fn kept(region: &Region<'_, System>) -> usize {
@@ -24,7 +25,6 @@ fn kept(region: &Region<'_, System>) -> usize {
     change.bytes_allocated.saturating_sub(change.bytes_deallocated)
 }
 
-/// The adapter of a client of Evernote and Twitter, with a store of so many bytes.
 fn world(contract: &str, endpoint: &str, service: &str, bytes_max: usize) -> World {
     let mut world = World::new(contract);
     let monitor = Monitor::new(world.contract.clone(), Settings::new("a"), MemoryStore::new(bytes_max, None), 0);
@@ -33,21 +33,21 @@ fn world(contract: &str, endpoint: &str, service: &str, bytes_max: usize) -> Wor
     world
 }
 
-/// A new user of Evernote: two entries, whose index is as long as the case study's, 55 letters and a decimal.
+/// Adds a new Evernote user: two entries with indexes as long as the case study's, 55 letters and a
+/// decimal.
 fn evernote(world: &mut World, number: usize) {
     let token = format!("{}{number}", "t".repeat(55));
     let notes = json!("https://127.0.0.1:9444/");
     world.call(&ask("a", "https://127.0.0.1:9443/edam/user", "getNoteStoreUrl", json!([token]), notes));
 }
 
-/// A user of Twitter and a friend, new both: two entries.
+/// Adds a new Twitter user with a new friend: two entries.
 fn twitter(world: &mut World, number: usize) {
     let args = json!([{"user_id": format!("{number}")}, {"authorization": "OAuth"}]);
     let result = json!({"body": {"users": [{"id_str": format!("11{number:010}")}]}});
     world.call(&ask("a", "https://127.0.0.1:3912", "GET /1.1/friends/list.json", args, result));
 }
 
-/// Makes the calls of one number.
 type Case = fn(&mut World, usize);
 
 fn entries(world: &World) -> usize {
@@ -55,7 +55,7 @@ fn entries(world: &World) -> usize {
 }
 
 #[test]
-fn an_entry_takes_120_bytes_at_most_and_all_of_them_what_the_bound_says() {
+fn entries_take_at_most_120_bytes_and_respect_the_bound() {
     let cases: [(&str, &str, &str, Case); 2] = [
         ("evernote", "https://127.0.0.1:9443/edam/user", "UserStore", evernote),
         ("twitter", "https://127.0.0.1:3912", "TwitterTweets", twitter),
@@ -65,7 +65,8 @@ fn an_entry_takes_120_bytes_at_most_and_all_of_them_what_the_bound_says() {
         (0..10).for_each(|number| call(&mut all, number));
         let (region, before) = (Region::new(ALLOCATOR), entries(&all));
         let mut number = 10;
-        // Just before and just behind the sizes at which the table doubles, where it has least and most room to spare.
+        // Just below and above the sizes at which the table doubles, with the least and most spare
+        // room.
         for count in [1_780, 1_800, 3_570, 3_600, 14_300, 14_400, 28_600, 28_800] {
             while entries(&all) < count {
                 call(&mut all, number);

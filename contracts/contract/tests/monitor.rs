@@ -1,12 +1,13 @@
-//! The walkthrough with the calculator and what else a monitor promises, as calls between a few parties in memory.
+//! The calculator walkthrough and further monitor behavior, as calls between parties in memory.
 
 use crate::common::{Asked, Seen, World, ask};
 use contract::monitor::report::{Kind, Report, ReportVerdict};
 use contract::monitor::{EndpointState, MemoryStore, Monitor, Placement, Settings, Store};
 use serde_json::json;
 
-/// The calculator as the walkthrough has it: an adder that registers itself, a discovery, a client; adapters at `discovery:38000`, `adder:38001`
-/// and `client`. With `full` the client knows the discovery's adapter.
+/// The walkthrough's calculator: an adder that registers itself, a discovery and a client, with
+/// adapters at `discovery:38000`, `adder:38001` and `client`. With `full`, the client knows the
+/// discovery's adapter.
 fn calculator(contract: &str, full: bool, placement: Placement) -> World {
     let mut world = World::new(contract);
     world.adapter_at("client", "client", placement);
@@ -42,7 +43,7 @@ fn text(reports: &[Report]) -> String {
 }
 
 #[test]
-fn at_2_and_3_one_adapter_alone_blames_the_unknown() {
+fn at_2_and_3_single_adapter_blames_unknown() {
     let mut world = calculator("calculator-plain", false, Placement::RECEIVER);
     let reports = add(&mut world, 2, 2, 3);
     insta::assert_snapshot!(text(&reports), @r"
@@ -57,7 +58,7 @@ fn at_2_and_3_one_adapter_alone_blames_the_unknown() {
 }
 
 #[test]
-fn at_3_without_the_identify_clause_nothing_is_seen() {
+fn at_3_without_identifies_nothing_is_checked() {
     let mut world = World::new("calculator-plain");
     world.adapter("client", "client");
     world.configure("client", "discovery:8000", "AdderDiscovery", &["unknown"], None);
@@ -83,7 +84,7 @@ fn at_4_with_all_adapters_the_adder_is_blamed() {
 }
 
 #[test]
-fn at_5_an_index_tells_whose_promise_it_was() {
+fn at_5_index_shows_who_vouched() {
     let mut world = calculator("calculator-indexed", true, Placement::RECEIVER);
     let one = add(&mut world, 1, 1, 1);
     let two = add(&mut world, 2, 2, 3);
@@ -125,7 +126,7 @@ fn at_6_a_precondition_blames_the_sender_at_the_receiver() {
 }
 
 #[test]
-fn at_7_what_is_kept_is_not_reported() {
+fn at_7_kept_clauses_are_not_reported() {
     for full in [false, true] {
         let mut world = calculator("calculator-plain", full, Placement::RECEIVER);
         assert!(add(&mut world, 2, 2, 4).is_empty());
@@ -137,7 +138,7 @@ fn at_7_what_is_kept_is_not_reported() {
 }
 
 #[test]
-fn each_clause_is_asked_once_where_it_is_placed() {
+fn each_clause_is_checked_once_at_its_placement() {
     use contract::monitor::Side::{Both, Receiver, Sender};
     let rows = [
         (Receiver, Receiver, ["adder", "client"].as_slice()),
@@ -206,14 +207,14 @@ fn two_services_at_one_endpoint_are_a_conflict_and_pass() {
     assert_eq!(world.adapters["c"].standing("b:1"), EndpointState::Conflict);
     let again = world.call(&ask("c", "a:1", "other", json!(["b:1"]), json!(null)));
     assert!(again.reports.is_empty(), "a conflict is told once");
-    // What is confirmed wins.
+    // A confirmed service wins.
     world.configure("c", "b:1", "B", &["b"], Some("b:9"));
     let b = world.contract.service("B").unwrap();
     assert_eq!(world.adapters["c"].standing("b:1"), EndpointState::Service(b));
 }
 
 #[test]
-fn what_cannot_be_said_is_told_and_breaks_nothing() {
+fn undecided_clauses_are_reported_without_blame() {
     let mut world = World::of_text(TWO);
     world.adapter("c", "c");
     world.configure("c", "b:1", "B", &["b"], None);
@@ -226,7 +227,7 @@ fn what_cannot_be_said_is_told_and_breaks_nothing() {
 }
 
 #[test]
-fn an_exception_is_asked_of_on_error_alone() {
+fn only_on_error_checks_exceptions() {
     let mut world = World::of_text(TWO);
     world.adapter("c", "c");
     world.configure("c", "a:1", "A", &["a"], None);
@@ -257,7 +258,7 @@ fn secrets_are_not_shown_unless_asked_for() {
 }
 
 #[test]
-fn labels_survive_a_restart_and_what_was_forgotten_costs_precision_alone() {
+fn labels_survive_a_restart_and_forgetting_blames_unknown() {
     let mut world = calculator("calculator-indexed", true, Placement::RECEIVER);
     let client = world.adapters.get_mut("client").unwrap();
     let mut kept = MemoryStore::new(1 << 20, None);
@@ -280,7 +281,7 @@ fn labels_survive_a_restart_and_what_was_forgotten_costs_precision_alone() {
 }
 
 #[test]
-fn metadata_is_believed_only_of_what_its_message_introduces() {
+fn metadata_is_trusted_only_for_introduced_endpoints() {
     use contract::metadata::{Identified, RequestMetadata};
     use contract::monitor::{Call, Event};
     let mut world = World::of_text(TWO);
@@ -306,9 +307,8 @@ fn metadata_is_believed_only_of_what_its_message_introduces() {
     assert_eq!(monitor.counts().refused, 1);
 }
 
-/// Accepting a draw that nobody offered is the client's own promise: no reply told of such a member.
 #[test]
-fn an_accepted_draw_that_was_not_offered_blames_the_client_alone() {
+fn accepting_a_draw_without_offer_blames_only_the_client() {
     let mut world = World::new("chess");
     world.adapter("c", "client");
     world.adapter("s", "server");
@@ -327,7 +327,7 @@ fn an_accepted_draw_that_was_not_offered_blames_the_client_alone() {
         (&reports[0].blamed[..], reports[0].index.as_deref()),
         (&["client".to_owned()][..], Some("(7, True, 2)"))
     );
-    // Once it is offered, the server promised that it can be accepted, for the other members of the same game still nobody.
+    // Once offered, the server vouches for it. Other members of the same game stay unvouched.
     let mut world = World::new("chess");
     world.adapter("c", "client");
     world.configure("c", "127.0.0.1:8000", "Chess", &["server"], None);
@@ -343,10 +343,8 @@ fn an_accepted_draw_that_was_not_offered_blames_the_client_alone() {
     assert!(!format!("{}", bad[0]).contains("password = p\n"), "{}", bad[0]);
 }
 
-/// What broke a clause stands first in its report, however long the message is: the part that it read, of a conjunction that which does not
-/// hold, of items the first that decides.
 #[test]
-fn what_is_guilty_stands_first() {
+fn report_starts_with_the_values_that_broke_the_clause() {
     let result = json!({
         "long": "x".repeat(1000), "code": 500, "users": [{"id": 1, "of": {"n": 2}}, {"id": -7, "of": {"n": 3}}, {"id": -8}],
         "token": "hush", "list": [1, 2],
@@ -398,7 +396,6 @@ service Till { pay(n: int) -> int { index n ensures result == n }
                bank(n: int) -> text { index n reply identifies Bank at result } }
 service Bank { one() -> int { ensures result == 1 } }";
 
-/// A party `me` whose shop is vouched for by `shop`, with a store of its own.
 fn shopper(store: MemoryStore) -> World {
     let mut world = World::of_text(SHOP);
     let monitor = Monitor::new(world.contract.clone(), Settings::new("me"), store, 0);
@@ -411,7 +408,7 @@ fn find(world: &mut World, number: i64) {
     world.call(&ask("c", "shop:1", "find", json!([number]), json!("till:1")));
 }
 
-/// Who is blamed if a call of the till, or of the bank that it introduced, goes wrong.
+/// The labels blamed if a call of the till, or of the bank it introduced, fails.
 fn blamed(world: &mut World, endpoint: &str, operation: &str, args: serde_json::Value) -> Vec<String> {
     world.call(&ask("c", endpoint, operation, args, json!(-1))).reports.remove(0).blamed
 }
@@ -487,7 +484,7 @@ fn configured_labels_cover_members_that_no_message_introduces() {
 }
 
 #[test]
-fn a_member_that_messages_could_introduce_is_its_callers_until_one_does() {
+fn caller_vouches_for_a_member_until_it_is_introduced() {
     const MEMBERS: &str = "contract 1\nservice Shop {\n open(user: text) -> text { reply identifies Shop at receiver index result }\n \
         order(user: text) -> int { index user  ensures right: result == 1 }\n}\n";
     let mut world = World::of_text(MEMBERS);

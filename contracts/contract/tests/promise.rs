@@ -1,4 +1,4 @@
-//! Types that an operation declares are a promise: what a message that breaks one is told to be, and who is blamed.
+//! Messages that break the declared types of an operation: the report and the blame.
 
 use crate::common::{World, ask};
 use contract::monitor::report::{Kind, ReportVerdict};
@@ -6,7 +6,7 @@ use contract::monitor::{Call, Event, MemoryStore, Monitor, Outcome, Settings};
 use contract::{Field, Schema, Signature, Tape, Type, check};
 use serde_json::{Value as Json, json};
 
-/// What is told of a reply of this declared type: its reason, or nothing.
+/// The reason reported for a reply of this declared type, or nothing.
 fn replied(of: &str, result: Json) -> String {
     let mut world = World::of_text(&format!("contract 1 service S {{ f(a: int) -> {of}; }}"));
     world.adapter("client", "client");
@@ -25,7 +25,7 @@ fn check_reply(of: &str, result: Json, expect: &str) {
 }
 
 #[test]
-fn what_fits_is_silent() {
+fn matching_types_are_not_reported() {
     for (of, result) in [
         ("any", json!([1, "x"])),
         ("int", json!(1)),
@@ -46,7 +46,7 @@ fn what_fits_is_silent() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_its_place() {
+fn mismatches_are_reported_with_their_path() {
     check_reply("int", json!("1"), "`result` is text, must be an int");
     check_reply("int", json!(1.5), "`result` is a float, must be an int");
     check_reply("bool", json!(0), "`result` is an int, must be a bool");
@@ -65,7 +65,7 @@ fn what_does_not_fit_is_told_with_its_place() {
 }
 
 #[test]
-fn a_request_that_does_not_fit_blames_whoever_sent_it() {
+fn mistyped_request_blames_the_sender() {
     let mut world = World::of_text("contract 1 service S { f(a: {n: int}) { requires few: a.n < 5 } }");
     world.adapter("server", "server");
     world.configure("server", "s:1", "S", &["server"], None);
@@ -87,7 +87,7 @@ fn a_request_that_does_not_fit_blames_whoever_sent_it() {
 }
 
 #[test]
-fn an_operation_that_says_so_promises_no_types() {
+fn untyped_operations_are_not_checked() {
     let mut world = World::of_text("contract 1 service S { f(a: int) -> int { untyped ensures some: result != 0 } }");
     world.adapter("client", "client");
     world.configure("client", "s:1", "S", &["server"], None);
@@ -95,7 +95,7 @@ fn an_operation_that_says_so_promises_no_types() {
     assert!(reports.iter().all(|report| report.found != ReportVerdict::Fails), "{reports:?}");
 }
 
-/// One reply to an operation of `S`; what is told of it.
+/// The reports about one reply to an operation of `S`.
 fn one(
     text: &str,
     schema: Option<&Schema>,
@@ -116,7 +116,7 @@ fn one(
 }
 
 #[test]
-fn over_http_the_type_is_that_of_a_body_that_says_it_is_done() {
+fn http_type_applies_to_bodies_of_successful_replies() {
     const TEXT: &str = "contract 1 service S { GET \"/\"() -> {a: int}; }";
     let http_of = |text: &str, code: i64, body: fn(&mut Tape<'_>) -> contract::TapeId| {
         one(text, None, "GET /", |tape| {
@@ -139,7 +139,7 @@ fn over_http_the_type_is_that_of_a_body_that_says_it_is_done() {
     for code in [204, 205, 206, 304, 404, 500] {
         assert_eq!(http(code, |tape| tape.malformed("not valid JSON")), [], "{code}");
     }
-    // Every body is a text, or bytes at least.
+    // Every body is text, or at least bytes.
     for of in ["text", "bytes"] {
         let text = TEXT.replace("{a: int}", of);
         assert_eq!(http_of(&text, 200, |tape| tape.malformed("not valid JSON")), [], "{of}");
@@ -147,7 +147,7 @@ fn over_http_the_type_is_that_of_a_body_that_says_it_is_done() {
 }
 
 #[test]
-fn a_schema_is_a_promise_where_the_contract_declares_nothing_else() {
+fn schema_types_apply_without_declared_types() {
     let open = |name: &str| Field { required: false, ..Field::new(name, Type::Int) };
     let mut schema = Schema::default();
     // A type that contains itself.

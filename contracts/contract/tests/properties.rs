@@ -1,4 +1,4 @@
-//! What holds of any text, any message and any sequence of calls.
+//! Properties of any text, any message and any sequence of calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use contract::{Condition, Env, Scratch, Tape, Value, check};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Words of the language in any order: more of it parses than of random characters.
+/// Words of the language in any order, which parse further than random characters.
 fn words() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "contract",
@@ -82,7 +82,7 @@ fn words() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 0..80).prop_map(|words| format!("contract 1 service S {{ {} ", words.join(" ")))
 }
 
-/// An expression that parses, fully in parentheses now and then.
+/// A valid expression, sometimes fully in parentheses.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "a",
@@ -171,7 +171,7 @@ fn entry() -> impl Strategy<Value = Identified> {
 
 proptest! {
     #[test]
-    fn any_text_is_a_contract_or_mistakes_that_point_into_it(text in prop_oneof![text(200), words()]) {
+    fn any_text_is_a_contract_or_has_located_errors(text in prop_oneof![text(200), words()]) {
         let checked = check(&text, None);
         let lines = text.split('\n').count();
         for finding in &checked.findings {
@@ -182,17 +182,17 @@ proptest! {
     }
 
     #[test]
-    fn what_is_printed_is_read_as_the_same_tree(expression in expression()) {
+    fn printed_expressions_parse_to_the_same_tree(expression in expression()) {
         let text = format!("contract 1 service S {{ f(a, b) {{ requires {expression} }} }}");
         let file = check(&text, None).file;
         let contract::syntax::ClauseKind::Requires(read) = &file.services[0].operations[0].clauses[0].kind else { panic!("{text}") };
         let printed = format!("contract 1 service S {{ f(a, b) {{ requires {} }} }}", contract::print::expression(read));
-        // Places print as nothing, so only what is said is compared.
+        // Spans print as nothing.
         prop_assert_eq!(format!("{file:?}"), format!("{:?}", check(&printed, None).file), "{}", printed);
     }
 
     #[test]
-    fn every_clause_comes_to_a_verdict_within_its_budget(expression in expression(), a in message(), b in message(), steps in 0_u64..300) {
+    fn every_clause_has_a_verdict_within_its_step_limit(expression in expression(), a in message(), b in message(), steps in 0_u64..300) {
         let text = format!("contract 1 service S {{ f(a, b) {{ requires {expression} }} }}");
         let Some(contract) = check(&text, None).contract else { return Ok(()) };
         let operation = contract.operation(contract.service("S").unwrap(), "f").unwrap();
@@ -204,15 +204,15 @@ proptest! {
         let clause = contract.clauses(operation, Condition::Requires).next().unwrap();
         let whole = clause.judge(env, contract::STEPS_MAX, &mut scratch);
         prop_assert_eq!(clause.judge(env, contract::STEPS_MAX, &mut scratch), whole, "a clause has no memory");
-        // With fewer steps it is the same, or the budget ends it: or what it ended was absorbed by `&&` or `||`, which cannot
-        // turn one answer into the other.
+        // With fewer steps the verdict is the same, or the limit ends the evaluation. `&&` and `||`
+        // may absorb that, but cannot invert the verdict.
         let cut = clause.judge(env, steps, &mut scratch);
         let decided = |verdict| matches!(verdict, contract::Verdict::Holds | contract::Verdict::Fails);
         prop_assert!(!decided(cut) || cut == whole, "{:?} {:?}", cut, whole);
     }
 
     #[test]
-    fn metadata_is_read_as_it_was_written(
+    fn metadata_round_trips(
         sender in text(20),
         invoked in prop::collection::vec(text(8), 0..5),
         entries in prop::collection::vec(entry(), 0..6),
@@ -243,14 +243,15 @@ proptest! {
     }
 }
 
-/// One service whose members hand each other around: calls introduce what they name, replies what they return.
+/// One service whose members introduce each other: calls introduce their arguments, replies their
+/// results.
 const CHAIN: &str = "contract 1 service K {
     give(to: text, n: int, own: int) { index own request identifies K at to index n }
     take(own: int) -> {at: text, n: int} { index own reply identifies K at result.at index result.n }
     fail(own: int) -> int { index own requires result_wanted: own < 0 ensures never: result == 1 }
 }";
 
-/// So many parties; those with an adapter are in the first bits.
+/// Number of parties. The low bits of `adapters` tell which ones have one.
 const PARTIES: usize = 4;
 
 #[derive(Clone, Debug)]
@@ -269,20 +270,17 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..40)
 }
 
-/// Where the knowledge of an entry came from, kept beside the monitors and by other means: V of the paper.
+/// The origin of an entry, tracked independently of the monitors: V of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Provenance {
-    /// A request of that party.
     Introduced(usize),
-    /// A reply of that entry.
     By(Entry),
-    /// A configuration that blames that party.
     Configured(usize),
 }
 
 type Entry = (usize, Option<u8>);
 
-/// Whoever the provenance of an entry allows to blame.
+/// The parties that an entry's provenance allows to blame.
 fn closure(known: &BTreeMap<Entry, BTreeSet<Provenance>>, entry: Entry) -> BTreeSet<usize> {
     let (mut parties, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![entry]);
     while let Some(entry) = open.pop() {
@@ -340,7 +338,7 @@ fn blame_stays_within_provenance(moves: &[Move], adapters: u8, placement: Placem
                 Kind::Precondition => BTreeSet::from([from]),
                 _ => closure(&known, invoked),
             };
-            // All parties without an adapter are one: the unknown.
+            // All parties without an adapter share the label `unknown`.
             let all_there = allowed.iter().all(|&party| has(party));
             let allowed = allowed.into_iter().map(|party| if has(party) { label(party) } else { UNKNOWN.to_owned() });
             let allowed = allowed.collect::<BTreeSet<_>>();
@@ -363,7 +361,8 @@ proptest! {
     }
 }
 
-/// The property above is about something: a plain history has reports, and blames someone else than the caller.
+/// Shows that the property above is not vacuous: a simple history has reports that blame others
+/// than the caller.
 #[test]
 fn the_history_has_reports() {
     let moved = |from, to, own, what, named, n| Move { from, to, own, what, named, n };

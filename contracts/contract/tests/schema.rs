@@ -1,4 +1,4 @@
-//! Contracts checked against what an IDL or a WSDL says.
+//! Contracts checked against an IDL or a WSDL.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn said(text: &str) -> String {
 }
 
 #[test]
-fn what_fits_is_a_contract() {
+fn accepts_matching_contracts() {
     let text = r#"contract 1
 schema "notes.thrift"
 service Notes {
@@ -51,7 +51,7 @@ service Notes {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn reports_mismatches() {
     insta::assert_snapshot!(said(
         r#"contract 1
 service Notes {
@@ -74,9 +74,8 @@ service Other {
     ));
 }
 
-/// Of a schema of which a part is missing nobody can say what is not in it; what is in it is held against all the same.
 #[test]
-fn a_part_of_a_schema_has_no_consequences() {
+fn incomplete_schema_reports_no_missing_names() {
     let text = r#"contract 1
 service Others { f(a: Missing) -> list<Absent> { requires a.b == 1  ensures result[0].c == a.d } }
 service Notes { find(t, from) { requires from + "1" == 2 } }"#;

@@ -1,4 +1,4 @@
-//! A certificate made at start: a root that clients may trust, and a leaf that it signs.
+//! Creates a root certificate for clients to trust, and a leaf signed by it.
 
 use std::sync::Arc;
 
@@ -7,16 +7,12 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// What a server needs, and the root as PEM.
 pub(super) struct Made {
     pub(super) config: Arc<ServerConfig>,
     pub(super) root_pem: String,
 }
 
-/// Makes a certificate for names and addresses.
-///
-/// # Errors
-/// Why it cannot be made, in words.
+/// Creates a certificate for names and addresses. Fails with a message for the user.
 pub(super) fn make(names: &[String]) -> Result<Made, String> {
     let words = |error: rcgen::Error| error.to_string();
     let mut root = CertificateParams::new(Vec::new()).map_err(words)?;

@@ -1,4 +1,4 @@
-//! Chess by mail in the manner of Xfcc, over SOAP 1.1.
+//! Correspondence chess in the style of Xfcc, over SOAP 1.1.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,21 +8,20 @@ use codecs::value::Value;
 
 use super::{Identities, MockAnswer, MockRequest, Service};
 
-/// The canned game: the first moves of the case study. Any other move is `InvalidMove`.
+/// The scripted game: the first moves of the case study. Any other move is `InvalidMove`.
 const MOVES: [&str; 4] = ["e4", "d5", "exd5", "Qxd5"];
-/// Days that a player has for a move; nobody's time is counted.
+/// Days per move, which are not counted down.
 const DAYS: i64 = 30;
-/// When every game began.
+/// The start date of every game.
 const BEGUN: &str = "2017.05.12";
-/// Longest name of a player, bytes.
+/// Maximum length of a player's name, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 const XML: &str = "text/xml; charset=utf-8";
 
-/// What a request is held to.
 const LIMITS: Limits =
     Limits { document_bytes: 1 << 20, depth: 32, elements: 4096, attributes: 32, text_bytes: 64 << 10 };
 
-/// The mock: the games that were begun last, numbered from 1.
+/// The mock: the most recent games, numbered from 1.
 #[derive(Debug)]
 pub struct Chess {
     wsdl: Wsdl,
@@ -31,15 +30,14 @@ pub struct Chess {
     identities: Identities,
 }
 
-/// A game.
 #[derive(Debug, Clone)]
 struct Game {
     id: i64,
     white: String,
     black: String,
-    /// Number of moves of [`MOVES`] so far.
+    /// Number of moves of [`MOVES`] played so far.
     plies: usize,
-    /// The side to move has been offered a draw.
+    /// Whether the side to move has been offered a draw.
     draw_offered: bool,
     is_drawn: bool,
 }
@@ -57,7 +55,7 @@ impl Game {
         !self.is_drawn && mover == name
     }
 
-    /// The moves as PGN has them, with the result behind: `1. e4 d5 *`.
+    /// The moves and the result in PGN: `1. e4 d5 *`.
     fn movetext(&self) -> String {
         let mut text = String::new();
         for (ply, played) in MOVES.iter().enumerate().take(self.plies) {
@@ -71,7 +69,7 @@ impl Game {
         text
     }
 
-    /// Accepts a draw or makes a move; the error is what `MakeAMoveResult` says.
+    /// Accepts a draw or makes a move. The error is the `MakeAMoveResult`.
     fn play(&mut self, request: &MoveRequest) -> Result<(), &'static str> {
         if request.accepts_draw {
             if !self.draw_offered {
@@ -92,27 +90,25 @@ impl Game {
     }
 }
 
-/// A request of `MakeAMove`.
 struct MoveRequest {
     accepts_draw: bool,
-    /// Number of the ply that this is, from 1.
+    /// Number of this ply, from 1.
     movecount: i64,
     played: String,
     offers_draw: bool,
 }
 
-/// Found by number and by player without a search, so that a call takes no longer when there are more of them.
+/// Games indexed by number and player, so that the time per call does not depend on their count.
 #[derive(Debug, Default)]
 struct Games {
     last_id: i64,
     all: BTreeMap<i64, Game>,
-    /// By player.
     ids: HashMap<String, BTreeSet<i64>>,
 }
 
 impl Games {
-    /// Begins a game. One that the same two have played is forgotten, so that a load can be repeated; the mock of the case study forgets
-    /// those of all players.
+    /// Starts a game. Removes an earlier game of the same two players, so that a load can be
+    /// repeated; the case study's mock removes the games of all players.
     fn begin_game(&mut self, white: String, black: String, games_max: usize, identities: Identities) -> i64 {
         let is_same = |other: &&Game| (&other.white, &other.black) == (&white, &black);
         let earlier = self.of_player(&white).find(is_same).map(|other| other.id);
@@ -148,8 +144,8 @@ impl Games {
 }
 
 impl Chess {
-    /// With so many games kept, the oldest being forgotten first; the mock of the case study keeps one. Where identities are reused, a game of
-    /// two players has the number of the one before it that they played.
+    /// Keeps up to `games_max` games, removing the oldest first; the case study's mock keeps one.
+    /// With reused identities, a new game of the same players keeps its number.
     pub fn new(games_max: usize, identities: Identities) -> Chess {
         let read = soap::wsdl::parse("chess.wsdl", codecs::schemas::CHESS_WSDL, &mut |_| {
             Err("includes are not needed".to_owned())
@@ -162,7 +158,7 @@ impl Chess {
         self.games.lock().unwrap_or_else(PoisonError::into_inner) // No game is left half changed.
     }
 
-    /// What an operation returns, or why it is the caller's mistake.
+    /// The result of an operation, or the client's error.
     fn call(&self, request: &Request<'_>) -> Result<Value, String> {
         let arguments = Arguments(request.arguments);
         match request.operation.name.as_str() {
@@ -251,7 +247,7 @@ impl Chess {
         }
     }
 
-    /// The WSDL with the address at which it was asked for.
+    /// The WSDL with the address of the request.
     fn described(host: &str) -> MockAnswer {
         let is_host =
             !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte));
@@ -276,14 +272,14 @@ impl Service for Chess {
     }
 }
 
-/// The caller's mistake. Source: SOAP 1.1, sections 4.4 and 6.2.
+/// A fault caused by the client. Source: SOAP 1.1, sections 4.4 and 6.2.
 fn fault(why: &str) -> MockAnswer {
     let mut text = String::new();
     compose_fault(&mut text, "Client", why, None);
     MockAnswer::new(500, XML, text)
 }
 
-/// Arguments, nil or missing being empty, false or none.
+/// Arguments. Nil or missing ones are empty, false or none.
 struct Arguments<'e>(View<'e>);
 
 impl Arguments<'_> {

@@ -1,4 +1,5 @@
-//! Evernote: accounts and shared notebooks, by Thrift in the body of a POST. Two services on two ports, of which the first says where the second is.
+//! Evernote: accounts and shared notebooks, as Thrift in POST bodies. Two services on two ports;
+//! the first returns the URL of the second.
 
 use codecs::thrift::{
     self, Framing, Header, Limits, Message, MessageKind, Method, Protocol, Schema, View, compose_application_exception,
@@ -13,11 +14,11 @@ const SHARE_KEY: &str = "asd";
 const SHARED_TOKEN: &str = "temp10";
 const NOTEBOOK: &str = "guid10";
 const NOTE: &str = "guid20";
-/// 2017-05-12 00:00:00 UTC, ms; a token lives for an hour of that day.
+/// 2017-05-12 00:00:00 UTC in ms. A token is valid for one hour.
 const NOW_MS: i64 = 1_494_547_200_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// What is asked is small.
+/// Requests are small.
 const LIMITS: Limits =
     Limits { message_bytes: 1 << 20, string_bytes: 64 << 10, elements: 1024, values: 8192, depth: 16, name_bytes: 256 };
 
@@ -30,41 +31,42 @@ const UNKNOWN_METHOD: i32 = 1;
 const INVALID_MESSAGE_TYPE: i32 = 2;
 const INTERNAL_ERROR: i32 = 6;
 
-/// Which replies are given.
+/// Selects the replies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Those of the benchmark as it was published: keys and the second token are the same in every journey.
+    /// As in the published benchmark: keys and the second token are the same in every journey.
     #[default]
     Shipped,
-    /// Those that the paper's contracts are about: keys, tokens and ids of their own in every journey, ids being UUIDs.
+    /// As the paper's contracts expect: each journey has its own keys, tokens and ids, and ids are
+    /// UUIDs.
     Paper,
 }
 
-/// The account's service.
+/// The account service.
 #[derive(Debug)]
 pub struct EvernoteUser {
     thrift: Thrift,
     notes_url: String,
 }
 
-/// The notes' service.
+/// The note service.
 #[derive(Debug)]
 pub struct EvernoteNotes {
     thrift: Thrift,
     profile: Profile,
-    /// Where it is itself.
+    /// Its own URL.
     url: String,
 }
 
 impl EvernoteUser {
-    /// One that says that notes are at this URL.
+    /// A service that returns this URL for notes.
     pub fn new(notes_url: String) -> EvernoteUser {
         EvernoteUser { thrift: Thrift::new("UserStore"), notes_url }
     }
 }
 
 impl EvernoteNotes {
-    /// The notes, whose service is at this URL.
+    /// A service at this URL.
     pub fn new(profile: Profile, url: String) -> EvernoteNotes {
         EvernoteNotes { thrift: Thrift::new("NoteStore"), profile, url }
     }
@@ -180,7 +182,7 @@ impl EvernoteNotes {
 impl Service for EvernoteUser {
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
         let path = request.target.split('?').next().unwrap_or_default();
-        // Evernote's own SDK asks for `//edam/user`.
+        // Evernote's own SDK requests `//edam/user`.
         if path.trim_matches('/') != "edam/user" {
             return MockAnswer::text(404, "the account service is at /edam/user");
         }
@@ -204,11 +206,9 @@ impl Service for EvernoteNotes {
     }
 }
 
-/// Why a method does not return.
 enum Thrown {
-    /// An exception that it declares: the type's name and the exception.
+    /// A declared exception: the type's name and the exception.
     Declared(&'static str, Value),
-    /// The service cannot.
     Failed(String),
 }
 
@@ -306,7 +306,7 @@ fn is_made(text: &str, begin: &str) -> bool {
     text.strip_prefix(begin).is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// A UUID of version 4 that follows from a text. Source: RFC 9562, section 5.4.
+/// A UUID of version 4 derived from a text. Source: RFC 9562, section 5.4.
 fn uuid(kind: u64, text: &str) -> String {
     let high = digest(kind, text) & !0xf000 | 0x4000;
     let low = digest(kind + 100, text) & !(0b11 << 62) | 0b10 << 62;

@@ -1,4 +1,4 @@
-//! HTTP of the mocks: hyper on tokio, with rustls where they are encrypted.
+//! The HTTP server of the mocks: hyper on tokio, with rustls for encrypted ones.
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
@@ -22,29 +22,28 @@ use tokio_rustls::TlsAcceptor;
 use super::{MockAnswer, MockError, MockListen, MockRequest, Service, certificate};
 use servers::Shutdown;
 
-/// Bytes of a request's head at most; more is answered with 431.
+/// Maximum size of a request's head in bytes; a larger one gets 431.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Connections at most, whatever is asked for.
+/// Upper limit for the configured number of connections.
 const CONNECTIONS_MAX: u32 = 1_000_000;
-/// Whether the server was asked to end is looked at so often.
+/// Interval for checking whether the server must end.
 const LOOK: Duration = Duration::from_millis(20);
-/// Pause after an accept that failed: no descriptors, most often.
+/// Pause after a failed accept, usually for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A listener and what answers on it.
 type Bound = (TcpListener, Arc<dyn Service>);
 
-/// What all connections share.
 struct Shared {
     listen: MockListen,
     rng: Mutex<Rng>,
 }
 
-/// Serves mocks until `shutdown` ends them: one on each address, port 0 letting the kernel choose. `service` makes them when it is known where all listen, as
-/// one may have to tell where another is. `ready` is called with the addresses once connections are accepted.
+/// Serves mocks until `shutdown` ends them, one on each address; port 0 lets the kernel choose.
+/// `service` creates them once all addresses are known, since one may need another's address.
+/// `ready` is called with the addresses once connections are accepted.
 ///
 /// # Errors
-/// [`MockError`]; what clients do is never one.
+/// [`MockError`], but never because of a client.
 pub fn serve_mock(
     listen: &MockListen,
     addresses: &[SocketAddr],
@@ -75,7 +74,7 @@ pub fn serve_mock(
     let runtime = runtime.map_err(|source| MockError::Kernel { what: "start the runtime", source })?;
     let shared = Arc::new(Shared { listen: listen.clone(), rng: Mutex::new(Rng::new(listen.seed)) });
     let served = runtime.block_on(serve(services, tls, shared, shutdown, || ready(&bound)));
-    // Connections that outlive the drain are cut off here.
+    // Connections that outlive the drain are closed here.
     runtime.shutdown_background();
     served
 }
@@ -113,10 +112,10 @@ async fn serve(
     }
     accepting.iter().for_each(tokio::task::JoinHandle::abort);
     for task in accepting {
-        let _ = task.await; // It was aborted: its listener is closed, and its place is free.
+        let _ = task.await; // The listener is closed and its slot is free.
     }
-    let _ = ending.send(true); // Where nobody hears it, nobody is to.
-    // All places are free when all connections have ended.
+    let _ = ending.send(true); // Nobody may be listening.
+    // All slots are free when all connections have ended.
     let mut drained = pin!(timeout(shared.listen.drain, room.acquire_many(connections)));
     loop {
         tokio::select! {
@@ -175,7 +174,7 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), answer);
     let mut connection = pin!(connection);
-    // What a client does wrong ends its connection, and nothing else.
+    // A client's error only ends its own connection.
     tokio::select! {
         _ = connection.as_mut() => {}
         () = async { drop(ended.wait_for(|ended| *ended).await) } => {
@@ -225,7 +224,7 @@ fn response(answer: MockAnswer) -> Response<Full<Bytes>> {
     response
 }
 
-/// An answer after which nothing that follows on the connection can be trusted.
+/// A response after which the connection cannot be reused.
 fn closing(answer: MockAnswer) -> Response<Full<Bytes>> {
     let mut response = response(answer);
     response.headers_mut().insert(hyper::header::CONNECTION, HeaderValue::from_static("close"));

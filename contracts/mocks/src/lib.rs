@@ -1,8 +1,10 @@
-//! Mocks: services that answer as the benchmark of Whip has them, so that what stands before them can be measured. Evernote by Thrift in HTTPS, chess by SOAP,
-//! Twitter by REST in HTTPS. Source: the case studies of "Whip: higher-order contracts for modern services" (ICFP 2017).
+//! Mocks of the services in Whip's benchmark, for measuring proxies in front of them: Evernote by
+//! Thrift in HTTPS, chess by SOAP, Twitter by REST in HTTPS. Source: the case studies of "Whip:
+//! higher-order contracts for modern services" (ICFP 2017).
 //!
-//! They are hyper on tokio with rustls: what a proxy is tried with must be right in the corners of HTTP, and a few microseconds do not matter. What they
-//! answer is a function of the request and a little state ([`Service`]); everything of the network is in [`serve_mock`].
+//! They use hyper on tokio with rustls, because a proxy's test partner must implement the corner
+//! cases of HTTP; a few microseconds do not matter. A [`Service`] computes a reply from the request
+//! and a little state; [`serve_mock`] does all networking.
 
 mod certificate;
 mod chess;
@@ -20,17 +22,17 @@ pub use self::evernote::{EvernoteNotes, EvernoteUser, Profile};
 pub use self::http::serve_mock;
 pub use self::twitter::Twitter;
 
-/// Whether what a mock gives out was ever given out before.
+/// Whether identities are reused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Identities {
-    /// Never: as the benchmark was published.
+    /// Never, as in the published benchmark.
     #[default]
     Fresh,
-    /// Whoever asks the same again is given the same again.
+    /// The same request gets the same identity again.
     Reused,
 }
 
-/// A number that follows from a text, a different one for each `kind`.
+/// A number derived from a text, different for each `kind`.
 fn digest(kind: u64, text: &str) -> u64 {
     let mut state = stats::random::mix(kind);
     for chunk in text.as_bytes().chunks(8) {
@@ -41,22 +43,22 @@ fn digest(kind: u64, text: &str) -> u64 {
     state
 }
 
-/// A request, read as a whole.
+/// A complete request.
 #[derive(Debug, Clone, Copy)]
 pub struct MockRequest<'r> {
-    /// `GET` and so on.
+    /// The method.
     pub method: &'r str,
     /// Path and query.
     pub target: &'r str,
-    /// `Host`, or where we listen.
+    /// `Host`, or the listening address.
     pub host: &'r str,
     /// Header fields.
     pub headers: &'r hyper::HeaderMap,
-    /// Its body.
+    /// The body.
     pub body: &'r [u8],
 }
 
-/// What is answered.
+/// The response of a mock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MockAnswer {
     /// The status.
@@ -65,7 +67,7 @@ pub struct MockAnswer {
     pub content_type: &'static str,
     /// The body.
     pub body: Vec<u8>,
-    /// Methods that would have been right, with status 405.
+    /// The allowed methods, with status 405.
     pub allow: Option<&'static str>,
 }
 
@@ -83,70 +85,70 @@ impl MockAnswer {
     }
 }
 
-/// What a mock does with requests. It is asked by many threads at once.
+/// The behavior of a mock. Many threads call it at once.
 pub trait Service: Send + Sync + 'static {
-    /// The answer to one request; never a panic, whatever the request.
+    /// Returns the response to a request. Must not panic, whatever the request.
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer;
 }
 
-/// Where and how mocks are served.
+/// Settings for serving mocks.
 #[derive(Debug, Clone)]
 pub struct MockListen {
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Connections open at the same time, over all listeners; more wait to be accepted.
+    /// Maximum number of open connections over all listeners; more wait to be accepted.
     pub connections: usize,
-    /// Bytes of a request's body at most; more is answered with 413.
+    /// Maximum size of a request body in bytes; a larger one gets 413.
     pub body_bytes: usize,
-    /// A connection may stand without a whole head of a request for so long.
+    /// Timeout for a connection without a complete request head.
     pub idle: std::time::Duration,
-    /// A body, and a TLS handshake, may take so long.
+    /// Timeout for a body, and for a TLS handshake.
     pub patience: std::time::Duration,
-    /// After being asked to end, connections may go on for so long.
+    /// How long connections may continue after the shutdown begins.
     pub drain: std::time::Duration,
-    /// Each answer waits for a time of this law, ns, to the millisecond as timers of tokio have it.
+    /// Distribution of the delay of each response, in ns. Tokio's timers round it to milliseconds.
     pub delay: Option<Distribution>,
     /// Seed of the delays.
     pub seed: u64,
-    /// Encrypt, with a certificate made now for these names and addresses; empty: do not.
+    /// Names and addresses for a new certificate. Empty: no encryption.
     pub names: Vec<String>,
-    /// Write the root of that certificate here (PEM), for clients to trust.
+    /// File for the root of that certificate (PEM), for clients to trust.
     pub cert_out: Option<PathBuf>,
 }
 
 /// Why mocks could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum MockError {
-    /// The address is taken, not ours, or not allowed.
+    /// The address is in use, not local, or not allowed.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The certificate could not be made: a name that can be none.
+    /// The certificate could not be created, because of an invalid name.
     #[error("cannot create a certificate for {names}: {reason}")]
     Certificate {
-        /// For whom.
+        /// The names.
         names: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The certificate could not be written.
     #[error("cannot write the certificate to `{path}`: {source}")]
     Write {
-        /// Where.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The kernel refused something else.
+    /// Another system call failed.
     #[error("{what}: {source}")]
     Kernel {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
-        /// Why it failed.
+        /// The reason.
         source: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Twitter, as far as the case study goes: friends, a timeline, a retweet.
+//! The part of Twitter that the case study uses: friends, a timeline, a retweet.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,17 +8,17 @@ use codecs::value::Value;
 
 use super::{Identities, MockAnswer, MockRequest, Service, digest};
 
-/// Parameters of a query at most.
+/// Maximum number of query parameters.
 const PARAMETERS_MAX: usize = 64;
-/// When every tweet was written.
+/// The creation date of every tweet.
 const CREATED: &str = "Thu Jan 18 00:10:45 +0000 2007";
-/// Rows that Twitter gives at most, whatever `count` says.
+/// Maximum number of rows, whatever `count` is.
 const COUNT_MAX: u64 = 200;
 
-/// Ids of ten digits, behind two that say of what.
+/// Ids have ten digits after two that encode the kind.
 const IDS: u64 = 10_000_000_000;
 
-/// The mock. Fresh ids are made of the number of the request, those that are reused of the user who is asked about.
+/// The mock. Fresh ids derive from the number of the request, reused ones from the requested user.
 #[derive(Debug, Default)]
 pub struct Twitter {
     identities: Identities,
@@ -26,7 +26,7 @@ pub struct Twitter {
 }
 
 impl Twitter {
-    /// One that gives out such ids.
+    /// A mock with fresh or reused ids.
     pub fn new(identities: Identities) -> Twitter {
         Twitter { identities, requests: AtomicU64::new(0) }
     }
@@ -91,7 +91,7 @@ fn answer(status: u16, body: &Value) -> MockAnswer {
     MockAnswer::new(status, "application/json; charset=utf-8", text)
 }
 
-/// As Twitter tells of errors.
+/// An error in Twitter's format.
 fn error(status: u16, code: i64, message: &str) -> MockAnswer {
     let one = Value::record([("code", Value::Integer(code)), ("message", message.into())]);
     answer(status, &Value::record([("errors", Value::List(vec![one]))]))
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_answered_as_the_case_study_has_them() {
+    fn replies_match_the_case_study() {
         let twitter = Twitter::default();
         let mut signed = hyper::HeaderMap::new();
         signed.insert("authorization", "OAuth x".parse().unwrap());
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_the_same_again_is_given_the_same_ids_where_they_are_reused() {
+    fn reused_identities_repeat_for_the_same_request() {
         let mut headers = hyper::HeaderMap::new();
         headers.insert("authorization", "OAuth x".parse().unwrap());
         let ask = |twitter: &Twitter, target: &str| {

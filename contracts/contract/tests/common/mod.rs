@@ -1,4 +1,4 @@
-//! A few adapters that talk to each other in memory, every block between them encoded and decoded.
+//! Adapters that communicate in memory, with every metadata block encoded and decoded.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of what is public to all of them")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,6 @@ use contract::monitor::{Action, Call, EndpointState, Event, MemoryStore, Monitor
 use contract::{Contract, Tape, TapeId, Value, check};
 use serde_json::Value as Json;
 
-/// A contract of this crate's folder.
 pub fn contract(name: &str) -> Arc<Contract> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("contracts/{name}.contract"));
     let text = std::fs::read_to_string(&path).unwrap();
@@ -19,7 +18,6 @@ pub fn contract(name: &str) -> Arc<Contract> {
     Arc::new(checked.contract.unwrap_or_else(|| panic!("{}", contract::to_text(name, &checked.findings))))
 }
 
-/// JSON on a tape.
 pub fn put(tape: &mut Tape<'static>, json: &Json) -> TapeId {
     match json {
         Json::Null => tape.missing(),
@@ -40,7 +38,6 @@ pub fn put(tape: &mut Tape<'static>, json: &Json) -> TapeId {
     }
 }
 
-/// What one call left.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub reports: Vec<Report>,
@@ -50,7 +47,6 @@ pub struct Seen {
     pub block_bytes: usize,
 }
 
-/// Adapters by their addresses.
 pub struct World {
     pub contract: Arc<Contract>,
     pub adapters: BTreeMap<String, Monitor<MemoryStore>>,
@@ -59,7 +55,7 @@ pub struct World {
 
 pub struct Asked<'a> {
     pub client: Option<&'a str>,
-    /// The server's adapter, where requests without metadata pass it, too.
+    /// The server's adapter, which requests without metadata also pass.
     pub public: Option<&'a str>,
     pub endpoint: &'a str,
     pub operation: &'a str,
@@ -98,7 +94,6 @@ impl World {
         self.adapters.get_mut(adapter).unwrap().configure(endpoint, service, labels, peer, now_s);
     }
 
-    /// One call from end to end.
     pub fn call(&mut self, asked: &Asked<'_>) -> Seen {
         let mut seen = Seen::default();
         let mut tape = Tape::new();

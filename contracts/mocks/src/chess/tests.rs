@@ -1,4 +1,4 @@
-//! The scenarios of the case study's functional suite, and what is no scenario, at the codec.
+//! The scenarios of the case study's functional suite, and errors, at the codec.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn chess() -> Chess {
     Chess::new(8, Identities::Fresh)
 }
 
-/// The status, and what the operation returned or why it did not.
+/// The operation's result, or the fault.
 fn call(chess: &Chess, operation: &str, arguments: &[(&str, Value)]) -> Result<Value, String> {
     let wsdl = &chess.wsdl;
     let operation = wsdl.operation(operation).unwrap();
@@ -51,7 +51,7 @@ fn act(chess: &Chess, user: &str, game: i64, movecount: i64, mv: &str, wishes: &
     }
 }
 
-/// `id moves myTurn drawOffered result` of the games of a player.
+/// `id moves myTurn drawOffered result` of a player's games.
 fn list(chess: &Chess, user: &str) -> Vec<String> {
     let games = call(chess, "GetMyGames", &[("username", user.into()), ("password", "password".into())]);
     let Ok(Value::List(games)) = games else { panic!("{games:?}") };
@@ -202,7 +202,7 @@ fn the_oldest_games_are_forgotten() {
 }
 
 #[test]
-fn the_same_two_have_one_game() {
+fn the_same_players_have_one_game() {
     let chess = chess();
     let other = [("whiteUser", "ben".into()), ("blackUser", "anna".into())];
     assert_eq!((begin(&chess), call(&chess, "MakeGame", &other), begin(&chess)), (1, Ok(Value::Integer(2)), 3));
@@ -211,7 +211,7 @@ fn the_same_two_have_one_game() {
 }
 
 #[test]
-fn wrong_input_is_told_by_faults() {
+fn invalid_input_returns_faults() {
     let chess = chess();
     assert_eq!(
         call(&chess, "MakeGame", &[("whiteUser", "anna".into())]).unwrap_err(),
@@ -253,7 +253,7 @@ fn wrong_input_is_told_by_faults() {
 }
 
 #[test]
-fn a_game_of_two_players_has_the_number_of_the_one_before_it_where_numbers_are_reused() {
+fn reused_identities_keep_the_number_of_a_game() {
     let make = |chess: &Chess, white: &str| {
         call(chess, "MakeGame", &[("whiteUser", white.into()), ("blackUser", "ben".into())]).unwrap()
     };
@@ -261,7 +261,7 @@ fn a_game_of_two_players_has_the_number_of_the_one_before_it_where_numbers_are_r
         let chess = Chess::new(8, identities);
         let got = ["anna", "carl", "anna", "dora"].map(|white| make(&chess, white));
         assert_eq!(got, expected.map(Value::Integer));
-        // The game is a new one all the same.
+        // The game itself is new.
         let anna = expected[2];
         assert_eq!(act(&chess, "anna", anna, 1, "e4", &[]), "Success");
         assert_eq!(act(&chess, "anna", anna, 2, "d5", &[]), "NotYourTurn");

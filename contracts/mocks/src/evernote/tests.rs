@@ -1,10 +1,10 @@
-//! Calls at the codec, against the table of the case study.
+//! Calls at the codec, compared with the table of the case study.
 
 use super::*;
 
 const URL: &str = "https://127.0.0.1:9444/";
 
-/// What a method returns, what it throws, or what else comes.
+/// The result of a method, its exception, or another reply.
 fn call(service: &dyn Service, owner: &str, method: &str, arguments: Value, protocol: Protocol) -> String {
     let thrift = Thrift::new(owner);
     let called = thrift.methods.iter().find(|known| known.name == method).unwrap();
@@ -52,7 +52,7 @@ fn find(token_text: &str, notebook: &str, offset: i64, most: i64) -> Value {
 }
 
 #[test]
-fn the_account_says_where_notes_are() {
+fn account_returns_the_notes_url() {
     let user = EvernoteUser::new(URL.to_owned());
     let ask = |method: &str, arguments: Value| call(&user, "UserStore", method, arguments, Protocol::Binary);
     assert_eq!(ask("getNoteStoreUrl", Value::record([token("t")])), format!("\"{URL}\""));
@@ -63,7 +63,7 @@ fn the_account_says_where_notes_are() {
 }
 
 #[test]
-fn notes_are_shared_as_the_case_study_has_them() {
+fn notes_are_shared_as_in_the_case_study() {
     let with = |fields: &[(&'static str, Value)]| Value::record(fields.iter().cloned());
     for (method, arguments, expected) in [
         (
@@ -102,7 +102,7 @@ fn notes_are_shared_as_the_case_study_has_them() {
 }
 
 #[test]
-fn the_paper_s_profile_has_keys_of_its_own_for_each_token() {
+fn paper_profile_has_separate_keys_per_token() {
     let service = EvernoteNotes::new(Profile::Paper, URL.to_owned());
     let linked = |text: &str| notes(Profile::Paper, "listLinkedNotebooks", Value::record([token(text)]));
     assert_ne!(linked("a"), linked("b"));
@@ -124,7 +124,7 @@ fn the_paper_s_profile_has_keys_of_its_own_for_each_token() {
 }
 
 #[test]
-fn wrong_messages_are_told() {
+fn invalid_messages_return_errors() {
     let user = EvernoteUser::new(URL.to_owned());
     let headers = hyper::HeaderMap::new();
     let answer = |method: &str, target: &str, body: &[u8]| {
