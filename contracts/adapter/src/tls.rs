@@ -1,4 +1,4 @@
-//! TLS of all sides: what local listeners show, whom services must convince, and how adapters know each other.
+//! TLS for local listeners, services and other adapters.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,26 +13,21 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::config::{Identity, TlsSettings};
 
-/// All that is needed of TLS; made once.
 #[derive(Clone)]
 pub(crate) struct Tls {
-    /// Of local listeners for endpoints that speak HTTPS.
+    /// For local listeners of HTTPS endpoints.
     pub(crate) listen: Option<TlsAcceptor>,
-    /// What those show.
+    /// The certificate of these listeners.
     shown: Option<CertificateDer<'static>>,
-    /// Of the listeners for other adapters, who must show a certificate.
+    /// For listeners for other adapters, which must have a certificate.
     pub(crate) peers: Option<TlsAcceptor>,
-    /// To other adapters, with the own certificate.
+    /// For connections to other adapters, with the own certificate.
     pub(crate) to_peers: Option<TlsConnector>,
-    /// To services.
     pub(crate) upstream: TlsConnector,
 }
 
 impl Tls {
-    /// Reads the files.
-    ///
-    /// # Errors
-    /// All that is wrong with them.
+    /// Reads the files. Fails with all errors in them.
     pub(crate) fn new(settings: &TlsSettings, needs_roots: bool) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let provider = Arc::new(ring::default_provider());
@@ -40,7 +35,7 @@ impl Tls {
         let peers = settings.peers.as_ref().map(|(identity, ca)| server(&provider, identity, Some(ca)));
         let to_peers = settings.peers.as_ref().map(|(identity, ca)| to_peers(&provider, identity, ca));
         let upstream = upstream(&provider, settings, needs_roots);
-        // One file is read for several purposes, and told of once.
+        // A file used for several purposes is reported once.
         fn keep<T>(wrong: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
             let error = match result {
                 Ok(value) => return Some(value),
@@ -65,7 +60,8 @@ impl Tls {
         }
     }
 
-    /// What ends TLS here for a client that means this host: only where the certificate of local listeners is one of that host.
+    /// The acceptor for a client that connects to this host, if the listeners' certificate covers
+    /// it.
     pub(crate) fn ends_for(&self, host: &str) -> Option<&TlsAcceptor> {
         let certificate = webpki::EndEntityCert::try_from(self.shown.as_ref()?).ok()?;
         let name = ServerName::try_from(host).ok()?;
@@ -151,7 +147,7 @@ fn upstream(
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
-/// Trusts everyone, as `verify = false` says: for tests with certificates made on the spot.
+/// Accepts any certificate (`verify = false`), for tests with ad-hoc certificates.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 
@@ -190,10 +186,8 @@ impl ServerCertVerifier for Anyone {
     }
 }
 
-/// Whom a certificate's file makes its owner among adapters; `None`: nobody, or it cannot be read, of which [`Tls::new`] tells.
-///
-/// # Errors
-/// It makes somebody else of an adapter with this label: what it says would not be believed.
+/// Checks that a certificate's first DNS name is the adapter's label. Otherwise other adapters
+/// would reject its metadata. An unreadable file passes; [`Tls::new`] reports it.
 pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
     let Some(certificate) = certificates(cert).ok().and_then(|all| all.into_iter().next()) else { return Ok(()) };
     let (shown, hint) = (cert.display(), format!("use a certificate whose first DNS name is `{label}`"));
@@ -209,8 +203,8 @@ pub(crate) fn owner(cert: &Path, label: &str) -> Result<(), String> {
     }
 }
 
-/// Who a certificate says that its owner is: its first DNS name. Names in the subject are not looked at (RFC 9525,
-/// section 6.1 and appendix A).
+/// The identity in a certificate: its first DNS name. Subject names are ignored (RFC 9525, section
+/// 6.1 and appendix A).
 pub(crate) fn identity(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
     certificate.valid_dns_names().next().map(str::to_owned)

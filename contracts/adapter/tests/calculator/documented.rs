@@ -1,10 +1,10 @@
-//! The full deployment of docs/ADAPTER.md, as it stands there but for addresses and folders: it blames by name.
+//! The full deployment of docs/ADAPTER.md, apart from addresses and directories, blames by name.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::world::{Adapter, add, adder, contract, file, free_port};
 
-/// The configuration that begins with a comment which names this file.
+/// The configuration in the document that starts with a comment naming this file.
 fn documented(name: &str) -> String {
     let text = std::fs::read_to_string(file("../docs/ADAPTER.md")).unwrap();
     let section = text.split("\n## A full deployment\n").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -14,7 +14,7 @@ fn documented(name: &str) -> String {
 }
 
 #[test]
-fn a_deployment_as_the_documents_write_it_blames_by_name() {
+fn documented_deployment_blames_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let key = KeyPair::generate().unwrap();
@@ -25,7 +25,7 @@ fn a_deployment_as_the_documents_write_it_blames_by_name() {
     let issuer = Issuer::new(params, key);
     for label in ["adder", "client"] {
         let key = KeyPair::generate().unwrap();
-        // The hosts of the documents are addresses here.
+        // Addresses replace the hosts of the document.
         let params = CertificateParams::new(vec![label.to_owned(), "127.0.0.1".to_owned()]).unwrap();
         std::fs::write(at(&format!("{label}.pem")), params.signed_by(&key, &issuer).unwrap().pem()).unwrap();
         std::fs::write(at(&format!("{label}.key")), key.serialize_pem()).unwrap();

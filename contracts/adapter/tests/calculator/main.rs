@@ -12,13 +12,13 @@ fn partial(contract_name: &str, adder_port: u16) -> (Adapter, String) {
 }
 
 #[test]
-fn at_0_to_3_one_adapter_reports_what_is_not_kept_and_nobody_knows_who_is_to_blame() {
+fn at_0_to_3_single_adapter_blames_unknown() {
     let port = adder(-1);
     let (client, discovery) = partial("plain", port);
     // AT-0: without an adapter.
     assert_eq!(add(&format!("127.0.0.1:{port}"), 2, 2).unwrap(), 3);
     assert_eq!(client.told(), "");
-    // AT-1: what is learned passes through, and the client sees the same.
+    // AT-1: learned endpoints pass through unchanged.
     let learned = adder_info(&client.resolve(&discovery)).unwrap();
     assert_eq!(learned, format!("127.0.0.1:{port}"));
     let through = client.resolve(&learned);
@@ -49,7 +49,7 @@ fn at_4_with_adapters_everywhere_the_adder_is_blamed() {
 }
 
 #[test]
-fn at_5_an_index_tells_who_introduced_what() {
+fn at_5_index_shows_who_vouched() {
     let world = full("indexed", -1);
     assert_eq!(world.add(1, 1), 1);
     assert_eq!(world.add(2, 2), 3);
@@ -62,7 +62,7 @@ fn at_5_an_index_tells_who_introduced_what() {
 }
 
 #[test]
-fn at_6_a_precondition_is_told_where_the_service_is_and_blames_the_client() {
+fn at_6_server_side_reports_precondition_and_blames_client() {
     let world = full("plain", -1);
     assert_eq!(world.add(0, 0), -1);
     let told = world.adder.told();
@@ -76,7 +76,7 @@ fn at_6_a_precondition_is_told_where_the_service_is_and_blames_the_client() {
 }
 
 #[test]
-fn at_7_nothing_is_told_of_what_is_kept() {
+fn at_7_kept_clauses_are_not_reported() {
     let world = full("plain", 0);
     assert_eq!(world.add(2, 2), 4);
     for adapter in [&world.client, &world.adder, &world.discovery] {

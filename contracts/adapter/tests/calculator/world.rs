@@ -1,4 +1,5 @@
-//! The calculator: discovery, an adder, a client, and an adapter before each, on real sockets of this process.
+//! The calculator: discovery, adder and client, each with an adapter, on real sockets of this
+//! process.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of what is public to all of them")]
 
 use std::io::{self, Read, Write};
@@ -24,7 +25,8 @@ pub fn schema() -> Schema {
     idl::parse("calculator.thrift", &text, &mut |_| unreachable!()).unwrap()
 }
 
-/// A port that is free, of those below what the system gives to whoever asks for any: nobody else takes it before it is bound.
+/// A free port below the ephemeral range, so that the system gives it to no one else before it is
+/// bound.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let own = std::process::id().wrapping_mul(131);
@@ -33,7 +35,6 @@ pub fn free_port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
-/// Reads one framed message.
 pub fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = [0; 4];
     stream.read_exact(&mut head)?;
@@ -42,7 +43,7 @@ pub fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok([&head[..], &body].concat())
 }
 
-/// A Thrift service on a port of its own; the thread ends with the process.
+/// A Thrift service on its own port. The thread ends with the process.
 pub fn serve(service: &'static str, answer: impl Fn(&str, Vec<Option<Value>>) -> Value + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -84,7 +85,7 @@ pub fn serve(service: &'static str, answer: impl Fn(&str, Vec<Option<Value>>) ->
     port
 }
 
-/// What an adder adds to the right sum.
+/// An adder whose sums are wrong by `off_by`.
 pub fn adder(off_by: i64) -> u16 {
     serve("Adder", move |_, arguments| {
         let number = |at: usize| match arguments[at] {
@@ -95,7 +96,7 @@ pub fn adder(off_by: i64) -> u16 {
     })
 }
 
-/// Tells of the adder that was registered last.
+/// Returns the adder that was registered last.
 pub fn discovery(first: u16) -> u16 {
     let port = AtomicU16::new(first);
     serve("AdderDiscovery", move |method, arguments| {
@@ -108,7 +109,7 @@ pub fn discovery(first: u16) -> u16 {
     })
 }
 
-/// One call over a connection of its own.
+/// Makes one call on a new connection.
 pub fn call(address: &str, service: &str, method: &str, arguments: Value) -> io::Result<Value> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
@@ -149,7 +150,6 @@ pub fn adder_info(address: &str) -> io::Result<String> {
     }
 }
 
-/// Reports as they were written.
 #[derive(Clone, Default)]
 pub struct Told(Arc<Mutex<Vec<u8>>>);
 
@@ -164,7 +164,7 @@ impl Write for Told {
     }
 }
 
-/// An adapter with what it told.
+/// An adapter and its reports.
 pub struct Adapter {
     pub running: Option<Running>,
     told: Told,
@@ -185,7 +185,7 @@ impl Adapter {
         Self::of(text, Path::new("/"), None)
     }
 
-    /// A configuration in a folder; one that has passed the checks may then say that it is somebody else.
+    /// Starts a configuration in a directory. `says` replaces its name after the checks.
     pub fn of(text: &str, folder: &Path, says: Option<&str>) -> Self {
         let mut config = adapter::config::read(text, folder).unwrap();
         let checked = adapter::check(&config).unwrap();
@@ -205,7 +205,6 @@ impl Adapter {
         String::from_utf8(self.told.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// Where the party is to connect for an endpoint.
     pub fn resolve(&self, endpoint: &str) -> String {
         let answer = get(&self.at("admin"), &format!("/resolve?endpoint={endpoint}"));
         let answer = serde_json::from_str::<serde_json::Value>(&answer).unwrap();
@@ -231,17 +230,17 @@ pub fn contract(name: &str) -> String {
     file(&format!("contract/contracts/calculator-{name}.contract")).display().to_string()
 }
 
-/// Everybody with an adapter.
+/// All parties with an adapter.
 pub struct Full {
     pub discovery: Adapter,
     pub adder: Adapter,
     pub client: Adapter,
-    /// The endpoint by which all know the discovery.
+    /// The endpoint that all use for the discovery.
     pub discovery_at: String,
     pub adder_at: String,
 }
 
-/// All adapters run, and the adder has registered itself through its own.
+/// Starts all adapters. The adder registers itself through its own.
 pub fn full(contract_name: &str, off_by: i64) -> Full {
     let contract = contract(contract_name);
     let adder_port = adder(off_by);
@@ -274,7 +273,7 @@ pub fn full(contract_name: &str, off_by: i64) -> Full {
 }
 
 impl Full {
-    /// What the client does: asks where the adder is, and adds, all through its adapter.
+    /// The client looks up the adder and adds, all through its adapter.
     pub fn add(&self, a: i64, b: i64) -> i64 {
         let adder = adder_info(&self.client.resolve(&self.discovery_at)).unwrap();
         assert_eq!(adder, self.adder_at);

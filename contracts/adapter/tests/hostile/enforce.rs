@@ -9,7 +9,7 @@ const SMALL: &str = r#"contract 1
 service Any { POST "/"(body) { requires small: body.a < 10 } }
 "#;
 
-/// An adapter in front of a service that counts the requests it gets.
+/// An adapter in front of a service that counts its requests.
 struct Gate {
     adapter: Adapter,
     endpoint: String,
@@ -49,7 +49,7 @@ impl Gate {
     }
 }
 
-/// Fields and body of a request, the status and the reason it is refused for.
+/// Fields and body of a request, the expected status and reason.
 type Attack = (Vec<(&'static str, &'static str)>, Vec<u8>, u16, &'static str);
 
 /// One request per way around the check.
@@ -167,12 +167,12 @@ fn enforce_over_thrift_refuses_what_cannot_be_checked() {
     // An empty block exempts nothing.
     let got = send("adapters", &[&b"whip\x01\x01"[..], &bad].concat());
     assert!(String::from_utf8_lossy(&got).contains("is violated"), "{got:?}");
-    // A message of another kind than a call, which some servers answer all the same.
+    // A message that is not a call, which some servers respond to.
     let mut reply = bad.clone();
     reply[7] = 2;
     let got = send("plain", &reply);
     assert!(String::from_utf8_lossy(&got).contains("cannot be checked"), "{got:?}");
-    // A frame over the limit, bytes that are not Thrift, and the announcement that bytes pass as they are.
+    // An oversized frame, bytes that are not Thrift, and the announcement of raw bytes.
     let large = frame(&[ADD, &[0; 2000]].concat());
     assert_eq!(send("plain", &large), b"");
     assert_eq!(send("plain", b"GET / HTTP/1.1\r\n\r\n"), b"");
@@ -199,7 +199,7 @@ fn soap_with_two_readings_is_refused() {
         let got = bytes::ask(&at, &request("POST", "/", &fields, envelope.as_bytes()));
         (got.status(), got.text())
     };
-    // The body names no operation of the contract, the header one that a server may go by.
+    // The body names an unlisted operation, the header a listed one that a server may use.
     let (status, text) = call("MakeGame");
     assert!(status == 500 && text.contains("cannot be checked"), "{status} {text}");
     assert_eq!(call("").0, 200, "an operation that the contract does not list passes");

@@ -1,4 +1,4 @@
-//! Labels that a caller claims, and responses that are not the service's: nobody is blamed who has not failed.
+//! Claimed labels, and responses that are not the service's: only parties that failed are blamed.
 
 use contract::metadata::{CallContext, RequestMetadata, encode_request};
 
@@ -68,7 +68,7 @@ const SHOP: &str = r#"contract 1
 service Any { POST "/"(body) { ensures fine: result.body.a > 0 } }
 "#;
 
-/// A service that answers each request with its body, its adapter, and the adapter of a client with these labels.
+/// A service that echoes bodies, its adapter, and the adapter of a client with these labels.
 fn shop(tls: [&str; 2], labels: &str, checks: [&str; 2]) -> (Adapter, Adapter, String, tempfile::TempDir) {
     let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
     let endpoint = format!("http://127.0.0.1:{port}");
@@ -144,7 +144,7 @@ fn a_slow_service_is_neither_blamed_nor_called_unreachable() {
 }
 
 #[test]
-fn a_refusal_of_the_other_adapter_is_not_taken_for_a_reply_of_its_service() {
+fn rejection_by_the_other_adapter_is_not_a_service_reply() {
     let checks = ["[checks]\nenforce = true\nensures = 'both'\n", "[checks]\nensures = 'both'\n"];
     let (server, web, endpoint, _folder) = shop(["", ""], "['server']", checks);
     let got = bytes::ask(&web.at(&format!("consuming {endpoint}")), &request("POST", "/", &[], br#"{"a": 0}"#));

@@ -1,4 +1,4 @@
-//! What comes from whoever means harm, and what goes wrong beside the adapter: calls pass, and words are clear.
+//! Malicious input and failures around the adapter: calls pass, and reports are clear.
 
 #[path = "../web/bytes.rs"]
 mod bytes;
@@ -20,7 +20,7 @@ fn metrics(adapter: &Adapter) -> String {
     adapter.running.as_ref().unwrap().metrics()
 }
 
-/// An adapter counts what it refuses after the other side has been told, or has gone.
+/// Waits for a counter: the adapter updates it after the response or the close.
 #[track_caller]
 fn counted(adapter: &Adapter, line: &str) {
     let is_there = |metrics: &str| metrics.lines().any(|known| known.strip_prefix("quintain_adapter_") == Some(line));
@@ -33,7 +33,7 @@ fn counted(adapter: &Adapter, line: &str) {
     panic!("{line}\n{}", metrics(adapter));
 }
 
-/// An adapter before a service that answers JSON requests with themselves.
+/// An adapter in front of a service that echoes JSON.
 fn rest(contract: &str, more: &str) -> (Adapter, String) {
     let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
     rest_at(port, contract, more)
@@ -57,7 +57,7 @@ fn post(at: &str, body: &[u8]) {
 }
 
 #[test]
-fn a_contract_that_would_reckon_for_ever_stops_at_its_budget() {
+fn expensive_clauses_stop_at_the_step_limit() {
     const BOMB: &str = r#"contract 1
 service Any { POST "/"(body) { ensures bomb: all(a in body : all(b in body : all(c in body : all(d in body : a + b + c + d >= 0)))) } }
 "#;
@@ -71,7 +71,7 @@ service Any { POST "/"(body) { ensures bomb: all(a in body : all(b in body : all
 }
 
 #[test]
-fn json_that_is_deep_wide_or_twisted_passes_and_is_unknown() {
+fn malformed_or_large_json_passes_and_is_unknown() {
     const ASKS: &str = "contract 1\nservice Any { POST \"/\"(body) { requires a: body.a > 0 } }\n";
     let (adapter, at) = rest(ASKS, "");
     let wide = format!("{{\"a\": [{}0]}}", "0,".repeat(1_500_000));
@@ -94,7 +94,7 @@ fn json_that_is_deep_wide_or_twisted_passes_and_is_unknown() {
 }
 
 #[test]
-fn json_beyond_its_limits_blames_nobody_where_a_type_is_declared() {
+fn json_over_limits_blames_no_party_for_its_type() {
     const TYPED: &str = "contract 1\nservice Any { POST \"/\"(body: {a: list<int>}) -> {a: list<int>}; }\n";
     let (adapter, at) = rest(TYPED, "[checks]\nenforce = true\nunchecked = 'pass'\n");
     let wide = format!("{{\"a\": [{}0]}}", "0,".repeat(1_500_000));
@@ -140,7 +140,7 @@ fn xml_with_entities_or_depth_passes_unread() {
     counted(&adapter, "panics_total 0");
 }
 
-/// A Thrift message's begin: a strict binary call of `add`.
+/// The start of a Thrift message: a strict binary call of `add`.
 const ADD: &[u8] = b"\x80\x01\x00\x01\x00\x00\x00\x03add\x00\x00\x00\x07";
 
 fn frame(message: &[u8]) -> Vec<u8> {
@@ -148,8 +148,8 @@ fn frame(message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn thrift_with_depth_or_lengths_that_lie_passes_unread() {
-    // A service that says how many bytes came, as those that follow may not be a message.
+fn thrift_with_false_lengths_or_depth_passes_unread() {
+    // A service that returns the number of bytes, since the bytes may not be a message.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -181,7 +181,7 @@ fn thrift_with_depth_or_lengths_that_lie_passes_unread() {
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.write_all(&bytes).unwrap();
         let back = bytes::to_the_end(stream);
-        // The frame that never comes to its end is passed on as far as it came.
+        // An incomplete frame is forwarded as far as it arrived.
         assert!(back == bytes || bytes.starts_with(b"\x7f\xff"), "{} of {} bytes", back.len(), bytes.len());
     }
     counted(&adapter, "panics_total 0");
@@ -189,11 +189,11 @@ fn thrift_with_depth_or_lengths_that_lie_passes_unread() {
 }
 
 #[test]
-fn a_dead_service_and_a_slow_one_end_a_call_in_time() {
+fn calls_to_dead_or_slow_services_time_out() {
     const ANY: &str = "contract 1\nservice Any { POST \"/\"(body) { ensures fine: result.code == 200 } }\n";
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), ANY);
-    // It takes connections and says nothing.
+    // Accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent_at = silent.local_addr().unwrap().to_string();
     let dead_at = format!("127.0.0.1:{}", free_port());
@@ -213,7 +213,7 @@ fn a_dead_service_and_a_slow_one_end_a_call_in_time() {
 }
 
 #[test]
-fn a_reply_that_goes_on_for_ever_is_not_waited_for() {
+fn endless_replies_are_forwarded_unchecked() {
     const ANY: &str = "contract 1\nservice Any { GET \"/events\"() { ensures fine: result.code == 200 }  GET \"/drip\"() { ensures fine: result.code == 200 } }\n";
     let port = bytes::serve(None, |request| {
         let kind = if request.start.contains("/events") { "text/event-stream" } else { "text/plain" };
@@ -243,23 +243,23 @@ fn a_reply_that_goes_on_for_ever_is_not_waited_for() {
 }
 
 #[test]
-fn heads_over_their_limit_are_refused_and_half_a_request_is_not_waited_for_ever() {
+fn rejects_long_heads_and_closes_incomplete_requests() {
     const ANY: &str = "contract 1\nservice Any { POST \"/\"(body); }\n";
     let (_adapter, at) = rest(ANY, "[limits]\nhead = '8KiB'\nidle = '300ms'\n");
     let long = "x".repeat(100_000);
     let got = exchange(&mut bytes::connect(&at), &request("POST", "/", &[("X-Long", &long)], b"").to_bytes(1), false);
-    // Either the answer was still read, or the connection ended under what was being sent.
+    // Either the response arrived, or the connection ended while sending.
     assert!(got.is_err() || got.unwrap().status() == 431);
     let mut half = TcpStream::connect(&at).unwrap();
     half.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     half.write_all(b"POST / HTTP/1.1\r\nHost: x\r\n").unwrap();
     let mut rest = Vec::new();
-    // The end of the connection, not the timeout of this test.
+    // The connection must end before this test's timeout.
     half.read_to_end(&mut rest).unwrap();
 }
 
 #[test]
-fn with_all_slots_taken_no_more_tunnels_are_opened() {
+fn opens_no_tunnel_without_a_free_slot() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let adapter = Adapter::start(
@@ -275,11 +275,11 @@ fn with_all_slots_taken_no_more_tunnels_are_opened() {
         let got = exchange(&mut connection, &connect.to_bytes(1), true).unwrap();
         (got.status(), connection)
     };
-    // The tunnel keeps one slot, the connection that asks for the second one has the other.
+    // The tunnel keeps one slot; the connection that requests the second one has the other.
     let (first, _tunnel) = open();
     let (second, connection) = open();
     assert_eq!((first, second), (200, 503));
-    // With the tunnel's end there is room again.
+    // The end of the tunnel frees a slot.
     drop((_tunnel, connection));
     let again = std::iter::repeat_with(|| open().0).take(200).find(|status| {
         std::thread::sleep(Duration::from_millis(10));
@@ -290,7 +290,7 @@ fn with_all_slots_taken_no_more_tunnels_are_opened() {
 
 const LINES: &str = "contract 1\nservice Any { GET \"/{what}\"(what) { ensures fine: len(result.body.items) == 2 } }\n";
 
-/// A service that sends the begin of a reply, and its rest when it is told to; or nothing more.
+/// A service that sends the start of a reply, and the rest on request, if any.
 fn in_two(head: &'static str, begin: &'static str) -> (u16, std::sync::mpsc::Sender<&'static str>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! Other adapters: who may speak for whom, and what follows when they are gone.
+//! Other adapters: the labels they may claim, and behavior when they are gone.
 
 use super::*;
 use crate::bytes::Authority;
@@ -7,7 +7,7 @@ const INTRODUCES: &str = r#"contract 1
 service Any { POST "/"(body) { index body.who  requires given: body.a > 0  ensures fine: result.body.a > 0 } }
 "#;
 
-/// A certificate authority's adapter before a service, for others with a certificate of the same.
+/// A certificate authority and an adapter that requires its certificates.
 struct Guarded {
     authority: Authority,
     server: Adapter,
@@ -39,7 +39,8 @@ impl Guarded {
         self.liar(name, name, tls)
     }
 
-    /// One that says that it is `says`. No check would let it start under that name with another's certificate.
+    /// A client that claims the name `says`. The checks would reject that name with another
+    /// certificate.
     fn liar(&self, name: &str, says: &str, tls: &str) -> (Adapter, String) {
         let peer = self.server.at(&format!("adapters {}", self.endpoint));
         let text = format!(
@@ -62,9 +63,9 @@ fn with_certificates_an_adapter_speaks_for_the_name_in_its_own() {
     post(&at, BAD);
     let told = world.server.told();
     assert!(told.contains("Blaming: client (precondition failure)"), "{told}");
-    // No message introduces a member of the service, so that the configuration vouches for all of them.
+    // No message introduces a member of the service, so the configuration vouches for all.
     assert!(client.told().contains("vouched for by unknown"), "{}", client.told());
-    // One that says that it is somebody else is not believed; the call passes.
+    // A false claim is rejected; the call passes.
     let (_other, at) = world.liar("mallory", "honest", &world.authority.make("mallory").peers());
     post(&at, br#"{"who": "y", "a": 0}"#);
     let told = world.server.told();
@@ -73,10 +74,10 @@ fn with_certificates_an_adapter_speaks_for_the_name_in_its_own() {
 }
 
 #[test]
-fn without_a_certificate_nothing_is_believed_and_the_service_is_called_plainly() {
+fn uncertified_adapters_are_not_trusted_and_calls_pass() {
     let world = guarded();
     let strangers = Authority::new().make("client");
-    // The server's roots and a certificate that is none of theirs.
+    // The server's roots and a certificate from another authority.
     let other = world.authority.make("x");
     let wrong = format!("[tls.peers]\n{}ca = '{}'\n", strangers.identity(), other.ca().display());
     for (count, tls) in [(1, String::new()), (2, wrong)] {
@@ -86,7 +87,7 @@ fn without_a_certificate_nothing_is_believed_and_the_service_is_called_plainly()
         counted(&world.server, &format!("metadata_refused_total {count}"));
         counted(&world.server, "calls_total 0");
     }
-    // And neither is one that is no adapter at all.
+    // A peer that is not an adapter is rejected too.
     let plain = world.server.at(&format!("plain {}", world.endpoint));
     let client = Adapter::from_text(&format!(
         "name = 'client'\ncontract = '{}'\n[[consuming]]\nservice = 'Any'\nendpoint = '{}'\npeer = '{plain}'\n\
@@ -98,7 +99,7 @@ fn without_a_certificate_nothing_is_believed_and_the_service_is_called_plainly()
 }
 
 #[test]
-fn metadata_of_whoever_is_no_adapter_is_dropped() {
+fn metadata_from_other_clients_is_dropped() {
     let world = guarded();
     let plain = world.server.at(&format!("plain {}", world.endpoint));
     for forged in ["AQVvdGhlcg", "!!!", ""] {
@@ -116,11 +117,11 @@ fn metadata_of_whoever_is_no_adapter_is_dropped() {
 fn forged_metadata_over_thrift_is_a_message_like_any_other() {
     let world = world::full("plain", -1);
     let adapters = world.adder.at(&format!("adapters {}", world.adder_at));
-    // No greeting: a plain client at the adapters' door.
+    // No greeting: a plain client at the port for adapters.
     assert_eq!(world::add(&adapters, 0, 0).unwrap(), -1);
     let told = world.adder.told();
     assert!(told.contains("Blaming: unknown (precondition failure)"), "{told}");
-    // A greeting, and a block that cannot be read.
+    // A greeting and an unreadable block.
     let mut stream = TcpStream::connect(&adapters).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(b"whip\x01").unwrap();
@@ -133,7 +134,7 @@ fn forged_metadata_over_thrift_is_a_message_like_any_other() {
     stream.read_exact(&mut reply).unwrap();
     let metrics = metrics(&world.adder);
     assert!(!metrics.contains("metadata_refused_total 0\n"), "{metrics}");
-    // A length that is longer than any block ends the connection.
+    // A length over the limit ends the connection.
     let mut stream = TcpStream::connect(&adapters).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(b"whip\x01\xff\xff\xff\x7f").unwrap();
@@ -143,7 +144,7 @@ fn forged_metadata_over_thrift_is_a_message_like_any_other() {
 }
 
 #[test]
-fn when_the_other_adapter_is_gone_the_service_is_called_and_everything_is_asked_here() {
+fn checks_all_clauses_without_the_other_adapter() {
     const FILE: &str = INTRODUCES;
     let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
     let folder = tempfile::tempdir().unwrap();
@@ -166,17 +167,17 @@ fn when_the_other_adapter_is_gone_the_service_is_called_and_everything_is_asked_
         let got = exchange(&mut connection, &request("POST", "/", &[], body.as_bytes()).to_bytes(1), false).unwrap();
         assert!(got.status() == 200 && got.body == body.as_bytes(), "{who}: {got:?}");
     };
-    // Not there yet.
+    // Not started yet.
     call("before");
     let told = client.told();
     assert!(told.contains("Failed precondition") && told.contains("Failed postcondition"), "{told}");
     assert!(told.contains(&format!("Cannot reach the adapter at {adapters}")), "{told}");
-    // There: what the service's adapter asks is not asked here.
+    // Running: only the service's adapter checks its clauses.
     let running = server();
     call("while");
     assert!(running.told().contains("Blaming: client"), "{}", running.told());
     assert_eq!(client.told().matches("Failed precondition").count(), 1);
-    // Gone under a connection that was kept: the next call passes all the same.
+    // Gone while the connection was idle: the next call still passes.
     drop(running);
     for who in ["after", "later"] {
         call(who);
@@ -184,7 +185,7 @@ fn when_the_other_adapter_is_gone_the_service_is_called_and_everything_is_asked_
     assert_eq!(client.told().matches("Failed precondition").count(), 3);
 }
 
-/// Greets as an adapter does, and then says nothing more.
+/// Greets like an adapter and then sends nothing.
 fn mute(greeting: impl Fn(&mut TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
@@ -228,7 +229,7 @@ fn an_adapter_that_greets_and_hangs_costs_one_call_over_http() {
     assert_eq!([call(), call(), call()], [504, 200, 200]);
     let told = client.told();
     assert!(told.contains(&format!("The adapter at {peer} did not answer in time")), "{told}");
-    // Now everything is asked here; a second report would say the same and is not told.
+    // This adapter checks all clauses now; the repeated report is suppressed.
     assert_eq!(told.matches("Failed precondition").count(), 1, "{told}");
 }
 
@@ -282,7 +283,8 @@ fn thrift_between_adapters_with_certificates_and_without() {
     for (tls, is_believed) in [(of_client.peers(), true), (String::new(), false)] {
         let client = Adapter::start("client", &world::contract("plain"), &(consuming.clone() + &tls));
         assert_eq!(world::add(&client.at(&format!("consuming {endpoint}")), 0, 0).unwrap(), -1);
-        // Who is believed is blamed by the service's adapter; who is not has asked everything itself.
+        // The service's adapter blames a trusted client. An untrusted client checks everything
+        // itself.
         assert_eq!(client.told().contains("Failed precondition"), !is_believed, "{}", client.told());
         let told = server.told();
         assert_eq!(told.matches("Blaming: client (precondition failure)").count(), 1, "{told}");

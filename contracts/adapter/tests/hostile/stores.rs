@@ -1,4 +1,4 @@
-//! Stores that are deleted, cut or another's: clear words, and calls pass.
+//! Deleted, truncated or foreign stores: errors are clear, and calls pass.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn indices(adapter: &Adapter) -> Vec<String> {
 }
 
 #[test]
-fn entries_outlive_an_adapter_and_what_is_wrong_with_a_store_is_told() {
+fn entries_outlive_an_adapter_and_store_errors_are_reported() {
     let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), NAMES);
@@ -39,7 +39,7 @@ fn entries_outlive_an_adapter_and_what_is_wrong_with_a_store_is_told() {
     drop(first);
     let second = start(&file, port, &store, "");
     assert_eq!((indices(&second), second.told()), (vec!["a".to_owned(), "b".to_owned()], String::new()));
-    // Deleted under it.
+    // Deleted while in use.
     second.told();
     std::fs::remove_file(&store).unwrap();
     call(&second, port, "c");
@@ -48,7 +48,7 @@ fn entries_outlive_an_adapter_and_what_is_wrong_with_a_store_is_told() {
     let third = start(&file, port, &store, "");
     assert_eq!(indices(&third), ["c"]);
     drop(third);
-    // Cut, and of another version.
+    // Truncated, and of another version.
     let whole = std::fs::read(&store).unwrap();
     let mut other_version = whole.clone();
     other_version[..64].fill(0x7f);
@@ -80,7 +80,7 @@ fn a_store_that_another_process_has_open_is_left_alone() {
 }
 
 #[test]
-fn what_is_not_used_any_more_leaves_a_running_adapter_and_its_file() {
+fn unused_entries_leave_memory_and_file() {
     let port = bytes::serve(None, |request| (response(200, "application/json", &request.body), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), NAMES);
@@ -89,7 +89,7 @@ fn what_is_not_used_any_more_leaves_a_running_adapter_and_its_file() {
     call(&adapter, port, "once");
     call(&adapter, port, "often");
     assert_eq!(indices(&adapter), ["often", "once"]);
-    // Until it is gone, which takes three seconds; the other one is in use meanwhile.
+    // The unused entry expires after three seconds; the other stays in use.
     for _ in 0..300 {
         if !indices(&adapter).contains(&"once".to_owned()) {
             break;
@@ -98,7 +98,7 @@ fn what_is_not_used_any_more_leaves_a_running_adapter_and_its_file() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert_eq!(indices(&adapter), ["often"]);
-    // The file is swept every 120 batches, of which each of these is one.
+    // The file is swept every 120 batches; each iteration is one.
     for _ in 0..120 {
         adapter.told();
     }

@@ -1,4 +1,4 @@
-//! Without a contract that speaks of it, whatever passes is what was sent: Thrift frames, other bytes, HTTP of all shapes.
+//! Messages outside the contract pass unchanged: Thrift frames, other bytes, HTTP of all shapes.
 
 #[path = "../calculator/world.rs"]
 mod world;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use world::{Adapter, contract, free_port};
 
-/// Answers each connection with all that came, when it ends.
+/// Echoes all bytes of a connection when it ends.
 fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -26,7 +26,7 @@ fn echo() -> u16 {
     port
 }
 
-/// Answers each frame with itself, once it has come as a whole: as a Thrift server does.
+/// Echoes each complete frame, like a Thrift server.
 fn mirror() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -49,7 +49,7 @@ fn adapter_before(port: u16) -> Adapter {
     Adapter::start("client", &contract("plain"), &format!("[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'"))
 }
 
-/// Sends in pieces, ends, and reads to the end.
+/// Sends in pieces, closes, and reads to the end.
 fn through(address: &str, bytes: &[u8], pieces: usize) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -66,7 +66,7 @@ fn through(address: &str, bytes: &[u8], pieces: usize) -> Vec<u8> {
 }
 
 #[test]
-fn bytes_that_are_no_thrift_come_back_as_they_were() {
+fn non_thrift_bytes_pass_unchanged() {
     let adapter = adapter_before(echo());
     let name =
         adapter.running.as_ref().unwrap().addresses.keys().find(|name| name.starts_with("consuming")).unwrap().clone();
@@ -85,7 +85,7 @@ fn bytes_that_are_no_thrift_come_back_as_they_were() {
 }
 
 #[test]
-fn frames_of_unknown_methods_and_frames_too_long_to_look_at_come_back_as_they_were() {
+fn unknown_methods_and_long_frames_pass_unchanged() {
     let adapter = adapter_before(mirror());
     let name =
         adapter.running.as_ref().unwrap().addresses.keys().find(|name| name.starts_with("consuming")).unwrap().clone();
@@ -111,7 +111,7 @@ fn frames_of_unknown_methods_and_frames_too_long_to_look_at_come_back_as_they_we
 }
 
 #[test]
-fn a_service_that_is_gone_ends_the_connection_as_it_would_without_the_adapter() {
+fn connection_to_a_dead_service_ends() {
     let adapter = adapter_before(free_port());
     let name =
         adapter.running.as_ref().unwrap().addresses.keys().find(|name| name.starts_with("consuming")).unwrap().clone();
@@ -121,7 +121,7 @@ fn a_service_that_is_gone_ends_the_connection_as_it_would_without_the_adapter() 
 }
 
 #[test]
-fn what_was_learned_is_not_dialled_where_no_rule_allows_it() {
+fn learned_endpoints_need_an_allow_rule() {
     let adder = world::adder(0);
     let discovery = format!("127.0.0.1:{}", world::discovery(adder));
     let text = format!(
@@ -142,7 +142,7 @@ fn what_was_learned_is_not_dialled_where_no_rule_allows_it() {
 }
 
 #[test]
-fn a_tunnel_to_what_a_reply_introduced_is_looked_into() {
+fn tunnels_to_introduced_endpoints_are_checked() {
     let discovery = format!("127.0.0.1:{}", world::discovery(world::adder(-1)));
     let consuming =
         format!("proxy = '127.0.0.1:0'\n[[consuming]]\nservice = 'AdderDiscovery'\nendpoint = '{discovery}'");
@@ -169,7 +169,7 @@ fn a_tunnel_to_what_a_reply_introduced_is_looked_into() {
 }
 
 #[test]
-fn a_tunnel_of_the_forward_proxy_is_looked_into() {
+fn forward_proxy_tunnels_are_checked() {
     let port = world::adder(-1);
     let at = format!("127.0.0.1:{port}");
     let consuming = format!("proxy = '127.0.0.1:0'\n[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'");
@@ -193,7 +193,7 @@ fn a_tunnel_of_the_forward_proxy_is_looked_into() {
 }
 
 #[test]
-fn with_enforce_a_breach_is_an_exception_and_the_connection_goes_on() {
+fn enforce_returns_an_exception_and_keeps_the_connection() {
     let at = format!("127.0.0.1:{}", world::adder(-1));
     let more = format!("[checks]\nenforce = true\n[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'");
     let adapter = Adapter::start("client", &contract("plain"), &more);
@@ -202,7 +202,7 @@ fn with_enforce_a_breach_is_an_exception_and_the_connection_goes_on() {
     let numbers = |a, b| {
         codecs::value::Value::record([("a", codecs::value::Value::Integer(a)), ("b", codecs::value::Value::Integer(b))])
     };
-    // The first is refused before the service is asked, the second for what the service says.
+    // The first is rejected before it reaches the service, the second because of the reply.
     for (a, b, clause) in [(0, 1, "Adder.add.positive"), (2, 2, "Adder.add.sum")] {
         let error = world::call_on(&mut stream, "Adder", "add", numbers(a, b)).unwrap_err().to_string();
         let says = format!("refused: contract clause `{clause}` is violated");

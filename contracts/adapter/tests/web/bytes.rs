@@ -1,4 +1,4 @@
-//! HTTP/1.1 as it is on the wire: a server that answers with bytes, and a client that sends them, so that what passed can be compared.
+//! HTTP/1.1 on the wire: a server and a client of raw messages, for comparing forwarded bytes.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of what is public to all of them")]
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,10 +14,8 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
 };
 
-/// A request or a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// Its first line.
     pub start: String,
     pub fields: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -36,8 +34,9 @@ impl Message {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The fields in an order of their own: of those with different names none comes first (RFC 9110, section 5.3). Without those of one
-    /// connection, and without the host, which is that of the service and not the listener's.
+    /// The fields, sorted by name; the order of different names has no meaning (RFC 9110, section
+    /// 5.3). Leaves out connection fields and `Host`, which names the service instead of the
+    /// listener.
     pub fn sorted(&self) -> Vec<(String, String)> {
         let mut fields = self.fields.clone();
         fields.retain(|(name, _)| !["host", "connection"].contains(&name.to_ascii_lowercase().as_str()));
@@ -45,7 +44,7 @@ impl Message {
         fields
     }
 
-    /// As bytes, its body in chunks of so many bytes where its fields say that it is in chunks.
+    /// The bytes of the message, in chunks of `chunk` bytes if its fields say so.
     pub fn to_bytes(&self, chunk: usize) -> Vec<u8> {
         let mut out = format!("{}\r\n", self.start).into_bytes();
         for (name, value) in &self.fields {
@@ -66,7 +65,6 @@ impl Message {
     }
 }
 
-/// A response with a length.
 pub fn response(status: u16, kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let head = format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -82,7 +80,6 @@ pub fn request(method: &str, target: &str, fields: &[(&str, &str)], body: &[u8])
     Message { start: format!("{method} {target} HTTP/1.1"), fields: all, body: body.to_vec() }
 }
 
-/// A connection, plain or within TLS.
 pub trait Both: Read + Write + Send {}
 impl<S: Read + Write + Send> Both for S {}
 
@@ -96,7 +93,7 @@ fn line(from: &mut Reader) -> io::Result<Option<String>> {
     }
 }
 
-/// Reads one message; `None` at the end. `bare`: it has no body whatever its fields say, as what answers HEAD.
+/// Reads one message. `None` at the end. `bare`: it has no body, like a response to HEAD.
 pub fn read(from: &mut Reader, bare: bool) -> io::Result<Option<Message>> {
     let Some(start) = line(from)? else { return Ok(None) };
     let mut message = Message { start, ..Message::default() };
@@ -133,10 +130,10 @@ pub fn read(from: &mut Reader, bare: bool) -> io::Result<Option<Message>> {
     Ok(Some(message))
 }
 
-/// What a server does with a request: bytes to be sent, and whether the connection ends then.
+/// The bytes to send, and whether the connection ends then.
 pub type Answer = (Vec<u8>, bool);
 
-/// A server on a port of its own; its threads end with the process.
+/// A server on its own port. Its threads end with the process.
 pub fn serve(tls: Option<&Made>, answer: impl Fn(&Message) -> Answer + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -164,7 +161,6 @@ pub fn serve(tls: Option<&Made>, answer: impl Fn(&Message) -> Answer + Send + Sy
     port
 }
 
-/// A client's connection.
 pub fn connect(address: &str) -> Reader {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -172,14 +168,14 @@ pub fn connect(address: &str) -> Reader {
     BufReader::new(Box::new(stream))
 }
 
-/// One within TLS, which trusts `made` and shows its certificate where it is asked for.
+/// A TLS connection that trusts `made` and presents `own`.
 pub fn connect_tls(address: &str, made: &Made, own: Option<&Made>) -> Reader {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     tls_over(stream, made, own)
 }
 
-/// As [`connect_tls`], over what is connected already: a tunnel.
+/// Like [`connect_tls`], over an existing connection: a tunnel.
 pub fn tls_over(stream: TcpStream, made: &Made, own: Option<&Made>) -> Reader {
     let mut roots = RootCertStore::empty();
     roots.add(made.root.clone()).unwrap();
@@ -193,19 +189,17 @@ pub fn tls_over(stream: TcpStream, made: &Made, own: Option<&Made>) -> Reader {
     BufReader::new(Box::new(StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), stream)))
 }
 
-/// Sends bytes and reads what answers.
 pub fn exchange(on: &mut Reader, bytes: &[u8], bare: bool) -> io::Result<Message> {
     on.get_mut().write_all(bytes)?;
     on.get_mut().flush()?;
     read(on, bare)?.ok_or(io::ErrorKind::UnexpectedEof.into())
 }
 
-/// One request over a connection of its own.
 pub fn ask(address: &str, request: &Message) -> Message {
     exchange(&mut connect(address), &request.to_bytes(1000), request.start.starts_with("HEAD ")).unwrap()
 }
 
-/// A tunnel through a forward proxy, and what it answered.
+/// Opens a tunnel through a forward proxy, and returns the response.
 pub fn tunnel(proxy: &str, authority: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(proxy).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -214,7 +208,7 @@ pub fn tunnel(proxy: &str, authority: &str) -> (TcpStream, String) {
     (stream, head)
 }
 
-/// A message's head, and no byte more.
+/// Reads the head of a message and not a byte more.
 pub fn head(from: &mut impl Read) -> String {
     try_head(from).unwrap()
 }
@@ -229,7 +223,6 @@ pub fn try_head(from: &mut impl Read) -> io::Result<String> {
     String::from_utf8(head).map_err(io::Error::other)
 }
 
-/// Ends the sending side of a plain connection and reads to the end.
 pub fn to_the_end(mut stream: TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let _ = stream.shutdown(Shutdown::Write);
@@ -237,7 +230,7 @@ pub fn to_the_end(mut stream: TcpStream) -> Vec<u8> {
     all
 }
 
-/// A certificate for 127.0.0.1 and a name, signed by a root; as files, too.
+/// A certificate for 127.0.0.1 and a name, signed by a root; also as files.
 pub struct Made {
     pub server: Arc<ServerConfig>,
     root: CertificateDer<'static>,
@@ -251,19 +244,18 @@ impl Made {
         self.folder.path().join("ca.pem")
     }
 
-    /// The lines of a configuration that name certificate and key.
+    /// The configuration lines for certificate and key.
     pub fn identity(&self) -> String {
         let at = |name: &str| self.folder.path().join(name).display().to_string();
         format!("cert = '{}'\nkey = '{}'\n", at("cert.pem"), at("key.pem"))
     }
 
-    /// The table by which adapters know each other.
+    /// The configuration table for TLS between adapters.
     pub fn peers(&self) -> String {
         format!("[tls.peers]\n{}ca = '{}'\n", self.identity(), self.ca().display())
     }
 }
 
-/// A root that signs certificates.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     root: CertificateDer<'static>,
@@ -302,7 +294,6 @@ impl Authority {
     }
 }
 
-/// Writes a contract into a folder.
 pub fn contract_file(folder: &Path, text: &str) -> String {
     let path = folder.join("test.contract");
     std::fs::write(&path, text).unwrap();

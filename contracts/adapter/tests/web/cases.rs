@@ -1,4 +1,5 @@
-//! The three case studies over HTTP, their services within TLS as the originals have them: nothing is told of good calls, and who is blamed for bad ones.
+//! The three case studies over HTTP, with services behind TLS as in the originals: good calls are
+//! silent, and bad ones blame the right party.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -20,14 +21,14 @@ fn record<const N: usize>(fields: [(&str, Value); N]) -> Value {
     Value::record(fields)
 }
 
-/// What the service answers next.
+/// Queued replies.
 type Next<T> = Arc<Mutex<VecDeque<T>>>;
 
 fn next<T>(queue: &Next<T>) -> T {
     queue.lock().unwrap().pop_front().expect("a reply for each call")
 }
 
-/// The client's adapter and that of the services.
+/// The adapters of the client and of the services.
 struct Pair {
     client: Adapter,
     server: Adapter,
@@ -37,7 +38,7 @@ fn study(name: &str) -> String {
     file(&format!("contract/contracts/{name}.contract")).display().to_string()
 }
 
-/// `contract`: its file. `services`: name, endpoint, whether the client is told of it.
+/// `contract`: its file. `services`: name, endpoint, whether the client's configuration has it.
 fn pair(contract: &str, protocols: &str, services: &[(&str, &str, bool)], tls: &str) -> Pair {
     let ports = services.iter().map(|_| free_port()).collect::<Vec<_>>();
     let head = |name: &str| {
@@ -58,7 +59,7 @@ fn pair(contract: &str, protocols: &str, services: &[(&str, &str, bool)], tls: &
 }
 
 impl Pair {
-    /// Nothing was told of any call so far, and all of them were asked.
+    /// Checks that all calls were checked and none was reported.
     fn is_silent(&self, calls: u64) {
         assert_eq!((self.client.told(), self.server.told()), (String::new(), String::new()));
         for adapter in [&self.client, &self.server] {
@@ -103,7 +104,8 @@ fn twitter_by_rest() {
     ask(&format!("{TIMELINE}1100"), r#"[{"created_at":"Thu Jan 18 00:10:45 +0000 2007","id_str":"2100"}]"#);
     ask("/1.1/statuses/retweet/__id__.json?tweet_id=2100", "[]");
     pair.is_silent(3);
-    // This user the client knows through the friends of one that it made up, and this one it made up itself: it vouches for both.
+    // The client invented the second user and the user whose friend is the first, so it vouches for
+    // both.
     ask(&format!("{TIMELINE}1100"), r#"[{"created_at":"yesterday","id_str":"2101"}]"#);
     ask(&format!("{TIMELINE}77"), r#"[{"created_at":"today","id_str":"2102"}]"#);
     let told = pair.client.told();
@@ -112,10 +114,10 @@ fn twitter_by_rest() {
         assert!(told.contains(&says), "{told}");
     }
     assert!(told.contains("rfc822_date(t.created_at)"), "{told}");
-    // A header whose name says that it is secret is not shown.
+    // A header with a secret-sounding name is redacted.
     assert!(told.contains("authorization") && !told.contains("oauth_consumer_key"), "{told}");
     assert_eq!(pair.server.told(), "");
-    // A precondition is asked where the service is, and blames the client.
+    // The server's adapter checks preconditions and blames the client.
     ask("/1.1/friends/list.json", r#"{"users":[]}"#);
     let told = pair.server.told();
     assert!(told.contains("Failed precondition") && told.contains("Blaming: client (precondition failure)"), "{told}");
@@ -188,7 +190,7 @@ fn chess() -> Wsdl {
     wsdl::parse("chess.wsdl", &text, &mut |_| Err("there is none".to_owned())).unwrap()
 }
 
-/// A chess service that answers with what is next, and the adapters before it.
+/// A chess service with queued replies, and its adapters.
 fn correspondence(contract: &str, more: &str) -> (Pair, Soap) {
     let replies: Next<Value> = Arc::default();
     let (queue, wsdl) = (replies.clone(), chess());
@@ -218,11 +220,11 @@ fn chess_by_soap() {
     chess.games(17, "1. e4 *", false);
     chess.moves(17, 2, false, "Success");
     chess.games(17, "1. e4 d5 *", false);
-    // Results that are no breach of the contract, whatever the player thinks of them.
+    // Results that do not break the contract.
     for result in ["NotYourTurn", "InvalidMove", "InvalidMoveNumber"] {
         chess.moves(17, 2, false, result);
     }
-    // A draw that was offered and is accepted.
+    // An offered draw is accepted.
     chess.games(17, "1. e4 d5 *", true);
     chess.moves(17, 2, true, "Success");
     pair.is_silent(11);
@@ -234,12 +236,12 @@ fn chess_by_soap() {
         }
         assert!(!told.contains("geheim"), "{told}");
     };
-    // Nobody but the client says that there is a draw to be accepted, or a game 18.
+    // Only the client claims a draw offer or a game 18.
     chess.moves(17, 1, true, "NoDrawWasOffered");
     told(&pair.client, &["result != \"NoDrawWasOffered\"", "index (17, True, 1)", "vouched for by client\n"]);
     chess.moves(18, 1, false, "InvalidGameID");
     told(&pair.client, &["result != \"InvalidGameID\"", "index (18, False, 1)", "vouched for by client\n"]);
-    // The service said so itself.
+    // The service offered it.
     chess.moves(17, 2, true, "NoDrawWasOffered");
     told(&pair.client, &["index (17, True, 2)", "vouched for by server\n"]);
     chess.games(17, "1. e9 *", false);
@@ -248,7 +250,7 @@ fn chess_by_soap() {
 }
 
 #[test]
-fn what_soap_is_refused_is_a_fault() {
+fn rejected_soap_calls_return_faults() {
     const TEXT: &str = r#"contract 1
 service Chess {
     MakeGame(whiteUser: text, blackUser: text) -> int { requires apart: whiteUser != blackUser  ensures some: result > 0 }
@@ -285,7 +287,7 @@ fn evernote() -> Schema {
     idl::parse("evernote.thrift", &text, &mut |_| unreachable!()).unwrap()
 }
 
-/// What a Thrift service over HTTP answers.
+/// The reply of a Thrift service over HTTP.
 fn answer(schema: &Schema, service: &str, queue: &Next<Value>, request: &Message) -> bytes::Answer {
     let message = Thrift::decode(Protocol::Binary, &request.body, &Limits::DEFAULT).unwrap();
     let method = schema.service(service).unwrap().method(message.header.method()).unwrap();
@@ -344,7 +346,7 @@ fn evernote_by_thrift_in_https() {
     let protocol = |service: &str| format!("[protocols.{service}]\nkind = 'thrift-http'\nidl = '{idl}'\n");
     let protocols = protocol("UserStore") + &protocol("NoteStore");
     let services = [("UserStore", users.as_str(), true), ("NoteStore", notes_at.as_str(), false)];
-    // What the client connects to speaks TLS, too, as the original does.
+    // The client also uses TLS, as in the original.
     let listen = format!("[tls.listen]\n{}", made.identity());
     let pair = pair(&study("evernote"), &protocols, &services, &(trust(&made) + &listen));
     let connection = bytes::connect_tls(&pair.client.at(&format!("consuming {users}")), &made, None);
@@ -353,7 +355,7 @@ fn evernote_by_thrift_in_https() {
     let url = success(text(&notes_at));
     let got = evernote.ask("//edam/user", "UserStore", "getNoteStoreUrl", token("T0"), url.clone());
     assert!(got.contains(&notes_at), "{got}");
-    // What was learned is asked for as a client that knows of adapters does.
+    // An adapter-aware client resolves learned endpoints.
     let resolved = get(&pair.client.at("admin"), &format!("/resolve?endpoint={notes_at}"));
     let resolved = serde_json::from_str::<serde_json::Value>(&resolved).unwrap();
     assert_eq!((&resolved["intercepted"], &resolved["service"]), (&true.into(), &"NoteStore".into()));
@@ -381,7 +383,7 @@ fn evernote_by_thrift_in_https() {
         ])
     };
     note_store.ask("/", "NoteStore", "findNotes", find(0, 10), notes(1, 1));
-    // A declared exception is the client's to see and no breach.
+    // A declared exception reaches the client and breaks no clause.
     let thrown = record([("userException", record([("errorCode", Value::Integer(8)), ("parameter", text("token"))]))]);
     let got = note_store.ask("/", "NoteStore", "findNotes", find(0, 10), thrown);
     assert!(got.starts_with("userException"), "{got}");
@@ -394,8 +396,8 @@ fn evernote_by_thrift_in_https() {
     note_store.ask("/", "NoteStore", "findNotes", find(-1, 1), notes(0, 0));
     let told = pair.server.told();
     assert!(told.contains("Failed precondition") && told.contains("Blaming: client (precondition failure)"), "{told}");
-    // The user store introduced the token's store, and that one the store of the share's key. The configuration vouches
-    // for every member of the user store, as no message introduces one.
+    // The user store introduced the token's store, which introduced the share key's. The
+    // configuration vouches for all members of the user store, as no message introduces them.
     let entries = pair.client.running.as_ref().unwrap().entries();
     let learned =
         entries.iter().filter(|entry| entry.endpoint == notes_at && entry.index.is_some()).collect::<Vec<_>>();

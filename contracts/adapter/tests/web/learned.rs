@@ -1,4 +1,4 @@
-//! Endpoints that a reply introduced: whoever calls them, by whatever way and with whatever path, is seen to.
+//! Calls to endpoints from replies are checked, whatever the route and path.
 
 use std::io::BufReader;
 
@@ -16,7 +16,7 @@ service Items {
 }
 "#;
 
-/// A service that has nothing, at a path of its own, and one that tells of it.
+/// A service without items, and one that introduces it.
 struct Shop {
     shop: String,
     items: String,
@@ -48,7 +48,7 @@ impl Shop {
         self.items.split("://").nth(1).unwrap().split('/').next().unwrap()
     }
 
-    /// Asks the shop, as a client that is told of the proxy and of nothing else.
+    /// Requests the shop like a client that knows only the proxy.
     fn learn(&self, adapter: &Adapter) {
         let target = format!("{}/store", self.shop);
         assert_eq!(bytes::ask(&adapter.at("proxy"), &request("GET", &target, &[], b"")).status(), 200);
@@ -65,7 +65,7 @@ fn blamed(adapter: &Adapter, calls: usize) {
 }
 
 #[test]
-fn whoever_comes_by_the_forward_proxy_is_seen_to_call_what_was_learned() {
+fn forward_proxy_checks_calls_to_learned_endpoints() {
     let shop = Shop::new(None);
     let adapter = shop.adapter("");
     shop.learn(&adapter);
@@ -75,7 +75,7 @@ fn whoever_comes_by_the_forward_proxy_is_seen_to_call_what_was_learned() {
 }
 
 #[test]
-fn a_tunnel_to_what_was_learned_is_looked_into() {
+fn tunnels_to_learned_endpoints_are_checked() {
     let shop = Shop::new(None);
     let adapter = shop.adapter("");
     shop.learn(&adapter);
@@ -88,7 +88,7 @@ fn a_tunnel_to_what_was_learned_is_looked_into() {
 }
 
 #[test]
-fn a_tunnel_of_https_is_looked_into_where_the_own_certificate_is_one_of_its_host() {
+fn https_tunnels_are_checked_with_a_matching_certificate() {
     let made = Authority::new().make("items.test");
     let shop = Shop::new(Some(&made));
     let listen = format!("[tls.listen]\n{}", made.identity());
@@ -98,7 +98,7 @@ fn a_tunnel_of_https_is_looked_into_where_the_own_certificate_is_one_of_its_host
     let call = request("GET", "/v1/items/7", &[], b"").to_bytes(1);
     assert_eq!(exchange(&mut bytes::tls_over(stream, &made, None), &call, false).unwrap().status(), 404);
     blamed(&adapter, 1);
-    // Without one the client speaks with the service itself.
+    // Without that certificate, the client talks to the service directly.
     let adapter = shop.adapter(&format!("[tls.upstream]\nca = '{}'\n", made.ca().display()));
     shop.learn(&adapter);
     let (stream, _) = bytes::tunnel(&adapter.at("proxy"), shop.authority());
@@ -108,7 +108,7 @@ fn a_tunnel_of_https_is_looked_into_where_the_own_certificate_is_one_of_its_host
 }
 
 #[test]
-fn whoever_asks_where_a_longer_path_is_comes_through_the_adapter() {
+fn resolving_a_longer_path_leads_through_the_adapter() {
     let shop = Shop::new(None);
     let adapter = shop.adapter("");
     let resolve = |path: &str| {
@@ -125,7 +125,7 @@ fn whoever_asks_where_a_longer_path_is_comes_through_the_adapter() {
 }
 
 #[test]
-fn what_was_learned_in_an_earlier_life_is_still_known() {
+fn learned_endpoints_survive_a_restart() {
     let shop = Shop::new(None);
     let store = format!("[store]\npath = '{}'\n", shop.folder.path().join("store").display());
     shop.learn(&shop.adapter(&store));
@@ -135,7 +135,7 @@ fn what_was_learned_in_an_earlier_life_is_still_known() {
 }
 
 #[test]
-fn without_room_for_a_listener_that_is_told_and_counted() {
+fn reports_and_counts_missing_listeners() {
     let shop = Shop::new(None);
     let adapter = shop.adapter("[limits]\nlisteners = 0\n");
     shop.learn(&adapter);
@@ -146,7 +146,7 @@ fn without_room_for_a_listener_that_is_told_and_counted() {
     assert!(told.contains("`limits.listeners` is reached") && told.contains(&shop.items), "{told}");
     let metrics = adapter.running.as_ref().unwrap().metrics();
     assert!(metrics.contains("quintain_adapter_listeners_over_total 2\n"), "{metrics}");
-    // By the proxy there is no need of one.
+    // The proxy needs no listener.
     bytes::ask(&adapter.at("proxy"), &request("GET", &format!("{}/7", shop.items), &[], b""));
     blamed(&adapter, 1);
 }

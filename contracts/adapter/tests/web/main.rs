@@ -1,4 +1,5 @@
-//! HTTP through adapters: nothing is changed on the way, and contracts of REST, SOAP and Thrift over HTTP are asked.
+//! HTTP through adapters: messages stay unchanged, and contracts for REST, SOAP and Thrift are
+//! checked.
 
 mod bytes;
 mod cases;
@@ -17,7 +18,7 @@ use bytes::{Message, contract_file, exchange, request, response};
 use proptest::prelude::*;
 use world::Adapter;
 
-/// Every message of these is read as a whole, of other methods and paths none.
+/// Listed operations are read completely, other methods and paths are not.
 const ECHO: &str = r#"contract 1
 
 service Echo {
@@ -29,7 +30,7 @@ service Echo {
 }
 "#;
 
-/// A server that answers with what is next and remembers what it was asked.
+/// A server with scripted replies that records its requests.
 #[derive(Clone, Default)]
 struct Script {
     next: Arc<Mutex<VecDeque<(Message, usize)>>>,
@@ -47,7 +48,7 @@ impl Script {
     }
 }
 
-/// Ways that end at one server: by the party's adapter alone, by two, by a forward proxy.
+/// Routes to one server: through one adapter, through two, and through a forward proxy.
 struct Ways {
     script: Script,
     client: Adapter,
@@ -79,11 +80,10 @@ fn ways() -> Ways {
     Ways { script, client, _server: server, pair, service_at, folder }
 }
 
-/// Fields that mean nothing to a proxy.
 fn fields() -> impl Strategy<Value = Vec<(String, String)>> {
     let field = ("[Xx]-[A-Za-z][A-Za-z0-9-]{0,12}", "[!-~]([ -~]{0,30}[!-~])?");
     proptest::collection::vec(field, 0..6).prop_map(|mut fields| {
-        // Two fields of one name that are spelled differently are one field: which spelling is kept is no matter.
+        // Two fields whose names differ only in case are one field; either spelling may be kept.
         let mut seen = std::collections::HashMap::<String, String>::new();
         for (name, _) in &mut fields {
             *name = seen.entry(name.to_ascii_lowercase()).or_insert_with(|| name.clone()).clone();
@@ -159,7 +159,7 @@ fn responses() -> impl Strategy<Value = Message> {
 }
 
 #[test]
-fn without_clauses_that_fail_an_adapter_is_the_identity() {
+fn messages_pass_unchanged_unless_a_clause_fails() {
     let ways = ways();
     let endpoint = format!("consuming http://{}", ways.service_at);
     let by = [(ways.client.at(&endpoint), false), (ways.pair.at(&endpoint), false), (ways.client.at("proxy"), true)];
@@ -170,7 +170,7 @@ fn without_clauses_that_fail_an_adapter_is_the_identity() {
             let mut connection = bytes::connect(address);
             for (request, reply, chunk) in &pairs {
                 let is_head = request.start.starts_with("HEAD ");
-                // A server does not send the body that it would have.
+                // A response to HEAD has no body.
                 let mut sent = reply.clone();
                 if is_head {
                     sent.body.clear();
@@ -236,7 +236,7 @@ fn ten_megabytes_pass_both_ways_in_chunks_and_with_a_length() {
 }
 
 #[test]
-fn a_body_that_ends_with_its_connection_and_an_old_client_are_understood() {
+fn supports_bodies_without_length_and_http_1_0() {
     let port = bytes::serve(None, |request| {
         let text = format!("HTTP/1.0 200 OK\r\nX-Target: {}\r\n\r\nto the end", request.start);
         (text.into_bytes(), true)
@@ -253,7 +253,7 @@ fn a_body_that_ends_with_its_connection_and_an_old_client_are_understood() {
     }
 }
 
-/// An adapter before one service of a contract, as its clients' adapter; where it listens.
+/// An adapter in front of one service, on the client's side, and its address.
 fn one(folder: &tempfile::TempDir, contract: &str, port: u16, more: &str) -> (Adapter, String) {
     let file = contract_file(folder.path(), contract);
     let service = contract.split("service ").nth(1).unwrap().split(' ').next().unwrap();
@@ -266,7 +266,7 @@ fn one(folder: &tempfile::TempDir, contract: &str, port: u16, more: &str) -> (Ad
 }
 
 #[test]
-fn a_broken_clause_is_refused_where_that_is_asked_for_and_told_otherwise() {
+fn enforce_decides_between_rejecting_and_reporting() {
     const TEXT: &str = r#"contract 1
 service Store { PUT "/{item}"(item, body) { requires small: body.count < 10  ensures made: result.code == 201 } }
 "#;
@@ -297,7 +297,7 @@ service Store { PUT "/{item}"(item, body) { requires small: body.count < 10  ens
 }
 
 #[test]
-fn a_sample_is_looked_at_and_the_rest_passes() {
+fn only_the_sample_is_checked() {
     const TEXT: &str = "contract 1\nservice Store { GET \"/\"() { ensures never: result.code == 1 } }\n";
     let port = bytes::serve(None, |_| (response(200, "text/plain", "x"), false));
     let folder = tempfile::tempdir().unwrap();
@@ -311,14 +311,15 @@ fn a_sample_is_looked_at_and_the_rest_passes() {
         let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("quintain_adapter_{name} ")));
         line.unwrap().parse::<u64>().unwrap()
     };
-    // The draw is a fixed function of the call's number, so this is no chance: a mean of 100 with a deviation of 9.
+    // The draw is a fixed function of the call number, so the result is deterministic. Mean 100,
+    // standard deviation 9.
     let looked_at = value("verdicts_total{verdict=\"fails\"}");
     assert!((70..130).contains(&looked_at), "{looked_at}");
     assert_eq!(looked_at + value("unchecked_total{reason=\"sample\"}"), 400);
 }
 
 #[test]
-fn each_call_has_its_line_in_the_file_of_calls() {
+fn each_call_has_a_line_in_the_call_log() {
     let port = bytes::serve(None, |_| (response(200, "text/plain", "x"), false));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("calls.csv");
@@ -348,7 +349,7 @@ fn each_call_has_its_line_in_the_file_of_calls() {
     let names = adapter::CALLS_HEADER.split(',').collect::<Vec<_>>();
     let mut rows = lines.map(|line| line.split(',').collect::<Vec<_>>()).collect::<Vec<_>>();
     let column = |name: &str| names.iter().position(|known| *known == name).unwrap();
-    // The last line is of the end: what there is when the store has been written, and the memory that it took.
+    // The last line has totals after everything was written to the store.
     let end = rows.pop().unwrap();
     let of_end = ["call", "side", "store_bytes"].map(|name| end[column(name)]);
     let stored = adapter::look(&folder.path().join("store")).unwrap();
@@ -374,7 +375,7 @@ fn each_call_has_its_line_in_the_file_of_calls() {
 }
 
 #[test]
-fn the_forward_proxy_dials_what_it_may_and_nothing_else() {
+fn forward_proxy_connects_only_to_allowed_endpoints() {
     let port = bytes::serve(None, |request| (response(200, "text/plain", request.field("host").unwrap()), false));
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), ECHO);
@@ -390,7 +391,7 @@ fn the_forward_proxy_dials_what_it_may_and_nothing_else() {
     }
     let refused = bytes::ask(&at, &request("CONNECT", &format!("127.0.0.1:{other}"), &[], b""));
     assert_eq!(refused.status(), 403);
-    // A tunnel: bytes pass as they are.
+    // Bytes in a tunnel pass unchanged.
     let mut tunnel = bytes::connect(&at);
     tunnel.get_mut().write_all(format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
     let mut head = String::new();
@@ -406,7 +407,7 @@ fn the_forward_proxy_dials_what_it_may_and_nothing_else() {
 }
 
 #[test]
-fn a_call_that_is_under_way_ends_before_the_adapter_does() {
+fn calls_in_flight_finish_before_the_adapter_ends() {
     let (came, has_come) = std::sync::mpsc::sync_channel(1);
     let (go, may_go) = std::sync::mpsc::sync_channel(1);
     let may_go = Mutex::new(may_go);
@@ -427,7 +428,7 @@ fn a_call_that_is_under_way_ends_before_the_adapter_does() {
 }
 
 #[test]
-fn a_body_in_chunks_that_is_empty_stays_one() {
+fn empty_chunked_bodies_stay_chunked() {
     let ways = ways();
     let chunked = |start: &str| framed(start.to_owned(), Vec::new(), Vec::new(), true);
     let (mut request, reply) = (chunked("POST /echo HTTP/1.1"), chunked("HTTP/1.1 200 OK"));

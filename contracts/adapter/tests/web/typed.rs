@@ -1,4 +1,5 @@
-//! A declared type is a promise: a message that is something else blames who sent it, and with `enforce` goes no further. Compressed bodies are read for that.
+//! Declared types: a mismatch blames the sender, and `enforce` rejects the message. Compressed
+//! bodies are decoded for the check.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -10,7 +11,7 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use super::bytes::{self, Message, contract_file, request};
 use super::world::{self, Adapter, file};
 
-/// Answers with what it was told last: status, fields, body.
+/// Replies with the last configured status, fields and body.
 #[derive(Clone, Default)]
 struct Says(Arc<Mutex<Said>>);
 
@@ -26,7 +27,7 @@ impl Says {
             for (name, value) in fields {
                 head += &format!("{name}: {value}\r\n");
             }
-            // No body has a length, and no field.
+            // Status 204 has neither body nor length.
             let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
             ([format!("{head}{length}\r\n").as_bytes(), &body].concat(), false)
         });
@@ -80,7 +81,6 @@ impl Rest {
         bytes::ask(&self.at, &request("POST", target, fields, body))
     }
 
-    /// How many messages so far were found to break a type.
     fn failed(&self) -> u64 {
         counter(&self.adapter, "verdicts_total{verdict=\"fails\"}")
     }
@@ -92,7 +92,7 @@ fn counter(adapter: &Adapter, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("{name}: {metrics}")).parse().unwrap()
 }
 
-/// Replies that are none of the declared type, and what is told of them.
+/// Replies that do not match the declared type, and the reason reported.
 const WRONG: [(&[u8], &str); 7] = [
     (b"<html>Welcome</html>", "`result.body` is not valid JSON: "),
     (b"[]", "`result.body` is a list, must be a record"),
@@ -104,7 +104,7 @@ const WRONG: [(&[u8], &str); 7] = [
 ];
 
 #[test]
-fn a_reply_of_another_type_blames_whoever_sent_it() {
+fn mistyped_reply_blames_the_server() {
     for (body, says) in WRONG {
         let users = rest("");
         let got = users.get("/users", 200, &[("Content-Type", "application/json")], body);
@@ -121,18 +121,18 @@ fn a_reply_of_another_type_blames_whoever_sent_it() {
 }
 
 #[test]
-fn under_enforce_it_goes_no_further() {
+fn enforce_rejects_mistyped_replies() {
     let users = rest("[checks]\nenforce = true\n");
     for (body, _) in WRONG {
         let got = users.get("/users", 200, &[], body);
         assert_eq!((got.status(), got.field("content-type")), (502, Some("application/problem+json")), "{got:?}");
         assert!(got.text().contains("Users.GET /users.type.reply"), "{got:?}");
-        // Where the operation says that its types are no promise, they are none.
+        // An untyped operation is not checked.
         assert_eq!(users.get("/loose", 200, &[], body).status(), 200);
     }
     let good = br#"{"users": [{"id": 1, "more": [null]}], "next": 1.5}"#;
     assert_eq!(users.get("/users", 200, &[], good).status(), 200);
-    // What did not go well has a body of another type, and what has none has no type.
+    // Error responses may have any body, and empty ones have no type.
     for (status, body) in [(404, &b"<html>"[..]), (503, b""), (204, b"")] {
         assert_eq!(users.get("/users", status, &[], body).status(), status);
     }
@@ -174,7 +174,7 @@ fn deflate(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn bodies_in_gzip_and_deflate_are_read_and_pass_as_they_came() {
+fn compressed_bodies_are_checked_and_pass_unchanged() {
     let users = rest("");
     let (good, bad) = (br#"{"users": [{"id": 1}]}"#, br#"{"users": 1}"#);
     for (coding, encode) in [("gzip", gzip as fn(&[u8]) -> Vec<u8>), ("deflate", deflate)] {
@@ -191,14 +191,14 @@ fn bodies_in_gzip_and_deflate_are_read_and_pass_as_they_came() {
         assert_eq!(users.failed(), before + 2);
     }
     assert_eq!(counter(&users.adapter, "unchecked_total{reason=\"unreadable\"}"), 0);
-    // What says that it is gzip and is not is none of its type either.
+    // A body that is not the gzip it claims to be breaks its type.
     let users = rest("");
     users.get("/users", 200, &[("Content-Encoding", "gzip")], good);
     assert!(users.adapter.told().contains("`result.body` is invalid gzip: "), "{}", users.adapter.told());
 }
 
 #[test]
-fn a_body_that_is_far_more_than_it_seems_passes_and_is_told() {
+fn oversized_decoded_bodies_pass_and_are_reported() {
     let users = rest("[limits]\nbody = '64KiB'\n[checks]\nenforce = true\nunchecked = 'pass'\n");
     let bomb = gzip(&vec![b' '; 8 << 20]);
     assert!(bomb.len() < 64 << 10);
@@ -212,7 +212,7 @@ fn a_body_that_is_far_more_than_it_seems_passes_and_is_told() {
 }
 
 #[test]
-fn bodies_in_brotli_and_zstd_stay_unread_and_are_said_to() {
+fn brotli_and_zstd_bodies_are_reported_as_unread() {
     let users = rest("[checks]\nenforce = true\nunchecked = 'pass'\n");
     for coding in ["br", "zstd", "br", "gzip, br"] {
         let got = users.get("/users", 200, &[("Content-Encoding", coding)], b"\x0b\x02\x80\x03");
@@ -235,10 +235,10 @@ fn chess(body: &str) -> String {
 }
 
 #[test]
-fn soap_of_another_type_blames_whoever_sent_it() {
+fn mistyped_soap_blames_the_sender() {
     let (says, port) = Says::serve();
     let endpoint = format!("http://127.0.0.1:{port}/");
-    // What was told once is not told again for a while, so each case has an adapter of its own.
+    // Repeated reports are suppressed, so each case has its own adapter.
     let adapter_with = |checks: &str| {
         Adapter::from_text(&format!(
             "name = 'client'\ncontract = '{}'\n[[consuming]]\nservice = 'Chess'\nendpoint = '{endpoint}'\nlabels = ['server']\n\
@@ -252,7 +252,7 @@ fn soap_of_another_type_blames_whoever_sent_it() {
     let good = chess(&format!("<MakeGame {xmlns}><whiteUser>a</whiteUser><blackUser>b</blackUser></MakeGame>"));
     let ask = |adapter: &Adapter, status: u16, reply: &str, body: &str| {
         says.next(status, &[("Content-Type", "text/xml")], reply.as_bytes());
-        // The operation that is meant, for what is no envelope at all.
+        // Names the operation of a body that is not an envelope.
         let action = if body.contains("MakeAMove") { "MakeAMove" } else { "MakeGame" };
         let request = request("POST", "/", &[("SOAPAction", action)], body.as_bytes());
         bytes::ask(&adapter.at(&format!("consuming {endpoint}")), &request)
@@ -275,13 +275,13 @@ fn soap_of_another_type_blames_whoever_sent_it() {
         assert!(got.text().contains("Chess.MakeGame.type.reply"), "{}", got.text());
         assert!(adapter.told().contains(says), "{says}: {}", adapter.told());
     }
-    // An encoding that is not read, which may be all that it has to be.
+    // An unsupported encoding, which may hide a valid message.
     let unknown = adapter_with("unchecked = 'pass'\n");
     let latin = format!("<?xml version='1.0' encoding='ISO-8859-1'?>{}", reply("\u{ff}"));
     ask(&unknown, 200, &latin, &good);
     let told = unknown.told();
     assert!(told.contains("Unknown postcondition") && !told.contains("Failed"), "{told}");
-    // A gateway's own words are no reply of the service.
+    // A gateway's own message is not a reply of the service.
     assert_eq!(ask(&adapter(), 503, "<html>Later</html>", &good).text(), "<html>Later</html>");
     let moves = format!("<MakeAMove {xmlns}><username>a</username><gameId>geheim</gameId></MakeAMove>");
     for (wrong, operation, says) in [
@@ -298,7 +298,7 @@ fn soap_of_another_type_blames_whoever_sent_it() {
     }
 }
 
-/// A service that answers each frame with these bytes.
+/// A service that responds to each frame with these bytes.
 fn parrot(reply: Vec<u8>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -314,13 +314,12 @@ fn frame(message: &[u8]) -> Vec<u8> {
     [&(message.len() as u32).to_be_bytes()[..], message].concat()
 }
 
-/// The header of a message of `add`, of a kind.
 fn header(kind: u8) -> Vec<u8> {
     [&[0x80, 1, 0, kind][..], b"\x00\x00\x00\x03add\x00\x00\x00\x07"].concat()
 }
 
 #[test]
-fn thrift_of_another_type_blames_whoever_sent_it() {
+fn mistyped_thrift_blames_the_sender() {
     let text = [&header(2)[..], b"\x0b\x00\x00\x00\x00\x00\x01x\x00"].concat();
     let nothing = [&header(2)[..], b"\x00"].concat();
     let call = [&header(1)[..], b"\x08\x00\x00\x00\x00\x00\x04\x00"].concat();
@@ -361,7 +360,7 @@ fn thrift_of_another_type_blames_whoever_sent_it() {
             assert!(told.contains("Contract Failure: Failed postcondition -> int: `result` is "), "{told}");
         }
     }
-    // Arguments of another type are the client's, whoever has them.
+    // The client is blamed for mistyped arguments.
     let at = format!("127.0.0.1:{}", parrot(frame(&nothing)));
     let more =
         format!("[checks]\nenforce = true\n[[consuming]]\nservice = 'Adder'\nendpoint = '{at}'\nlabels = ['adder']");
@@ -380,7 +379,7 @@ fn thrift_of_another_type_blames_whoever_sent_it() {
 }
 
 #[test]
-fn behind_two_adapters_what_is_no_thrift_is_blamed_by_the_one_that_sees_it() {
+fn nearest_adapter_blames_for_non_thrift_replies() {
     let world = world::full("plain", 0);
     let at = format!("127.0.0.1:{}", parrot(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec()));
     let adapters_at = format!("127.0.0.1:{}", world::free_port());

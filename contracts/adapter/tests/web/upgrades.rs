@@ -1,4 +1,4 @@
-//! Other protocols than HTTP/1.1 on connections that begin as it: their bytes pass as they are, and are counted.
+//! Protocol switches on HTTP/1.1 connections: the bytes pass unchanged and are counted.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ service Chat {
 }
 "#;
 
-/// Takes what it is asked to take up, and answers every byte with the next one.
+/// Accepts upgrades, and responds to every byte with its successor.
 fn server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -30,7 +30,7 @@ fn server() -> u16 {
                 if head.contains("upgrade: websocket") {
                     let answer =
                         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-                    // What follows at once is the other protocol's already.
+                    // The next bytes already belong to the new protocol.
                     write!(stream, "{answer}!").unwrap();
                 } else if !head.starts_with("pri * http/2.0") {
                     let seen = head.contains("upgrade");
@@ -46,7 +46,7 @@ fn server() -> u16 {
     port
 }
 
-/// The client's adapter, and one behind it that has the other before the service.
+/// The client's adapter alone, and another one with a peer in front of the service.
 struct Both {
     alone: Adapter,
     pair: Adapter,
@@ -92,7 +92,7 @@ fn upgrade(target: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     request("GET", target, &fields, b"").to_bytes(1)
 }
 
-/// Bytes and what answers them, one by one in both directions, until the client ends.
+/// Exchanges single bytes in both directions.
 fn talk(stream: &mut TcpStream) {
     for byte in [0, 7, 255] {
         stream.write_all(&[byte]).unwrap();
@@ -103,7 +103,7 @@ fn talk(stream: &mut TcpStream) {
 }
 
 #[test]
-fn what_a_service_switches_to_passes_both_ways_through_one_adapter_and_two() {
+fn upgraded_protocols_pass_through_one_or_two_adapters() {
     let both = both("");
     for adapter in [&both.alone, &both.pair] {
         for (target, fields) in [("/chat", &[("Authorization", "a")][..]), ("/unlisted", &[])] {
@@ -128,7 +128,7 @@ fn what_a_service_switches_to_passes_both_ways_through_one_adapter_and_two() {
 }
 
 #[test]
-fn to_ask_for_another_protocol_is_no_way_past_a_contract() {
+fn upgrade_requests_are_checked() {
     let both = both("[checks]\nenforce = true\nunchecked = 'pass'\n");
     for adapter in [&both.alone, &both.pair] {
         let mut stream = connect(adapter, &both.endpoint);
@@ -141,7 +141,7 @@ fn to_ask_for_another_protocol_is_no_way_past_a_contract() {
 }
 
 #[test]
-fn a_client_that_would_like_http_2_goes_on_with_http_1_and_is_looked_at() {
+fn h2c_upgrade_requests_continue_with_http_1() {
     let both = both("");
     let mut stream = connect(&both.alone, &both.endpoint);
     let fields = [("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABk")];
@@ -158,7 +158,7 @@ fn http_2_by_prior_knowledge_passes_as_bytes_and_is_counted() {
     let both = both("");
     for adapter in [&both.alone, &both.pair] {
         let mut stream = connect(adapter, &both.endpoint);
-        // In two pieces, of which the first could still become a method of HTTP/1.1.
+        // In two pieces; the first could still become an HTTP/1.1 method.
         stream.write_all(b"PRI * HTTP").unwrap();
         stream.write_all(b"/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         let mut begin = [0; 6];
@@ -170,12 +170,12 @@ fn http_2_by_prior_knowledge_passes_as_bytes_and_is_counted() {
 }
 
 #[test]
-fn a_tunnel_in_which_nothing_passes_ends_and_one_without_room_is_not_begun() {
+fn tunnels_end_when_idle_and_need_a_slot() {
     let idle = both("[limits]\nidle = '200ms'\n");
     let mut stream = connect(&idle.alone, &idle.endpoint);
     stream.write_all(&upgrade("/chat", &[("Authorization", "a")])).unwrap();
     assert!(bytes::head(&mut stream).starts_with("HTTP/1.1 101"));
-    // The end of the connection, not the timeout of this test.
+    // The connection must end before this test's timeout.
     stream.read_to_end(&mut Vec::new()).unwrap();
     let full = both("[limits]\nconnections = 1\ndrain = '100ms'\n");
     let mut stream = connect(&full.alone, &full.endpoint);
