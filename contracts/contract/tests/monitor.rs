@@ -84,7 +84,7 @@ fn at_4_with_all_adapters_the_adder_is_blamed() {
 }
 
 #[test]
-fn at_5_index_shows_who_vouched() {
+fn at_5_index_shows_the_vouching_party() {
     let mut world = calculator("calculator-indexed", true, Placement::RECEIVER);
     let one = add(&mut world, 1, 1, 1);
     let two = add(&mut world, 2, 2, 3);
@@ -258,7 +258,7 @@ fn secrets_are_not_shown_unless_asked_for() {
 }
 
 #[test]
-fn labels_survive_a_restart_and_forgetting_blames_unknown() {
+fn labels_survive_a_restart_with_the_store() {
     let mut world = calculator("calculator-indexed", true, Placement::RECEIVER);
     let client = world.adapters.get_mut("client").unwrap();
     let mut kept = MemoryStore::new(1 << 20, None);

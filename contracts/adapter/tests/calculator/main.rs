@@ -49,7 +49,7 @@ fn at_4_with_adapters_everywhere_the_adder_is_blamed() {
 }
 
 #[test]
-fn at_5_index_shows_who_vouched() {
+fn at_5_index_shows_the_vouching_party() {
     let world = full("indexed", -1);
     assert_eq!(world.add(1, 1), 1);
     assert_eq!(world.add(2, 2), 3);

@@ -73,7 +73,7 @@ fn attacks() -> Vec<Attack> {
 }
 
 #[test]
-fn enforce_refuses_requests_that_cannot_be_checked() {
+fn enforce_rejects_uncheckable_requests() {
     let gate = gate("");
     for port in ["plain", "adapters"] {
         for (fields, body, status, reason) in attacks() {
@@ -121,7 +121,7 @@ fn unchecked_requests_pass_if_the_configuration_says_so() {
 }
 
 #[test]
-fn enforce_refuses_replies_that_cannot_be_checked() {
+fn enforce_rejects_uncheckable_replies() {
     const REPLIES: &str = r#"contract 1
 service Any {
     GET "/{what}"(what) { ensures named: result.body.name != "" }
@@ -149,7 +149,7 @@ service Any {
 }
 
 #[test]
-fn enforce_over_thrift_refuses_what_cannot_be_checked() {
+fn enforce_rejects_uncheckable_thrift_messages() {
     let port = world::adder(0);
     let endpoint = format!("127.0.0.1:{port}");
     let providing = format!(

@@ -189,7 +189,7 @@ fn thrift_with_false_lengths_or_depth_passes_unread() {
 }
 
 #[test]
-fn calls_to_dead_or_slow_services_time_out() {
+fn dead_and_slow_services_fail_calls_in_time() {
     const ANY: &str = "contract 1\nservice Any { POST \"/\"(body) { ensures fine: result.code == 200 } }\n";
     let folder = tempfile::tempdir().unwrap();
     let file = contract_file(folder.path(), ANY);

@@ -57,7 +57,7 @@ impl Guarded {
 const BAD: &[u8] = br#"{"who": "x", "a": 0}"#;
 
 #[test]
-fn with_certificates_an_adapter_speaks_for_the_name_in_its_own() {
+fn certified_adapters_act_for_the_name_in_their_certificate() {
     let world = guarded();
     let (client, at) = world.client("client", &world.authority.make("client").peers());
     post(&at, BAD);

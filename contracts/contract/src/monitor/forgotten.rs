@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn never_misses_a_key_and_mistakes_few() {
+    fn has_no_false_negatives_and_few_false_positives() {
         let mut filter = Forgotten::new(512 << 10);
         assert!((0..100).all(|number| !filter.may_have(&key(number))) && filter.bytes() == 0);
         (0..600_000).for_each(|number| filter.insert(&key(number)));
