@@ -1,4 +1,4 @@
-//! Records to findings.
+//! Turns records into findings.
 
 use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +19,10 @@ use crate::{
     steadiness_and_outliers, stop_rule, trial_timeline, unfinished_run, value, visible, warning,
 };
 
-/// What a run has found. `records` are its trials, in any order; those of a point that the plan does not have are left out, with
-/// a warning.
+/// Analyzes a run. `records` are its trials in any order; trials of points missing from the plan
+/// are left out with a warning.
 ///
-/// Pure: the same run and records give the same findings, on any machine.
+/// Pure: the same run and records give the same findings on any machine.
 pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     let mut points = BTreeMap::<usize, Vec<&Record>>::new();
     records.iter().for_each(|record| points.entry(record.point).or_default().push(record));
@@ -31,20 +31,20 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     analysis.finish()
 }
 
-/// The same, design point by design point, for runs that do not fit into memory: each record is read for its row, and what is kept of it is small.
+/// Analyzes a run point by point, for runs that do not fit into memory. Each record is read for its
+/// row, and little of it is kept.
 pub struct Analysis<'a> {
     run: Cow<'a, Run>,
     parts: BTreeMap<(usize, Option<bool>), Part>,
     trials: Vec<Kept>,
     probed: Vec<ProbedTrial>,
     network: NetworkCounters,
-    /// When the first and the last trial started.
+    /// Start of the first and of the last trial.
     started: Option<(String, String)>,
     has_hosted: bool,
     strange: usize,
 }
 
-/// A row, and what else is read from the records of its trials.
 struct Part {
     row: Row,
     halves: Series,
@@ -55,7 +55,7 @@ struct Part {
 }
 
 impl<'a> Analysis<'a> {
-    /// Of a run, without trials so far.
+    /// Starts the analysis of a run without trials.
     pub fn new(run: &'a Run) -> Self {
         Self {
             run: visible::run(run),
@@ -81,7 +81,7 @@ impl<'a> Analysis<'a> {
             return;
         }
         let mut known = BTreeMap::new();
-        // Two rows where both idle policies were in force: their trials are never mixed.
+        // A point measured under both idle policies has two rows; their trials are never mixed.
         for idle in [IdlePolicy::Machine, IdlePolicy::Spin] {
             let of_row = records.iter().copied().filter(|record| record.idle == idle).collect::<Vec<_>>();
             if !of_row.is_empty() {
@@ -103,8 +103,8 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Adds the trials of design points that another analysis of this run was given, so that several threads can share
-    /// the work.
+    /// Adds the trials of design points that went to another analysis of this run, so that several
+    /// threads can share the work.
     pub fn merge(&mut self, other: Self) {
         self.parts.extend(other.parts);
         self.trials.extend(other.trials);
@@ -127,7 +127,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// What all of them have found together.
+    /// Combines all trials into findings.
     pub fn finish(self) -> Findings {
         let Self { run, mut parts, mut trials, mut probed, network, started, has_hosted, strange } = self;
         let run = &*run;
@@ -258,8 +258,9 @@ impl Part {
     }
 }
 
-/// Widens the interval of each row to what all rows together say of how trials scatter: that takes the luck out of narrow ones, and carries
-/// what other points saw of rare starts. Of counts and shares, whose scatter depends on their size, each row has its own.
+/// Widens the interval of each row by the pooled scatter of all rows, which corrects narrow
+/// intervals by luck and accounts for rare starts seen at other points. Counts and shares are
+/// excluded because their scatter depends on their size.
 fn pool(run: &Run, rows: &mut [Row]) {
     let level = value::level(&run.plan.trials);
     for metric in study::METRICS.iter().filter(|metric| metric.unit != "1") {
@@ -292,7 +293,7 @@ fn factor(run: &Run, name: &str) -> Factor {
     Factor { name: name.to_owned(), numeric: numbers.is_some() && !levels.is_empty(), levels }
 }
 
-/// The metrics that some row has, in the order of the tables.
+/// Metrics that some row has, in display order.
 fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<MetricInfo> {
     let present = rows.flat_map(|row| row.metrics.keys().map(String::as_str)).collect::<BTreeSet<_>>();
     let info = |metric: &study::Metric| MetricInfo {
@@ -305,7 +306,7 @@ fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<MetricInfo> {
     study::METRICS.iter().filter(|metric| present.contains(metric.name)).map(info).collect()
 }
 
-/// Where a study would have given its subject more processors than this machine has to give.
+/// Warns if the study requests more CPUs for a server than this machine has to give.
 fn fewer_processors(findings: &Findings) -> Option<String> {
     let fewer = findings.rows.iter().filter_map(|row| Some((row, row.cpus_wanted?))).collect::<Vec<_>>();
     let (_, most) = fewer.iter().max_by_key(|(_, wanted)| *wanted)?;
@@ -338,7 +339,7 @@ fn warnings(findings: &Findings, strange: usize, differ: Vec<Warning>) -> Vec<Wa
     }
     warnings.extend(differ);
     let of_rows = warning::of_report(findings.all_rows()).into_iter();
-    // A generator is the same for all rows.
+    // The generator is the same for all rows.
     warnings.extend(of_rows.filter(|warning| warning.kind != WarningKind::GeneratorsDiffer));
     warnings
 }
@@ -349,7 +350,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn one_row_a_point_in_the_order_of_the_plan() {
+    fn one_row_per_point_in_plan_order() {
         let (run, mut records) = example::volley();
         let findings = analyze(&run, &records);
         assert_eq!(findings.rows.iter().map(|row| row.point).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_and_metrics_are_those_that_occur() {
+    fn lists_factors_and_metrics_that_occur() {
         let (run, records) = example::volley();
         let findings = analyze(&run, &records);
         let factors = findings.factors.iter().map(|factor| (factor.name.as_str(), factor.numeric, factor.levels.len()));
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_an_unknown_point_is_left_out_and_said() {
+    fn warns_of_trials_of_unknown_points() {
         let (run, mut records) = example::volley();
         records[0].point = 99;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a cache made of its workload: hit ratios, why GETs missed, operations by what they came to.
+//! Results of a cache workload: hit ratios, causes of misses, and operations by outcome.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,51 +6,54 @@ use study::record::{CacheCounts, CacheMeasurement, Measurement, MissCauses, Trac
 
 use crate::duration_summary::{SpreadNs, spread};
 
-/// A cache in the report of one load.
+/// Cache results of one load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CacheReport {
-    /// Bytes of hits over bytes asked for; `null` where nothing was.
+    /// Bytes of hits over bytes requested; `null` if none were requested.
     pub byte_hit_ratio: Option<f64>,
-    /// What was answered while measured.
+    /// Counts while measuring.
     pub counts: CacheCounts,
-    /// Misses by cause as shares of GETs; `null` without a GET.
+    /// Misses by cause as shares of GETs; `null` without GETs.
     pub miss_shares: Option<MissShares>,
-    /// The same counts before measuring began.
+    /// Counts of the warm-up.
     pub warmup: CacheCounts,
-    /// Distinct keys asked for, from the start of the load.
+    /// Distinct keys requested since the start of the load.
     pub footprint_keys: u64,
     /// Bytes of these keys and their values.
     pub footprint_bytes: u64,
-    /// What the server said its limit is, bytes of its own accounting.
+    /// Memory limit reported by the server, bytes of its own accounting.
     pub limit_bytes: Option<u64>,
-    /// Footprint over limit; above 1 the cache cannot hold all.
+    /// Footprint over memory limit; above 1 the cache cannot hold everything.
     pub footprint_over_limit: Option<f64>,
-    /// The hit ratio that the mix of operations decides by itself, however large the cache; `null`: it does not.
+    /// Hit ratio that follows from the mix of operations for a cache of any size; `null` if it does
+    /// not follow.
     pub hit_ratio_of_mix: Option<f64>,
-    /// Whether the hit ratio had come to rest before measuring, in words; `null`: another rule of warm-up.
+    /// Whether the hit ratio was steady before measuring, in words; `null` for another warm-up
+    /// rule.
     pub steadiness: Option<String>,
-    /// The trace that was replayed; `null`: the workload was drawn.
+    /// The trace replayed; `null` if the workload was sampled.
     pub trace: Option<TraceReplay>,
     /// Length of a window of the transient, s.
     pub transient_window_s: f64,
-    /// The hit ratio in each window of the warm-up; `null` in one without a GET.
+    /// Hit ratio in each window of the warm-up; `null` in a window without GETs.
     pub transient: Vec<Option<f64>>,
-    /// Operations with their service times, ns: `get_hit`, `get_miss`, `set`, `delete`, `fill`, `rewrite`; those that there were.
+    /// Service times by operation, ns: `get_hit`, `get_miss`, `set`, `delete`, `fill`, `rewrite`,
+    /// as far as they occurred.
     pub operations: std::collections::BTreeMap<String, SpreadNs>,
 }
 
-/// Misses by cause, over GETs.
+/// Misses by cause, as shares of GETs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MissShares {
-    /// Nothing was ever stored under the key.
+    /// The key was never stored.
     pub compulsory: f64,
-    /// The cache had let go of it.
+    /// The cache had evicted the key.
     pub capacity: f64,
-    /// It was deleted.
+    /// The key had been deleted.
     pub invalidation: f64,
-    /// It had lived its time.
+    /// The key had expired.
     pub expiry: f64,
-    /// The cache had refused to store it.
+    /// The cache had refused to store the value.
     pub refused: f64,
 }
 
@@ -87,8 +90,8 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
     }
 }
 
-/// Service times of what misses and reads of read-modify-write have caused, summed up, ns, and how many there were: they are in
-/// flight, and no requests.
+/// Total service time, ns, and number of fills and rewrites. They are in flight but do not count as
+/// requests.
 pub(crate) fn caused(measurement: &Measurement) -> (f64, u64) {
     let cache = measurement.cache.as_ref();
     cache.map_or((0.0, 0), |cache| (cache.fill.sum + cache.rewrite.sum, cache.fill.count + cache.rewrite.count))

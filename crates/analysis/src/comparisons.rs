@@ -1,7 +1,8 @@
-//! Contenders held against each other, and what happens from the first to the last level of a number: the one place where two things are compared.
+//! Comparisons of contenders, and trends from the first to the last level of a numeric factor. All
+//! other comparisons of design points use these.
 //!
-//! Two points are compared on the blocks in which both have a trial, never by their own intervals ([`stats::claims`]). What ran in other stretches
-//! of time says nothing of a difference.
+//! Two points are compared on their common blocks, never by their separate intervals
+//! ([`stats::claims`]): trials at other times say nothing about a difference.
 
 use stats::claims::{self, Between, Claims, Pair, Rule};
 use stats::pairs::Pairs;
@@ -15,13 +16,14 @@ use crate::findings::{ComparedPlace, Comparison, Difference, Findings, MetricInf
 use crate::number::percent;
 use crate::{value, veto};
 
-/// A difference of so many half-widths is shown in about 80 of 100 studies (simulated: 75 to 84).
+/// Half-widths of a difference that about 80 of 100 studies show (simulated: 75 to 84).
 const COULD_SHOW: f64 = 1.5;
 
-/// What is compared: by the metric of the stop rule, for which trends share the adjustment, and by those that the figures show.
+/// Compares by the metric of the stop rule, whose adjustment includes the trends, and by the
+/// metrics of the figures.
 ///
-/// Nothing where the study asks what a proxy adds or which factors matter: that is told by [`crate::proxy_overhead`] and [`crate::effects`] alone, and what is
-/// told twice may be told differently.
+/// Empty for studies of proxy overhead, effects or a gate: [`crate::proxy_overhead`],
+/// [`crate::effects`] and [`crate::gate`] report those, and a second test could contradict them.
 pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>, Vec<Trend>) {
     let (mut comparisons, mut trends) = (Vec::new(), Vec::new());
     if matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate) {
@@ -40,8 +42,8 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
     (comparisons, trends)
 }
 
-/// How many comparisons by one metric the report of a study makes at most, and the blocks that it takes until one of them can show a difference:
-/// fewer have no chance to, however large the difference is.
+/// Returns the maximum number of comparisons by one metric, and the number of blocks below which
+/// none of them can show a difference of any size.
 pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     let pairs = |points: usize| points * points.saturating_sub(1) / 2;
     let runnable = |points: &[usize]| points.iter().filter(|&&at| plan.points[at].unrunnable.is_none()).count();
@@ -49,7 +51,7 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
         contender_groups(plan, factor).into_iter().map(|place| runnable(&place.points)).collect::<Vec<_>>()
     };
     let tests = match plan.asked().kind {
-        // Each of three latencies against `direct`.
+        // Three latencies compared with `direct`.
         AskedKind::Added => of(THROUGH).into_iter().map(|points| 3 * points.saturating_sub(1)).sum(),
         AskedKind::Effects => plan.factors.iter().filter(|name| plan.levels(name).len() > 1).count(),
         _ => {
@@ -66,12 +68,12 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     (tests, needed.max(claims::BLOCKS_MIN as u32))
 }
 
-/// The policies under which something was measured.
+/// Idle policies under which something was measured.
 fn idle_policies(findings: &Findings) -> Vec<IdlePolicy> {
     crate::group::distinct(findings.rows.iter().filter_map(|row| row.idle))
 }
 
-/// That of the stop rule, then those of the figures.
+/// The metric of the stop rule, then those of the figures.
 fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
     let over = |kind| matches!(kind, FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction);
     let figures = findings.figures.iter().filter(|figure| over(figure.kind));
@@ -85,11 +87,11 @@ fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
     metrics
 }
 
-/// A row of which more trials than this share are only known to be at least something is not compared.
+/// Maximum share of trials with a lower bound for a row to be compared.
 const BOUNDS_MAX: f64 = 0.1;
 
-/// Whether a row can be compared by a metric: no mark forbids it, and its values are known but for a few
-/// trials at whose end a request still waited. Those are taken at their worst.
+/// Whether a row can be compared by a metric: no mark forbids it, and almost all its values are
+/// known. Trials that ended with a waiting request enter with their worst case.
 pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
     let trials = row.trials.iter().filter(|trial| trial.values.contains_key(metric));
     let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
@@ -102,10 +104,11 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
         && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
 }
 
-/// The rows that fail more requests than another contender of their place, and how: they are not ranked, because what a server does not do
-/// costs it nothing.
+/// Rows that fail more requests than another contender at their place, with a reason. They are not
+/// ranked, because a request that fails may cost less.
 ///
-/// Signed rank test of the differences of shares by block, one-sided. A contender is left out by mistake in at most `error` of reports.
+/// One-sided signed rank test of the differences of shares by block. At most a share `error` of
+/// reports excludes a contender wrongly.
 pub(crate) fn failing(findings: &Findings, plan: &Plan) -> Vec<(usize, String)> {
     let is_ranked = !matches!(plan.asked().kind, AskedKind::Added | AskedKind::Effects | AskedKind::Gate);
     let Some(factor) = plan.contender().filter(|_| is_ranked) else { return Vec::new() };
@@ -199,7 +202,7 @@ impl MetricComparison<'_> {
         (comparison, trends)
     }
 
-    /// The rows of these points that can be compared.
+    /// Rows of these points that can be compared.
     fn rows(&self, points: &[usize]) -> Vec<usize> {
         let row = |&point: &usize| {
             let of =
@@ -209,7 +212,7 @@ impl MetricComparison<'_> {
         points.iter().filter_map(row).collect()
     }
 
-    /// The first and the last level of each factor of numbers that can be compared, at each combination of the others.
+    /// First and last comparable level of each numeric factor, at each combination of the others.
     fn ends(&self) -> Vec<(Vec<usize>, &str, String)> {
         let numeric = self.findings.factors.iter().filter(|factor| factor.numeric && factor.levels.len() > 1);
         let of = |factor: &'_ crate::findings::Factor| {
@@ -225,7 +228,7 @@ impl MetricComparison<'_> {
         numeric.flat_map(|factor| of(factor).map(|(rows, label)| (rows, factor.name.as_str(), label))).collect()
     }
 
-    /// Values by block, between what they are at least and at most; blocks that no row has are left out.
+    /// Lower and upper bounds of the values by block; blocks that no row has are left out.
     fn values(&self, rows: &[usize]) -> Between {
         let trials = |row: usize| &self.findings.rows[row].trials;
         let mut blocks = rows.iter().flat_map(|&row| trials(row)).map(|trial| trial.block).collect::<Vec<_>>();
@@ -270,7 +273,7 @@ mod tests {
     use crate::{analyze, example};
 
     #[test]
-    fn a_pair_is_compared_on_common_blocks() {
+    fn pairs_are_compared_on_common_blocks() {
         let (run, records) = example::compared();
         let findings = analyze(&run, &records);
         let [first, ..] = findings.comparisons.as_slice() else { panic!("nothing compared") };
@@ -297,9 +300,9 @@ mod tests {
         assert!(!is_compared(&row, "latency_mean") && is_compared(&row, "subject_cpu_per_request"));
     }
 
-    /// What ran in other stretches of time says nothing: a contender that went on alone while the machine was slow.
+    /// A contender that continued alone while the machine was slow gains or loses nothing by it.
     #[test]
-    fn blocks_that_one_has_alone_do_not_count() {
+    fn blocks_of_one_contender_do_not_count() {
         let (run, mut records) = example::compared();
         let twin = records.iter().filter(|record| record.point == 0).cloned().collect::<Vec<_>>();
         for (record, twin) in records.iter_mut().filter(|record| record.point == 8).zip(&twin) {
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contender_that_fails_requests_does_not_lead() {
+    fn contender_that_fails_requests_does_not_lead() {
         for (share, blocks) in [(0.5, 18), (0.01, 18), (0.5, 1)] {
             let (run, mut records) = example::compared();
             // The first server is the fastest.
@@ -343,9 +346,10 @@ mod tests {
     }
 
     #[test]
-    fn what_it_takes_to_show_anything() {
+    fn counts_comparisons_and_blocks_needed() {
         let (mut run, _) = example::volley();
-        // 3 + 3 + 3 + 1 pairs, as one cannot run; 6 of cores, less one, and 6 of clients, less one.
+        // 3 + 3 + 3 + 1 pairs, because one point cannot run; 6 - 1 trends over cores and 6 - 1 over
+        // clients.
         assert_eq!(blocks_needed(&run.plan), (20, 12));
         run.plan.points.truncate(1);
         assert_eq!(blocks_needed(&run.plan), (0, 12));

@@ -1,19 +1,19 @@
-//! Servers in containers, companions: records to findings.
+//! Findings about servers in containers and companions.
 
 use study::record::{ProxyUse, Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
 
-/// Digits of an image's identifier that are shown, as engines do.
+/// Digits shown of an image's identifier; container engines show as many.
 const ID_DIGITS: usize = 12;
 
-/// Servers and companions of all rows, where a server runs in a container or anything runs beside one; else nothing.
-/// Whether a trial had a container or a companion: a report then tells of both for all rows.
+/// Whether the trial had a container or a companion. If any trial had, the report lists server and
+/// companions of all rows.
 pub(crate) fn is_told(record: &Record) -> bool {
     record.subject.container.is_some() || !record.companions.is_empty()
 }
 
-/// Of one row; `records` are those of its design point under its idle policy.
+/// The server and companions of one row; `records` belong to its design point and idle policy.
 pub(crate) fn hosted(row: &Row, records: &[&Record]) -> Vec<HostedFinding> {
     if row.n == 0 {
         return Vec::new();
@@ -32,7 +32,6 @@ pub(crate) fn hosted(row: &Row, records: &[&Record]) -> Vec<HostedFinding> {
     found
 }
 
-/// Reads a number from what a trial's process used.
 type OfUse<'a> = &'a dyn Fn(&Record, &SubjectUse, Option<u64>) -> Option<f64>;
 
 fn one(label: &str, companion: Option<String>, uses: &[(&Record, &SubjectUse, Option<u64>)]) -> HostedFinding {
@@ -74,7 +73,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn a_server_in_a_container_is_told_with_those_that_are_not() {
+    fn lists_all_servers_if_one_is_in_a_container() {
         let (run, mut records) = example::volley();
         assert!(crate::analyze(&run, &records).hosted.is_empty());
         let cgroup = CgroupUse {

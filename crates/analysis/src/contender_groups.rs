@@ -1,28 +1,28 @@
-//! Where contenders meet: design points that differ in one factor alone.
+//! Groups of design points that differ in only one factor, within which contenders compete.
 
 use study::plan::Plan;
 
 use crate::group::grouped;
 use crate::label::{label, varied};
 
-/// Design points that differ in one factor alone.
+/// Design points that differ in only one factor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContenderGroup {
-    /// Levels of the other factors that vary, `clients 40`; empty where none does.
+    /// Levels of the other factors that vary, `clients 40`; empty if none do.
     pub(crate) label: String,
-    /// The points, in the order of the factor's levels in the plan.
+    /// Points in the plan's order of the factor's levels.
     pub(crate) points: Vec<usize>,
 }
 
-/// Whether a point has trials that repeat each other: those of searches are steps.
+/// Whether the trials of a point are replications; those of searches are steps.
 pub(crate) fn is_repeated(plan: &Plan, point: usize) -> bool {
     plan.points.get(point).is_some_and(|found| found.load.search.is_none()) && !plan.comes_first(point)
 }
 
-/// The groups of a factor's levels, in the order of the plan.
+/// Groups by the levels of all factors but `factor`, in plan order.
 pub(crate) fn contender_groups(plan: &Plan, factor: &str) -> Vec<ContenderGroup> {
     let others = plan.factors.iter().filter(|name| *name != factor).collect::<Vec<_>>();
-    // Only what varies tells groups apart for a reader.
+    // Constant factors do not help to distinguish groups.
     let varied = varied(plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
     let key = |point: usize| others.iter().map(|name| plan.points[point].factors.get(*name)).collect::<Vec<_>>();
     let repeated = (0..plan.points.len()).filter(|point| is_repeated(plan, *point));
@@ -39,7 +39,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn points_of_a_place_differ_in_the_factor_alone() {
+    fn points_of_a_group_differ_only_in_the_factor() {
         let (run, _) = example::volley();
         let words = |factor: &str| {
             let of = |place: &ContenderGroup| format!("{}: {:?}", place.label, place.points);

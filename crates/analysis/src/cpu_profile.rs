@@ -1,4 +1,4 @@
-//! CPU profiles: what was sampled, beside what was measured.
+//! Relates CPU profiles to the measured trials.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::findings::{ProfileDifference, ProfileFinding, Row, ShareDifference};
 use crate::number;
 use crate::visible::visible;
 
-/// Differences that are told of a pair.
+/// Maximum number of differences reported per pair.
 const DIFFERENCES_MAX: usize = 10;
-/// A difference is told where it is so many standard errors.
+/// Minimum size of a reported difference, in standard errors.
 const STANDARD_ERRORS: f64 = 3.0;
-/// And no smaller than this, a fraction: half a percent of the CPU time.
+/// Minimum size of a reported difference, a fraction: half a percent of the CPU time.
 const DIFFERENCE_MIN: f64 = 0.005;
-/// Pairs of design points that are told.
+/// Maximum number of pairs of design points reported.
 const PAIRS_MAX: usize = 24;
-/// Fewer samples say little.
+/// Number of samples below which a profile is reported as weak.
 const FEW: u64 = 200;
 
-/// The profiles of a run, and what differs between contenders.
+/// The profiles of a run and the differences between contenders.
 pub(crate) fn cpu_profiles(run: &Run, rows: &[Row]) -> (Vec<ProfileFinding>, Vec<ProfileDifference>) {
     let of_row = |profile: &CpuProfile| {
         let row = rows.iter().find(|row| row.point == profile.point && row.n > 0)?;
@@ -44,7 +44,7 @@ fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
         other_samples: profile.other_samples,
         rate_ratio: ratio.filter(|ratio| ratio.is_finite()),
         functions: profile.functions.iter().map(function).collect(),
-        // A store may hold anything.
+        // Drops frames out of range, since a store may contain anything.
         stacks: profile
             .stacks
             .iter()
@@ -93,7 +93,7 @@ fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
     text
 }
 
-/// Base and candidate of a gate, or the only two there are.
+/// Baseline and candidates of a gate; otherwise the only two profiles, if there are two.
 fn pairs<'a>(plan: &Plan, found: &'a [(usize, ProfileFinding)]) -> Vec<(&'a ProfileFinding, &'a ProfileFinding)> {
     let sampled = found.iter().filter(|(_, finding)| finding.samples > 0).collect::<Vec<_>>();
     let Some(gate) = &plan.gate else {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn two_profiles_and_what_differs() {
+    fn compares_two_profiles() {
         let (mut run, records) = example::volley();
         run.cpu_profiles = vec![
             profile(0, &[("sys_read", 600), ("parse\u{1b}", 300), ("tiny", 4)]),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn why_there_is_none_is_said_and_nothing_compared() {
+    fn reports_why_a_profile_is_missing() {
         let (mut run, records) = example::volley();
         let none =
             |point| CpuProfile { point, problem: Some("`perf` is not installed".to_owned()), ..CpuProfile::default() };

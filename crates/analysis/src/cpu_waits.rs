@@ -1,4 +1,4 @@
-//! How long a process waited for a processor that another one had.
+//! How long processes waited for a CPU that another process had.
 
 use study::record::Record;
 
@@ -10,9 +10,9 @@ pub fn subject_waiting(record: &Record) -> Option<f64> {
 /// How long server and proxies waited for a CPU, ns. An unknown wait counts as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Because other processes had it, over the whole trial.
+    /// Waits because of other processes, over the whole trial.
     pub(crate) whole_ns: u64,
-    /// Until the end of measuring.
+    /// Wait in progress when measuring ended.
     pub(crate) at_end_ns: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The words of what records know as kinds.
+//! Names of enum values for people.
 
 use study::record::{IdlePolicy, Limit, Purpose};
 
-/// The word of a verdict, for people.
+/// Returns the name of a limit for people.
 pub fn limit_word(limit: Limit) -> &'static str {
     match limit {
         Limit::Subject => "server",
@@ -10,10 +10,10 @@ pub fn limit_word(limit: Limit) -> &'static str {
     }
 }
 
-/// The words of [`Limit::Subject`] where nobody measured the path to the server, for people.
+/// The name of [`Limit::Subject`] if the path to the server was not measured.
 pub const SERVER_OR_PATH: &str = "server or the path to it";
 
-/// The word of an idle policy.
+/// Returns the name of an idle policy.
 pub fn idle_word(idle: IdlePolicy) -> &'static str {
     match idle {
         IdlePolicy::Machine => "machine",
@@ -21,7 +21,7 @@ pub fn idle_word(idle: IdlePolicy) -> &'static str {
     }
 }
 
-/// What a step was for.
+/// Returns the purpose of a search step.
 pub fn purpose(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Pilot => "pilot",
@@ -33,7 +33,7 @@ pub fn purpose(purpose: Purpose) -> &'static str {
     }
 }
 
-/// The beginning of a sentence or a title.
+/// Capitalizes the first letter.
 pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -1,4 +1,4 @@
-//! How long something took, of which there are quantiles.
+//! Summary of durations other than those of requests.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,22 +6,22 @@ use study::record::Histogram;
 
 use crate::histogram;
 
-/// How long something took that is not a request, ns.
+/// Durations of something other than requests, ns.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SpreadNs {
-    /// How often.
+    /// Number of durations.
     pub count: u64,
     /// Mean.
     pub mean: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
-    /// p99; `null` below 100 of them.
+    /// 99th percentile; `null` for fewer than 100 durations.
     pub p99: Option<f64>,
-    /// The longest, exact.
+    /// Maximum, exact.
     pub max: Option<u64>,
 }
 
-/// A quantile that is not the maximum in disguise.
+/// A quantile, unless there are so few values that it is the maximum.
 pub(crate) fn known_quantile(histogram: &stats::Histogram, q: f64) -> Option<f64> {
     histogram.quantile(q).filter(|_| (1.0 - q) * histogram.len() as f64 >= 1.0 - 1e-9)
 }

@@ -1,7 +1,8 @@
-//! Main effects and interactions of the factors, in numbers and in words.
+//! Main effects and interactions of the factors, as numbers and sentences.
 //!
-//! A metric that is never zero is analysed by its logarithm first: its spread grows with its size, factors multiply it, and a change of the
-//! logarithm is a change in percent. The analysis without the logarithm stands beside it.
+//! A metric that is never zero is analyzed by its logarithm first: its spread grows with its size,
+//! factors multiply it, and a change of the logarithm is a change in percent. The analysis without
+//! the logarithm follows.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +19,15 @@ use crate::findings::{
 use crate::group::distinct;
 use crate::number;
 
-/// Below this, points scatter too unlike for an error that is pooled.
+/// p-value below which points scatter too differently for a pooled error.
 const UNEVEN_P: f64 = 0.01;
-/// A share below this is not told from others.
+/// Share of the variation below which sources are listed together.
 const SMALL: f64 = 0.005;
-/// At most so many changes are named in a sentence.
+/// Maximum number of changes that a sentence lists.
 const NAMED: usize = 3;
 
-/// The effects on each metric that is asked for, under each idle policy; none where fewer than two factors vary.
+/// Computes the effects on each requested metric under each idle policy. Empty if fewer than two
+/// factors vary.
 pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() < 2 {
         return Vec::new();
@@ -37,7 +39,7 @@ pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     policies.iter().flat_map(of).collect()
 }
 
-/// Those that the study names; else that of the stop rule, and those that its figures show.
+/// The metrics that the study names; by default that of the stop rule and those of its figures.
 fn metrics<'a>(findings: &'a Findings, plan: &EffectsPlan) -> Vec<&'a MetricInfo> {
     let mut names = Vec::new();
     match &plan.metrics {
@@ -52,7 +54,7 @@ fn metrics<'a>(findings: &'a Findings, plan: &EffectsPlan) -> Vec<&'a MetricInfo
     distinct(names.into_iter().filter_map(|name| findings.metric_info(name)))
 }
 
-/// What can be analysed: the rows with their levels as indices.
+/// The rows to analyze, with their levels as indices.
 struct Input<'a> {
     factors: Vec<Factor>,
     rows: Vec<(&'a Row, Vec<usize>)>,
@@ -90,7 +92,8 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
             effects.refused = None;
         }
     }
-    // What the comparison of contenders and the trends say of a factor is not said again, by another test, with other numbers.
+    // Comparisons and trends already report these factors. A second test would give different
+    // numbers.
     let told = compared_elsewhere(findings, &metric.name);
     let blocks = input.rows.iter().map(|(row, _)| values(row, &metric.name).count()).max().unwrap_or(0);
     write_sentences(&mut effects, metric, findings, blocks, &told);
@@ -100,20 +103,21 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
     effects
 }
 
-/// The factors of which [`crate::comparisons`] says what their levels do to a metric.
+/// The factors whose effect on a metric [`crate::comparisons`] reports.
 fn compared_elsewhere(findings: &Findings, metric: &str) -> BTreeSet<String> {
     let compared = findings.comparisons.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
     let trends = findings.trends.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
     compared.chain(trends).cloned().collect()
 }
 
-/// Block and value of each trial that has one.
+/// Block and value of each trial that has a value.
 fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + use<'r> {
     let metric = metric.to_owned();
     row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(&metric)?)))
 }
 
-/// Levels at which nothing at all was measured are left out: a machine that is too small for them leaves a full factorial of the others.
+/// Leaves out levels without any measurement, so that a machine that is too small for them still
+/// yields a full factorial of the others.
 fn input<'a>(findings: &'a Findings, metric: &MetricInfo, idle: IdlePolicy) -> Input<'a> {
     let rows = findings.rows.iter().filter(|row| row.idle == Some(idle) && values(row, &metric.name).next().is_some());
     let rows = rows.collect::<Vec<_>>();
@@ -150,7 +154,7 @@ fn hindrance(input: &Input<'_>) -> Option<String> {
     }
 }
 
-/// Points that are about the generator too.
+/// Design points that do not measure only the server.
 fn marked(input: &Input<'_>) -> Option<String> {
     let marks = |mark: Mark| input.rows.iter().filter(|(row, _)| row.marks.contains(&mark)).count();
     let counted =
@@ -186,7 +190,8 @@ fn analysis(
             Ok(analysis)
         }
         Design::OneAtATime => {
-            // One factor whose levels are the points: the first level of all, then every other level by itself.
+            // A single factor whose levels are the points: first the point at all first levels,
+            // then one per other level.
             let mut points = vec![vec![0; input.factors.len()]];
             for (factor, of) in input.factors.iter().enumerate() {
                 points.extend((1..of.levels.len()).map(|level| {
@@ -221,14 +226,13 @@ fn analysis(
     }
 }
 
-/// How contrasts become estimates.
 struct Shown {
     scale: Scale,
     level: f64,
 }
 
 impl Shown {
-    /// `None` where an interval of very few trials goes beyond what numbers can say.
+    /// `None` if the interval of very few trials is not finite.
     fn estimate(&self, contrast: &Contrast) -> Option<Estimate> {
         let found: Estimate = match self.scale {
             Scale::Log => contrast.ratio(self.level),
@@ -240,7 +244,7 @@ impl Shown {
     fn detectable(&self, contrast: &Contrast) -> f64 {
         let detectable = contrast.detectable(self.level, POWER);
         let detectable = if self.scale == Scale::Log { detectable.exp_m1() } else { detectable };
-        // No less than that; more would not be a number.
+        // A lower bound if the value is not finite.
         detectable.min(f64::MAX)
     }
 
@@ -257,7 +261,6 @@ impl Shown {
     }
 }
 
-/// The analysis of variance.
 fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     let is_effect = |source: Source| !matches!(source, Source::Blocks | Source::Error);
     let tested = found.terms().iter().filter(|term| is_effect(term.source)).filter_map(|term| term.p_value);
@@ -265,7 +268,7 @@ fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     let name = |factor: usize| factors.get(factor).map_or_else(String::new, |factor| factor.name.clone());
     let source = |term: &stats::effects::Term| EffectSource {
         kind: match term.source {
-            // The points of a one-at-a-time design are no factor.
+            // The points of a one-at-a-time design are not a factor.
             Source::Main(_) if factors.is_empty() => SourceKind::Points,
             Source::Main(_) => SourceKind::Main,
             Source::Interaction(..) => SourceKind::Interaction,
@@ -301,7 +304,8 @@ fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     }
 }
 
-/// Effects of levels, of pairs of them, and changes, also at each level of each other factor.
+/// Adds effects of levels and of pairs of levels, and changes, including those at each level of
+/// each other factor.
 fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor], shown: &Shown) {
     for (a, factor) in factors.iter().enumerate() {
         for (index, level) in factor.levels.iter().enumerate() {
@@ -339,7 +343,8 @@ fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor],
     }
 }
 
-/// A change with its interval: `+38 % [+31, +45]`, `×3.40 [3.10, 3.70]`, `-12.3 µs [-14.0, -10.6]`.
+/// Formats a change with its interval: `+38 % [+31, +45]`, `×3.40 [3.10, 3.70]`, `-12.3 µs [-14.0,
+/// -10.6]`.
 pub fn change(scale: EffectScale, found: &Estimate, unit: &str) -> String {
     let (numbers, name, signed) = match scale {
         EffectScale::Ratio if found.high < 3.0 => {
@@ -352,7 +357,7 @@ pub fn change(scale: EffectScale, found: &Estimate, unit: &str) -> String {
             ([found.point, found.low, found.high].map(|value| value / divisor), name, true)
         }
     };
-    // Two digits of the half-width say all there is to know.
+    // Two digits of the half-width are enough.
     let bound = if number::is_unbounded(numbers[2]) { numbers[0] } else { numbers[2] };
     let half = (bound - numbers[1]) / 2.0;
     let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(0.0, 9.0) as usize } else { 1 };
@@ -363,7 +368,7 @@ pub fn change(scale: EffectScale, found: &Estimate, unit: &str) -> String {
             false if number::is_unbounded(value) => return "∞".to_owned(),
             false => format!("{value:.digits$}"),
         };
-        // Neither -0 nor +0.
+        // Avoids -0 and +0.
         if text.trim_matches(['+', '-', '0', '.']).is_empty() { text.trim_matches(['+', '-']).to_owned() } else { text }
     };
     let [point, low, high] = numbers.map(text);
@@ -380,7 +385,7 @@ fn share(fraction: f64) -> String {
     }
 }
 
-/// `maxmem x value_size`, `error`.
+/// Names a source of variation: `maxmem × value_size`, `error`.
 pub fn source_name(source: &EffectSource) -> String {
     match source.kind {
         SourceKind::Main | SourceKind::Interaction => source.factors.join(" × "),
@@ -425,12 +430,12 @@ fn write_sentences(
     effects.sentences = shown.into_iter().chain(rest).collect();
 }
 
-/// What sentences on the effects on one metric are made of. Each comes with whether something was shown.
+/// Builds the sentences about one metric, each with whether it states a shown effect.
 struct Speaker<'a> {
     effects: &'a Effects,
     found: &'a EffectAnalysis,
     metric: &'a MetricInfo,
-    /// Chance of a false alarm that is allowed.
+    /// Accepted probability of a false alarm.
     error: f64,
     /// Factors whose levels are compared elsewhere in the report.
     told: &'a BTreeSet<String>,
@@ -446,7 +451,7 @@ impl Speaker<'_> {
         format!("from {} to {} {change}", found.from, found.to)
     }
 
-    /// `least` would have been detected.
+    /// `least`: the smallest effect that would have been detected.
     fn not_shown(&self, what: &str, least: f64) -> String {
         let least = match self.found.scale {
             EffectScale::Ratio => number::percent(least),
@@ -455,7 +460,8 @@ impl Speaker<'_> {
         format!("{what}: no significant effect on {} (≥ {least} would have been detected).", self.metric.noun)
     }
 
-    /// The changes of a factor that a sentence names: of numbers from the first to the last, of words from the first to each.
+    /// The changes of a factor that a sentence lists: first to last level for numbers, first to
+    /// each other level for text.
     fn named_changes(&self, factor: &Factor, at: Option<&ChangeAt>) -> Vec<&EffectChange> {
         let is_named = |found: &&EffectChange| {
             let is_end = !factor.numeric || Some(&found.to) == factor.levels.last();
@@ -464,7 +470,7 @@ impl Speaker<'_> {
         self.found.changes.iter().filter(is_named).collect()
     }
 
-    /// A sentence per source of variation, the largest first.
+    /// One sentence per source of variation, largest first.
     fn sources(&self) -> Vec<(bool, String)> {
         let mut sources = self.found.sources.iter().filter(|source| source.p_adjusted.is_some()).collect::<Vec<_>>();
         sources.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -502,7 +508,7 @@ impl Speaker<'_> {
                 self.not_shown(&source_name(source), self.interaction_detectable(a, b)?)
             }
             (SourceKind::Interaction, [a, b]) => {
-                // Of words the one that changes most where it changes most: the rest is in the table.
+                // For text levels only the largest change; the table has the rest.
                 let largest = |level: &Level| {
                     let changes =
                         self.named_changes(a, Some(&ChangeAt { factor: b.name.clone(), level: level.clone() }));
@@ -537,7 +543,7 @@ impl Speaker<'_> {
         }
     }
 
-    /// A change of a change has the errors of two changes at one level each.
+    /// The difference of two changes has the errors of both.
     fn interaction_detectable(&self, a: &Factor, b: &Factor) -> Option<f64> {
         let at = |level: &Level| ChangeAt { factor: b.name.clone(), level: level.clone() };
         let detectable = |found: &EffectChange| found.detectable;
@@ -549,7 +555,7 @@ impl Speaker<'_> {
         })
     }
 
-    /// Where all of the variation comes from.
+    /// The shares of all sources of variation.
     fn variation(&self) -> String {
         let mut sources = self.found.sources.iter().collect::<Vec<_>>();
         sources.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -592,7 +598,6 @@ impl Speaker<'_> {
     }
 }
 
-/// The first few, and how many more.
 fn listed(parts: &[String]) -> String {
     let rest = parts.len().saturating_sub(NAMED);
     if rest < 2 { parts.join(", ") } else { format!("{}, and {rest} more", parts[..NAMED].join(", ")) }
@@ -616,9 +621,10 @@ mod tests {
         findings.effects.iter().flat_map(|effects| effects.sentences.clone()).collect::<Vec<_>>().join("\n")
     }
 
-    // Made with 20,000 a second for O0 whatever the memory, 40,000 and 50,000 for O2: on average sqrt(2 * 2.5) = 2.236 times as much.
+    // Made with 20,000/s for O0 at any memory limit, 40,000/s and 50,000/s for O2: on average
+    // sqrt(2 * 2.5) = 2.236 times as much.
     #[test]
-    fn what_was_put_in_is_found() {
+    fn finds_the_simulated_effects() {
         let findings = of(|_, _| ());
         let [effects] = findings.effects.as_slice() else { panic!("one metric") };
         let found = &effects.analyses[0];
@@ -643,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentences() {
+    fn sentences_list_effects_and_shares() {
         assert_snapshot!(sentences(&of(|_, _| ())), @"
         build explains 96 % of the variation of throughput: on average from O0 to O2 +124 % [+122, +126].
         The effect of build on throughput depends on maxmem (2 % of the variation): 1MB: from O0 to O2 +101 % [+98, +103], 10MB: from O0 to O2 +150 % [+147, +153].
@@ -665,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_of_the_study_and_no_others() {
+    fn analyzes_only_metrics_of_the_study() {
         let names = |metrics: Option<Vec<&str>>| {
             let findings = of(|run, _| {
                 run.plan.effects.metrics = metrics.map(|names| names.into_iter().map(str::to_owned).collect())
@@ -678,7 +684,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_differences_alone() {
+    fn counts_are_analyzed_only_as_differences() {
         let findings = of(|run, records| {
             run.plan.effects.metrics = Some(vec!["errors".to_owned()]);
             for (index, record) in records.iter_mut().enumerate() {
@@ -692,7 +698,7 @@ mod tests {
         assert!(effects.sentences[0].contains("build explains"), "{:?}", effects.sentences);
     }
 
-    /// O0, 1MB, 40 clients; one change each.
+    /// O0, 1MB, 40 clients, and one change of each.
     fn one_at_a_time() -> Findings {
         of(|run, records| {
             run.plan.effects.design = Design::OneAtATime;
@@ -706,7 +712,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_is_blind_and_says_so() {
+    fn one_at_a_time_design_states_its_limits() {
         let findings = one_at_a_time();
         assert_snapshot!(sentences(&findings), @"
         build from O0 to O2: throughput +101 % [+97, +104], all other factors at their first level.
@@ -717,7 +723,8 @@ mod tests {
         ");
     }
 
-    /// Of many changes that do nothing, one looks like something by its own interval: adjusted for all of them it does not.
+    /// One of many changes without effect looks significant by its own interval, but not after the
+    /// adjustment.
     #[test]
     fn changes_one_at_a_time_are_tested_together() {
         let findings = one_at_a_time();
@@ -744,7 +751,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_refused_and_levels_without_trials_left_out() {
+    fn refuses_gaps_and_leaves_out_empty_levels() {
         let gap = of(|_, records| records.retain(|record| record.point != 6));
         assert_eq!(
             sentences(&gap),
@@ -768,7 +775,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_about_the_subject_is_analysed_and_not_answered() {
+    fn generator_bound_rows_are_analyzed_but_not_reported() {
         let findings = of(|_, records| {
             for record in records.iter_mut().filter(|record| record.point == 7) {
                 record.verdict.as_mut().unwrap().limited_by = study::record::Limit::Generator;
@@ -783,7 +790,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_policies_have_analyses_of_their_own() {
+    fn idle_policies_are_analyzed_separately() {
         let findings = of(|_, records| {
             for record in records.iter_mut().filter(|record| record.block % 2 == 1) {
                 record.idle = IdlePolicy::Spin;
@@ -797,7 +804,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_in_words() {
+    fn formats_changes() {
         let estimate = |point, low, high| Estimate { point, low, high, level: 0.95, n: 8 };
         let table = [
             (EffectScale::Ratio, estimate(1.38, 1.31, 1.45), "1/s", "+38 % [+31, +45]"),

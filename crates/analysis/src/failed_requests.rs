@@ -1,4 +1,4 @@
-//! Failed requests in one sentence: how many, what share, and which kind or HTTP status.
+//! Sentences about failed requests: number, share, and kind or HTTP status.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl<'a> From<&'a Row> for FailedRequests<'a> {
 }
 
 impl<'a> FailedRequests<'a> {
-    /// Number of failed requests.
+    /// Returns the number of failed requests.
     pub fn count(&self) -> u64 {
         total(self.errors.values().copied())
     }
@@ -39,13 +39,13 @@ impl<'a> FailedRequests<'a> {
         self.valid == 0 && self.count() > 0
     }
 
-    /// `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`, or
+    /// Summarizes failures: `15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout`, or
     /// `all 18,254 requests failed: status 401 (expected 2xx)`. `None` without failures.
     pub fn sentence(&self) -> Option<String> {
         self.share().map(|share| format!("{share}: {}", self.kinds().join(", ")))
     }
 
-    /// The sentence without kinds: `15 of 18,056 requests failed (0.083 %)`.
+    /// Summarizes failures without kinds: `15 of 18,056 requests failed (0.083 %)`.
     pub fn share(&self) -> Option<String> {
         let failed = self.count();
         match failed {
@@ -60,19 +60,21 @@ impl<'a> FailedRequests<'a> {
         }
     }
 
-    /// The number of failed requests and their share, for a table: `0`, `5657 (20 %)`.
+    /// Formats number and share for a table: `0`, `5657 (20 %)`.
     pub fn cell(&self) -> String {
         count_and_share(self.count(), self.valid)
     }
 
-    /// The HTTP status of all failed requests, if they failed by their status and had the same one.
+    /// Returns the HTTP status of all failed requests if each failed by its status and all have the
+    /// same.
     pub fn only_status(&self) -> Option<u16> {
         let by_status = self.errors.get("status").copied().filter(|count| *count == self.count())?;
         let mut failed = self.failed_statuses(by_status)?;
         failed.next().filter(|_| failed.next().is_none()).map(|(status, _)| status)
     }
 
-    /// How most of them failed, such as `status 503` or `timeout`; `None` without failures.
+    /// Returns the most frequent failure, such as `status 503` or `timeout`; `None` without
+    /// failures.
     pub fn most_frequent(&self) -> Option<String> {
         let (kind, count) = self.errors.iter().filter(|(_, count)| **count > 0).max_by_key(|(_, count)| **count)?;
         let statuses = self.failed_statuses(*count).filter(|_| kind == "status");
@@ -80,7 +82,7 @@ impl<'a> FailedRequests<'a> {
         Some(status.map_or_else(|| kind.clone(), |(status, _)| format!("status {status}")))
     }
 
-    /// Kinds of errors with their counts. A kind that stands alone is explained instead of counted.
+    /// Kinds of errors with their counts. A single kind is explained instead of counted.
     fn kinds(&self) -> Vec<String> {
         let kinds = self.errors.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>();
         let alone = kinds.len() == 1;
@@ -100,8 +102,9 @@ impl<'a> FailedRequests<'a> {
         words
     }
 
-    /// Statuses of the requests that failed by their status. A study may expect any status, so this is known only if all
-    /// responses failed, or if those outside 200 to 299 are as many as failed.
+    /// Statuses of the requests that failed by their status. A study may expect any status. The
+    /// failed ones are only known if all responses failed, or if the number of responses outside
+    /// 200 to 299 matches.
     fn failed_statuses(&self, failed: u64) -> Option<impl Iterator<Item = (u16, u64)> + use<'a>> {
         let all = self.statuses.iter().map(|(status, count)| (*status, *count));
         let sum = |unusual_only: bool| {
@@ -119,7 +122,7 @@ impl<'a> FailedRequests<'a> {
     }
 }
 
-/// Failed requests and their share of all, for a table.
+/// Formats failed requests and their share for a table.
 pub fn count_and_share(failed: u64, valid: u64) -> String {
     match failed {
         0 => "0".to_owned(),
@@ -127,7 +130,7 @@ pub fn count_and_share(failed: u64, valid: u64) -> String {
     }
 }
 
-/// What a kind of error means, for those of which a record keeps no example.
+/// Explains a kind of error for which records keep no example.
 pub fn explanation(kind: &str) -> &'static str {
     match kind {
         "closed" => "the server closed a connection with a request pending",
@@ -197,7 +200,7 @@ mod tests {
                 Some("15 of 18,056 requests failed (0.083 %): 12 status 503, 3 timeout"),
                 None,
             ),
-            // Status 200 failed here and 404 was expected: the statuses do not tell which failed.
+            // Status 200 failed here and 404 was expected: the statuses do not show which failed.
             (
                 50,
                 &[("status", 50)],

@@ -1,6 +1,6 @@
-//! Lists by key, in the order in which keys come first.
+//! Grouping by key, in order of first occurrence.
 
-/// The values of each key.
+/// Groups values by key.
 pub fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups = Vec::<(K, Vec<V>)>::new();
     for (key, value) in pairs {
@@ -12,7 +12,7 @@ pub fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<
     groups
 }
 
-/// The items without repetitions.
+/// Removes repetitions.
 pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     grouped(items.into_iter().map(|item| (item, ()))).into_iter().map(|(item, _)| item).collect()
 }

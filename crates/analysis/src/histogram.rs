@@ -1,13 +1,13 @@
-//! From the stored form of a histogram to the one that can be asked.
+//! Conversion of stored histograms.
 
 use study::record::Histogram as Stored;
 
-/// `None` for what no recording could have left; a store may come from anywhere.
+/// Converts a stored histogram; `None` if it is invalid, since a store may contain anything.
 pub(crate) fn from_record(stored: &Stored) -> Option<stats::Histogram> {
     stats::Histogram::try_from(stored).ok()
 }
 
-/// All of them in one; `None` when there is none, or none can be read.
+/// Merges histograms; `None` if there is none that is valid.
 pub(crate) fn merge<'a>(stored: impl IntoIterator<Item = &'a Stored>) -> Option<stats::Histogram> {
     let mut all = stored.into_iter().filter_map(from_record);
     let mut merged = all.next()?;

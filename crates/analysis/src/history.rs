@@ -1,4 +1,5 @@
-//! Runs of one study by time, and two runs beside each other. What stands apart is pointed at; whether it differs only a run of both can tell.
+//! Runs of one study over time, and two runs side by side. It points out changes; only a run of
+//! both revisions can confirm them.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,11 @@ use crate::gate::MAIN_METRICS;
 use crate::number::{count, estimate};
 use crate::suggest::{self, Suggestion};
 
-/// Which design points are meant: each has these levels, by factor, as words; empty: all.
+/// Selected design points, by factor and level as text; empty selects all.
 pub type Levels = Vec<(String, String)>;
 
-/// What histories need of the trials of a run, whichever metric they show. A store caches it, so that a history reads no trial.
+/// What histories need from a run's trials, for any metric. A store caches it, so that a history
+/// reads no trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Digest {
     probe_ns: Option<f64>,
@@ -30,12 +32,12 @@ struct DigestRow {
     point: usize,
     label: String,
     idle: IdlePolicy,
-    /// By metric.
+    /// Values by metric.
     values: BTreeMap<String, PointValue>,
 }
 
 impl Digest {
-    /// Of what a run has found.
+    /// Extracts the digest of a run from its findings.
     pub fn new(findings: &Findings) -> Self {
         let row = |row: &Row| {
             let values = row.metrics.keys().filter_map(|metric| Some((metric.clone(), value(row, metric, None)?)));
@@ -45,7 +47,7 @@ impl Digest {
     }
 }
 
-/// What a history keeps of one run.
+/// A run in a history.
 #[derive(Clone, Debug)]
 pub struct Entry {
     machine: Machine,
@@ -57,17 +59,17 @@ pub struct Entry {
 struct EntryPoint {
     label: String,
     idle: IdlePolicy,
-    /// What is measured there: steps are looked for between equal ones alone.
+    /// Configuration of the point; steps are only sought between equal ones.
     point: Point,
     value: Option<PointValue>,
 }
 
-/// Of one run what its history needs: the values of `metric`.
+/// Creates the history entry of a run: the values of `metric`.
 pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
     let points = digest.rows.into_iter().filter_map(|mut row| {
         let point = run.plan.points.get(row.point)?.clone();
         let revision = suggest::revision_of(&point).map(str::to_owned);
-        // Runs that differ only in their worktrees, or in whether the machine could run the point, measure the same.
+        // Worktrees and the machine's ability to run a point do not change the configuration.
         let point = Point { unrunnable: None, ..suggest::without_worktree(&point) };
         let value = row.values.remove(metric).map(|value| PointValue { revision, ..value });
         Some(EntryPoint { label: row.label, idle: row.idle, point, value })
@@ -75,7 +77,8 @@ pub fn entry(run: &Run, digest: Digest, metric: &str) -> Entry {
     Entry { machine: machine(run), head: head(run, digest.probe_ns), points: points.collect() }
 }
 
-/// The runs of `study` by time, each machine by itself. Of the design points those that have all levels of one of `wanted`; all where there is none.
+/// Groups the runs of `study` by machine and sorts them by time. Keeps the design points that match
+/// one of `wanted`, or all if it is empty.
 pub fn history(study: &str, metric: &str, entries: Vec<Entry>, wanted: &[Levels]) -> History {
     let mut machines = crate::group::grouped(entries.into_iter().map(|entry| (entry.machine.clone(), entry)));
     for (_, runs) in &mut machines {
@@ -111,7 +114,7 @@ fn of_machine(machine: Machine, entries: &[Entry], metric: &MetricInfo, wanted: 
         speed: entry.head.probe_ns.zip(probe_ns_median).map(|(ns, median)| median / ns - 1.0),
     });
     let runs = runs.collect::<Vec<_>>();
-    // Points in the order of the latest run, then those that only earlier ones had.
+    // Points in the order of the latest run, then those that only occur in earlier runs.
     let mut points = Vec::<HistoryPoint>::new();
     for point in entries.iter().rev().flat_map(|entry| &entry.points) {
         let is_known = points.iter().any(|known| is_same(known, point));
@@ -143,7 +146,8 @@ fn is_wanted(point: &Point, wanted: &[Levels]) -> bool {
     wanted.is_empty() || wanted.iter().any(|levels| levels.iter().all(has))
 }
 
-/// Each run whose interval lies apart from that of the run before that measured the same, where the revision is another.
+/// Runs whose interval does not overlap that of the previous run of the same configuration, if the
+/// revision changed.
 fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPoint, metric: &MetricInfo) -> Vec<Step> {
     let sound = |at: usize| {
         let value = point.values[at].as_ref()?;
@@ -187,7 +191,7 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
     steps
 }
 
-/// The speed of one relative to another: `8.0 % slower than`, `as fast as`.
+/// Compares a speed with another: `8.0 % slower than`, `as fast as`.
 fn speed_against(speed: f64) -> String {
     match speed_words(speed) {
         same if same == SAME_SPEED => format!("{same} as"),
@@ -197,7 +201,7 @@ fn speed_against(speed: f64) -> String {
 
 const SAME_SPEED: &str = "as fast";
 
-/// A speed relative to another, to a tenth of a per cent: the median of many probes is not known better.
+/// Formats a relative speed to a tenth of a percent, the precision of a median of many probes.
 pub fn speed_words(speed: f64) -> String {
     match speed {
         speed if speed.abs() < 0.0005 => SAME_SPEED.to_owned(),
@@ -260,12 +264,13 @@ fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue
     })
 }
 
-/// Two stored runs beside each other. Nothing is refused, and nothing is judged: [`SideBySide::reasons`] says why.
+/// Puts two stored runs side by side. It accepts any two runs and gives no verdict;
+/// [`SideBySide::reasons`] explains why.
 pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let findings = runs.each_ref().map(|(run, records)| analyze(run, records));
     let machines = [0, 1].map(|at| machine(&runs[at].0));
     let heads = [0, 1].map(|at| head(&runs[at].0, probe_ns(&findings[at])));
-    // The metric of each study, too.
+    // Includes the metric of each study.
     let own = findings.iter().map(|findings| findings.metric.as_str());
     let names = MAIN_METRICS.into_iter().chain(own).collect::<Vec<_>>();
     let known =
@@ -283,7 +288,7 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     for (at, findings) in findings.iter().enumerate() {
         for row in &findings.rows {
             let rows = pair(row);
-            // Those of the second run that the first has, too, are there already.
+            // Points of the second run that the first also has are already listed.
             if at == 1 && rows[0].is_some() {
                 continue;
             }
@@ -321,7 +326,7 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     SideBySide { version: HISTORY_VERSION, headline, runs: heads, machines, metrics, points, reasons, command, note }
 }
 
-/// What differs besides time, the gravest first.
+/// What differs besides time, most serious first.
 fn headline(heads: &[RunHead; 2], machines: &[Machine; 2]) -> String {
     let [first, second] = heads;
     let mut parts = Vec::new();
@@ -339,7 +344,7 @@ fn headline(heads: &[RunHead; 2], machines: &[Machine; 2]) -> String {
     format!("{} and {}, side by side; {}", first.run, second.run, parts.join("; "))
 }
 
-/// The command that would decide between two runs.
+/// The command that would compare both runs in one.
 fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunHead; 2]) -> Suggestion {
     let [(first, _), (second, _)] = runs;
     let none = |note: &str| Suggestion { command: None, note: note.to_owned() };

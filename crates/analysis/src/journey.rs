@@ -1,4 +1,4 @@
-//! What a journey's operations came to.
+//! Results per operation of a journey.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,12 +6,12 @@ use study::record::JourneyMeasurement;
 
 use crate::duration_summary::{SpreadNs, spread};
 
-/// A journey in the report of one load.
+/// Journey results of one load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JourneyReport {
-    /// Its name.
+    /// Name of the journey.
     pub name: String,
-    /// Journeys that were made to their end while measured.
+    /// Journeys completed while measuring.
     pub completed: u64,
     /// Journeys that ended at an error.
     pub abandoned: u64,
@@ -24,9 +24,9 @@ pub struct JourneyReport {
 pub struct OperationReport {
     /// Its name.
     pub name: String,
-    /// Calls that were answered as they must be.
+    /// Calls with a valid response.
     pub requests: u64,
-    /// Calls that were not.
+    /// Failed calls.
     pub errors: u64,
     /// Service times, ns.
     pub latency_ns: SpreadNs,

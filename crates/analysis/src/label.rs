@@ -1,4 +1,4 @@
-//! What rows are called.
+//! Labels of rows.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,32 @@ use study::plan::{Level, Plan};
 
 use crate::findings::{Factor, Row};
 
-/// The label of the row of a study without factors.
+/// Label of the only row of a study without factors.
 const ONLY_POINT: &str = "(single design point)";
 
-/// `text` about a row: behind its label, unless there is no other row.
+/// Puts the row's label before `text`, unless it is the only row.
 pub fn about(row: &Row, text: &str) -> String {
     if row.label == ONLY_POINT { text.to_owned() } else { format!("{}: {text}", row.label) }
 }
 
-/// The factors with several levels, in the order of the study.
+/// Returns the factors with several levels, in study order.
 pub fn varied(plan: &Plan) -> Vec<String> {
     plan.factors.iter().filter(|name| plan.levels(name).len() > 1).cloned().collect()
 }
 
-/// A sentence on the factors that do not vary, which labels leave out; empty where all do.
+/// Lists the factors with a single level, which labels omit, in a sentence; empty if there are
+/// none.
 pub fn throughout(factors: &[Factor]) -> String {
     let fixed = factors.iter().filter(|factor| factor.levels.len() == 1);
     let fixed = fixed.map(|factor| format!("{} is {}", factor.name, factor.levels[0])).collect::<Vec<_>>();
     if fixed.is_empty() { String::new() } else { format!(" Throughout, {}.", fixed.join(", ")) }
 }
 
-/// Levels in the order of the factors: words alone, numbers and switches with their factor.
+/// Joins levels in factor order: text unchanged, numbers and switches with their factor.
 pub fn label(factors: &[String], levels: &BTreeMap<String, Level>) -> String {
     let part = |name: &String| {
         levels.get(name).map(|level| match level {
-            // A switch says nothing without its name.
+            // A switch needs its name to be understood.
             Level::Text(word) if !matches!(word.as_str(), "true" | "false") => word.clone(),
             level => format!("{name} {level}"),
         })

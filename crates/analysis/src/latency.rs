@@ -1,23 +1,23 @@
-//! The latency of a measurement, with what is known of the requests that had no answer when it ended.
+//! The latency of a measurement, taking into account requests without a response at its end.
 
 use stats::{Bound, ProductLimit};
 use study::record::{Censored, Histogram, Measurement};
 
 use crate::histogram;
 
-/// What was answered, and how long the rest had waited.
+/// Latencies of responses, and how long the other requests had waited.
 pub struct Latency {
     answered: stats::Histogram,
     waits: stats::Histogram,
 }
 
 impl Latency {
-    /// Of one measurement; `None` where a histogram cannot be.
+    /// Reads a measurement; `None` if a histogram is invalid.
     pub fn of(measurement: &Measurement) -> Option<Latency> {
         Latency::from_parts(measurement.latency(), measurement.censored.as_deref())
     }
 
-    /// From what is stored.
+    /// Reads stored histograms; `None` if one is invalid.
     pub fn from_parts(answered: &Histogram, censored: Option<&Censored>) -> Option<Latency> {
         let waits = match censored.filter(|censored| !censored.is_empty()) {
             None => {
@@ -32,17 +32,19 @@ impl Latency {
         Some(Latency { answered: histogram::from_record(answered)?, waits })
     }
 
-    /// Its distribution: quantiles, mean and maximum, each with whether it is only the least that it can be.
+    /// Estimates the distribution: quantiles, mean and maximum, each with whether it is a lower
+    /// bound.
     pub fn estimate(&self) -> ProductLimit<'_> {
         ProductLimit::new(&self.answered, &self.waits)
     }
 
-    /// What was answered alone.
+    /// Returns the latencies of responses only.
     pub fn answered(&self) -> &stats::Histogram {
         &self.answered
     }
 
-    /// Whether as many values as a quantile needs stand behind it: answers, or where it is only known to be at least something, waits too.
+    /// Whether a quantile has the number of values it needs: responses, and for a lower bound also
+    /// waiting requests.
     pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
         let there =
             if bound.at_least { self.answered.len().saturating_add(self.waits.len()) } else { self.answered.len() };
@@ -50,15 +52,16 @@ impl Latency {
     }
 }
 
-/// A change smaller than this share does not show.
+/// Smallest relative change that counts.
 const SHOWN: f64 = 0.001;
 
-/// Whether requests without an answer change a number, so that an interval around the answered ones alone is none of it.
+/// Whether requests without a response change a value. An interval computed from responses does not
+/// apply then.
 pub(crate) fn is_moved(bound: &Bound, answered: Option<f64>) -> bool {
     bound.at_least || answered.is_none_or(|answered| (bound.value - answered).abs() > SHOWN * answered.abs())
 }
 
-/// Mean latency, ns: from the exact sum, not from buckets, where nothing was left without an answer.
+/// Mean latency, ns. Uses the exact sum rather than buckets if every request had a response.
 pub fn mean(measurement: &Measurement) -> Option<Bound> {
     if measurement.censored.as_deref().is_none_or(Censored::is_empty) {
         let latency = measurement.latency();

@@ -1,4 +1,4 @@
-//! What do the trials say, and how sure is it? Records to [`Findings`].
+//! Statistical analysis of trials: turns records into [`Findings`].
 //!
 //! ```
 //! let (run, records) = fixtures::compared();
@@ -6,11 +6,11 @@
 //! assert!(findings.answer[0].text.starts_with("c-epoll has the lowest mean latency in all 3 comparisons"));
 //! ```
 //!
-//! Pure: the machine is asked nothing, so a store that is years old and was written elsewhere reads the same. The two function
-//! values that the lab is handed come from here too: [`judge`] (who was the limit) and [`next`] (are there trials enough, and
-//! at which rate is the next).
+//! Pure: it reads nothing from the machine, so that a store of any age and origin gives the same
+//! findings. The lab receives two functions from here: [`judge`] (the bottleneck) and [`next`]
+//! (whether more trials are needed, and at which rate).
 //!
-//! `findings` are nouns; every other file is a verb that makes some of them.
+//! `findings` has the types of the results; the other modules compute them.
 
 mod agents;
 mod analyze;

@@ -1,15 +1,15 @@
-//! What was asked of the subjects, by how many, and how: the load in words.
+//! Describes a load in words.
 
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, LoadPlan, Plan};
 use study::spec::{Arrivals, Connection, Expect};
 
 use crate::number::{count, percent, quantity};
 
-/// Requests of a mix that are named.
+/// Maximum number of requests of a mix that are listed.
 const NAMED: usize = 4;
 
-/// The load of a plan in words: what is asked, how, by how many. What differs between its points stands in a row: `40, 80 or 200
-/// clients`; what is as one would expect is left out.
+/// Describes the load of a plan in words: protocol, requests, arrivals and clients. Differences
+/// between its points are listed, `40, 80 or 200 clients`; defaults are omitted.
 pub fn describe_load(plan: &Plan) -> String {
     let parts = plan.points.iter().map(|point| parts(&point.load)).collect::<Vec<_>>();
     let Some(first) = parts.first() else { return String::new() };
@@ -17,10 +17,10 @@ pub fn describe_load(plan: &Plan) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// One thing that a load says.
+/// One part of the description of a load.
 struct Part {
     text: String,
-    /// Nobody would expect it otherwise, so it is not worth a word unless others differ.
+    /// Whether this is the default, which is omitted unless points differ.
     usual: bool,
 }
 
@@ -28,7 +28,7 @@ fn told(text: String) -> Part {
     Part { usual: text.is_empty(), text }
 }
 
-/// Everything that a load may say, in this order.
+/// All parts of the description, in order.
 fn parts(load: &LoadPlan) -> [Part; 8] {
     let http = load.http.as_ref();
     let connection = match load.connection {
@@ -54,7 +54,8 @@ fn parts(load: &LoadPlan) -> [Part; 8] {
     ]
 }
 
-/// What all say, or what each says; texts that differ in their first number are one text with all of them.
+/// The common text, or all different texts. Texts that differ only in their first number become one
+/// text with all numbers.
 fn joined(all: &[&Part]) -> Option<String> {
     if all.iter().all(|part| part.usual) {
         return None;
@@ -65,7 +66,7 @@ fn joined(all: &[&Part]) -> Option<String> {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         _ => items.concat(),
     };
-    // `40 clients` and `1 client` are of one kind.
+    // `40 clients` and `1 client` are the same kind.
     let parted = |text: &'_ str| -> Option<(String, String, String)> {
         let (number, noun) = text.split_once(' ')?;
         number.parse::<u64>().ok()?;
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_in_words() {
+    fn describes_loads() {
         let check =
             |lines: &str, factors: &str, expected: &str| assert_eq!(describe_load(&plan(lines, factors)), expected);
         check("protocol = \"pingpong\"\nclients = 40", "", "pingpong, closed loop, 40 clients");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn no_points_no_words() {
+    fn plan_without_points_has_no_description() {
         let mut empty = plan("protocol = \"pingpong\"\nclients = 1", "");
         empty.points.clear();
         assert_eq!(describe_load(&empty), "");

@@ -1,17 +1,18 @@
-//! Did the machine change its speed during the run?
+//! Detects whether the machine changed its speed during the run.
 
 use crate::findings::{Row, States};
 
-/// At or below this chance a run is told to have met several states.
+/// p-value up to which a run is reported to have met several states.
 const ALARM: f64 = 0.05;
 
-/// Whether neighbouring trials are alike in `metric`, over all rows in the order in which their trials ran; `None`: too few trials to tell.
+/// Tests whether consecutive trials are similar in `metric`, over all rows in execution order.
+/// `None` if there are too few trials.
 ///
-/// Searches are left out: what ran before decides what runs next.
+/// Searches are excluded because each trial determines the next.
 pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
     let rows = rows.iter().filter(|row| row.search.is_none()).enumerate();
     let trials = rows.flat_map(|(row, found)| found.trials.iter().map(move |trial| (row, trial)));
-    // Values that are lower bounds are ranked as they are: the shuffles are of whatever a trial came to.
+    // Lower bounds are ranked like values: the test shuffles them with the others.
     let trials = trials.filter_map(|(row, trial)| Some((trial.order, row, *trial.values.get(metric)?)));
     let mut trials = trials.collect::<Vec<_>>();
     trials.sort_by_key(|(order, ..)| *order);
@@ -38,7 +39,7 @@ mod tests {
     use crate::{analyze, example};
     use study::record::Outcome;
 
-    /// Values of a trial become `speed` times as large, by its place in the run.
+    /// Multiplies the latencies of a trial by `speed`, which depends on its position in the run.
     fn found(speed: impl Fn(u32) -> f64) -> crate::Findings {
         let (run, mut records) = example::volley();
         for record in &mut records {
@@ -51,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_one_warning_and_none_prove_nothing() {
+    fn speed_changes_give_one_warning() {
         let spells = found(|order| if order % 30 < 10 { 1.3 } else { 1.0 });
         let states = spells.states.as_ref().unwrap();
         assert!(states.alarm && states.p <= ALARM, "{states:?}");
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_trials_and_searches_tell_nothing() {
+    fn few_trials_and_searches_are_not_tested() {
         let (run, records) = example::volley();
         assert_eq!(analyze(&run, &records[..6]).states, None);
         let mut rows = analyze(&run, &records).rows;

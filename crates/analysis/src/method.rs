@@ -1,4 +1,4 @@
-//! How the numbers were made, in words: what a reader needs in order to doubt them well.
+//! Describes how the numbers were obtained, so that readers can question them.
 
 use study::record::{IdlePolicy, Run};
 use study::spec::{Arrivals, Connection};
@@ -8,7 +8,6 @@ use crate::number::{count, percent};
 use crate::trial::Kept;
 use crate::{load_description, value};
 
-/// A paragraph each.
 pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Option<&Scope>) -> Vec<String> {
     let plan = &run.plan;
     let rule = &plan.trials;
@@ -130,7 +129,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn says_what_was_done() {
+    fn describes_the_run() {
         let (mut run, records) = example::volley();
         let records = records
             .iter()

@@ -1,7 +1,8 @@
-//! Miss-ratio curves: what caches missed at each capacity, beside what policies would have missed of the very same operations.
+//! Miss-ratio curves: measured misses at each memory limit, compared with the misses of simulated
+//! policies for the same operations.
 //!
-//! A trial and the replay of its operations ([`study::record::Reference`]) are a pair: both had the same luck with keys. So their difference is
-//! told far more sharply than the curves themselves.
+//! A trial and the replay of its operations ([`study::record::Reference`]) form a pair with the
+//! same sequence of keys. Their difference is therefore much more precise than the curves.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +16,13 @@ use crate::group::{distinct, grouped};
 use crate::number::quantity;
 use crate::trial::Kept;
 
-/// A difference that is smaller does not matter, however sure: a tenth of a point.
+/// Smallest relevant difference, a tenth of a percentage point.
 const SMALL: f64 = 0.001;
 
-/// So many capacities are named in a sentence.
+/// Maximum number of memory limits that a sentence lists.
 const NAMED: usize = 3;
 
-/// The curves that the figures of a study ask for.
+/// Computes the curves of the figures of a study.
 pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Vec<MissRatios> {
     let wanted = findings.figures.iter().enumerate().filter(|(_, figure)| figure.kind == FigureKind::MissRatio);
     let mut all = wanted.flat_map(|(index, figure)| panels(findings, run, trials, index, figure)).collect::<Vec<_>>();
@@ -29,7 +30,8 @@ pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Ve
     all
 }
 
-/// Says of all points of all curves together which ones stray from their policies, and which ones are shown to keep to them.
+/// Decides for all points of all curves together which ones deviate from their policies and which
+/// ones are shown to match.
 fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, trials: &[Kept]) {
     let series = |curve: &MissRatioCurve, point: &MissRatioPoint| {
         let pairs = curve.policy.as_ref().map(|policy| pairs(&findings.rows[point.row], policy, run, trials));
@@ -51,7 +53,7 @@ fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, trials: &[Kept]
     }
 }
 
-/// Miss ratios of the trials of a row, each with that of the replay of its operations.
+/// Miss ratio of each trial of a row, with that of the replay of its operations.
 fn pairs(row: &Row, policy: &str, run: &Run, trials: &[Kept]) -> Vec<(f64, f64)> {
     let of_row = trials.iter().filter(|trial| trial.point == row.point && Some(trial.idle) == row.idle);
     let pair = |trial: &Kept| {
@@ -63,7 +65,7 @@ fn pairs(row: &Row, policy: &str, run: &Run, trials: &[Kept]) -> Vec<(f64, f64)>
     of_row.filter_map(pair).collect()
 }
 
-/// One panel for each combination of the levels of factors that are neither capacity nor series.
+/// One panel per combination of the factors that are neither memory limit nor series.
 fn panels(findings: &Findings, run: &Run, trials: &[Kept], index: usize, figure: &Figure) -> Vec<MissRatios> {
     let Some(x) = figure.x.as_ref() else { return Vec::new() };
     let is_axis = |name: &String| name == x || Some(name) == figure.series.as_ref();
@@ -76,7 +78,6 @@ fn panels(findings: &Findings, run: &Run, trials: &[Kept], index: usize, figure:
     found.filter(|found| !found.curves.is_empty()).collect()
 }
 
-/// What a panel is made of.
 struct All<'a> {
     findings: &'a Findings,
     run: &'a Run,
@@ -165,7 +166,7 @@ impl All<'_> {
             }),
             simulated: stats::interval::average(&simulated),
             difference,
-            // Told when all points of all curves are there.
+            // Set once all points of all curves are known.
             p_adjusted: None,
             strays: false,
             keeps: false,
@@ -215,7 +216,7 @@ fn is_clairvoyant(policy: &str) -> bool {
     policy.starts_with("belady")
 }
 
-/// A capacity as people write it: `1 MiB`, `4.77 MiB`.
+/// Formats a memory limit without trailing zeros: `1 MiB`, `4.77 MiB`.
 pub fn capacity(bytes: u64) -> String {
     let text = quantity(bytes as f64, "bytes");
     match text.split_once(' ') {
@@ -226,12 +227,12 @@ pub fn capacity(bytes: u64) -> String {
     }
 }
 
-/// A difference of miss ratios in points: `+1.20`.
+/// Formats a difference of miss ratios in percentage points: `+1.20`.
 pub fn points(fraction: f64) -> String {
     format!("{:+.2}", fraction * 100.0)
 }
 
-/// What the comparison of a curve with its policy says; `None`: nothing could be compared.
+/// The result of comparing a curve with its policy; `None` if nothing could be compared.
 fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     let policy = curve.policy.as_ref()?;
     let compared = curve.points.iter().filter_map(|point| Some((point, point.difference?))).collect::<Vec<_>>();
@@ -247,7 +248,7 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
         ));
     }
     if astray.is_empty() {
-        // What is not shown is not shown to be nothing.
+        // No deviation shown is not proof of a match.
         let within = format!(" within {} points", SMALL * 100.0);
         let (verb, within) = match (compared.iter().all(|(point, _)| point.keeps), curve.is_own) {
             (true, true) => ("matches", within.as_str()),
@@ -276,7 +277,8 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     Some(format!("{label} {verb} the simulated {policy} at {} of {all}: {named}{more}.", astray.len()))
 }
 
-/// The sentences of all panels and their notes, each once, where there are several panels with its panel.
+/// Returns the sentences and notes of all panels without repetitions, with the panel's name if
+/// there is one.
 pub fn sentences(findings: &Findings) -> impl Iterator<Item = String> {
     let mut all = Vec::new();
     for found in &findings.miss_ratios {

@@ -1,8 +1,9 @@
-//! Numbers as a person reads them in a line of text: three or four digits, a unit of the right size, `±`.
+//! Formats numbers for sentences: three or four digits, a unit of suitable size, `±`.
 
 use crate::findings::Estimate;
 
-/// What `unit` (of [`crate::findings::MetricInfo`]) becomes at the size of `value`: a divisor and a name.
+/// Returns divisor and name of the unit of suitable size for `value`; `unit` is one of
+/// [`crate::findings::MetricInfo`].
 pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
     let steps: &[(f64, &str)] = match unit {
         "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
@@ -11,12 +12,12 @@ pub fn scale(unit: &str, value: f64) -> (f64, &'static str) {
         "bytes" => &[(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")],
         _ => &[(1.0, "")],
     };
-    // A value that would be rounded up to 1000 of a unit belongs to the next one.
+    // A value that would round up to 1000 uses the next unit.
     let size = value.abs() * 1.0005;
     steps.iter().copied().find(|(divisor, _)| size >= *divisor).unwrap_or(steps[steps.len() - 1])
 }
 
-/// Decimals that show four digits of a value that begins with 1, three of others.
+/// Decimals for four digits of values that start with 1, three digits of others.
 fn decimals(value: f64) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -33,7 +34,7 @@ fn with_unit(number: String, name: &str) -> String {
     }
 }
 
-/// A value with its unit: `12.3 µs`.
+/// Formats a value with its unit: `12.3 µs`.
 pub fn quantity(value: f64, unit: &str) -> String {
     let (divisor, name) = scale(unit, value);
     let scaled = value / divisor;
@@ -42,21 +43,21 @@ pub fn quantity(value: f64, unit: &str) -> String {
     with_unit(format!("{scaled:.decimals$}"), name)
 }
 
-/// The least that a value can be: `≥ 1.2 s`.
+/// Formats a lower bound: `≥ 1.2 s`.
 pub fn at_least(value: f64, unit: &str) -> String {
     format!("≥ {}", quantity(value, unit))
 }
 
-/// An estimate with half of its interval's width, both in one unit: `105.3 ±0.7 k/s`.
+/// Formats an estimate with the half-width of its interval: `105.3 ±0.7 k/s`.
 pub fn estimate(estimate: &Estimate, unit: &str) -> String {
     let (divisor, name) = scale(unit, estimate.point);
     let (point, half) = (estimate.point / divisor, estimate.half_width() / divisor);
-    // As many decimals as the half-width has a digit in, but not more than two beyond the point's own.
+    // Enough decimals for one digit of the half-width, but at most two more than for the point.
     let own = if half == 0.0 && point.fract() == 0.0 { 0 } else { decimals(point) };
     let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
     let decimals = own.max(wanted.min(own + 2));
     let half = match format!("{half:.decimals$}") {
-        // Never `±0` for a width that is there.
+        // A positive half-width is never shown as `±0`.
         text if half > 0.0 && text.trim_matches(['0', '.']).is_empty() => {
             format!("<{}", 10f64.powi(-(decimals as i32)))
         }
@@ -65,7 +66,8 @@ pub fn estimate(estimate: &Estimate, unit: &str) -> String {
     with_unit(format!("{point:.decimals$} ±{half}"), name)
 }
 
-/// A ratio x/y as what x is to y: `11 % [9, 13] below`, `23 % [20, 26] above`, `×3.40 [3.10, 3.70] that of`.
+/// Formats a ratio as a relation: `11 % [9, 13] below`, `23 % [20, 26] above`, `×3.40 [3.10, 3.70]
+/// that of`.
 pub(crate) fn relation(ratio: &Estimate) -> String {
     let is_percent = ratio.low > 0.5 && ratio.high < 2.0;
     let (word, numbers) = match (is_percent, ratio.point < 1.0) {
@@ -78,26 +80,26 @@ pub(crate) fn relation(ratio: &Estimate) -> String {
     format!("{times}{point}{unit} [{low}, {high}]{word}")
 }
 
-/// Whether a ratio, or a percentage, is that of an end that nothing bounds: responses were still waiting in so many trials that they may have taken any time. No two
-/// measurements are as far apart.
+/// Whether a ratio or percentage is the end of an unbounded interval: so many trials had waiting
+/// requests that these may have taken any time. No measured ratio is as large.
 pub(crate) fn is_unbounded(ratio: f64) -> bool {
     ratio > 1e9
 }
 
-/// Numbers with as many digits as two of the interval's half-width, down to `finest`: more says nothing.
+/// Formats numbers with two digits of the interval's half-width, down to `finest`.
 fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     let half = (numbers[2] - numbers[1]).abs() / 2.0;
-    // An interval that is narrow by rounding alone says nothing of digits.
+    // A half-width due to rounding says nothing about digits.
     let wanted = if half > 1e-9 * numbers[0].abs() { (-half.log10().floor()).clamp(0.0, 4.0) as usize } else { 1 };
     let decimals = wanted.max(if finest < 1.0 { 2 } else { 0 });
     numbers.map(|number| {
         let text = if is_unbounded(number) { "∞".to_owned() } else { format!("{number:.decimals$}") };
-        // No -0.
+        // Avoids -0.
         if text.trim_matches(['-', '0', '.']).is_empty() { text.trim_start_matches('-').to_owned() } else { text }
     })
 }
 
-/// A fraction in percent: `2.1 %`, two digits or all before the point.
+/// Formats a fraction in percent: `2.1 %`, two digits or all before the decimal point.
 pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
     let decimals = match value.abs() {
@@ -109,12 +111,12 @@ pub fn percent(fraction: f64) -> String {
     format!("{value:.decimals$} %")
 }
 
-/// A sum that saturates: counts that were made up, in a file, must not end the program.
+/// Saturating sum, so that forged counts in a file cannot cause a panic.
 pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// A count with its noun: `1 trial`, `8 trials`.
+/// Formats a count with its noun: `1 trial`, `8 trials`.
 pub fn count(n: u64, noun: &str) -> String {
     match (n, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
@@ -124,19 +126,20 @@ pub fn count(n: u64, noun: &str) -> String {
     }
 }
 
-/// An integer with its digits in groups of three: `18,254`.
+/// Formats an integer with grouped digits: `18,254`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// A probability as tables have it: `0.035`, `< 0.001`.
+/// Formats a p-value for tables: `0.035`, `< 0.001`.
 pub fn p_value(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Whether a value can be drawn: finite, and neither so large nor so small that the arithmetic of an axis would not be.
+/// Whether a chart can draw the value: it is finite, and axis arithmetic neither overflows nor
+/// underflows.
 pub fn drawable(value: f64) -> bool {
     value == 0.0 || (1e-150..=1e150).contains(&value.abs())
 }

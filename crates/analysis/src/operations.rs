@@ -1,4 +1,4 @@
-//! What each operation of a journey took, design point by design point.
+//! Computes the latency of each operation of a journey by design point.
 
 use study::record::{JourneyMeasurement, OperationMeasurement, Record};
 
@@ -6,8 +6,8 @@ use crate::findings::{OperationFinding, OverTrials, RowOperations};
 use crate::histogram;
 use crate::number::total;
 
-/// What operations took, for every row whose trials are journeys.
-/// Of one row, by the records of its trials. The index of the row is set when all rows are known.
+/// Summarizes the operations of one row from the records of its trials. The row index is set once
+/// all rows are known.
 pub(crate) fn operations(records: &[&Record], level: f64) -> Option<RowOperations> {
     let measured = records.iter().filter_map(|record| record.measurement()?.journey.as_deref()).collect::<Vec<_>>();
     let first = *measured.first()?;
@@ -27,7 +27,7 @@ fn operation(name: &str, measured: &[&JourneyMeasurement], level: f64) -> Operat
         |journey: &&JourneyMeasurement| journey.operations.iter().find(|operation| operation.name == name).cloned();
     let trials = measured.iter().map(of_trial).collect::<Vec<_>>();
     let present = || trials.iter().flatten();
-    // A mean over those trials that happened to have enough would be of a chosen few.
+    // A mean over only the trials with enough calls would be biased.
     let over = |value: &dyn Fn(&OperationMeasurement) -> Option<f64>| {
         let values = trials.iter().map(|trial| value(trial.as_ref()?).filter(|value| value.is_finite()));
         OverTrials::new(values.collect::<Option<Vec<_>>>(), level)
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn each_operation_has_its_row() {
+    fn each_operation_is_listed() {
         let (run, mut records) = example::volley();
         let findings = analyze(&run, &records);
         assert_eq!(findings.operations.len(), 0, "no journey");

@@ -1,22 +1,23 @@
-//! What the fixed piece of work before and after each trial tells of the processors. It flags; nothing is adjusted by it.
+//! Evaluates the probes, a fixed piece of work before and after each trial. They flag trials; no
+//! value is adjusted.
 
 use study::record::{Probe, Record};
 
 use crate::findings::{Probed, ProbedTrial};
 use crate::number::{count, percent, quantity};
 
-/// Whether something else had a processor in use before or after the trial.
+/// Whether another process used a CPU before or after the trial.
 pub(crate) fn contended(record: &Record) -> bool {
     record.probes.all().any(Probe::is_contended)
 }
 
-/// The probes of a trial, if there are any.
+/// The probes of a trial, if any.
 pub(crate) fn of_trial(record: &Record) -> Option<ProbedTrial> {
     let Record { order, probes, .. } = record;
     (!probes.is_empty()).then(|| ProbedTrial { order: *order, contended: contended(record), probes: probes.clone() })
 }
 
-/// What the probes of all trials come to, in the order in which they ran; `None` where there is none.
+/// Summarizes the probes of all trials, given in execution order; `None` if there are none.
 pub(crate) fn probes(trials: Vec<ProbedTrial>) -> Option<Probed> {
     let cpu_ns = trials.iter().flat_map(|trial| trial.probes.all()).map(|probe| probe.cpu_ns as f64);
     let mut cpu_ns = cpu_ns.collect::<Vec<_>>();
@@ -53,7 +54,7 @@ mod tests {
 
     #[test]
     fn flags() {
-        // (before, after), each (wall, CPU time) -> something else had a processor
+        // (before, after), each (wall time, CPU time) -> whether another process used a CPU
         type Times = &'static [(u64, u64)];
         let table: [(Times, Times, bool); 6] = [
             (&[(100, 100), (100, 100)], &[(100, 99)], false),
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_of_cpu_time_and_the_warning_one() {
+    fn median_uses_cpu_time_and_one_warning_is_given() {
         let records = [
             record(0, &[(8_000, 8_000)], &[(8_200, 8_100)]),
             record(1, &[(16_000, 8_000)], &[(9_000, 9_000)]),
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_from_before_reads_and_has_none() {
+    fn old_records_have_no_probes() {
         let (run, records) = example::volley();
         let mut old = serde_json::to_value(&records[0]).unwrap();
         old.as_object_mut().unwrap().remove("probes");

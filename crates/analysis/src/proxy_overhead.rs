@@ -1,7 +1,7 @@
-//! What a proxy adds: trials through it beside those at `direct` of the same block.
+//! Overhead of proxies: trials through a proxy compared with those at `direct` in the same block.
 //!
-//! The two trials of a block had the same machine a moment apart, so what the machine does to both cancels: the difference is told far more
-//! sharply than the two sides.
+//! The two trials of a block run shortly after each other, so most influences of the machine
+//! cancel. The difference is therefore much more precise than either side.
 
 use stats::claims::BLOCKS_MIN;
 use stats::pairs::Pairs;
@@ -11,7 +11,7 @@ use study::proxy::{DIRECT, THROUGH};
 use crate::findings::{Added, AddedMetric, Estimate, Findings, Row};
 use crate::number::{count, quantity, scale};
 
-/// What is compared, in the order of the tables.
+/// Metrics compared, in the order of the tables.
 pub const COMPARED: [&str; 10] = [
     "latency_mean",
     "latency_p50",
@@ -24,10 +24,11 @@ pub const COMPARED: [&str; 10] = [
     "client_bytes_per_request",
     "subject_bytes_per_request",
 ];
-/// What a sentence names.
+/// Metrics that sentences list.
 const NAMED: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_mean", "the mean")];
 
-/// Every point through proxies that has trials in blocks with one at `direct`.
+/// Computes the overhead at every point through proxies that shares blocks with its point at
+/// `direct`.
 pub fn added(findings: &Findings) -> Vec<Added> {
     let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && factor.name != THROUGH);
     let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
@@ -41,7 +42,7 @@ pub fn added(findings: &Findings) -> Vec<Added> {
         (!metrics.is_empty()).then(|| Added { row: index, direct, through, place, metrics, sentence: String::new() })
     };
     let mut all = findings.rows.iter().enumerate().filter_map(pair).collect::<Vec<_>>();
-    // What sentences name is one family; each other metric of the table is one of its own.
+    // The metrics in sentences form one family of tests; every other metric is its own family.
     let told = NAMED.map(|(name, _)| name);
     let others = COMPARED.iter().filter(|name| !told.contains(name)).map(std::slice::from_ref);
     for family in std::iter::once(&told[..]).chain(others) {
@@ -70,7 +71,7 @@ fn through(row: &Row) -> Option<&str> {
     }
 }
 
-/// Whether `direct` is what `row` is held against: nothing differs but that no proxy is passed.
+/// Whether `direct` is the point that `row` is compared with: equal except for the proxies.
 fn is_direct_of(direct: &Row, row: &Row) -> bool {
     let rest = |row: &Row| {
         row.factors.iter().filter(|(name, _)| *name != THROUGH).map(|(n, l)| (n.clone(), l.clone())).collect::<Vec<_>>()
@@ -94,19 +95,20 @@ fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric
         through: mean(|pair| pair.1)?,
         difference: differences.as_ref().and_then(|pairs| pairs.shift(level)),
         ratio: Pairs::new(pairs.iter().copied()).and_then(|ratios| ratios.typical(level)),
-        // Adjusted when all are there.
+        // Adjusted once all are known.
         p_adjusted: differences.map(|pairs| pairs.test(0.0).p_two_sided()),
         shown: false,
         blocks: pairs.len() as u64,
     })
 }
 
-/// A change with its interval, all in one unit: `+18.2 µs [17.1, 19.3]`; of a quick run without the interval.
+/// Formats a change with its interval in one unit: `+18.2 µs [17.1, 19.3]`; without the interval
+/// for a quick run.
 pub fn change(estimate: &Estimate, unit: &str, quick: bool) -> String {
     change_per(estimate, unit, "", quick)
 }
 
-/// The same of something: `+0.1 µs per 1,000 requests [-0.2, 0.4]`.
+/// The same per something: `+0.1 µs per 1,000 requests [-0.2, 0.4]`.
 pub(crate) fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool) -> String {
     let (divisor, name) = scale(unit, estimate.point.abs().max(estimate.half_width()));
     let [point, low, high] = [estimate.point, estimate.low, estimate.high].map(|value| value / divisor);
@@ -121,8 +123,8 @@ pub(crate) fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool
     format!("{point:+.decimals$}{unit}{per}{ends}")
 }
 
-/// `clients 1: haproxy adds 18.2 µs [17.1, 19.3] at p50 and ... (12 blocks); it costs 24 µs of CPU time a request.`
-/// `tests`: how many differences all sentences name.
+/// For example `clients 1: haproxy adds 18.2 µs [17.1, 19.3] at p50 and ... (12 blocks); it uses 24
+/// µs of CPU time per request`. `tests`: number of differences in all sentences.
 fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
     let place = if found.place.is_empty() { String::new() } else { format!("{}: ", found.place) };
     let blocks = NAMED.iter().filter_map(|(name, _)| found.metric(name)).map(|metric| metric.blocks).min().unwrap_or(0);
@@ -136,7 +138,7 @@ fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
                 adds.push(format!("{} at {word}", change(difference, &unit, !is_claimed).trim_start_matches('+')));
             }
             Some(difference) if metric.shown => takes.push(format!("{} at {word}", change(difference, &unit, false))),
-            // An interval of one metric that excludes zero is no difference yet where many are tested.
+            // An interval that excludes zero is not yet a difference if many metrics are tested.
             Some(difference) if is_claimed => {
                 let alone = difference.low > 0.0 || difference.high < 0.0;
                 let among = if alone { format!(", not significant among {tests} tests") } else { String::new() };
@@ -164,7 +166,7 @@ fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
     format!("{place}{parts} ({sure}){}{held}.", cost.unwrap_or_default())
 }
 
-/// A difference with its sign.
+/// Formats a difference with its sign.
 pub fn signed(value: f64, unit: &str) -> String {
     format!("{}{}", if value < 0.0 { "" } else { "+" }, quantity(value, unit))
 }

@@ -1,21 +1,23 @@
-//! The raw files of Whip's benchmarks: `bytes`, `clientcalls`, `memory`, `times`.
+//! Exports the raw files of Whip's benchmarks: `bytes`, `clientcalls`, `memory`, `times`.
 
 use study::Calls;
 use study::record::{ProxyUse, Record, Run};
 
 use crate::label::label;
 
-/// The files of every trial without a proxy, or with one that reports its calls: path, with a folder for each design
-/// point and block, and content.
+/// Returns the files of every trial without a proxy, or with one that reports its calls. Each has a
+/// path, with a directory per design point and block, and its content.
 ///
-/// - `bytes`: metadata of each call by the formula of the original, without the peer's address (M1a), bytes.
-/// - `clientcalls`: milliseconds of each call as the proxy next to the generator saw it, its own time and its wait.
-///   Without a proxy, as the generator saw them: by window, and in ascending order within one, since it keeps histograms.
-/// - `times`: milliseconds that it waited for what stands behind it.
-/// - `memory`: `seconds,rss_kB,store_kB,requests` at each look, since the first one: at every so many calls, and when the last has been written to the
-///   store. Where the proxy did not look at itself, at each sample of the lab, since measuring began.
+/// - `bytes`: metadata per call by the original's formula, without the peer's address (M1a), bytes.
+/// - `clientcalls`: milliseconds per call as seen by the proxy next to the generator, its self time
+///   plus its wait. Without a proxy as seen by the generator: by window, in ascending order within
+///   one, since it keeps histograms.
+/// - `times`: milliseconds that the proxy waited for the next hop.
+/// - `memory`: `seconds,rss_kB,store_kB,requests` per sample, from the first one. The proxy samples
+///   itself every fixed number of calls and after the last store write. If it does not, the lab's
+///   samples since measuring began are used.
 ///
-/// There is no file for what the proxy does not report.
+/// Data that the proxy does not report has no file.
 pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for record in records {
@@ -44,7 +46,7 @@ pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
     files
 }
 
-/// Latencies that the generator recorded, window by window.
+/// Latencies recorded by the generator, window by window.
 fn direct_ns(record: &Record) -> impl Iterator<Item = u64> {
     let windows = record.measurement().into_iter().flat_map(|measurement| &measurement.windows);
     let histograms = windows.filter_map(|window| crate::histogram::from_record(&window.latency));
@@ -64,7 +66,7 @@ fn ms(ns: u64) -> String {
     format!("{:.6}", ns as f64 / 1e6)
 }
 
-/// Sizes have three digits behind the point, as a store of some bytes is not one of 0 kB.
+/// Three decimals, so that a store of a few bytes is not shown as 0 kB.
 fn memory(record: &Record, proxy: &ProxyUse, calls: &Calls) -> String {
     let kib = |bytes: u64| format!("{:.3}", bytes as f64 / 1024.0);
     if !calls.memory.is_empty() {
@@ -84,7 +86,7 @@ fn memory(record: &Record, proxy: &ProxyUse, calls: &Calls) -> String {
     lines(proxy.used.samples.iter().filter_map(of_sample))
 }
 
-/// A label as the name of a folder.
+/// Turns a label into a directory name.
 fn slug(label: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') { c } else { '-' };
     let mut slug = label.chars().map(plain).collect::<String>();
@@ -99,14 +101,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_have_plain_names() {
+    fn directories_have_plain_names() {
         for (label, name) in [("evernote, a + b, ops 1000", "evernote-a-b-ops-1000"), ("../x", "x"), ("a/b", "a-b")] {
             assert_eq!(slug(label), name);
         }
     }
 
     #[test]
-    fn a_trial_through_a_proxy_has_four_files() {
+    fn trial_through_a_proxy_has_four_files() {
         let (run, records) = crate::example::through();
         let files = raw_whip(&run, &records);
         let told = records.iter().filter(|record| record.calls().is_some()).count();
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_stands_by_calls_with_its_store_to_the_end() {
+    fn memory_is_listed_by_calls() {
         let (run, mut records) = crate::example::through();
         let look = |calls: u64, at_ns: u64, store: u64| study::calls::MemoryAt {
             calls,

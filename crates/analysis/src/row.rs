@@ -1,4 +1,4 @@
-//! The trials of one design point become a row.
+//! Builds rows from the trials of design points.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::label::{label, varied};
 use crate::number::count;
 use crate::{agents, hangs, histogram, probes, search, value, warning};
 
-/// The row of a point; `records` are its trials under one idle policy, in the order they ran. Why the study had no more blocks is set when all
-/// rows are known.
+/// Builds the row of a point. `records` are its trials under one idle policy, in execution order.
+/// The stop reason is set once all rows are known.
 pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
     let plan = &run.plan;
     let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
@@ -73,7 +73,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     row
 }
 
-/// What a search has found, with what each of its trials came to.
+/// The result of a search, with each of its trials.
 fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding {
     let mut found = search::finding(search, records);
     for (step, record) in found.steps.iter_mut().zip(records) {
@@ -82,16 +82,16 @@ fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding 
     found
 }
 
-/// The trials at the lower end of a search: what the subject does at the highest rate that it bears. The others are about rates that
-/// it does not bear, or bears easily.
+/// Trials at the lower end of a search: the server at the highest rate it sustains. The other
+/// trials are at rates that it cannot sustain, or easily sustains.
 fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record> {
     let low_per_s = search.low.map(|end| end.rate_per_s);
     let of = |record: &&&Record| record.step.is_some_and(|step| step.rate_per_s == low_per_s && low_per_s.is_some());
     records.iter().filter(of).copied().collect()
 }
 
-/// What a row is called: the levels of the factors that vary, which tell it from the others. All of them where none varies, or where it has
-/// none of those that do.
+/// The label of a row: levels of the factors that vary. Lists all levels if no factor varies or the
+/// point has none of those.
 fn label_of(plan: &Plan, point: usize) -> String {
     let levels = &plan.points[point].factors;
     let varied = varied(plan);
@@ -103,7 +103,7 @@ fn label_of(plan: &Plan, point: usize) -> String {
     }
 }
 
-/// Counters of two trials together.
+/// Adds the counters of two trials.
 pub(crate) fn network(one: NetworkCounters, other: NetworkCounters) -> NetworkCounters {
     NetworkCounters {
         retransmits: one.retransmits.saturating_add(other.retransmits),
@@ -112,7 +112,7 @@ pub(crate) fn network(one: NetworkCounters, other: NetworkCounters) -> NetworkCo
     }
 }
 
-/// What each key has in the first map that has it.
+/// The first value of each key.
 fn first<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for (key, value) in maps.flatten() {
@@ -121,7 +121,7 @@ fn first<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeM
     all
 }
 
-/// What was left without an answer, all trials.
+/// Requests without a response, merged over all trials.
 fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
     parts.clone().next()?;
     let all = |part: fn(&Censored) -> &study::record::Histogram| {
@@ -212,7 +212,7 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
             }
             _ => RowState::Skipped { reason: "no trial finished".to_owned() },
         },
-        // The subject says so itself, and once is enough: no failure of what is measured.
+        // The server reported this itself, which is not a failure of a trial.
         (0, _) if failures.iter().all(|failure| failure.kind == FailureKind::Unrunnable) => {
             RowState::Unrunnable { reason: why }
         }
@@ -225,7 +225,7 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
     }
 }
 
-/// Why something that a point needs is not there.
+/// Why something that the point needs could not be built.
 fn not_built(run: &Run, point: usize) -> Option<&BuildOutcome> {
     let mut of_point = run.builds.iter().filter(|build| build.points.contains(&point)).map(|build| &build.outcome);
     of_point.find(|outcome| !matches!(outcome, BuildOutcome::Ready))
@@ -235,7 +235,8 @@ fn all_of(trials: usize) -> String {
     if trials == 1 { "the only trial".to_owned() } else { format!("all {trials} trials") }
 }
 
-/// Whether the interval of a value is within the target of the stop rule; `None` where the rule does not look at it.
+/// Whether the interval of a value meets the stop rule's target; `None` if the rule does not use
+/// the metric.
 pub fn target_met(rule: &TrialRule, metric: &str, shown: &Estimate) -> Option<bool> {
     let target = rule.relative.filter(|_| rule.comparison.is_none() && metric == rule.metric)?;
     let enough = shown.n >= u64::from(rule.min);
@@ -253,13 +254,13 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
         }
         let mut finding = MetricFinding::default();
         if values.len() < measured.len() {
-            // An estimate over those trials that happened to have enough would be of a chosen few.
+            // An estimate over only the trials with a value would be biased.
             match missing(metric.name, measured, values.len(), value::level(rule)) {
                 Some(note) => finding.note = Some(note),
                 None => continue,
             }
         } else if let some @ 1.. = trials.iter().filter(|trial| trial.at_least.contains(metric.name)).count() {
-            // An average with a lower bound in it is one itself; how sure it is cannot be said.
+            // An average that includes a lower bound is a lower bound without an interval.
             finding.mean = stats::interval::average(&values);
             finding.at_least = true;
             let of = count(measured.len() as u64, "trial");
@@ -279,7 +280,7 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
     findings
 }
 
-/// Puts in what varies between trials and inside of them, for the metrics that windows have too.
+/// Adds the standard deviations between and within trials, for metrics that windows also have.
 fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFinding) {
     let measurements = || measured.iter().filter_map(|record| record.measurement());
     let Some(window_s) = measurements().next().map(|measurement| measurement.window_ns as f64 / 1e9) else { return };
@@ -289,7 +290,7 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
     let Some(components) = stats::variance::components(&trials, window_s) else { return };
     finding.s_between = Some(components.between);
     finding.s_within = Some(components.within);
-    // What a trial costs besides its measuring: building up, warm-up, winding down.
+    // Time per trial besides measuring: setup, warm-up, teardown.
     let besides_ns = |record: &&Record| {
         record.measurement().map(|measurement| record.elapsed_ns.saturating_sub(measurement.duration_ns) as f64)
     };
@@ -298,7 +299,7 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
     finding.best_trial_s = besides_s.and_then(|restart_s| components.best_seconds_per_trial(restart_s));
 }
 
-/// Why trials have no value of a metric; `None`: it was never measured, and the metric is left out.
+/// Why trials have no value of a metric; `None` if the metric was never measured and is omitted.
 fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
     let fewest =
         measured.iter().filter_map(|record| record.measurement()).map(|measured| measured.latency().count).min()?;
@@ -317,7 +318,7 @@ fn limit(measured: &[&Record], nodes: &[Node]) -> Option<LimitFinding> {
     for verdict in &verdicts {
         *counts.entry(verdict.limited_by).or_insert(0) += 1;
     }
-    // What speaks least about the subject wins a tie.
+    // A tie goes to the limit that says least about the server.
     let caution = |limit: &Limit| match limit {
         Limit::Shared => 5,
         Limit::Generator => 4,
@@ -343,20 +344,20 @@ fn mark(limit: Limit) -> Option<Mark> {
     }
 }
 
-/// A row is marked when half of its trials are.
+/// Marks a row if at least half of its trials are.
 fn marks(found: &LimitFinding) -> Vec<Mark> {
     let all = found.counts.values().sum::<usize>();
     let half = found.counts.iter().filter(|(_, count)| 2 * **count >= all);
     half.filter_map(|(limit, _)| mark(*limit)).collect()
 }
 
-/// The same, and whether the subject hung: in one trial is enough.
+/// Marks of a row. A single hung trial marks it as hung.
 fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark> {
     let hung = trials.iter().any(|trial| trial.marks.contains(&Mark::Hung)).then_some(Mark::Hung);
     found.map_or_else(Vec::new, marks).into_iter().chain(hung).collect()
 }
 
-/// What the trials warn of and what they are limited by; what is told from all rows together comes later.
+/// Warnings and limits of the trials. Warnings that depend on all rows are added later.
 fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
     let all = row.trials.len();
     let mut warnings = Vec::new();
@@ -375,7 +376,7 @@ fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
                 Mark::NetworkBound => WarningKind::NetworkBound,
                 Mark::GeneratorBound | Mark::Hung => WarningKind::GeneratorBound,
             };
-            // Which generator it was stands in a line of its own.
+            // A separate line names the generator.
             let is_told = limit == Limit::Network && !differ.is_empty();
             let why = found
                 .reasons
@@ -442,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_is_students_interval_over_the_trials() {
+    fn estimate_is_the_t_interval_over_trials() {
         let row = example_row(0, |_, _| ());
         let values = row.trials.iter().map(|trial| trial.values["latency_mean"]).collect::<Vec<_>>();
         assert_eq!(row.estimate("latency_mean").copied(), stats::interval::mean(&values, 0.95));
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn one_trial_has_a_mean_and_no_interval() {
+    fn one_trial_has_a_mean_without_interval() {
         let row = example_row(0, |_, records| records.truncate(1));
         let finding = &row.metrics["throughput"];
         assert_eq!((finding.estimate, finding.stddev), (None, None));
@@ -465,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_without_enough_samples_leaves_the_quantile_without_an_estimate() {
+    fn trial_with_few_samples_prevents_a_quantile_estimate() {
         let row = example_row(0, |_, records| {
             let Outcome::Measured(measurement) = &mut records[3].outcome else { unreachable!() };
             let mut latency = stats::Histogram::new();
@@ -479,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_measured_is_left_out() {
+    fn unmeasured_metrics_are_left_out() {
         let row =
             example_row(0, |_, records| records.iter_mut().for_each(|record| record.subject.rss_max_bytes = None));
         assert!(!row.metrics.contains_key("subject_rss"));
@@ -488,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_that_of_most_trials_and_a_tie_is_read_against_the_subject() {
+    fn most_frequent_limit_wins_and_ties_are_cautious() {
         let set = |records: &mut [Record], limits: &[Limit]| {
             for (record, limit) in records.iter_mut().zip(limits) {
                 record.verdict.as_mut().unwrap().limited_by = *limit;

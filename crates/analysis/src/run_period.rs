@@ -1,10 +1,10 @@
-//! What the absolute values of a run are of: when it ran, and what so many starts may not have met.
+//! The period of a run, and the kinds of starts that it may have missed.
 
 use crate::findings::{Row, Scope};
 use crate::number::percent;
 
-/// `records` are the trials of the run, those of `rows` among them. `None` where nothing was measured.
-/// `started`: when the first and the last trial did, UTC, RFC 3339.
+/// Describes the conditions of a run; `None` if nothing was measured. `started`: start of the first
+/// and the last trial, UTC, RFC 3339.
 pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64) -> Option<Scope> {
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
     let (fewest, most) = (starts.clone().min()?, starts.max()?);
@@ -24,7 +24,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     Some(Scope { from, until, starts_min: fewest, unseen_share, times, sentence })
 }
 
-/// Both times, the date once where it is one: `2026-11-20 21:05 to 21:31 UTC`.
+/// Formats a period, with a common date only once: `2026-11-20 21:05 to 21:31 UTC`.
 fn times(from: &str, until: &str) -> String {
     let parts = |text: &str| {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
@@ -46,7 +46,7 @@ mod tests {
     use crate::{analyze, example};
 
     #[test]
-    fn times_as_a_reader_has_them() {
+    fn formats_periods() {
         let table = [
             ("2026-11-20T21:05:07Z", "2026-11-20T21:31:59Z", "2026-11-20 21:05 to 21:31 UTC"),
             ("2026-11-20T21:05:07Z", "2026-11-20T21:05:09Z", "2026-11-20 21:05 UTC"),
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_so_many_starts_may_not_have_met() {
+    fn states_the_share_of_unseen_starts() {
         let (run, mut records) = example::volley();
         let sentence = |records: &[Record]| analyze(&run, records).scope.map(|scope| scope.sentence);
         assert_eq!(

@@ -10,12 +10,12 @@ use crate::findings::{CurvePoint, Factor, Row, Scalability, ScalabilityPoint, Us
 use crate::label::{label, varied};
 use crate::value;
 
-/// Factors of which there can be more or fewer at work; the law says nothing about others, such as sizes and rates.
+/// Factors that count resources. The law does not apply to others, such as sizes and rates.
 const RESOURCES: [&str; 5] = ["cores", "cpus", "threads", "workers", "clients"];
-/// Levels of a factor that are worth a fit.
+/// Minimum number of levels for a fit.
 const FEWEST: usize = 4;
 
-/// A fit, or why there is none, for each series over each resource with levels enough in the plan.
+/// Fits each series over each resource that has enough levels in the plan, or explains why not.
 pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Scalability> {
     let resources = factors.iter().filter(|factor| RESOURCES.contains(&factor.name.as_str()));
     let swept = resources.filter(|factor| factor.numeric && factor.levels.len() >= FEWEST);
@@ -37,10 +37,9 @@ fn over<'a>(factor: &str, rows: &'a [Row]) -> Vec<(Key, Vec<Measured<'a>>)> {
     crate::group::grouped(rows.iter().filter_map(measured))
 }
 
-/// Levels of all other factors, and what idle processors did.
+/// Levels of all other factors, and the idle policy.
 type Key = (BTreeMap<String, Level>, IdlePolicy);
 
-/// The trials at one N.
 struct Measured<'a> {
     n: f64,
     throughputs: Vec<f64>,
@@ -48,7 +47,7 @@ struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Why the law is not fitted to it: a marked row is not about the subject.
+    /// Why the fit excludes the point: a marked row does not measure the server.
     fn left_out(&self) -> Option<String> {
         let marks = self.row.marks.iter().map(|mark| mark.text()).collect::<Vec<_>>();
         (!marks.is_empty()).then(|| marks.join(", "))
@@ -75,7 +74,7 @@ fn of_series(
     };
     sentence += &left_out(factor, &measured);
     sentence += &fewer_processors(factor, &measured);
-    // Without repetition there is no interval, and a law alone would look surer than it is.
+    // Without repetition there is no interval, and the fit alone would look too certain.
     let found = found.ok().filter(|fit| fit.intervals.is_some());
     let point = |point: &Measured<'_>| {
         let mean = stats::interval::average(&point.throughputs).filter(|mean| mean.is_finite())?;
@@ -104,7 +103,7 @@ fn of_series(
     }
 }
 
-/// The law between the smallest and the largest N that it was fitted to.
+/// The fitted curve between the smallest and the largest N used.
 fn curve(fit: &Fit, points: &[Point]) -> Vec<CurvePoint> {
     const STEPS: i32 = 40;
     let ends = points
@@ -121,7 +120,7 @@ fn curve(fit: &Fit, points: &[Point]) -> Vec<CurvePoint> {
     (0..=STEPS).filter_map(place).collect()
 }
 
-/// Which points the law was fitted without, and why.
+/// Lists the excluded points with reasons.
 fn left_out(factor: &str, measured: &[Measured<'_>]) -> String {
     let mut reasons = BTreeMap::<String, Vec<f64>>::new();
     for point in measured {
@@ -134,7 +133,7 @@ fn left_out(factor: &str, measured: &[Measured<'_>]) -> String {
     if reasons.is_empty() { String::new() } else { format!("; left out: {}", reasons.join(", ")) }
 }
 
-/// Where the machine, and not the subject, ended the scaling.
+/// Reports points at which the machine limited the scaling, not the server.
 fn fewer_processors(factor: &str, measured: &[Measured<'_>]) -> String {
     let fewer = measured.iter().filter(|point| point.row.cpus_wanted.is_some()).collect::<Vec<_>>();
     let Some(most) = fewer.iter().map(|point| point.row.cpus).max() else { return String::new() };
@@ -147,7 +146,7 @@ fn numbered(ns: &[f64]) -> String {
     ns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// `None` where there is no interval, for lack of repetition.
+/// `None` without an interval, for lack of repetition.
 fn numbers(fit: &Fit) -> Option<UslFit> {
     let Intervals { lambda, sigma, kappa, peak } = fit.intervals?;
     let finite = |value: f64| value.is_finite().then_some(value);
@@ -171,7 +170,7 @@ mod tests {
     use crate::{analyze, example};
 
     #[test]
-    fn a_fall_beyond_the_peak_is_found() {
+    fn finds_the_fall_beyond_the_peak() {
         let (run, records) = example::sweep();
         let findings = analyze(&run, &records);
         let [c, go] = findings.scalability.as_slice() else { panic!("one for each server") };
@@ -180,13 +179,14 @@ mod tests {
         assert!((fit.peak.unwrap() - 17.8).abs() < 1.5, "{fit:?}");
         assert!(fit.contention.low < 0.05 && 0.05 < fit.contention.high, "{fit:?}");
         assert!(c.sentence.starts_with("c-epoll: throughput falls beyond ~1"), "{}", c.sentence);
-        // Contention 0.12, coherency 0.0004: sqrt(0.88 / 0.0004) is 46.9, beyond the 40 that were measured.
+        // Contention 0.12, coherency 0.0004: the peak at sqrt(0.88 / 0.0004), 46.9, is beyond the
+        // 40 measured.
         assert!(go.sentence.starts_with("go: throughput still rises at 40 cores"), "{}", go.sentence);
         assert!(findings.answer_text().contains(&c.sentence));
     }
 
     #[test]
-    fn every_point_has_its_efficiency_and_the_curve_its_band() {
+    fn points_have_efficiency_and_the_curve_a_band() {
         let (run, records) = example::sweep();
         let found = &analyze(&run, &records).scalability[0];
         let fit = found.fit.unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_are_not_about_the_subject_are_left_out_and_said() {
+    fn marked_points_are_excluded_from_the_fit() {
         let (run, mut records) = example::sweep();
         let bound = |record: &study::Record| record.factors["cores"].as_f64() >= Some(24.0);
         for record in records.iter_mut().filter(|record| record.point < 8 && bound(record)) {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_with_too_few_processors_is_named() {
+    fn reports_a_machine_with_too_few_cpus() {
         let (mut run, records) = example::sweep();
         for point in run.plan.points.iter_mut().filter(|point| point.subject.cpus > 8) {
             (point.subject.cpus, point.subject.cpus_wanted) = (8, Some(point.subject.cpus));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_points_are_said() {
+    fn reports_too_few_points() {
         let (run, mut records) = example::sweep();
         records.retain(|record| record.point < 3);
         let found = &analyze(&run, &records).scalability;
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn two_levels_are_no_sweep() {
+    fn two_levels_are_not_a_sweep() {
         let (run, records) = example::volley();
         assert!(analyze(&run, &records).scalability.is_empty());
     }

@@ -2,14 +2,15 @@ use super::*;
 use crate::example;
 use study::record::Outcome;
 
-/// The example's run under another name, of another commit, with latencies `times` as long. Points that trials fail at are left out.
+/// The example's run with another name, commit and `times` the latency. Drops points with failed
+/// trials.
 fn run(id: &str, started: &str, commit: &str, times: f64) -> (Run, Vec<Record>) {
     let (mut run, mut records) = example::volley();
     run.plan.points.truncate(3);
     records.retain(|record| record.point < 3);
     for record in &mut records {
         let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!("these points are measured") };
-        // The mean alone: it is the metric of the study.
+        // Only the mean, which is the metric of the study.
         measurement.service.sum *= times;
         record.probes.before.iter_mut().chain(&mut record.probes.after).for_each(|probe| probe.cpu_ns = 8_000_000);
     }
@@ -41,7 +42,7 @@ fn four() -> Vec<(Run, Vec<Record>)> {
 }
 
 #[test]
-fn runs_are_in_order_of_time_with_the_speed_of_their_machine() {
+fn runs_are_sorted_by_time_with_machine_speed() {
     let found = of(&four(), &[]);
     let [machine] = found.machines.as_slice() else { panic!("{found:?}") };
     let runs = machine.runs.iter().map(|run| (run.head.run.as_str(), run.speed.map(speed_words).unwrap()));
@@ -52,7 +53,7 @@ fn runs_are_in_order_of_time_with_the_speed_of_their_machine() {
     );
     assert_eq!(machine.probe_ns_median, Some(8_000_000.0));
     assert!(machine.points.iter().all(|point| point.values.iter().all(Option::is_some)) && machine.points.len() == 3);
-    // The same numbers as the report has.
+    // The report has the same numbers.
     let (run, records) = &four()[0];
     let report = analyze(run, records);
     assert_eq!(
@@ -62,7 +63,7 @@ fn runs_are_in_order_of_time_with_the_speed_of_their_machine() {
 }
 
 #[test]
-fn a_step_is_where_intervals_lie_apart_beside_a_change_of_revision() {
+fn step_needs_disjoint_intervals_and_a_new_revision() {
     let found = of(&four(), &[]);
     let steps = found.machines[0].steps.iter().map(|step| (step.point, step.from, step.to)).collect::<Vec<_>>();
     assert_eq!(steps, [(0, 1, 2), (1, 1, 2), (2, 1, 2)]);
@@ -72,18 +73,18 @@ fn a_step_is_where_intervals_lie_apart_beside_a_change_of_revision() {
     let steps =
         |runs: &[(Run, Vec<Record>)]| of(runs, &[]).machines.iter().map(|machine| machine.steps.len()).sum::<usize>();
 
-    // Beside no change of revision there is none, nor where one is not known.
+    // There is no step if the revision is unchanged or unknown.
     let mut same = four();
     same[0].0.commit = Some("bbb".to_owned());
     assert_eq!(steps(&same), 0);
     (same[0].0.commit, same[0].0.revision) = (None, None);
     assert_eq!(steps(&same[..2]), 0);
-    // Nor between runs that do not measure the same: another load, a quick run.
+    // Nor between runs of different loads, or between a quick and a normal run.
     let mut other = four();
     other[0].0.plan.points.iter_mut().for_each(|point| point.load.pipeline = 4);
     other[2].0.plan.trials.quick = true;
     assert_eq!(steps(&other), 0);
-    // A quick run between two others hides nothing of them.
+    // A quick run between two others hides no step.
     let mut between = four();
     between[3].0.plan.trials.quick = true;
     assert_eq!(
@@ -127,7 +128,7 @@ fn points_are_selected_by_their_levels() {
 }
 
 #[test]
-fn two_runs_have_no_verdict_and_a_command_that_gives_one() {
+fn two_runs_have_a_command_instead_of_a_verdict() {
     let runs = four();
     let pair = |a: usize, b: usize| [runs[a].clone(), runs[b].clone()];
     let found = side_by_side(&pair(1, 3));
@@ -143,7 +144,7 @@ fn two_runs_have_no_verdict_and_a_command_that_gives_one() {
 }
 
 #[test]
-fn whatever_two_runs_are_they_are_shown() {
+fn any_two_runs_are_shown() {
     let one = || run("a", "2026-11-20T09:00:00Z", "aaa", 1.0);
     let check = |edit: &dyn Fn(&mut Run), headline: &str, command: Option<&str>, note: &str| {
         let (mut other, records) = run("b", "2026-11-21T09:00:00Z", "aaa", 1.0);
@@ -198,7 +199,7 @@ fn whatever_two_runs_are_they_are_shown() {
     );
     let nothing = |run: &mut Run| run.plan.points.clear();
     check(&nothing, "a and b, side by side; one revision, aaa", None, "");
-    // Of those that failed or are not in both, the cells are empty.
+    // Cells are empty for failed points and for points of only one run.
     let (mut few, mut records) = one();
     few.plan.points.truncate(1);
     records.retain(|record| record.point < 1);
@@ -210,7 +211,7 @@ fn whatever_two_runs_are_they_are_shown() {
 }
 
 #[test]
-fn rows_of_a_comparison_have_the_revision_of_their_side() {
+fn rows_have_the_revision_of_their_side() {
     // Each run has its own worktrees.
     let compared = |mut of: (Run, Vec<Record>), base: &str, head: &str| {
         for (point, commit) in of.0.plan.points.iter_mut().zip([base, head]) {

@@ -6,18 +6,18 @@ fn curves(measured: impl Fn(&str, usize, u32) -> i64) -> Findings {
     analyze(&run, &records)
 }
 
-/// Chance, without a side: some ten of a hundred thousand.
+/// Symmetric noise of about ten in a hundred thousand.
 fn noise(block: u32) -> i64 {
     i64::from(block * 31 % 7) * 4 - 12
 }
 
 #[test]
-fn who_does_as_it_says_keeps_to_its_policy_and_who_does_not_is_flagged() {
+fn deviations_from_the_policy_are_flagged() {
     let findings = curves(|server, place, block| {
         let off = match (server, place) {
             ("redis-lru", 0) => 2_000,
             ("redis-lru", 2) => 900,
-            // Sure, and too small to matter.
+            // Certain, but too small to matter.
             ("ours-lru", 1) => 50,
             ("memcached", 1..) => -1_500,
             _ => 0,
@@ -36,8 +36,8 @@ fn who_does_as_it_says_keeps_to_its_policy_and_who_does_not_is_flagged() {
 }
 
 #[test]
-fn the_pair_tells_what_the_curves_alone_cannot() {
-    // Half a point more than its policy: far less than trials differ among each other.
+fn pairs_show_what_curves_cannot() {
+    // Half a percentage point above its policy: far less than the spread between trials.
     let findings = curves(|_, place, block| if place == 0 { 500 } else { 0 } + noise(block));
     let point = &findings.miss_ratios[0].curves[0].points[0];
     let (alone, pair) = (point.estimate.unwrap(), point.difference.unwrap());
@@ -46,7 +46,7 @@ fn the_pair_tells_what_the_curves_alone_cannot() {
 }
 
 #[test]
-fn without_replays_the_measured_curves_stand_alone() {
+fn measured_curves_remain_without_replays() {
     let (mut run, records) = example::volley();
     run.references.clear();
     assert!(analyze(&run, &records).miss_ratios.is_empty(), "no figure asks for them");

@@ -11,7 +11,7 @@ fn estimate(point: f64, low: f64, high: f64) -> Estimate {
 }
 
 #[test]
-fn what_a_block_does_to_both_cancels() {
+fn block_effects_cancel() {
     let findings = findings();
     let [found] = findings.added.as_slice() else { panic!("{:?}", findings.added) };
     assert_eq!((found.through.as_str(), found.place.as_str(), found.row, found.direct), ("adapter", "", 1, 0));
@@ -30,11 +30,11 @@ fn what_a_block_does_to_both_cancels() {
 }
 
 #[test]
-fn where_nothing_is_added_none_is_shown() {
+fn equal_latencies_show_no_overhead() {
     let (run, mut records) = example::through_in(18);
     let direct = records.iter().filter(|record| record.point == 0).cloned().collect::<Vec<_>>();
     for (at, record) in records.iter_mut().filter(|record| record.point == 1).enumerate() {
-        // Another block's luck: differences either way.
+        // Uses another block, so that differences have either sign.
         record.outcome = direct[(at + 3) % direct.len()].outcome.clone();
     }
     let findings = crate::analyze(&run, &records);
@@ -46,7 +46,7 @@ fn where_nothing_is_added_none_is_shown() {
 }
 
 #[test]
-fn an_interval_without_zero_that_is_not_shown_says_why() {
+fn explains_unadjusted_intervals_that_exclude_zero() {
     let findings = findings();
     let mut found = findings.added[0].clone();
     let mean = found.metrics.iter_mut().find(|metric| metric.metric == "latency_mean").unwrap();
@@ -71,7 +71,7 @@ fn only_blocks_with_both_count() {
 }
 
 #[test]
-fn changes_in_words() {
+fn formats_changes_with_intervals() {
     for (value, unit, text) in [
         (estimate(18_200.0, 17_100.0, 19_300.0), "ns", "+18.2 µs [17.1, 19.3]"),
         (estimate(-850.0, -900.0, -800.0), "ns", "-850 ns [-900, -800]"),

@@ -8,7 +8,7 @@ fn found(what: &str) -> OverRequests {
 }
 
 #[test]
-fn a_store_that_grows_by_100_bytes_a_call() {
+fn finds_a_growing_store() {
     let store = found("proxy_store");
     let slope = store.slope_per_1000.unwrap();
     assert!((slope.point - 100_000.0).abs() < 1e-3 && store.shown, "{slope:?}");
@@ -17,7 +17,7 @@ fn a_store_that_grows_by_100_bytes_a_call() {
 }
 
 #[test]
-fn time_and_memory_that_are_flat() {
+fn flat_time_and_memory_are_reported() {
     let time = found("proxy_time");
     assert!(
         !time.shown && time.sentence.contains("self time is flat, within ±5 % over 2000 requests: "),
@@ -32,7 +32,7 @@ fn time_and_memory_that_are_flat() {
 }
 
 #[test]
-fn a_latency_that_rises_is_told() {
+fn rising_latency_is_reported() {
     let (run, mut records) = example::through();
     for record in &mut records {
         let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
@@ -46,7 +46,7 @@ fn a_latency_that_rises_is_told() {
 }
 
 #[test]
-fn coarse_windows_have_points_to_the_last_request() {
+fn coarse_windows_cover_all_requests() {
     let series = |offset: f64| (0..20).map(|at| (offset + 480.0 * f64::from(at), 1.0)).collect::<Vec<_>>();
     let trials = [series(200.0), series(239.0), series(20.0)];
     let width = largest_gap(&trials);
@@ -55,7 +55,7 @@ fn coarse_windows_have_points_to_the_last_request() {
 }
 
 #[test]
-fn a_series_of_one_trial_among_many_is_not_called_the_only_trial() {
+fn series_in_one_of_many_trials_says_so() {
     let (run, mut records) = example::through();
     for record in records.iter_mut().filter(|record| record.block > 0) {
         let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
@@ -69,7 +69,7 @@ fn a_series_of_one_trial_among_many_is_not_called_the_only_trial() {
 }
 
 #[test]
-fn one_trial_has_no_interval_and_none_no_series() {
+fn one_trial_has_no_interval() {
     let (run, mut records) = example::through();
     records.retain(|record| record.block == 0);
     let findings = crate::analyze(&run, &records);
@@ -82,7 +82,7 @@ fn one_trial_has_no_interval_and_none_no_series() {
 }
 
 #[test]
-fn requests_are_counted_even_within_a_window() {
+fn requests_are_interpolated_within_a_window() {
     let (_, records) = example::through();
     let measurement = records[0].measurement().unwrap();
     let first = measurement.windows[0].requests as f64;
@@ -92,7 +92,8 @@ fn requests_are_counted_even_within_a_window() {
     assert_eq!(answered(measurement, u64::MAX), all);
 }
 
-/// An adapter that looked at its memory by calls, at `rss` of so many calls; a second process beside it where there are two.
+/// An adapter that sampled its memory by calls, with `rss` bytes after a number of calls, and
+/// optionally more processes like it.
 fn through_with_memory(rss: impl Fn(u32, u64) -> u64, every: u64, processes: usize) -> Findings {
     let (run, mut records) = example::through();
     for record in records.iter_mut().filter(|record| !record.proxies.is_empty()) {
@@ -116,8 +117,8 @@ fn memory_of(findings: &Findings) -> &OverRequests {
 }
 
 #[test]
-fn memory_told_by_calls_has_a_line_over_all_of_them() {
-    // As few looks as a trial of a second had, and as many as an adapter takes.
+fn memory_by_calls_covers_all_calls() {
+    // As few samples as in a trial of one second, and as many as an adapter takes.
     for every in [20, 200, 1_000] {
         let findings = through_with_memory(|_, calls| 9_000_000 + 30 * calls, every, 1);
         let rss = memory_of(&findings);
@@ -132,7 +133,7 @@ fn memory_told_by_calls_has_a_line_over_all_of_them() {
 }
 
 #[test]
-fn what_cannot_be_told_is_not_called_flat() {
+fn unclear_trends_are_not_called_flat() {
     let of = |rss: fn(u32, u64) -> u64| {
         let findings = through_with_memory(rss, 20, 1);
         let found = memory_of(&findings);
@@ -159,8 +160,8 @@ fn what_cannot_be_told_is_not_called_flat() {
 }
 
 #[test]
-fn what_is_shown_alone_is_not_shown_among_many() {
-    // Thousands of bytes a call of each trial: t is 2.73, and of eight trials p 0.029.
+fn significance_is_adjusted_for_all_series() {
+    // Thousands of bytes per call in each trial: t is 2.73, so p is 0.029 for eight trials.
     let slopes = [3i64, 1, 4, 1, 5, -1, 3, 0];
     let rss = |block: u32, calls: u64| {
         let grown = slopes[block as usize % slopes.len()] * 1_000 * i64::try_from(calls).unwrap();
@@ -176,7 +177,7 @@ fn what_is_shown_alone_is_not_shown_among_many() {
 }
 
 #[test]
-fn what_grows_by_little_is_said_to() {
+fn small_growth_is_reported() {
     let findings = through_with_memory(|block, calls| 9_000_000 + calls * (50 + u64::from(block)), 20, 1);
     let found = memory_of(&findings);
     assert_eq!((found.trend, found.small), (Trend::Line, true));
