@@ -31,7 +31,7 @@ pub(super) struct Client<S> {
     pub(super) state: State,
     pub(super) conn: Option<Conn>,
     pub(super) since: Nanos,
-    /// Index among the client's flights.
+    /// Index of the oldest request in flight among the client's flights.
     head: u32,
     pub(super) in_flight: u32,
     pub(super) stream: S,
