@@ -98,8 +98,8 @@ pub enum SendError {
     /// The connection is closed; its [`Event::Closed`] was or will be delivered.
     #[error("the connection is closed")]
     Closed,
-    /// More than `Config::send_bytes_max` bytes would wait to be sent. Nothing was queued. The
-    /// limit includes the new bytes, so it also bounds a single send.
+    /// The peer reads too slowly: more than `Config::send_bytes_max` bytes would wait to be sent.
+    /// Nothing was queued. The limit includes the new bytes, so it also bounds a single send.
     #[error("more than {limit} bytes would be waiting to be sent")]
     Full {
         /// The limit, in bytes.
@@ -116,8 +116,8 @@ pub struct Config {
     pub receive_bytes: usize,
     /// Maximum number of bytes that wait to be sent on one connection.
     pub send_bytes_max: usize,
-    /// With more unsent bytes, a connection is not read: back-pressure for servers. `usize::MAX`
-    /// for clients, which must read to let the peer drain.
+    /// A connection with more unsent bytes is not read: back-pressure for servers. `usize::MAX` for
+    /// clients, which must read to let the peer drain.
     pub pause_reads_above_bytes: usize,
 }
 
@@ -159,11 +159,11 @@ pub trait Driver {
 
     /// Stops or resumes receiving. Data that the kernel has handed over may still arrive, at most
     /// `Config::receive_bytes` with back-pressure. While paused, the end of the stream may go
-    /// unreported, but a closed connection does not.
+    /// unreported, but a closed connection is always reported.
     fn pause_reads(&mut self, conn: Conn, paused: bool);
 
-    /// Sends the remaining bytes, then ends the stream (half-close). Once the peer's stream has
-    /// also ended, [`Event::Closed`] follows with [`CloseReason::Local`].
+    /// Sends the remaining bytes, then ends the stream (half-close); receiving continues. Once the
+    /// peer's stream has also ended, [`Event::Closed`] follows with [`CloseReason::Local`].
     fn end_stream(&mut self, conn: Conn);
 
     /// Closes a connection, unless it is closed. Only [`Event::Closed`] with [`CloseReason::Local`]
@@ -175,7 +175,7 @@ pub trait Driver {
     /// signal. Fails only if the backend cannot continue.
     fn turn(&mut self, until: Option<Nanos>) -> io::Result<()>;
 
-    /// Returns this turn's next event, and invalidates the bytes of the previous one.
+    /// The next event, or `None` at the end of this turn. Invalidates the bytes of the previous one.
     fn next_event(&mut self) -> Option<Event>;
 
     /// The bytes of the latest [`Event::Data`].
