@@ -1,4 +1,4 @@
-//! Packs the studies, and all that they name, for a binary that is all its user has.
+//! Packs the studies and the files that they name into the binary, so that it works on its own.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -7,13 +7,14 @@ use std::path::Path;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-/// What is packed, from the root of the repository: studies, and what they name.
+/// Directories to pack, from the root of the repository.
 const FOLDERS: [&str; 4] = ["studies", "subjects", "contracts/contract/contracts", "contracts/codecs/schemas"];
 
-/// Seed of the name of what is packed, which is a hash of it.
+/// Seed of the hash that names the packed files.
 const SEED: u64 = 0;
 
-/// A hash of the sources that turn trials into findings: what a store caches of them is of one version.
+/// Hash of the sources that turn trials into findings. Results cached in a store belong to one
+/// hash.
 fn analysis_hash(root: &Path) -> Result<u64, Box<dyn Error>> {
     let mut files = BTreeMap::new();
     for name in ["analysis", "stats", "study"] {
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", root.join("studies").display());
     let mut files = BTreeMap::new();
     for folder in FOLDERS {
-        // What git ignores was built there, and is no source. What is of the user's own git has no say.
+        // Skip build outputs, which git ignores. The user's own git settings must not matter.
         let mut walk = ignore::WalkBuilder::new(root.join(folder));
         walk.hidden(false).ignore(false).git_global(false).git_exclude(false).require_git(false);
         for entry in walk.build() {
@@ -47,7 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 continue;
             }
             let path = entry.path();
-            // Cargo looks at all that is in a folder, also at what servers are built from and into: so each file for itself.
+            // List files one by one: for a directory, Cargo would also watch the build outputs of
+            // servers.
             println!("cargo::rerun-if-changed={}", path.display());
             let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
             files.insert(path.strip_prefix(&root)?.display().to_string(), text);
@@ -57,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let hash = rapidhash_v3_seeded(&text, &RapidSecrets::seed(SEED));
     println!("cargo::rustc-env=BUILT_IN_HASH={hash:016x}");
     println!("cargo::rustc-env=ANALYSIS_HASH={:016x}", analysis_hash(&root)?);
-    // No time and no name of a file in its header: the same sources are the same bytes.
+    // Without a time and a file name in the header, equal sources give equal bytes.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(&text)?;
     let out = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;

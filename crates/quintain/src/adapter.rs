@@ -1,4 +1,4 @@
-//! `quintain adapter`: a proxy before one party that asks contracts of what passes.
+//! `quintain adapter`: runs a proxy next to one party, which checks messages against contracts.
 
 use std::fs::File;
 use std::io::Write;
@@ -35,7 +35,7 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
         };
     let (ends, asked) = channel();
     let reloads = ends.clone();
-    // An error means that the end has been asked for already.
+    // A send error means that the end has already been requested.
     signals::on_end(move |_| drop(ends.send(Asked::End)))?;
     signals::on_hangup(move || drop(reloads.send(Asked::Reload)))?;
     let running = ::adapter::start(&config, checked, out).map_err(wrong)?;
@@ -48,7 +48,7 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
         match asked.recv_timeout(Duration::from_secs(1)) {
             Ok(Asked::Reload) => reload(&running, &config),
             Err(RecvTimeoutError::Timeout) => {
-                // Connections of a burst end one after another.
+                // The connections of a burst end one after another.
                 releases = if running.take_burst() { 5_u32 } else { releases.saturating_sub(1) };
                 if releases > 0 {
                     net::thread::release_memory();
@@ -62,7 +62,7 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// What a signal asks of an adapter that runs.
+/// A request from a signal handler.
 enum Asked {
     End,
     Reload,

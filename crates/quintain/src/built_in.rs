@@ -1,4 +1,5 @@
-//! The studies in the binary, with the servers, contracts and files that they name (see `build.rs`), and the cache directory where they lie unpacked.
+//! The studies embedded in the binary with the servers, contracts and files that they name (see
+//! `build.rs`), and the cache directory that they are unpacked to.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -12,25 +13,25 @@ use anyhow::Context;
 use crate::message::{Exit, Problem, cannot};
 use crate::output;
 
-/// Where studies are, of the archive and of a working directory.
+/// Directory of studies, in the archive and in a working directory.
 pub(crate) const STUDIES: &str = "studies";
 
-/// What stands for the unpacked archive in the command of a node: its machine has another cache.
+/// Placeholder for the unpacked archive in a node's command, because each machine has its own
+/// cache.
 pub(crate) const DIRECTORY: &str = "@built-in";
 
-/// A hash of what is packed: other sources lie elsewhere.
+/// Hash of the packed files. Each version is unpacked to its own directory.
 pub(crate) const HASH: &str = env!("BUILT_IN_HASH");
 
-/// Name of the lock of builds among the unpacked files.
+/// Name of the build lock among the unpacked files.
 const LOCK: &str = ".lock";
 
-/// Everything packed, by its path from the root of the repository.
+/// Packed files, by path from the root of the repository.
 pub(crate) static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/built_in.json.gz"));
     serde_json::from_reader(flate2::read::GzDecoder::new(packed)).expect("the build has packed it")
 });
 
-/// Names of the studies.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FILES
         .keys()
@@ -38,13 +39,12 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         .filter(|name| !name.contains('/'))
 }
 
-/// The text of a study.
 pub(crate) fn study(name: &str) -> Option<&'static str> {
     let name = names().find(|known| *known == name)?;
     Some(FILES.get(&format!("{STUDIES}/{name}.toml"))?)
 }
 
-/// The directory with everything packed, as it is in the binary, beside what was built of it.
+/// Unpacks the files to the cache directory and returns it. Build results are kept there as well.
 pub(crate) fn unpack() -> Result<PathBuf, Problem> {
     let caches = match (output::variable("XDG_CACHE_HOME"), output::variable("HOME")) {
         (Some(caches), _) if Path::new(&caches).is_absolute() => PathBuf::from(caches),
@@ -68,11 +68,11 @@ fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {
         let new = tempfile::Builder::new().prefix(".new-").tempdir_in(caches).with_context(cannot)?;
         let made = FILES.iter().try_for_each(|(path, file)| write(&new.path().join(path), file));
         let moved = made.and_then(|()| std::fs::rename(new.path(), &root));
-        // Whoever was first, it is the same.
+        // If another process was first, the content is the same.
         let moved = moved.or_else(|error| if root.is_dir() { Ok(()) } else { Err(error) });
         moved.with_context(cannot)?;
     }
-    // A cache may be swept, or edited: then it is not what a report would say of it.
+    // The cache may have been pruned or edited, so restore any file that differs from the archive.
     for (path, file) in FILES.iter() {
         let place = root.join(path);
         if !is_whole(&place, file) {
@@ -87,14 +87,14 @@ fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {
     Ok(root)
 }
 
-/// Whether a file has this text.
+/// Whether a file has exactly this text.
 pub(crate) fn is_whole(place: &Path, packed: &str) -> bool {
     let mut text = String::new();
     let read = File::open(place).and_then(|found| found.take(packed.len() as u64 + 1).read_to_string(&mut text));
     read.is_ok() && text == packed
 }
 
-/// Writes a packed file, with the directories it lies in.
+/// Writes a packed file and creates its parent directories.
 pub(crate) fn write(place: &Path, packed: &str) -> io::Result<()> {
     if let Some(folder) = place.parent() {
         std::fs::create_dir_all(folder)?;
@@ -102,7 +102,8 @@ pub(crate) fn write(place: &Path, packed: &str) -> io::Result<()> {
     std::fs::write(place, packed)
 }
 
-/// The right to build among the unpacked files, until it is dropped: what one run builds another may be about to start. `None`: interrupted.
+/// Locks the unpacked files for a build until dropped, because one run may build what another is
+/// about to start. `None` if interrupted.
 pub(crate) fn lock(root: &Path, interrupted: &dyn Fn() -> bool) -> Result<Option<File>, Problem> {
     let path = root.join(LOCK);
     let failed = cannot(Exit::Machine, "lock", &path);
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_is_what_git_has() {
+    fn packed_files_match_git() {
         let names = names().collect::<Vec<_>>();
         assert!(names.contains(&"volley") && names.contains(&"whip"), "{names:?}");
         for path in
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_by_several_at_once_and_mended_where_it_is_damaged() {
+    fn concurrent_unpacking_restores_damaged_files() {
         let caches = tempfile::tempdir().unwrap();
         let root = std::thread::scope(|scope| {
             let all = [(); 4].map(|()| scope.spawn(|| unpack_in(caches.path()).unwrap()));
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn who_builds_is_alone() {
+    fn only_one_process_builds_at_a_time() {
         let root = tempfile::tempdir().unwrap();
         let first = lock(root.path(), &|| false).unwrap();
         assert!(first.is_some() && lock(root.path(), &|| true).unwrap().is_none());

@@ -1,4 +1,4 @@
-//! What a command line asks of a cache: its workload and its warm-up.
+//! Turns cache flags into a workload and a warm-up.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,14 +11,15 @@ use study::workload::{Gaps, PRESETS, Trace};
 use crate::cli::{CacheArgs, WarmupRule, YesNo};
 use crate::mistakes::Mistakes;
 
-/// What is asked where nothing is said: a population of its own size, so that the hit ratio comes to rest, and lengths that were measured.
+/// The default workload: its fixed population lets the hit ratio settle, and its lengths were
+/// measured.
 const DEFAULT_WORKLOAD: &str = "etc-2012";
-/// Warm-up of servers that are no caches.
+/// Default warm-up for servers that are not caches.
 const WARMUP: Duration = Duration::from_nanos(study::limits::WARMUP_NS);
-/// A cache warms up so long at most, ns.
+/// Maximum warm-up of a cache, in ns.
 const STEADY_MAX_NS: u64 = 60_000_000_000;
 
-/// The workload, or all that is wrong with it.
+/// Reads the workload, or reports all of its errors.
 pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Workload> {
     let key_count = mistakes.some("--key-count", args.key_count.as_ref());
     let speed = mistakes.some("--trace-speed", args.trace_speed.as_ref());
@@ -44,7 +45,7 @@ pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Work
     Some(workload)
 }
 
-/// A trace; what it does not tell of lengths is as a workload has it.
+/// A trace; lengths missing from the trace come from a workload.
 fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistakes) -> Option<Workload> {
     let trace = Trace { file: file.to_owned(), format, gaps: Gaps::None, speed: 1.0 };
     if let Some(named) = named {
@@ -57,13 +58,13 @@ fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistak
         mistakes.add(format!("`--trace-format {name}`: this format has no key and value sizes"), Some(hint));
         return None;
     }
-    // The text of a study knows what is missing then.
+    // A study with a trace has defaults for everything else.
     let text = format!("load.workload.trace = {{ file = \"t\", format = \"{}\" }}\n", format.name());
     let workload = study::parse_workload(&text).expect("a trace with sizes needs nothing else");
     Some(Workload { trace: Some(trace), ..workload })
 }
 
-/// A preset by its name, or what a file says.
+/// A preset, or a workload from a file.
 fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     if let Some(workload) = study::workload::preset(name) {
         return Some(workload);
@@ -84,7 +85,7 @@ fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     }
 }
 
-/// Flags of caches that were given to something else.
+/// Rejects cache flags for servers that are not caches.
 pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
     let all = [
         ("--workload", args.workload.is_some()),
@@ -98,7 +99,6 @@ pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
     }
 }
 
-/// The rule of the warm-up.
 pub(crate) fn warmup(
     given: Option<WarmupRule>,
     is_cache: bool,

@@ -1,6 +1,7 @@
-//! `quintain calibrate`: what the generator can do here against a null server.
+//! `quintain calibrate`: measures the limits of the generator on this machine with a null server.
 //!
-//! It is a study like any other, so that the null server is started, pinned and watched as a subject is.
+//! It runs as a study, so that the null server is started, pinned and watched like any other
+//! server.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -19,7 +20,8 @@ use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::run::cpus;
 use crate::{cluster, output, signals};
 
-/// The null server gets half of the processors, one client shows the floor of latency, more show the peak of the rate.
+/// The study of one protocol. The null server gets half of the CPUs. One client shows the lowest
+/// latency, more clients show the peak rate.
 fn study_of(protocol: Calibrated) -> String {
     let (command, load, more) = match protocol {
         Calibrated::Pingpong => ("serve calibrate --delay null", "pingpong", ""),
@@ -51,10 +53,10 @@ stop = {{ min = 1, max = 1 }}
     )
 }
 
-/// What the null caches are asked: it fits them, so that nothing is evicted.
+/// Workload for the null caches, small enough that nothing is evicted.
 const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
 
-/// The null server of a protocol, in words.
+/// The command of a protocol's null server, for messages.
 fn server_of(protocol: Calibrated) -> &'static str {
     match protocol {
         Calibrated::Pingpong => "`quintain serve calibrate`",
@@ -63,7 +65,7 @@ fn server_of(protocol: Calibrated) -> &'static str {
     }
 }
 
-/// How long others are watched before anything is measured.
+/// How long other processes are observed before measuring.
 const WATCHED: Duration = Duration::from_millis(500);
 
 pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
@@ -88,7 +90,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     let _presence = lab::presence::announce("calibrate").ok();
     let host = lab::host::facts(std::path::Path::new("."));
     let protocols = match args.protocols.as_slice() {
-        // What several generators can share.
+        // Protocols that several generators can share.
         [] if cluster.is_some() => &[Calibrated::Pingpong, Calibrated::Http],
         [] => Calibrated::value_variants(),
         some => some,
@@ -120,7 +122,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// What would disturb the calibration.
+/// Describes other labs or processes that would disturb the calibration.
 fn busy(labs: &[lab::presence::Lab], users: &[lab::busy::User]) -> Option<String> {
     match labs {
         [] => lab::busy::words(users),
@@ -131,7 +133,7 @@ fn busy(labs: &[lab::presence::Lab], users: &[lab::busy::User]) -> Option<String
     }
 }
 
-/// The steps of one protocol; `None`: interrupted.
+/// Runs the steps of one protocol; `None` if interrupted.
 fn measure(
     args: &CalibrateArgs,
     protocol: Calibrated,
@@ -198,7 +200,7 @@ fn measure(
     Ok(Some((calibration, records)))
 }
 
-/// The floor of latency of the trial with one client, the rate of the best.
+/// Takes the lowest latency from the trial with one client, and the rate from the best trial.
 fn calibration(records: &[Record], idle: IdlePolicy, server: &str) -> Result<Calibration, Problem> {
     let failed = |record: &Record| match &record.outcome {
         study::record::Outcome::Failed(failure) => Some(failure.message.clone()),
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_busy_is_said() {
+    fn busy_processes_are_named() {
         let user = lab::busy::User { pid: 7, name: "rustc".to_owned(), share: 0.9 };
         let lab = lab::presence::Lab { pid: 8, work: "volley-1".to_owned() };
         let said = "other processes use 90 % of a CPU: process 7 `rustc` 90 %";

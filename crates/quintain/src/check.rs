@@ -1,4 +1,4 @@
-//! `quintain check`: is a study right, what would be done, how long would it take?
+//! `quintain check`: validates a study and prints its plan and duration.
 
 use std::fmt::Write;
 
@@ -51,7 +51,7 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
     text + &output::columns(&rows)
 }
 
-/// What a point should be read with: that it cannot run here, or with fewer processors than it would use.
+/// A remark on a point that cannot run here, or that runs with fewer CPUs than it would use.
 fn remark(point: &Point) -> Option<String> {
     let fewer = || {
         let wanted = point.subject.cpus_wanted?;
@@ -73,7 +73,7 @@ fn stop_text(plan: &Plan) -> String {
     }
 }
 
-/// What a page of so many design points will lack; `None`: nothing.
+/// Describes what a page with this many design points will omit; `None` if it is complete.
 fn page_text(plan: &Plan) -> Option<String> {
     let (points, limit) = (plan.points.len(), report::PAGE_LIMIT / 1_000_000);
     (points > report::PAGE_POINTS).then(|| {
@@ -84,7 +84,7 @@ fn page_text(plan: &Plan) -> Option<String> {
     })
 }
 
-/// From how many blocks on differences can be shown, given all that is compared.
+/// The number of blocks needed to detect differences, given the number of comparisons.
 fn claims_text(plan: &Plan) -> String {
     let (tests, needed) = analysis::blocks_needed(plan);
     let most = plan.trials.max.max(plan.trials.min);

@@ -1,4 +1,4 @@
-//! Every flag of the binary, defined once: parsing, `--help` and suggestions come from here.
+//! All flags of the binary. Parsing, `--help` and suggestions come from these definitions.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -83,10 +83,8 @@ pub(crate) enum Verb {
     Node(NodeArgs),
 }
 
-/// Default file of the store.
 pub(crate) const STORE: &str = "quintain.db";
 
-/// Flags of the store.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
     /// SQLite database of runs and trials
@@ -263,7 +261,7 @@ const INIT_HELP: &str = "On a terminal, without a command, it asks. Examples:\n 
                          quintain init --command './server' --port 8080 --objective 'p99 < 5ms'\n\
                          Exit codes: 0 written, 2 usage error, 3 the server did not answer (nothing is written).";
 
-/// What a study of one's own server finds out.
+/// The question that a new study answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InitKind {
     /// How fast one server is
@@ -282,13 +280,12 @@ impl InitKind {
     /// Every kind, in the order of the help.
     pub(crate) const ALL: [Self; 5] = [Self::One, Self::Versions, Self::Proxy, Self::Cache, Self::Capacity];
 
-    /// Its name and what it finds out, as the help has them.
+    /// The name and the help text.
     pub(crate) fn words(self) -> (String, String) {
         let value = self.to_possible_value().expect("no kind is hidden");
         (value.get_name().to_owned(), value.get_help().map(ToString::to_string).unwrap_or_default())
     }
 
-    /// Its name.
     pub(crate) fn name(self) -> String {
         self.words().0
     }
@@ -321,7 +318,7 @@ pub(crate) enum StudiesVerb {
     },
 }
 
-/// Where commands of a study start.
+/// Where the commands of a study start, for the help.
 const STUDY_HELP: &str = "Commands and file names of a study are relative to the directory of its file; of a file in a directory `studies`, to the directory above; \
                           of stdin, to the working directory. Store and report are written to the working directory.";
 
@@ -384,7 +381,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) json: bool,
 }
 
-/// The built-in cases that were chosen; `None`: none.
+/// The built-in cases to run; `None` runs none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChosenSuite(pub(crate) Option<study::verification::Suite>);
 
@@ -420,7 +417,7 @@ pub(crate) struct RunArgs {
     pub(crate) how: HowArgs,
 }
 
-/// Where trials run, and where they are kept.
+/// Options of every run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HowArgs {
     #[command(flatten)]
@@ -444,7 +441,6 @@ pub(crate) struct HowArgs {
     pub(crate) cluster: ClusterArgs,
 }
 
-/// On which machines.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ClusterArgs {
     /// The machines of this file: the server on one, a generator on each of the others
@@ -459,7 +455,6 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// Whether there are other machines.
     pub(crate) fn is_given(&self) -> bool {
         self.cluster.is_some() || self.hosts.is_some()
     }
@@ -605,7 +600,8 @@ pub(crate) struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// The long names of its flags that stand on the command line of this process, each with its heading in the help (empty: none).
+    /// Long names of the flags on the command line of this process, each with its help heading
+    /// (empty: none).
     pub(crate) fn given() -> Vec<(String, String)> {
         let command = Cli::command();
         let found = command.clone().get_matches();
@@ -1190,7 +1186,7 @@ pub(crate) struct ServeTwitterArgs {
     pub(crate) identities: Identities,
 }
 
-/// What the memory limit of a cache counts.
+/// Memory that counts toward the limit of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Counting {
     Everything,
@@ -1390,7 +1386,7 @@ pub(crate) struct HistoryArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// What a report is rendered as.
+/// Output format of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Format {
     Own(Form),
@@ -1510,7 +1506,7 @@ pub(crate) struct NodeArgs {
     /// The lab listens there; the environment has the ticket, `QUINTAIN_TICKET`
     #[arg(long, value_name = "ADDRESS:PORT", requires = "lab")]
     pub(crate) join: Option<SocketAddr>,
-    /// SHA-256 of the lab's certificate: no other is believed
+    /// SHA-256 of the lab's certificate, the only one accepted
     #[arg(long, value_name = "FINGERPRINT", requires = "join")]
     pub(crate) lab: Option<String>,
     /// Which of the machines this is, from 0 [default: as mpirun, PRRTE, Slurm or Kubernetes say]
@@ -1520,10 +1516,10 @@ pub(crate) struct NodeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
-    /// Repository that the worktrees are of
+    /// Repository of the worktrees
     #[arg(long, value_name = "DIR")]
     pub(crate) repository: PathBuf,
-    /// Folder of the worktrees
+    /// Directory of the worktrees
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: PathBuf,
 }
@@ -1597,7 +1593,7 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The numbers of `0-3,8`, ascending, without duplicates.
+/// Parses an IP address and port.
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected IP:PORT, such as 127.0.0.1:9100 or [::1]:0".to_owned())
 }
@@ -1609,7 +1605,7 @@ fn cpu_list(text: &str) -> Result<Cpus, String> {
     }
 }
 
-/// A count within bounds.
+/// Parses a count from 1 to `most`.
 fn within(text: &str, most: u32) -> Result<u32, String> {
     let count = study::units::count(text).map_err(|error| error.to_string())?;
     match u32::try_from(count) {
@@ -1618,7 +1614,7 @@ fn within(text: &str, most: u32) -> Result<u32, String> {
     }
 }
 
-/// A file of latencies, of the kind that its name says.
+/// A latency file, whose extension determines its kind.
 #[derive(Clone, Debug)]
 pub(crate) struct HdrFile {
     pub(crate) path: PathBuf,
@@ -1678,7 +1674,7 @@ fn evictor(text: &str) -> Result<cache::Evictor, String> {
     text.parse().map_err(|error: cache::UnknownEvictor| error.to_string())
 }
 
-/// Memory limit per connection.
+/// Parses a memory limit per connection, 256 bytes to 16 MiB.
 fn head_bytes(text: &str) -> Result<usize, String> {
     let bytes = usize::try_from(bytes(text)?).unwrap_or(usize::MAX);
     if (256..=16 << 20).contains(&bytes) { Ok(bytes) } else { Err("expected 256 to 16MiB".to_owned()) }
@@ -1714,7 +1710,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_latencies_says_its_kind() {
+    fn latency_file_kind_follows_from_its_extension() {
         assert_eq!(hdr_file("a.b/c.hgrm").unwrap().kind, LatencyFile::Percentiles);
         assert_eq!(hdr_file("c.hlog").unwrap().kind, LatencyFile::Log);
         for wrong in ["", "hlog", "c.txt", ".hgrm"] {
@@ -1723,7 +1719,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_are_lists_of_ranges() {
+    fn cpus_are_lists_of_ranges() {
         assert_eq!(cpu_list("0-2,8,1").unwrap().0, [0, 1, 2, 8]);
         for wrong in ["", "a", "3-1", ",", "-1", "0-99999"] {
             assert!(cpu_list(wrong).is_err(), "{wrong}");

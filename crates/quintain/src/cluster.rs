@@ -1,4 +1,4 @@
-//! Several machines: which they are, and what runs on each of them.
+//! Connects to the machines of a cluster and starts the nodes and generators on them.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -13,8 +13,8 @@ use crate::message::{Exit, Problem, cannot, exe, machine};
 use crate::study_file::mistaken;
 use crate::{built_in, output};
 
-/// The machines that the flags name, each with its node, whose commands start in `directory` (`None`: the working directory); `None`: this
-/// machine alone.
+/// Starts a node on each machine that the flags name; `None` without such flags. Commands start in
+/// `directory`, or in the working directory if `None`.
 pub(crate) fn start(
     args: &ClusterArgs,
     directory: Option<&Path>,
@@ -26,7 +26,8 @@ pub(crate) fn start(
     Ok(Some(Rc::new(cluster)))
 }
 
-/// The machines that the flags name, for a load on a server that runs already; `None`: this one alone.
+/// Starts generators on the machines that the flags name, for a load on a running server; `None`
+/// without such flags.
 pub(crate) fn generators(
     args: &ClusterArgs,
     spec: &LoadSpec,
@@ -49,7 +50,7 @@ pub(crate) fn generators(
     Ok(Some(generators))
 }
 
-/// Starts what needs this binary on other machines.
+/// Calls `start` with what it needs to start this binary on other machines.
 fn reach<T>(
     directory: Option<&Path>,
     interrupted: &dyn Fn() -> bool,
@@ -58,7 +59,7 @@ fn reach<T>(
     let here = std::env::current_dir().map_err(machine)?;
     let directory = match directory {
         None => here,
-        // A node knows itself where that is.
+        // Each node unpacks the built-in studies to its own cache.
         Some(directory) if directory == Path::new(built_in::DIRECTORY) => directory.to_path_buf(),
         Some(directory) => here.join(directory).canonicalize().map_err(machine)?,
     };
@@ -72,7 +73,7 @@ fn reach<T>(
     })
 }
 
-/// The machines that the flags name, some of each role that is needed.
+/// The machines that the flags name. Fails if there is none for a needed role.
 fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>, Problem> {
     let hosts = match (&args.cluster, &args.hosts) {
         (Some(path), _) => {
@@ -91,7 +92,8 @@ fn hosts(args: &ClusterArgs, needed: &[Role]) -> Result<Option<Hosts>, Problem> 
     Ok(Some(Hosts { deploy: hosts.deploy || args.deploy, ..hosts }))
 }
 
-/// `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh`, with what disturbs measurements there.
+/// Formats `cluster: subject s1 (32 CPUs); load l1 (8 CPUs), l2 (8 CPUs); started by ssh`, with
+/// warnings about the machines.
 fn words(cluster: &Cluster) -> String {
     let nodes = cluster.nodes();
     let of = |role: Role| {
@@ -111,7 +113,7 @@ fn words(cluster: &Cluster) -> String {
     text
 }
 
-/// What a reader should know of what started the nodes.
+/// A note about how the nodes were started.
 fn launcher_words(launcher: Launcher) -> &'static str {
     match launcher {
         Launcher::Mpirun => "; started by mpirun, whose own connections are not encrypted (docs/CLUSTER.md#safety)",
@@ -120,7 +122,7 @@ fn launcher_words(launcher: Launcher) -> &'static str {
     }
 }
 
-/// SHA-256 of a quintain binary, hexadecimal.
+/// SHA-256 of a quintain binary, in hexadecimal.
 pub(crate) fn build(exe: &Path) -> Result<String, Problem> {
     lab::cluster::hash(exe).map_err(cannot(Exit::Machine, "read", exe))
 }

@@ -1,4 +1,5 @@
-//! `quintain contract`: check a contract, explain a report, look into a store of service entries.
+//! `quintain contract`: checks a contract, explains a report, and inspects a store of service
+//! entries.
 
 use std::io::Read;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub(crate) fn contract(args: ContractArgs) -> Done {
     }
 }
 
-/// A mistake in another file than the contract, beside findings of the contract itself.
+/// An error in a file other than the contract, listed along with findings of the contract.
 #[derive(Serialize)]
 struct Elsewhere<'m> {
     path: &'m str,
@@ -78,7 +79,7 @@ fn check(path: &Path, strict: bool, json: bool) -> Done {
     })
 }
 
-/// Why the blame of a report falls where it does. Reads what an adapter writes with `format = "json"`.
+/// Explains the blame of each report. Reads the output of an adapter with `format = "json"`.
 fn explain(args: &ExplainArgs) -> Done {
     let text = if args.reports.as_os_str() == "-" {
         let mut text = String::new();
@@ -95,7 +96,7 @@ fn explain(args: &ExplainArgs) -> Done {
             Problem::text(Exit::Usage, format!("line {} is not valid JSON: {error}", number + 1))
                 .hint("an adapter writes JSON lines with `[reports] format = \"json\"`")
         })?;
-        // Notes stand between the reports.
+        // The output also has notes between the reports.
         let Ok(report) = serde_json::from_value::<Report>(value.clone()) else { continue };
         let is_asked = args.clause.as_ref().is_none_or(|clause| *clause == report.clause)
             && args.call.is_none_or(|call| value["call"] == call);

@@ -1,4 +1,4 @@
-//! `quintain doctor`: check this machine for sources of noise
+//! `quintain doctor`: checks this machine for sources of noise.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(crate) fn doctor(args: DoctorArgs) -> Done {
     Ok(exit(&findings))
 }
 
-/// Each machine, then what is to be said of them together.
+/// Reports each machine, then the findings that concern all of them.
 fn of_cluster(args: &DoctorArgs) -> Done {
     let interrupted = signals::interrupted()?;
     let interrupted = || signals::is_set(&interrupted);
@@ -46,7 +46,6 @@ fn exit<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Exit {
     if bad { Exit::Machine } else { Exit::Fine }
 }
 
-/// What the doctor finds on this machine.
 pub(crate) fn examine(host: &Host) -> Vec<Finding> {
     lab::doctor::examine(host, &lab::doctor::measure(host, Some(net::probe())))
 }

@@ -1,4 +1,4 @@
-//! `quintain report --format` for other tools: files of [`report::export`], written.
+//! `quintain report --format` for other tools: writes the files of [`report::export`].
 
 use analysis::Findings;
 use report::export::{Export, Source};
@@ -9,14 +9,15 @@ use crate::cli::ReportArgs;
 use crate::message::{Exit, Problem};
 use crate::output;
 
-/// The run that is exported.
+/// The run to export.
 pub(crate) struct Chosen<'a> {
     pub(crate) run: &'a Run,
     pub(crate) records: &'a [Record],
     pub(crate) findings: &'a Findings,
 }
 
-/// Writes the files of an export: one to `--out` or stdout, several to the directory `--out`.
+/// Writes the files of an export: a single file to `--out` or stdout, several to the directory
+/// `--out`.
 pub(crate) fn write(export: &Export, args: &ReportArgs, store: &Store, chosen: &Chosen<'_>) -> Result<(), Problem> {
     if args.trial.is_some() && !export.is_of_a_trial {
         return Err(trial_of_no_trace());
@@ -37,13 +38,14 @@ pub(crate) fn write(export: &Export, args: &ReportArgs, store: &Store, chosen: &
     }
 }
 
-/// `--trial` with another format.
+/// The error for `--trial` with another format.
 pub(crate) fn trial_of_no_trace() -> Problem {
     let problem = Problem::text(Exit::Usage, "`--trial` is only valid with `--format trace`");
     problem.hint("drop it, or add `--format trace`")
 }
 
-/// The runs of a study that can be put in a row with the chosen one, the oldest first: of the same machine and profile, up to it.
+/// Findings of earlier runs of the same study, machine and profile up to the chosen run, oldest
+/// first.
 fn history(store: &Store, chosen: &Chosen<'_>) -> Result<Vec<Findings>, Problem> {
     let newest = chosen.run;
     let mut history = Vec::new();

@@ -1,4 +1,5 @@
-//! `quintain load --find`: the highest rate that keeps an objective, on a server that runs already.
+//! `quintain load --find`: searches for the highest rate at which a running server meets an
+//! objective.
 
 use analysis::{Search, SearchBound};
 use load::{LoadError, Progress};
@@ -12,7 +13,8 @@ use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
 
-/// The search that the flags ask for, of trials that measure so long; `None` where they ask for none, or made mistakes.
+/// The search from the flags, with trials of `duration_ns`; `None` without a search or after
+/// errors.
 pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -> Option<SearchPlan> {
     let from_per_s = mistakes.some("--find-from", args.find_from.as_ref());
     let to_per_s = mistakes.some("--find-to", args.find_to.as_ref());
@@ -38,7 +40,7 @@ pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -
     Some(SearchPlan { from_per_s, to_per_s, resolution, ..plain })
 }
 
-/// Searches, and tells what was found.
+/// Runs the search and prints the result.
 pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done {
     let pilot_ns = plan.pilot_ns;
     let mut search = Search::new(plan);
@@ -46,7 +48,7 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
     let mut line = Live::new(!args.quiet);
     while let Some(step) = search.next(false).filter(|_| !signals::is_set(&interrupted)) {
         let mut trial = spec.clone();
-        // Every trial its own timetable, the same for the same seed.
+        // Each trial has its own schedule, reproducible from the seed.
         trial.seed = spec.seed.wrapping_add(search.len() as u64);
         match (step.rate_per_s, &mut trial.arrivals) {
             (None, arrivals) => {
@@ -65,11 +67,12 @@ pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &st
         let result = load::run(&trial, &mut progress, &interrupted);
         line.clear();
         let told = match result {
-            // A trial cut short says less than it was to say.
+            // Ignore an interrupted trial.
             Ok(_) if signals::is_set(&interrupted) => break,
             Ok(measurement) => search.measured(step, &measurement),
             Err(LoadError::Interrupted) => break,
-            // What answered before and does not now was broken by the load; what never did was not there.
+            // A server that becomes unreachable was broken by the load. One that never responded
+            // was not there.
             Err(error @ LoadError::Unreachable { .. }) if !search.is_empty() => search.broke(step, &error.to_string()),
             Err(error) => return Err(problem(&error, &trial.target)),
         };

@@ -1,5 +1,5 @@
-//! The generator's process of the lab, `quintain load --spec`: a specification in, lines of JSON out. What they say is defined in
-//! [`study::seam`].
+//! The generator process of the lab, `quintain load --spec`: reads a specification and writes JSON
+//! lines in the format of [`study::seam`].
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ use study::spec::LoadSpec;
 use crate::message::{Done, Exit, cannot};
 use crate::{limits, output, signals};
 
-/// Carries out the load whose specification stands in the file `path`, or comes on stdin (`-`).
+/// Runs the load specified in the file `path`, or on stdin for `-`.
 pub(crate) fn generator(path: &str) -> Done {
     let mut lab = match path {
         "-" => Some(BufReader::new(std::io::stdin())),
@@ -37,7 +37,8 @@ pub(crate) fn generator(path: &str) -> Done {
         return Ok(Exit::Machine);
     }
     let interrupted = signals::interrupted()?;
-    // The thread ends with its input, or with the process. A specification from a file has no lab behind it.
+    // The thread ends with its input, or with the process. There is no lab if the specification
+    // comes from a file.
     let (sender, read) = mpsc::channel();
     let gate = Arc::new(Gate::default());
     if let Some(mut stdin) = lab {
@@ -53,7 +54,7 @@ pub(crate) fn generator(path: &str) -> Done {
                     Heard::Read {} => {}
                 }
             }
-            // Nobody is left who could open it.
+            // No lab is left to open the gate.
             if waits {
                 interrupted.store(true, Ordering::Relaxed);
             }
@@ -63,10 +64,11 @@ pub(crate) fn generator(path: &str) -> Done {
     }
     let mut tell = |event: Event| {
         let is_over = matches!(event, Event::Measured(_));
-        // A lab that went away needs no lines; this process dies with it.
+        // If the lab is gone, so is the need for output; this process ends with it.
         let _ = output::json_line(&told(event));
         if is_over {
-            // In time, late, or by a lab that went away: then connections close.
+            // Connections close when the lab has read the line, when the wait times out, or when
+            // the lab is gone.
             let _ = read.recv_timeout(HOLD_MAX);
         }
     };
@@ -86,7 +88,7 @@ pub(crate) fn generator(path: &str) -> Done {
     }
 }
 
-/// One JSON object, and no byte behind it.
+/// Reads exactly one JSON object and nothing after it.
 fn value<T: for<'de> Deserialize<'de>>(input: &mut impl BufRead) -> serde_json::Result<T> {
     T::deserialize(&mut serde_json::Deserializer::from_reader(input))
 }
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_follow_each_other_whatever_their_lines() {
+    fn values_need_no_line_breaks_between_them() {
         let mut input = BufReader::new(&b"{\n  \"a\": 1\n}{\"read\":{}}\n"[..]);
         assert_eq!(value::<serde_json::Value>(&mut input).unwrap()["a"], 1);
         assert_eq!(value::<Heard>(&mut input).unwrap(), Heard::Read {});

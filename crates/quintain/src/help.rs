@@ -1,4 +1,4 @@
-//! `quintain help`, `completions` and `man`: what the flags and the keys of a study are declared as, for people and shells.
+//! `quintain help`, `completions` and `man`, generated from the declared flags and study keys.
 
 use clap::{Command, CommandFactory};
 use study::keys;
@@ -7,7 +7,8 @@ use crate::cli::{Cli, CompletionsArgs, HelpArgs, ManArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::output;
 
-/// The topics that are no commands: files, with the help of their keys and the names of their tables.
+/// Topics other than commands: files, with functions for the help of their keys and the names of
+/// their tables.
 type OfFile = (&'static str, fn(Option<&str>) -> Option<String>, fn() -> Vec<&'static str>);
 const FILES: [OfFile; 2] =
     [("study", keys::help, keys::names), ("cases", study::cases::keys::help, study::cases::keys::names)];
@@ -72,7 +73,7 @@ pub(crate) fn man(args: &ManArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// Without what quintain starts itself by.
+/// The command without its hidden subcommands.
 fn visible(command: Command) -> Command {
     let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect::<Vec<_>>();
     let about = command.get_about().cloned().unwrap_or_default();

@@ -71,10 +71,10 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// Whose digests these are: another build may find something else in the same trials.
+/// The build that made a digest: another version may find something else in the same trials.
 const MAKER: &str = env!("ANALYSIS_HASH");
 
-/// The digest of a run, if this version of the analysis has made one.
+/// The digest of a run, if this version of the analysis has stored one.
 fn cached(store: &Store, run: &Run) -> Result<Option<Digest>, Problem> {
     let text = store.digest(&run.id, MAKER)?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
@@ -85,18 +85,18 @@ fn digest_of(store: &Store, run: &Run) -> Result<Digest, StoreError> {
     Ok(keep(store, run, &findings, trials))
 }
 
-/// Caches what histories need of a run of so many trials.
+/// Stores the digest of a run, which histories need, with its number of trials.
 pub(crate) fn keep(store: &Store, run: &Run, findings: &Findings, trials: u64) -> Digest {
     let digest = Digest::new(findings);
     if let (false, Ok(text)) = (run.state == Some(RunState::Running), serde_json::to_string(&digest)) {
-        // A store that only may be read is read all the same.
+        // A read-only store is not an error.
         let _ = store.put_digest(&run.id, MAKER, trials, &text);
     }
     digest
 }
 
-/// The findings of a stored run, and how many trials it has. A few design points at a time are in memory, one for each
-/// thread that reads.
+/// The findings of a stored run and its number of trials. Each reader thread holds one design point
+/// in memory at a time.
 pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), StoreError> {
     let (points, path) = (store.points(&run.id)?, store.path());
     let next = AtomicUsize::new(0);
@@ -127,10 +127,11 @@ pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), Stor
     Ok((analysis.finish(), trials))
 }
 
-/// Most threads that read a run: each has the trials of a design point in memory.
+/// Maximum number of reader threads; each holds the trials of one design point in memory.
 const READERS_MAX: usize = 4;
 
-/// What a newer quintain has stored hides nothing of the other runs.
+/// Skips runs that a newer quintain has stored, with a note, so that the other runs are still
+/// shown.
 fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Problem> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -142,7 +143,7 @@ fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Problem> {
     }
 }
 
-/// The name of the study, as its runs have it: that of its file, without its end.
+/// The name of the study in the store: the given name, or the file name without its extension.
 fn study_name(store: &Store, given: &str) -> Result<String, Problem> {
     let stem =
         Path::new(given).file_stem().map_or_else(|| given.to_owned(), |stem| stem.to_string_lossy().into_owned());
@@ -167,7 +168,6 @@ fn known_metric(name: &str) -> Result<&'static str, Problem> {
     Err(Problem::text(Exit::Usage, format!("unknown metric `{name}`")).hint(hint))
 }
 
-/// `server=go,clients=40`.
 fn levels(text: &str) -> Result<Levels, Problem> {
     crate::levels::parse(text).map_err(|part| {
         Problem::text(Exit::Usage, format!("invalid `--point {text}`: expected FACTOR=LEVEL, found `{part}`"))
@@ -175,7 +175,7 @@ fn levels(text: &str) -> Result<Levels, Problem> {
     })
 }
 
-/// Nothing to show is an error that says what there is.
+/// Fails if there is nothing to show, with the available alternatives.
 fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result<(), Problem> {
     if history.machines.iter().any(|machine| !machine.points.is_empty()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a command line asks of an HTTP server: from URLs and flags to the target of a load.
+//! Turns URLs and HTTP flags into the target of a load.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,22 +12,23 @@ use study::{Workload, http};
 use crate::cli::HttpArgs;
 use crate::mistakes::Mistakes;
 
-/// Bytes of the path of a Unix socket at most (unix(7): `sun_path` with its zero).
+/// Maximum length of a Unix socket path, in bytes (unix(7): `sun_path` with its terminating zero).
 const SOCKET_PATH_MAX_BYTES: usize = 107;
 
-/// Whom and what a command line asks.
+/// The target of a load from the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) target: Target,
     pub(crate) pipeline: u32,
     pub(crate) connection: Connection,
-    /// As reports name it.
+    /// The name in reports.
     pub(crate) name: String,
-    /// What its user should know before, one sentence each.
+    /// Notes for the user, one sentence each.
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads URL, file of URLs and flags. `None` where mistakes leave nothing to go on with; there may be mistakes beside `Some` too.
+/// Reads the URL, the file of URLs and the flags. Returns `None` if errors leave no target; `Some`
+/// does not rule out errors.
 pub(crate) fn asked(
     url: Option<&str>,
     args: &HttpArgs,
@@ -61,7 +62,7 @@ pub(crate) fn asked(
                 return Some(Asked { target, pipeline: 1, connection: Connection::KeepAlive, name, notes });
             }
             Protocol::Cache(dialect) => return cache(url, dialect, args, workload, mistakes),
-            // No URL is a journey's.
+            // Journeys have no URL.
             Protocol::Http | Protocol::Https | Protocol::Journey => {}
         }
     }
@@ -97,7 +98,7 @@ pub(crate) fn asked(
     Some(Asked { target: Target::Http { address, requests, tls, expect }, pipeline, connection, name, notes })
 }
 
-/// The same of a cache, of which `workload` is asked.
+/// Does the same for a cache, with a workload from `workload`.
 fn cache(
     url: &Url,
     dialect: Dialect,
@@ -136,7 +137,7 @@ fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
     study::urls::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
 }
 
-/// The flags of HTTP that were given, as their user knows them.
+/// The HTTP flags that were given, as users write them.
 pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
     let all = [
         ("`--urls`", args.urls.is_some()),
@@ -218,7 +219,7 @@ fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
         return None;
     }
     let ca_file = args.cacert.as_ref().and_then(|path| {
-        // What is in it, the engine says.
+        // The TLS code checks the content.
         read_file("--cacert", path, BODY_MAX_BYTES, mistakes)?;
         let text = path.to_str();
         if text.is_none() {
@@ -229,7 +230,7 @@ fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, resume: !args.no_resume })
 }
 
-/// What all requests have in common.
+/// The parts that all requests share.
 pub(crate) struct Parts {
     method: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
@@ -253,7 +254,8 @@ impl Parts {
         Self { method, headers, body }
     }
 
-    /// One request for each entry. A single URL always takes the body; of a file, those that are not `GET` or `HEAD` do.
+    /// One request per entry. A single URL always takes the body; entries of a file do unless they
+    /// are `GET` or `HEAD`.
     fn requests(
         self,
         entries: &[Entry],
@@ -283,7 +285,7 @@ impl Parts {
                 "give the requests with a body a method other than `GET` or `HEAD`: `POST http://...`".to_owned();
             mistakes.add("no request in the file takes a body", Some(hint));
         }
-        // The same fields go with every request: what is wrong with one is wrong with all of one body.
+        // All requests share the headers, so the same error is reported only once.
         let mut told = Vec::new();
         for request in &requests {
             for error in http::mistakes(request, connection) {
@@ -304,7 +306,7 @@ impl Parts {
     }
 }
 
-/// All of a file, or with `-` of stdin; `None` with a mistake.
+/// Reads a whole file, or stdin for `-`. Returns `None` and adds an error on failure.
 fn read_file(flag: &str, path: &Path, most: u64, mistakes: &mut Mistakes) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
@@ -330,7 +332,6 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    /// Flags as a command line would have them.
     #[derive(Debug, Parser)]
     struct Line {
         url: Option<String>,
@@ -367,14 +368,14 @@ mod tests {
         format!("{:?}", mistakes.end().unwrap_err())
     }
 
-    /// Written as it will be sent, but for what the engine adds.
+    /// The request as it will be sent, without the headers that the generator adds.
     fn text(request: &HttpRequest) -> String {
         let fields = request.headers.iter().map(|(name, value)| format!("|{name}: {value}")).collect::<String>();
         format!("{} {}{fields}|{}", request.method, request.target, String::from_utf8_lossy(&request.body))
     }
 
     #[test]
-    fn a_url_alone_asks_what_wrk_asks() {
+    fn plain_url_sends_the_same_request_as_wrk() {
         let (address, requests, tls, expect) = requests(&["http://h:8080/a?b"]);
         assert_eq!((address.as_str(), text(&requests[0]).as_str()), ("h:8080", "GET /a?b|Host: h:8080|"));
         assert_eq!((requests.len(), tls, expect), (1, None, Expect::default()));

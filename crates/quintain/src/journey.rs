@@ -1,4 +1,4 @@
-//! What a command line asks of a journey.
+//! Turns journey flags into the target of a load.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::message::Problem;
 use crate::mistakes::Mistakes;
 use crate::output;
 
-/// Reads the journey and its flags; `None` where mistakes leave none.
+/// Reads the journey and its flags; `None` if errors leave no target.
 pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &mut Mistakes) -> Option<Asked> {
     let mut targets = BTreeMap::new();
     for (name, url) in &args.targets {
@@ -38,7 +38,8 @@ pub(crate) fn asked(name: &str, args: &JourneyArgs, http: &HttpArgs, mistakes: &
     Some(Asked { target, pipeline: 1, connection: Connection::KeepAlive, name: format!("journey {name}"), notes })
 }
 
-/// Tells of flags that mean something to journeys alone. `requires` of clap is not enough: it lets go of what conflicts with the URL.
+/// Rejects flags that are only valid for journeys. Clap's `requires` is not enough: it ignores
+/// requirements that conflict with the URL.
 pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
     let all = [
         ("--target", !args.targets.is_empty()),
@@ -52,7 +53,7 @@ pub(crate) fn flags_of_none(args: &JourneyArgs, mistakes: &mut Mistakes) {
     }
 }
 
-/// A preset by its name, or what a file says, with the schemas beside it.
+/// A preset, or a journey from a file with the schemas next to it.
 fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
     if let Some(journey) = study::preset_journey(name) {
         return Some(journey);
@@ -87,7 +88,8 @@ fn journey(name: &str, mistakes: &mut Mistakes) -> Option<Journey> {
     Some(journey)
 }
 
-/// The times of every call as CSV: number, client, journey, operation, intended and sent since measuring began, latency, whether the reply was right.
+/// Writes the timing of every call as CSV. Times count from the start of measuring; `right` is
+/// whether the reply was correct.
 pub(crate) fn write_calls(path: &Path, measurement: &Measurement) -> Result<(), Problem> {
     let mut text = String::from("number,client,journey,operation,intended_ns,sent_ns,latency_ns,right\n");
     let journey = measurement.journey.as_deref();
@@ -95,7 +97,7 @@ pub(crate) fn write_calls(path: &Path, measurement: &Measurement) -> Result<(), 
         let operation = journey.and_then(|journey| journey.operations.get(call.operation as usize));
         let operation = operation.map_or("", |operation| operation.name.as_str()).replace('"', "\"\"");
         let (client, journey, sent, latency) = (call.client, call.journey, call.sent_ns, call.latency_ns);
-        // In a closed loop a call is intended when it is sent.
+        // In a closed loop the intended send time is the send time.
         text.push_str(&format!(
             "{number},{client},{journey},\"{operation}\",{sent},{sent},{latency},{}\n",
             call.is_right

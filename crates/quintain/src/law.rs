@@ -1,18 +1,16 @@
-//! Laws of delays, as flags have them.
+//! Delay distributions of `serve calibrate`, parsed from flags.
 
 use stats::Distribution;
 use study::units;
 
-/// The law of the delays of `serve calibrate`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Law {
-    /// No delay at all.
     Null,
-    /// Drawn, ns.
+    /// A random delay, in ns.
     Drawn(Distribution),
 }
 
-/// Reads `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5`, `bimodal:100us,5ms,0.02`.
+/// Parses `null`, `constant:1ms`, `exponential:1ms`, `lognormal:1ms,0.5`, `bimodal:100us,5ms,0.02`.
 pub(crate) fn law(text: &str) -> Result<Law, String> {
     const FORMS: &str =
         "expected `null`, `constant:TIME`, `exponential:MEAN`, `lognormal:MEDIAN,SIGMA` or `bimodal:LOW,HIGH,SHARE`";

@@ -1,11 +1,12 @@
-//! Levels of a design point as a command line has them, `server=go,clients=40`, and the two that a comparison is between.
+//! Levels of a design point on the command line, `server=go,clients=40`, and the two levels of a
+//! comparison.
 
 use analysis::history::Levels;
 use study::{Level, Plan};
 
 use crate::message::{Exit, Problem};
 
-/// Levels joined by commas. The error is the part that is none.
+/// Parses levels separated by commas. The error is the first invalid part.
 pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
     let level = |part| match str::split_once(part, '=') {
         Some((name, level)) if !name.trim().is_empty() && !level.trim().is_empty() => {
@@ -16,7 +17,8 @@ pub(crate) fn parse(text: &str) -> Result<Levels, &str> {
     text.split(',').map(level).collect()
 }
 
-/// Both sides name the same factors, each once, and differ in one at least.
+/// Checks that both sides name the same factors, each once, and differ in at least one. Returns an
+/// error message and a hint.
 pub(crate) fn mistake_in_sides(words: [&str; 2], sides: [&Levels; 2]) -> Option<(String, Option<String>)> {
     let [base, head] = sides;
     for (word, side) in words.into_iter().zip(sides) {
@@ -39,10 +41,11 @@ fn level<'l>(side: &'l Levels, factor: &str) -> Option<&'l String> {
     side.iter().find(|(name, _)| name == factor).map(|(_, level)| level)
 }
 
-/// The factor between two design points that differ in several; its levels name them.
+/// Name of the factor that replaces several; its levels describe the design points.
 const DESIGN_POINT: &str = "design point";
 
-/// Leaves of a plan the design points at `base` and at `head`. Returns the factor between them and its two levels; where several factors differ, one takes their place.
+/// Keeps only the design points at `base` and `head`. Returns the factor that distinguishes them
+/// and its two levels; if several factors differ, one new factor replaces them.
 pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Result<(String, [Level; 2]), Problem> {
     let sides = [known(plan, base)?, known(plan, head)?];
     for side in &sides {
@@ -68,7 +71,7 @@ pub(crate) fn keep_sides(plan: &mut Plan, base: &Levels, head: &Levels) -> Resul
     }
     plan.factors.retain(|name| !is_gone(name));
     plan.factors.insert(0, DESIGN_POINT.to_owned());
-    // What is drawn over a factor that is no more has no axis.
+    // Figures over a removed factor have no axis.
     plan.figures.retain(|figure| ![&figure.x, &figure.series, &figure.facet].into_iter().flatten().any(is_gone));
     Ok((DESIGN_POINT.to_owned(), levels))
 }
@@ -83,7 +86,7 @@ fn joined(side: &Side) -> String {
     side.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(",")
 }
 
-/// The levels of a plan that these words are.
+/// Finds the plan's levels by their text.
 fn known(plan: &Plan, side: &Levels) -> Result<Side, Problem> {
     let find = |(factor, word): &(String, String)| {
         let levels = plan.levels(factor);

@@ -1,4 +1,4 @@
-//! What this machine must allow before a load is begun: open files, and ports to connect from.
+//! Checks and raises the limits that a load needs on this machine: open files and local ports.
 
 use study::LoadSpec;
 use study::plan::LoadPlan;
@@ -6,25 +6,25 @@ use study::spec::Connection;
 
 use crate::message::{Exit, Problem};
 
-/// Descriptors of one worker beside its connections: the backend's, timers, what is opened in passing.
+/// Descriptors per worker in addition to its connections: the backend's, timers, temporary files.
 const FILES_A_WORKER: u64 = 8;
-/// Kept free for what is opened in passing.
+/// Descriptors kept free for temporary use.
 const FILES_SPARE: u64 = 16;
-/// Above this share of the ports a load is warned of.
+/// A load that uses more than this share of the ports gets a warning.
 const PORTS_SHARE: f64 = 0.8;
 
-/// Makes room for the load, or says what is in its way. The warnings are one sentence each.
+/// Raises the limits for a load, or fails. Returns warnings of one sentence each.
 pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>, Problem> {
     let others =
         net::thread::open_files().unwrap_or(FILES_SPARE) + FILES_SPARE + FILES_A_WORKER * u64::from(spec.threads);
     if spec.connection == Connection::PerRequest {
-        // Where it can be had: a connection may be closed a moment after the next one was opened.
+        // Best effort: a connection may be closed a moment after the next one opens.
         let _ = net::thread::raise_open_files(others + 2 * u64::from(spec.clients));
     }
     if let Err(most) = net::thread::raise_open_files(others + u64::from(spec.clients)) {
         return Err(too_many_files(u64::from(spec.clients), others, most));
     }
-    // Clients of a journey are few, and go to several addresses.
+    // Journeys have few clients, which connect to several addresses.
     if spec.target.address().starts_with("unix:") || matches!(spec.target, study::spec::Target::Journey { .. }) {
         return Ok(Vec::new());
     }
@@ -34,10 +34,10 @@ pub(crate) fn make_room(spec: &LoadSpec) -> Result<Vec<String>, Problem> {
     }
 }
 
-/// Why the connections of a design point cannot be opened on this machine; `None`: they can, or it is not known. Changes no limit: the
-/// generator raises its own.
+/// Why the connections of a design point cannot be opened on this machine; `None` if they can or if
+/// it is unknown. Changes no limits: the generator raises its own.
 pub(crate) fn obstacle(load: &LoadPlan) -> Option<String> {
-    // Clients of a journey are few, and go to several addresses.
+    // Journeys have few clients, which connect to several addresses.
     if load.journey.is_some() {
         return None;
     }
@@ -54,7 +54,7 @@ fn obstacle_of(clients: u32, threads: u32, most: Option<u64>, ports: Option<Port
     Some(format!("needs {clients} local ports, has {count} (net.ipv4.ip_local_port_range is {first} to {last})"))
 }
 
-/// The files that a process can be allowed to have open here; `None`: no limit.
+/// Maximum number of open files that a process can get here; `None` without a limit.
 fn most_files() -> Option<u64> {
     let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum?;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -65,7 +65,8 @@ fn most_files() -> Option<u64> {
     Some(most.unwrap_or(hard).max(hard))
 }
 
-/// Whether a process with this `/proc/self/status` may raise its own hard limits: CAP_SYS_RESOURCE (capabilities(7)).
+/// Whether the process with this `/proc/self/status` may raise its hard limits: CAP_SYS_RESOURCE
+/// (capabilities(7)).
 fn may_raise(status: &str) -> bool {
     const CAP_SYS_RESOURCE: u32 = 24;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -94,12 +95,12 @@ fn too_many_files(clients: u64, others: u64, most: u64) -> Problem {
     ))
 }
 
-/// Ports that the kernel connects from.
+/// The range of local ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ports {
     first: u16,
     last: u16,
-    /// Of these, the ones that are kept for others.
+    /// Number of reserved ports in the range.
     reserved: u32,
 }
 
@@ -109,7 +110,8 @@ impl Ports {
     }
 }
 
-/// Of the texts of `ip_local_port_range` and `ip_local_reserved_ports` (kernel: ip-sysctl); `None` where they say nothing.
+/// Parses `ip_local_port_range` and `ip_local_reserved_ports` (kernel: ip-sysctl); `None` if they
+/// are malformed.
 fn ports(range: &str, reserved: &str) -> Option<Ports> {
     let mut bounds = range.split_whitespace().map(str::parse::<u16>);
     let (first, last) = (bounds.next()?.ok()?, bounds.next()?.ok()?);
@@ -146,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_range_of_ports() {
+    fn reserved_ports_reduce_the_range() {
         let count = |range, reserved| ports(range, reserved).map(|ports| ports.count());
         assert_eq!(count("32768\t60999\n", "\n"), Some(28_232));
         assert_eq!(count("1024 65535", "8080,9000-9099\n"), Some(64_512 - 101));
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_of_a_design_point() {
+    fn reports_obstacles_of_a_design_point() {
         let of = |clients, most| obstacle_of(clients, 2, most, ports("32768 60999", ""));
         assert_eq!(of(1_000, Some(1_032)), None);
         assert_eq!(of(1_001, Some(1_032)).as_deref(), Some("needs 1033 open files, the limit is 1032"));
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_raise_limits() {
+    fn capability_allows_raising_limits() {
         assert!(may_raise("Name:\tx\nCapEff:\t000001ffffffffff\n"));
         assert!(may_raise("CapEff:\t0000000001000000"));
         for status in ["CapEff:\t0000000000000000", "CapEff:\tx", "CapPrm:\tffffffffff", ""] {

@@ -1,4 +1,4 @@
-//! A load while it runs, drawn again and again, and what is told when there is no measurement.
+//! Live display of a running load, and the errors of a load without a measurement.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use load::{LoadError, Phase, Progress};
@@ -8,7 +8,7 @@ use crate::message::{Exit, Problem};
 use crate::output;
 use crate::view::{Strip, clipped};
 
-/// The longest that a rule lets a load be measured, ns.
+/// Maximum measurement time under a stop rule, in ns.
 pub(crate) fn longest_ns(stop: &Stop) -> u64 {
     match *stop {
         Stop::Duration { duration_ns } => duration_ns,
@@ -16,7 +16,7 @@ pub(crate) fn longest_ns(stop: &Stop) -> u64 {
     }
 }
 
-/// What the user is told when there is no measurement.
+/// The error for a load without a measurement.
 pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     let exit = match error {
         LoadError::Spec(_)
@@ -46,10 +46,9 @@ pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     }
 }
 
-/// Too many open files.
 const EMFILE: i32 = 24;
 
-/// What is drawn on a terminal while a load runs.
+/// The live display on a terminal.
 #[derive(Debug)]
 pub(crate) struct Live {
     bar: ProgressBar,
@@ -57,7 +56,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// `wanted`: where stderr is a terminal.
+    /// Draws only if `wanted` and stderr is a terminal.
     pub(crate) fn new(wanted: bool) -> Self {
         let draws = wanted && output::stderr_is_terminal();
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
@@ -69,7 +68,7 @@ impl Live {
         Self { bar, strip: Strip::default() }
     }
 
-    /// Draws a line, and below it what is known of the load.
+    /// Draws a line, with the live view of the load below it.
     pub(crate) fn show(&mut self, text: &str, progress: Option<&Progress>) {
         if self.bar.is_hidden() {
             return;
@@ -77,7 +76,7 @@ impl Live {
         if let Some(progress) = progress {
             self.strip.add(progress, None);
         }
-        // What is broken by the terminal cannot be drawn again in its place.
+        // A line that the terminal wraps cannot be redrawn in place.
         let columns = output::stderr_columns().unwrap_or(80).saturating_sub(1);
         let mut lines = vec![clipped(text, columns)];
         lines.extend(self.strip.lines(columns, output::stderr_is_coloured()));
@@ -94,7 +93,8 @@ impl Live {
     }
 }
 
-/// How a load stands, in a line: what matters most stands first, because a narrow terminal cuts the rest.
+/// The status line of a load. The most important values come first because a narrow terminal cuts
+/// the rest.
 pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
     match progress.phase {
         Phase::Connect => "connecting".to_owned(),
@@ -116,7 +116,7 @@ pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
     }
 }
 
-/// How much longer it takes.
+/// The remaining time or number of requests.
 fn left(progress: &Progress, stop: &Stop) -> String {
     let rest_s = longest_ns(stop).saturating_sub(progress.elapsed_ns) as f64 / 1e9;
     match *stop {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_live_line_says_what_is_left() {
+    fn live_line_shows_the_remaining_work() {
         let progress = Progress {
             phase: Phase::Measure,
             elapsed_ns: 1_500_000_000,

@@ -1,6 +1,6 @@
-//! A benchmarking laboratory for network servers: flags, messages, exit codes; the verbs in a row.
+//! Command-line interface: flags, messages, exit codes and one module per command.
 //!
-//! The sentence to read first stands in `run.rs`.
+//! `run.rs` is the best place to start reading.
 
 mod adapter;
 mod built_in;

@@ -1,4 +1,5 @@
-//! Mistakes of a user, all told at once: those of a command line, and those of a file with their places.
+//! Errors in a command line and in files with their locations, collected so that all are reported
+//! at once.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use study::Diagnostic;
 use crate::cli::Given;
 use crate::message::{Exit, Problem};
 
-/// Mistakes of one command line, as they are found.
+/// Errors of one command line, in the order in which they were found.
 #[derive(Debug, Default)]
 pub(crate) struct Mistakes {
     found: Vec<Mistake>,
@@ -16,19 +17,19 @@ pub(crate) struct Mistakes {
 
 #[derive(Debug)]
 enum Mistake {
-    /// Of a flag.
+    /// An error in a flag or an operand.
     Plain { text: String, hint: Option<String> },
-    /// In a file: so many, rendered.
+    /// Errors in a file, already rendered.
     InFile { count: usize, text: String },
 }
 
 impl Mistakes {
-    /// One more.
     pub(crate) fn add(&mut self, text: impl Into<String>, hint: Option<String>) {
         self.found.push(Mistake::Plain { text: text.into(), hint });
     }
 
-    /// The value of a flag; where it is wrong, something else that [`Mistakes::end`] keeps from being used.
+    /// The value of a flag. An invalid one adds an error and returns a default, which
+    /// [`Mistakes::end`] keeps from being used.
     pub(crate) fn flag<T: Clone + Default>(&mut self, flag: &str, given: &Given<T>) -> T {
         match &given.0 {
             Ok(value) => value.clone(),
@@ -39,17 +40,16 @@ impl Mistakes {
         }
     }
 
-    /// The same of a flag that need not be given.
+    /// The value of an optional flag.
     pub(crate) fn some<T: Clone + Default>(&mut self, flag: &str, given: Option<&Given<T>>) -> Option<T> {
         given.map(|given| self.flag(flag, given))
     }
 
-    /// Those of a file.
     pub(crate) fn in_file(&mut self, path: &Path, text: &str, mistakes: &[Diagnostic]) {
         self.found.push(Mistake::InFile { count: mistakes.len(), text: rendered(path, text, mistakes) });
     }
 
-    /// A problem where there was a mistake.
+    /// Fails if there is any error.
     pub(crate) fn end(self) -> Result<(), Problem> {
         let mut out = String::new();
         let mut all = 0;
@@ -89,7 +89,7 @@ impl Mistakes {
     }
 }
 
-/// Every mistake with its place.
+/// Renders every error with its location.
 pub(crate) fn rendered(path: &Path, text: &str, mistakes: &[Diagnostic]) -> String {
     let renderer = Renderer::plain();
     let path = path.display().to_string();

@@ -1,4 +1,4 @@
-//! `quintain serve mock-...`: services to measure what stands before them.
+//! `quintain serve mock-...`: mock services for measuring the proxies in front of them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -76,10 +76,10 @@ fn listen(args: &MockArgs, tls: Option<MockTlsArgs>) -> MockListen {
     }
 }
 
-/// The first port is the one that clients begin at.
+/// Prints the first port, the one that clients connect to first.
 fn ready(bound: &[SocketAddr]) {
     if let Some(first) = bound.first() {
-        // Whoever started it without a reader knows the port already.
+        // A write error only means that no process waits for the port.
         let _ = output::data(&format!("ready {}", first.port()));
     }
 }

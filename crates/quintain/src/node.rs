@@ -13,13 +13,14 @@ use crate::cluster::build;
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::{built_in, doctor, output};
 
-/// A node tries so long to join: the lab decides how long it waits, and this is where nobody listens any more.
+/// Time limit for joining. The lab decides how long it waits; after this time none can be
+/// listening.
 const JOINING: Duration = Duration::from_secs(60);
 
-/// `quintain node`: works for a lab until that is gone.
+/// Works for a lab until it is gone.
 pub(crate) fn run(args: &NodeArgs) -> Done {
     let exe = exe()?;
-    // Before all that takes time: the lab is waiting.
+    // Connect first, before slower work, because the lab is waiting.
     let (input, output, rank): (OwnedFd, OwnedFd, _) = match (&args.join, &args.lab) {
         (Some(address), Some(fingerprint)) => {
             let (rank, pipes) = join(args, *address, fingerprint)?;

@@ -1,4 +1,4 @@
-//! Other processes that use CPUs beside a comparison: names them, waits for them, and gives advice about them.
+//! Other processes that use CPUs during a comparison: names them, waits for them, and gives advice.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use analysis::number::count;
 
 use crate::output;
 
-/// Length of a look at the other processes.
+/// Length of one observation of the other processes.
 const LOOK: Duration = Duration::from_millis(500);
-/// Looks in a row that must find the machine quiet.
+/// Consecutive quiet observations required.
 const LOOKS: u32 = 4;
 
-/// Waits until no other process uses CPUs, at most `max`, and names those that do.
+/// Waits at most `max` until no other process uses CPUs, and names those that do.
 pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
     let (mut quiet, mut named, mut waited) = (0, None, Duration::ZERO);
     while quiet < LOOKS && !interrupted() {
@@ -31,7 +31,7 @@ pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
             ));
             return;
         }
-        // Said again when another process takes the place of the first.
+        // Repeat the message when the busiest process changes.
         let first = users.first().map(|user| user.pid);
         if first != named {
             named = first;
@@ -40,7 +40,7 @@ pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
     }
 }
 
-/// Names other processes that use CPUs now.
+/// Warns about other processes that are using CPUs now.
 pub(crate) fn warn() {
     if let Some(words) = lab::busy::words(&lab::busy::users(LOOK)) {
         let hint = "ratios hold, but take more pairs; `--wait-quiet 10m` waits until they are done";
@@ -48,7 +48,7 @@ pub(crate) fn warn() {
     }
 }
 
-/// Says early that a comparison is unlikely to come to a verdict. `left` is the time that it still has.
+/// An early warning that a comparison is unlikely to reach a verdict. `left` is its remaining time.
 pub(crate) fn outlook(findings: &Findings, left: Option<Duration>) -> Option<String> {
     let gate = findings.gate.as_ref()?;
     let open = |test: &&GateTest| matches!(test.verdict, GateVerdict::Undecided | GateVerdict::NoVerdict);
@@ -66,7 +66,7 @@ pub(crate) fn outlook(findings: &Findings, left: Option<Duration>) -> Option<Str
     })
 }
 
-/// Advice for a comparison without a verdict; `None`: it has one.
+/// Advice for a comparison without a verdict; `None` if it has one.
 pub(crate) fn advice(findings: &Findings) -> Option<String> {
     let gate = findings.gate.as_ref()?;
     let is_open = |test: &&GateTest| {

@@ -1,4 +1,4 @@
-//! `quintain report`: a run of the store, rendered again. The machine is not asked anything.
+//! `quintain report`: renders a stored run again, from the store only.
 
 use std::path::Path;
 
@@ -21,9 +21,9 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     }
     let mut records = store.records(&run.id)?;
     analysis::judge_again(&run, &mut records);
-    // Of a run that goes on, whoever works on it will.
+    // The process that works on a running run will complete it.
     if run.state != Some(RunState::Running) && references::complete(&mut run, &records) {
-        // Kept, so that it need not be worked out again; a store that only may be read is read all the same.
+        // Stored to avoid computing it again; a read-only store is not an error.
         let _ = store.update_run(&run);
     }
     let findings = analysis::analyze(&run, &records);
@@ -43,7 +43,8 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     Ok(exit)
 }
 
-/// Whether more of the trials is needed than findings have: their histograms and windows then have to fit into memory.
+/// Whether the report needs records as well as findings. Their histograms and windows must then fit
+/// in memory.
 fn needs_records(args: &ReportArgs, run: &Run) -> bool {
     let is_of_records = matches!(args.format, Format::Export(_) | Format::Own(Form::Records)) && !args.store.json;
     is_of_records || args.raw.is_some() || references::may_have(run)
@@ -62,7 +63,7 @@ fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
     }
 }
 
-/// The report in the form that was asked for.
+/// Writes the report in the requested format.
 fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
     let form = match args.format {
         _ if args.trial.is_some() => return Err(export::trial_of_no_trace()),
@@ -90,7 +91,7 @@ fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
     shown(args, &text)
 }
 
-/// Writes a text to where it was asked for. With figures alone, nothing else was.
+/// Writes a text to `--out` or stdout, or nowhere if only figures were requested.
 fn shown(args: &ReportArgs, text: &str) -> Result<(), Problem> {
     match (&args.out, &args.figures) {
         (Some(path), _) => output::file(path, text),
@@ -99,7 +100,7 @@ fn shown(args: &ReportArgs, text: &str) -> Result<(), Problem> {
     }
 }
 
-/// The raw files, a folder for each trial that has them.
+/// Writes the raw files, in a directory per trial that recorded calls.
 fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), Problem> {
     let Some(folder) = folder else {
         let problem = Problem::text(Exit::Usage, "`--raw whip` needs an output directory");
@@ -113,7 +114,8 @@ fn raw_whip(run: &Run, records: &[Record], folder: Option<&Path>) -> Result<(), 
     files.into_iter().try_for_each(|(place, text)| output::saved(&folder.join(place), text, ""))
 }
 
-/// Two files for each figure. One that cannot be a PNG is told of, and what else was asked for is written all the same.
+/// Writes an SVG and a PNG file for each figure. If a PNG cannot be made, this is reported and the
+/// other files are still written.
 fn figures(findings: &Findings, folder: &Path, background: Background) -> Done {
     let mut exit = Exit::Fine;
     for (name, svg) in report::figure_svgs(findings, background) {

@@ -1,4 +1,4 @@
-//! `quintain runs`: what is in the store, and what leaves and enters it.
+//! `quintain runs`: lists, removes, exports and imports stored runs.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -62,7 +62,7 @@ fn list(path: &Path, filter: &RunsFilter, json: bool) -> Done {
 
 fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
     let heads = ["RUN", "STARTED", "PROFILE", "TRIALS", "FAILED", "SIZE", "STATE", "STUDY"];
-    // Each machine only where there are several.
+    // Show hosts only if there are several.
     let hosts = runs.iter().any(|run| run.host != runs[0].host || !run.imported.is_empty());
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     rows[0].extend(hosts.then(|| "HOST".to_owned()));
@@ -80,13 +80,14 @@ fn table(runs: &[RunSummary]) -> Vec<Vec<String>> {
             state.to_owned(),
             run.study.clone(),
         ];
-        // What a file of others says commands no terminal.
+        // Imported text must not control the terminal.
         cells.into_iter().chain(host).map(|cell| analysis::visible(&cell).replace(['\n', '\t'], " ")).collect()
     }));
     rows
 }
 
-/// Whether a run is listed for a state. One that has ended without a single measured trial has failed, whatever its stored state is.
+/// Whether a run is listed under a state. A finished run without a single measured trial counts as
+/// failed, whatever its stored state.
 fn is_in(run: &RunSummary, state: State) -> bool {
     let has_ended = matches!(run.state, Some(RunState::Complete | RunState::OutOfTime));
     let has_failed = has_ended && run.trials > 0 && run.failed == run.trials;
@@ -99,7 +100,7 @@ fn is_in(run: &RunSummary, state: State) -> bool {
     }
 }
 
-/// `15`, or `5 of 15` where the run was to have more.
+/// Formats `15`, or `5 of 15` if trials are missing.
 fn trials(run: &RunSummary) -> String {
     let [least, _] = run.planned.unwrap_or_default();
     let ended = matches!(run.state, Some(RunState::Complete | RunState::OutOfTime));
@@ -110,14 +111,14 @@ fn size(bytes: u64) -> String {
     quantity(bytes as f64, "bytes")
 }
 
-/// The earliest start that is meant, as runs have it: `7d` ago, or a date.
+/// The earliest start to list, in the format of runs, from a time ago (`7d`) or a date.
 pub(crate) fn since(text: &str) -> Result<String, Problem> {
     let digits = |text: &str, shape: &str| {
         text.len() == shape.len()
             && text.chars().zip(shape.chars()).all(|(c, s)| if s == '0' { c.is_ascii_digit() } else { c == s })
     };
     if digits(text, "0000-00-00") || digits(text, "0000-00-00T00:00:00Z") {
-        // Dates compare as their texts do.
+        // Dates in this format compare as text.
         return Ok(text.to_owned());
     }
     match config::units::long_duration_ns(text) {
@@ -137,7 +138,7 @@ struct Removed<'a> {
 
 fn remove(path: &Path, names: &[String], rewrite: bool, dry_run: bool, json: bool) -> Done {
     let store = Store::open_existing(path)?;
-    // All that is wrong with the names in one go.
+    // Report all wrong names at once.
     let (mut ids, mut wrong) = (Vec::<String>::new(), Vec::new());
     for name in names {
         match store.resolve(name) {
@@ -206,7 +207,7 @@ fn export(path: &Path, name: &str, out: Option<PathBuf>, json: bool) -> Done {
         return Err(Problem::from(StoreError::Owned { run, pid: None }).hint("export it when it has ended"));
     }
     let file = out.unwrap_or_else(|| PathBuf::from(format!("{}.jsonl.gz", run.replace('/', "_"))));
-    // Beside it first: a file of that name is either what it was or the whole run.
+    // Write to a temporary name first, so that the file is either unchanged or complete.
     let part = PathBuf::from(format!("{}.part", file.display()));
     let problem = cannot(Exit::Usage, "write", &file);
     let out = BufWriter::new(File::create(&part).map_err(&problem)?);
@@ -302,13 +303,13 @@ mod tests {
     }
 
     #[test]
-    fn trials_that_are_missing_are_told_of() {
+    fn missing_trials_are_shown() {
         for (done, state, expected) in [
             (5, Some(RunState::Interrupted), "5 of 15"),
             (5, Some(RunState::Running), "5 of 15"),
             (5, None, "5 of 15"),
             (18, Some(RunState::Interrupted), "18"),
-            // Points that are given up have fewer.
+            // Abandoned design points have fewer trials.
             (5, Some(RunState::Complete), "5"),
             (5, Some(RunState::OutOfTime), "5"),
         ] {
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_commands_no_terminal_and_hosts_are_told_where_there_are_several() {
+    fn table_escapes_text_and_shows_hosts_if_several() {
         let one = RunSummary { id: "a\x1b[2J\nb".to_owned(), host: "vm".to_owned(), ..run(1, None) };
         let alone = table(&[one.clone(), one.clone()]);
         assert_eq!((alone[1][0].as_str(), alone[0].len()), ("a\\x1b[2J b", 8));

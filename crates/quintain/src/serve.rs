@@ -17,17 +17,18 @@ use crate::message::{Done, Exit, Problem};
 use crate::mistakes::Mistakes;
 use crate::{output, signals};
 
-/// Connections that `serve http` has at most where nothing is said and descriptors allow it.
+/// Default connection limit of `serve http`, if descriptors allow it.
 const CONNECTIONS: u32 = 65_536;
-/// Descriptors that are not connections: standard streams, listener, event loops and those about to be refused.
+/// Descriptors other than connections: standard streams, listener, event loops and connections
+/// about to be refused.
 const OTHER_DESCRIPTORS: u64 = 512;
 
-/// What `serve calibrate` and `serve http` know when they end: their own service times, the truth.
+/// Service times that `serve calibrate` and `serve http` measured themselves, the ground truth.
 #[derive(Debug, serde::Serialize)]
 struct TrueTimes {
     requests: u64,
     service_ns: Times,
-    /// The whole histogram, as records have it.
+    /// The whole histogram, in the format of records.
     histogram: study::record::Histogram,
 }
 
@@ -200,13 +201,13 @@ fn serve_cache(args: ServeCacheArgs, shutdown: &Shutdown) -> Result<(), Problem>
     Ok(())
 }
 
-/// A number that nobody who sends keys knows, so that nobody can choose keys of one hash.
+/// A random number unknown to clients, so that they cannot choose keys with equal hashes.
 fn drawn() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
 }
 
-/// As many connections as were asked for, or as descriptors allow.
+/// The requested number of connections, or as many as descriptors allow.
 fn connections(asked: Option<u32>) -> Result<u32, Problem> {
     let wanted = asked.unwrap_or(CONNECTIONS);
     let have = net::thread::raise_open_files(u64::from(wanted) + OTHER_DESCRIPTORS).unwrap_or_else(|most| most);
@@ -249,7 +250,7 @@ impl TrueTimes {
 
 fn ready(address: &net::Address) {
     let place = address.inet().map_or_else(|| address.to_string(), |inet| inet.port().to_string());
-    // Whoever started it without a reader knows the port already.
+    // A write error only means that no process waits for the port.
     let _ = output::data(&format!("ready {place}"));
 }
 

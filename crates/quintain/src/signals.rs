@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM.
+//! Handling of SIGINT, SIGTERM and SIGHUP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +8,8 @@ use signal_hook::iterator::Signals;
 
 use crate::message::{Exit, Problem};
 
-/// A flag that Ctrl-C, SIGTERM or a terminal that goes away sets. A second Ctrl-C ends the process at once: the
-/// watchdog then clears up.
+/// A flag set by Ctrl-C, SIGTERM or a closed terminal. A second Ctrl-C ends the process at once,
+/// and the watchdog cleans up.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, Problem> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = || -> std::io::Result<()> {
@@ -29,7 +29,7 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, Problem> {
     Ok(flag)
 }
 
-/// Lets this process live on when it is asked to end.
+/// Ignores signals that would end this process.
 pub(crate) fn ignore() -> Result<(), Problem> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::default()).map_err(failed)?;
@@ -37,7 +37,7 @@ pub(crate) fn ignore() -> Result<(), Problem> {
     Ok(())
 }
 
-/// Calls `ask` whenever SIGINT or SIGTERM comes, and tells it whether one came before.
+/// Calls `ask` on every SIGINT or SIGTERM, with whether an earlier one came.
 pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<(), Problem> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let wait = move || {
@@ -47,7 +47,7 @@ pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<(), Problem>
     Ok(())
 }
 
-/// Calls `ask` whenever SIGHUP comes.
+/// Calls `ask` on every SIGHUP.
 pub(crate) fn on_hangup(ask: impl Fn() + Send + 'static) -> Result<(), Problem> {
     let mut signals = Signals::new([SIGHUP]).map_err(failed)?;
     let wait = move || signals.forever().for_each(|_| ask());
@@ -59,7 +59,6 @@ fn failed(error: std::io::Error) -> Problem {
     Problem::new(Exit::Machine, anyhow::Error::new(error).context("cannot watch for signals"))
 }
 
-/// Whether the flag is set.
 pub(crate) fn is_set(flag: &AtomicBool) -> bool {
     flag.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! `quintain studies`: what is built in, and copies of it to change.
+//! `quintain studies`: lists, prints and copies the built-in studies.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,21 @@ use crate::cli::{StudiesArgs, StudiesVerb};
 use crate::message::{Done, Exit, Problem, cannot};
 use crate::output;
 
-/// CPUs of a machine on which every level of every built-in study can run, to find all that one names.
+/// CPUs of a machine large enough for every level of every built-in study, so that all programs are
+/// found.
 const LARGE: u32 = 256;
 
-/// What a built-in study is, for a list.
+/// A row of the list.
 #[derive(Debug, Serialize)]
 struct Listed {
     name: &'static str,
     question: String,
-    /// Programs that it needs, without a full run's; rows of those that are missing say so.
+    /// Programs needed for less than a full run; without one, the rows that need it say so.
     needs: BTreeSet<String>,
     profiles: Vec<Time>,
 }
 
-/// How long a profile takes on this machine, by the estimate of `quintain check`.
+/// Estimated duration of a profile on this machine, as in `quintain check`.
 #[derive(Debug, Serialize)]
 struct Time {
     profile: &'static str,
@@ -86,7 +87,7 @@ fn listed(name: &'static str, cpus: u32) -> Result<Listed, Problem> {
     Ok(Listed { name, question: plan(name, Profile::Default, cpus)?.question, needs, profiles })
 }
 
-/// A built-in study by its name, with its text.
+/// The name and text of a built-in study.
 fn text_of(name: &str) -> Result<(&'static str, &'static str), Problem> {
     let found = built_in::names().find(|known| *known == name).and_then(|name| Some((name, built_in::study(name)?)));
     found.ok_or_else(|| {
@@ -102,7 +103,8 @@ fn plan(name: &str, profile: Profile, machine_cpus: u32) -> Result<Plan, Problem
     plan.map_err(|mistakes| crate::study_file::mistaken(Path::new(name), text, &mistakes))
 }
 
-/// The programs that a plan needs: those that commands name, and those that the build of a built-in server says it lacks.
+/// The programs that a plan needs: those in its commands, and toolchains that builds of built-in
+/// servers check for.
 fn programs(plan: &Plan) -> BTreeSet<String> {
     let mut programs = BTreeSet::new();
     for point in &plan.points {
@@ -119,15 +121,15 @@ fn programs(plan: &Plan) -> BTreeSet<String> {
             programs.extend(toolchains(command));
         }
     }
-    // `go` beside `go 1.22` says nothing more.
+    // Omit `go` if `go 1.22` is listed.
     let is_said = |program: &String| programs.iter().any(|other| other.starts_with(&format!("{program} ")));
     programs.iter().filter(|program| !is_said(program)).cloned().collect()
 }
 
-/// What a build says that it lacks: `missing toolchain: go 1.22 or newer`.
+/// Extracts toolchains from a build's error messages: `missing toolchain: go 1.22 or newer`.
 fn toolchains(build: &str) -> Vec<String> {
     let said = build.split("missing toolchain: ").skip(1).filter_map(|rest| rest.split(['"', '\'']).next());
-    // What a package manager could not fetch is no program.
+    // Packages that a package manager could not fetch are not programs.
     let programs = said.filter(|said| !said.contains(':') || said.contains("(Debian:"));
     let named = programs.map(|said| {
         let end = [" (", " of ", " with ", " or newer"].iter().filter_map(|end| said.find(end)).min();
@@ -136,7 +138,7 @@ fn toolchains(build: &str) -> Vec<String> {
     named.collect()
 }
 
-/// Copies a study to a directory, with all that it names.
+/// Copies a study and every file that it names to a directory.
 fn copy(name: &str, folder: &Path) -> Result<(), Problem> {
     let paths = named(name)?;
     let other = |path: &&&str| {
@@ -160,12 +162,13 @@ fn copy(name: &str, folder: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// How `run` is told of a study.
+/// The study name to pass to `run`.
 fn runnable(study: &Path) -> String {
     study.strip_prefix(".").map(Path::to_path_buf).unwrap_or_else(|_| PathBuf::from(study)).display().to_string()
 }
 
-/// The packed files of a study: its own, every file that one of its plans names, and the directory of every server.
+/// The packed files of a study: its own file, every file that one of its plans names, and the
+/// directory of every server.
 fn named(name: &str) -> Result<BTreeSet<&'static str>, Problem> {
     let mut words = BTreeSet::new();
     for profile in Profile::ALL {
@@ -179,7 +182,7 @@ fn named(name: &str) -> Result<BTreeSet<&'static str>, Problem> {
         (!server.is_empty()).then(|| format!("subjects/{server}/"))
     });
     let mut servers = servers.collect::<BTreeSet<_>>();
-    // Those in Rust are one workspace, which is not built without its members.
+    // The Rust servers form one workspace, which only builds with all of its members.
     let manifest =
         |path: &str| path.strip_suffix("Cargo.toml").filter(|folder| *folder != "subjects/").map(str::to_owned);
     let members = FILES
@@ -202,7 +205,7 @@ fn named(name: &str) -> Result<BTreeSet<&'static str>, Problem> {
     Ok(FILES.keys().map(String::as_str).filter(|path| wanted(path)).collect())
 }
 
-/// Every word of every text in a value.
+/// Collects every word of every string in a value.
 fn texts(value: &Value, words: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => words.extend(text.split_whitespace().map(str::to_owned)),
@@ -217,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_build_lacks() {
+    fn extracts_missing_toolchains() {
         let said = |text: &str| toolchains(&format!("@x || {{ echo \"missing toolchain: {text}\" >&2; exit 1; }}\n"));
         for (text, expected) in [
             ("$(CC)", Some("cc")),
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_built_in_study_has_a_line_and_files_that_are_there() {
+    fn every_built_in_study_is_listed_and_complete() {
         let root = tempfile::tempdir().unwrap();
         for name in built_in::names() {
             let line = listed(name, 4).unwrap();
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_what_its_study_names_and_no_more() {
+    fn copy_has_only_the_files_its_study_names() {
         let volley = named("volley").unwrap();
         assert!(volley.contains("subjects/c-epoll/main.c") && volley.contains("subjects/Cargo.lock"), "{volley:?}");
         assert!(!volley.iter().any(|path| path.starts_with("subjects/http-go/")), "{volley:?}");

@@ -1,4 +1,4 @@
-//! From the name of a study to its plan, and from its mistakes to what the user is shown.
+//! Turns the name of a study into a plan, and renders errors in a study.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -12,46 +12,46 @@ use crate::cli::StudyArgs;
 use crate::message::{Exit, Problem, cannot};
 use crate::{limits, mistakes};
 
-/// How a study on standard input is called.
+/// The name of a study from standard input.
 const STDIN: &str = "stdin";
 
-/// The environment variable of Whip's benchmarks that says how many operations there are, and the factor that it sets.
+/// The environment variable with the number of operations in Whip's benchmarks, and the factor that
+/// it sets.
 const NUM_OPS: &str = "NUM_OPS";
 const OPS: &str = "ops";
 
-/// Where a study is from.
+/// The origin of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     File(PathBuf),
-    /// One in the binary, by its name.
+    /// The name of a built-in study.
     BuiltIn(&'static str),
     Stdin,
-    /// The flags of a command, by the name of what they make.
+    /// Flags of a command, with the name of the resulting study.
     Flags(String),
 }
 
-/// A study that was read and expanded.
+/// A study that has been read and expanded.
 #[derive(Debug)]
 pub(crate) struct Opened {
     source: Source,
     pub(crate) plan: Plan,
     pub(crate) profile: Profile,
-    /// What commands and file names of the study are relative to.
+    /// The directory that commands and file names of the study are relative to.
     pub(crate) directory: PathBuf,
 }
 
 impl Opened {
-    /// What the study is called in messages.
+    /// The name of the study in messages.
     pub(crate) fn shown(&self) -> String {
         self.source.shown()
     }
 
-    /// Whether it is one in the binary.
     pub(crate) fn is_built_in(&self) -> bool {
         matches!(self.source, Source::BuiltIn(_))
     }
 
-    /// Revision of the study, where it has one.
+    /// The study's revision; `None` for standard input or without a repository.
     pub(crate) fn revision(&self) -> Option<String> {
         match &self.source {
             Source::File(path) => lab::revision::of(folder_of(path)),
@@ -104,14 +104,15 @@ impl Source {
     }
 }
 
-/// Reads, checks and expands the study that `args` name, for so many processors: those of this machine, or of the server's in a cluster.
+/// Reads, checks and expands the study of `args` for a number of CPUs: this machine's, or the
+/// server machine's in a cluster.
 pub(crate) fn open(args: &StudyArgs, machine_cpus: u32, cluster: Option<&Cluster>) -> Result<Opened, Problem> {
     let source = find(&args.study)?;
     let text = source.text()?;
     expanded(source, &text, args, machine_cpus, cluster)
 }
 
-/// The same of a study that flags have made.
+/// Does the same for a study made from flags.
 pub(crate) fn of_flags(
     name: &str,
     text: &str,
@@ -162,14 +163,15 @@ fn expanded(
     Ok(Opened { source, plan, profile, directory })
 }
 
-/// What the environment sets: operations, of a study that has a factor for them. It comes first, so that `--set` has the last word.
+/// The override of the operations factor from the environment, if the study has that factor. It
+/// precedes `--set`, which therefore wins.
 fn ops_of_environment(study: &study::Study, ops: Option<String>) -> Option<(String, String)> {
     let ops = ops.filter(|ops| !ops.trim().is_empty() && study.factors().any(|factor| factor == OPS))?;
     crate::output::message(&format!("note: the environment variable {NUM_OPS}={ops} sets `{OPS}`"));
     Some((OPS.to_owned(), ops))
 }
 
-/// A file, here or in `studies/`, or a study in the binary; `-`: standard input.
+/// Finds a study: a file, here or in `studies/`; a built-in study; or `-` for standard input.
 fn find(study: &str) -> Result<Source, Problem> {
     if study == "-" {
         return Ok(Source::Stdin);
@@ -204,7 +206,8 @@ fn find(study: &str) -> Result<Source, Problem> {
     Err(Problem::text(Exit::Usage, text).hint(config::nearest::suggestion(study, names.iter().map(String::as_str))))
 }
 
-/// Where commands of a study start: the directory of its file; of one in a directory `studies`, which names what lies beside that, the directory above.
+/// The directory where commands of a study start: the directory of its file. For a file in a
+/// directory `studies` it is the parent, because such studies name files next to `studies`.
 pub(crate) fn directory_of(path: &Path) -> PathBuf {
     let folder = folder_of(path);
     let is_of_studies = folder.canonicalize().is_ok_and(|folder| folder.ends_with(built_in::STUDIES));
@@ -215,7 +218,6 @@ pub(crate) fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
-/// The folder a file is in.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -225,7 +227,7 @@ fn name_of(entry: std::fs::DirEntry) -> Option<String> {
     (path.extension()? == "toml").then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))?
 }
 
-/// Every mistake with its place.
+/// Renders every error with its location.
 pub(crate) fn mistaken(path: &Path, text: &str, found: &[Diagnostic]) -> Problem {
     let count = found.len();
     let all = format!("{count} error{} in `{}`", if count == 1 { "" } else { "s" }, path.display());

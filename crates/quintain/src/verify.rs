@@ -1,4 +1,4 @@
-//! `quintain verify`: does a server keep its contract, before its speed is believed?
+//! `quintain verify`: checks that a server keeps its contract, so that its speed means something.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::cli::{StudyArgs, VerifyArgs};
 use crate::message::{Done, Exit, Problem, exe, machine};
 use crate::{output, signals, study_file};
 
-/// Connections that a case opens at once, and what is open besides.
+/// File descriptors that a case may need: many connections at once, plus the usual ones.
 const FILES: u64 = 2_000;
 
-/// What is checked.
+/// A server to check.
 enum Subject {
     Running(SocketAddr, Order),
     Command(SubjectPlan, Order),
-    /// Not built, and why.
+    /// Not built, with the reason.
     Skipped(SubjectPlan, String),
 }
 
@@ -72,7 +72,7 @@ impl Subject {
     }
 }
 
-/// Checks one server and says how it went.
+/// Checks one server and prints the outcome.
 fn one(
     args: &VerifyArgs,
     subject: &Subject,
@@ -94,7 +94,7 @@ fn one(
         }
         Subject::Skipped(plan, why) => {
             say(&format!("{}\n  skipped: {why}", plan.command))?;
-            // Nothing was checked, and nothing is wrong with it.
+            // Nothing was checked and nothing is wrong, so this is not a failure.
             return Ok((not_started(&plan.command, 0, why.clone()), Exit::Fine));
         }
     };
@@ -127,7 +127,7 @@ fn one(
     }
 }
 
-/// The line of a case, and what is wrong below it.
+/// The line of a case, followed by the details of a failure.
 fn line(case: &CaseResult) -> String {
     let (word, below) = match &case.outcome {
         CaseOutcome::Ok => ("ok", String::new()),
@@ -146,7 +146,7 @@ fn summary(verification: &Verification) -> String {
     format!("  {ok} hold, {failed} failed, {skipped} skipped{drawn}")
 }
 
-/// What can be checked, without checking it.
+/// Lists the cases without running them.
 fn list(orders: &[&Order]) -> Done {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (name, promise) in orders.iter().flat_map(|order| lab::verify::names(order)) {
@@ -159,7 +159,7 @@ fn list(orders: &[&Order]) -> Done {
     Ok(Exit::Fine)
 }
 
-/// The cases of all files, or all of their mistakes.
+/// Reads the cases of all files, or reports all of their errors.
 fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>, Problem> {
     let (mut all, mut rendered) = (Vec::<Case>::new(), String::new());
     for path in files {
@@ -172,11 +172,11 @@ fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>, Problem> {
     if rendered.is_empty() { Ok(all) } else { Err(Problem::rendered(Exit::Usage, rendered.trim_end().to_owned())) }
 }
 
-/// Whether each name is that of a case.
+/// Fails if a name on the command line is not the name of a case.
 fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
     let known: Vec<String> = orders.iter().flat_map(|order| lab::verify::names(order)).map(|(name, _)| name).collect();
     let Some(unknown) = args.names.iter().find(|name| !known.contains(name)) else {
-        // Without a suite and without a file nothing would be checked.
+        // Without a suite and a file there would be nothing to check.
         return match known.is_empty() && !orders.is_empty() {
             true => Err(Problem::text(Exit::Usage, "no case to check").hint(
                 "add a file with `--cases FILE`, or name what the server speaks: `--protocol http`, `pingpong`, `cache`",
@@ -189,7 +189,7 @@ fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
     Err(Problem::text(Exit::Usage, format!("unknown case `{unknown}`")).hint(hint))
 }
 
-/// What to check of a server; flags override what its URL or study says.
+/// The cases to run for one server; flags override the URL or study.
 fn order(args: &VerifyArgs, own: &[Case], suite: Option<Suite>, path: &str, more: &[Case]) -> Order {
     Order {
         suite: args.protocol.map_or(suite, |protocol| protocol.0),
@@ -201,7 +201,6 @@ fn order(args: &VerifyArgs, own: &[Case], suite: Option<Suite>, path: &str, more
     }
 }
 
-/// What the command line names.
 fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> Result<Vec<Subject>, Problem> {
     let order = |suite: Option<Suite>, path: &str, more: &[Case]| order(args, own, suite, path, more);
     match (&args.command, &args.target) {
@@ -226,7 +225,7 @@ fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> 
     }
 }
 
-/// The address of a URL, what is spoken there, and its path.
+/// The address, the suite and the path of a URL.
 fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
     let url = study::url::parse(text).map_err(|error| Problem::text(Exit::Usage, &error).hint_if(error.hint()))?;
     let suite = Suite::of(url.protocol);
@@ -244,15 +243,15 @@ fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
     Ok((address, suite, path))
 }
 
-/// Orders the cases of a suite, given a path and cases of the user's.
+/// Makes the order of cases from a suite, a path and additional cases.
 type MakeOrder<'a> = &'a dyn Fn(Option<Suite>, &str, &[Case]) -> Order;
 
-/// The subjects of a study that differ, built.
+/// Builds a study and returns its distinct servers.
 fn of_study(name: &str, interrupted: &dyn Fn() -> bool, order: MakeOrder<'_>) -> Result<Vec<Subject>, Problem> {
     let args = StudyArgs { study: name.to_owned(), seed: 1, ..StudyArgs::default() };
     let cpus = crate::run::cpus(None)?;
     let mut opened = study_file::open(&args, cpus.len() as u32, None)?;
-    // Each subject once: what it runs on is not looked at here.
+    // Each server once, whatever CPUs it runs on.
     let mut seen = Vec::<SubjectPlan>::new();
     let same = |point: &Point| SubjectPlan { cpus: 0, cpus_wanted: None, verify: None, ..point.subject.clone() };
     opened.plan.points.retain(|point| {
@@ -264,7 +263,7 @@ fn of_study(name: &str, interrupted: &dyn Fn() -> bool, order: MakeOrder<'_>) ->
         is_new
     });
     opened.plan.points.iter_mut().for_each(|point| point.proxies.clear());
-    // All of it is verified below, not as the build ends.
+    // The servers are verified later, all together, rather than at the end of the build.
     let verifies: Vec<_> = opened.plan.points.iter_mut().map(|point| point.subject.verify.take()).collect();
     let host = lab::host::facts(Path::new("."));
     let options = lab::Options::new(exe()?, PathBuf::from("."), &host, &cpus);

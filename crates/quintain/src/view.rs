@@ -1,4 +1,5 @@
-//! What a person sees of a load while it runs, beside the line that says how it stands: rate and latencies over time, CPU of server and generator.
+//! Live view of a load below its status line: rate and latencies over time, and CPU use of server
+//! and generator.
 
 use std::collections::VecDeque;
 
@@ -6,31 +7,32 @@ use console::Style;
 use lab::CpuTime;
 use study::seam::{LATENCY_BOUNDS_NS, Phase, Progress};
 
-/// Reports that are kept: as many columns as a wide terminal shows of them.
+/// Maximum number of reports kept, enough for a wide terminal.
 const COLUMNS_MAX: usize = 200;
-/// Rows of latencies at most.
+/// Maximum number of latency rows.
 const HEAT_ROWS: usize = 5;
-/// Columns of the words before a row.
+/// Width of the row labels, in columns.
 const LABEL: usize = 10;
-/// From little to all.
+/// In ascending order.
 const HEIGHTS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const DENSITIES: [&str; 5] = ["·", "░", "▒", "▓", "█"];
 
-/// Responses by latency: a count for each class between two of [`LATENCY_BOUNDS_NS`].
+/// Responses by latency class; the bounds between classes are [`LATENCY_BOUNDS_NS`].
 type Counts = [u64; LATENCY_BOUNDS_NS.len() + 1];
 
-/// One load over time, a column for each report in which a window had ended.
+/// One load over time, with a column for each report in which a window ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strip {
     columns: VecDeque<(f64, Counts)>,
     before: Counts,
-    /// Processors that were in use lately: the generator's, and the server's where that is known.
+    /// CPUs in use in the last interval: the generator's, and the server's if known.
     cpus: Option<(f64, Option<f64>)>,
     used_before: Option<(Progress, Option<CpuTime>)>,
 }
 
 impl Strip {
-    /// Takes a report. One of another load, or of none that is measured, begins anew.
+    /// Adds a report. Starts over if the report is of another load or of a phase other than
+    /// measuring.
     pub(crate) fn add(&mut self, progress: &Progress, server: Option<CpuTime>) {
         let now = progress.latencies.counts;
         let is_other = now.iter().zip(&self.before).any(|(now, before)| now < before);
@@ -59,12 +61,12 @@ impl Strip {
         let of_server = server.zip(server_before).and_then(|(now, before)| {
             share(now.cpu_ns.saturating_sub(before.cpu_ns), now.at_ns.saturating_sub(before.at_ns))
         });
-        // The server is looked at less often than the generator tells.
+        // The server's CPU time is read less often than the generator reports.
         let of_server = of_server.or(self.cpus.and_then(|(_, before)| before));
         self.cpus = of_generator.map(|generator| (generator, of_server)).or(self.cpus);
     }
 
-    /// The classes that occurred, in rows from the longest latencies to the shortest: each from one class up to another.
+    /// Groups the observed latency classes in rows, longest first; each row is a range of classes.
     fn rows(&self) -> Vec<(usize, usize)> {
         let seen = |class: &usize| self.columns.iter().any(|(_, counts)| counts[*class] > 0);
         let mut classes = 0..=LATENCY_BOUNDS_NS.len();
@@ -76,7 +78,8 @@ impl Strip {
         rows
     }
 
-    /// Rows of so many columns, none where nothing is known yet. `coloured`: denser is also redder.
+    /// Renders at most `columns` columns; no lines before the first report. With `coloured`, denser
+    /// cells are redder.
     pub(crate) fn lines(&self, columns: usize, coloured: bool) -> Vec<String> {
         let width = columns.saturating_sub(LABEL + 2);
         if self.columns.is_empty() || width == 0 {
@@ -100,7 +103,7 @@ impl Strip {
                 if count == 0 {
                     return " ".to_owned();
                 }
-                // The root shows what is rare beside what is frequent.
+                // The square root keeps rare latencies visible next to frequent ones.
                 let at = step((count as f64 / all as f64).sqrt(), DENSITIES.len());
                 let style = Style::new();
                 paint(
@@ -126,17 +129,17 @@ impl Strip {
     }
 }
 
-/// The first so many letters: a line that is broken by the terminal cannot be drawn again in its place.
+/// Truncates a line, because one that the terminal wraps cannot be redrawn in place.
 pub(crate) fn clipped(text: &str, columns: usize) -> String {
     console::truncate_str(&analysis::visible(text), columns, "…").into_owned()
 }
 
-/// Which of `steps` a fraction is of.
+/// The index of the step that a fraction falls in.
 fn step(fraction: f64, steps: usize) -> usize {
     ((fraction * steps as f64).ceil() as usize).clamp(1, steps) - 1
 }
 
-/// `200 µs`: a bound has one digit.
+/// Formats a class bound, for example `200 µs`; bounds have one significant digit.
 fn bound_words(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{} µs", ns / 1_000),
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn another_load_begins_anew() {
+    fn another_load_starts_over() {
         let mut strip = strip(4);
         strip.add(&progress(4), None);
         assert_eq!(strip.columns.len(), 4, "no window has ended since");

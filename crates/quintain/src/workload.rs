@@ -1,4 +1,4 @@
-//! `quintain workload show`: draws a workload and holds what was drawn against its laws.
+//! `quintain workload show`: samples a workload and tests the samples against its distributions.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::cli::{WorkloadArgs, WorkloadKind, WorkloadShowArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::{output, study_file};
 
-/// Sizes that the test of lengths tells apart; what is longer is one cell.
+/// Number of lengths that the test distinguishes; longer ones share one cell.
 const CELLS: u64 = 8192;
-/// Ranks that the test of popularity tells apart.
+/// Number of ranks that the popularity test distinguishes.
 const RANKS: u64 = 1000;
 
 pub(crate) fn workload(args: WorkloadArgs) -> Done {
@@ -50,7 +50,7 @@ fn show(args: &WorkloadShowArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// The workload that was asked for, and its name.
+/// The requested workload and its name.
 fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
     if let Some(study) = &args.study {
         let path = Path::new(study);
@@ -59,7 +59,7 @@ fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
         return Ok((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), workload));
     }
     let name = args.preset.as_deref().unwrap_or("etc-2012");
-    // The text of a study says a slip best.
+    // Parsing it as a study gives the best error message for a misspelled preset.
     let text = format!("load.workload.preset = {}\n", serde_json::Value::from(name));
     let workload = study::parse_workload(&text)
         .map_err(|found| Problem::text(Exit::Usage, &found[0].message).hint_if(found[0].hint.as_ref()))?;
@@ -75,7 +75,7 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// Draws so many operations, and as many lengths of keys and values.
+/// Samples `n` operations, and `n` lengths of keys and values.
 fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<WorkloadDrawn> {
     let mut stream = Stream::new(workload, seed, 0, 1)?;
     let texts = Texts::new(workload, seed)?;
@@ -102,14 +102,14 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
             *count += 1;
         }
     }
-    // Lengths of keys that were drawn often would count often: each number from 0 counts once.
+    // Frequent keys would dominate the lengths, so each key number from 0 counts once.
     let mut key_lengths = (0..n).map(|key| texts.key_bytes(key)).collect::<Vec<_>>();
     if per_key {
         value_lengths = (0..n).map(|key| stream.value_bytes(key).unwrap_or(0)).collect();
     }
     let (key_sizes, value_sizes) =
         (workload.key_sizes().map_err(anyhow::Error::msg)?, workload.value_sizes().map_err(anyhow::Error::msg)?);
-    // So many of the numbers need so many characters, and are as long at least.
+    // The share of numbers with each digit count; a key is at least as long as its number.
     let needs = (1..=13_u32).map(|digits| {
         let up_to = |digits: u32| 32_u64.saturating_pow(digits).min(n);
         (u64::from(digits), (up_to(digits) - if digits == 1 { 0 } else { up_to(digits - 1) }) as f64 / n as f64)
@@ -145,7 +145,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     if let (Some(reuse), true) =
         (workload.keys.reuse, workload.keys.one_hit == 0.0 && workload.keys.count > 0 || n > 1000)
     {
-        // Where nothing is there yet, the first key is new whatever chance says.
+        // The first operation of an empty population is always a new key.
         let must = u64::from(workload.keys.count == 0);
         let new = workload.keys.one_hit + (1.0 - workload.keys.one_hit) * (1.0 - reuse);
         fit("new keys", chi_square(&[fresh - must.min(fresh), n - fresh], &[new, 1.0 - new]));
@@ -200,7 +200,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
     })
 }
 
-/// The exact share of the most popular keys of a fixed population.
+/// The exact share of requests for the most popular keys of a fixed population.
 fn head_mass(popularity: Popularity, count: u64, ranks: u64) -> f64 {
     let all_alike = ranks.min(count) as f64 / count as f64;
     match popularity {
@@ -210,16 +210,16 @@ fn head_mass(popularity: Popularity, count: u64, ranks: u64) -> f64 {
     }
 }
 
-/// From `low` to `high`: one by one at first, then in steps that grow.
+/// Steps of 1 at first, then steps that grow with the value.
 fn grid(low: u64, high: u64) -> Vec<u64> {
     let next = |at: &u64| (*at < high).then(|| (at + (at / 24).max(1)).min(high));
     std::iter::successors(Some(low), next).collect()
 }
 
-/// A law of lengths where some are longer than drawn, to be unlike others.
+/// A length distribution in which some lengths are raised to a minimum, so that keys stay distinct.
 struct LengthLaw<'a> {
     sizes: &'a Sizes,
-    /// The least length, and the share of those that have it.
+    /// Minimum lengths, each with the share of values that it applies to.
     least: Vec<(u64, f64)>,
 }
 
@@ -229,7 +229,7 @@ impl LengthLaw<'_> {
     }
 
     fn mean(&self) -> f64 {
-        // Those below their least length are moved up to it.
+        // Lengths below the minimum move up to it.
         let moved = |least: u64| (0..least).map(|size| self.sizes.cdf(size)).sum::<f64>();
         self.sizes.mean() + self.least.iter().map(|(least, share)| share * moved(*least)).sum::<f64>()
     }
@@ -282,7 +282,7 @@ impl LengthLaw<'_> {
             let share = sorted.partition_point(|&length| u64::from(length) <= size) as f64 / sorted.len() as f64;
             let now = (share, self.cdf(size));
             if size <= 24 {
-                // Whole bytes: a step, not a slope.
+                // Below 24 bytes, draw a step per byte instead of a slope.
                 drawn.push((size as f64, before.0));
                 exact.push((size as f64, before.1));
             }

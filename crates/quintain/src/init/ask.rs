@@ -1,4 +1,4 @@
-//! Questions on a terminal, for what no flag says.
+//! Asks questions on a terminal for missing flags.
 
 use std::io::BufRead;
 
@@ -6,14 +6,14 @@ use crate::cli::{Given, InitArgs, InitKind, port};
 use crate::message::{Exit, Problem};
 use crate::output;
 
-/// Asks for what is missing; what is answered stands in `args` as if it had been given.
+/// Asks for missing flags and stores the answers in `args`.
 pub(super) fn missing(args: &mut InitArgs) -> Result<(), Problem> {
     ask_in(args, &mut std::io::stdin().lock())
 }
 
 pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<(), Problem> {
     let mut asker = Asker { input };
-    // Who has given a command wants no question that has a default.
+    // With a command given, defaults answer the remaining questions.
     let has_commands = args.command.is_some() || args.base.is_some() || args.head.is_some();
     if has_commands {
         return Ok(());
@@ -54,12 +54,12 @@ struct Asker<'a, R> {
 }
 
 impl<R: BufRead> Asker<'_, R> {
-    /// An answer that is not empty, or what is meant by an empty one.
+    /// Reads a non-empty answer, or the default.
     fn text(&mut self, question: &str, default: Option<&str>) -> Result<String, Problem> {
         self.until(question, default.unwrap_or_default(), |text| (!text.is_empty()).then(|| text.to_owned()))
     }
 
-    /// Asks until an answer can be used.
+    /// Asks again until the answer is valid.
     fn until<T>(
         &mut self,
         question: &str,

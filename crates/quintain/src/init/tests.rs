@@ -33,7 +33,7 @@ fn drafted(flags: &[(&str, &str)], cpus: usize) -> Draft {
 }
 
 #[test]
-fn every_study_that_can_be_written_has_no_mistakes() {
+fn every_draft_makes_a_valid_study() {
     let kinds: [&[(&str, &str)]; 5] = [
         &[("command", "./my \"server\" -p {port}")],
         &[("base", "./old -p {port}"), ("head", "'./ne w' -p {port}")],
@@ -83,7 +83,7 @@ fn the_text_of_two_versions() {
 }
 
 #[test]
-fn what_flags_leave_open_follows_from_the_others() {
+fn missing_flags_follow_from_the_others() {
     for (flags, kind, protocol) in [
         (&[("command", "x {port}")][..], InitKind::One, "http"),
         (&[("command", "x {port}"), ("protocol", "redis")], InitKind::Cache, "redis"),
@@ -98,7 +98,7 @@ fn what_flags_leave_open_follows_from_the_others() {
 }
 
 #[test]
-fn a_question_names_the_script_of_an_interpreter() {
+fn question_names_the_interpreted_script() {
     for (command, named) in [
         ("perl a/server.pl {port}", "How fast is server.pl,"),
         ("./server -p {port}", "How fast is server,"),
@@ -109,7 +109,7 @@ fn a_question_names_the_script_of_an_interpreter() {
 }
 
 #[test]
-fn answers_stand_in_for_flags() {
+fn answers_replace_flags() {
     let mut asked = InitArgs::default();
     ask::ask_in(&mut asked, &mut "tow\nversions\n\n./old\n./new\n0\n8080\n\n/health\n".as_bytes()).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The text of a study, with comments for who has never seen one.
+//! Writes the text of a new study, with comments for first-time users.
 
 use std::path::Path;
 
@@ -8,17 +8,16 @@ use study::words;
 use super::Draft;
 use crate::cli::{HttpArgs, InitKind};
 
-/// A study of `draft`, run as `runnable`.
 pub(super) fn of(draft: &Draft, runnable: &str) -> String {
     [head(draft, runnable), subject(draft), load(draft), rest(draft)].concat()
 }
 
-/// As TOML has a text: the escapes of JSON are among its own.
+/// A TOML string. JSON escapes are valid in TOML.
 fn text(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
-/// What a command starts, short enough for a question: of `perl server.pl` the script.
+/// The program name for the question, or the script: `server.pl` for `perl server.pl`.
 fn program(command: &str) -> String {
     let words = words::split(command).unwrap_or_default();
     let is_script = |word: &&String| !word.starts_with('-') && Path::new(word).extension().is_some();
@@ -27,7 +26,7 @@ fn program(command: &str) -> String {
     named.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The name of a proxy in the study: of its program, what a key may have.
+/// The name of a proxy in the study: its program's name, reduced to characters valid in a key.
 fn proxy_name(draft: &Draft) -> String {
     let name = program(&draft.proxy);
     let name = name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '-' });
@@ -146,12 +145,11 @@ fn load(draft: &Draft) -> String {
     out
 }
 
-/// Keys of the request and of a valid response.
 fn request(args: &HttpArgs) -> String {
     let method = args.method.as_deref().or(args.body.as_ref().map(|_| "POST"));
     let keys = [("method", method), ("body", args.body.as_deref()), ("expect_status", args.expect_status.as_deref())];
     let keys = keys.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}\n", text(value?))));
-    // Checked before, so each has a colon.
+    // Already checked, so each has a colon.
     let headers = args.headers.iter().filter_map(|header| header.split_once(':'));
     let headers = headers.map(|(name, value)| format!("{} = {}", text(name.trim()), text(value.trim())));
     let headers = headers.collect::<Vec<_>>().join(", ");
