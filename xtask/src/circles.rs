@@ -1,4 +1,5 @@
-//! Import cycles between the files of a crate. To change one file of a cycle, a reader needs all of them.
+//! Import cycles between the files of a crate. To change one file of a cycle, a reader needs all
+//! files of it.
 //!
 //! A file may import from its parent modules (`super::`); these imports do not count.
 
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found() {
+    fn finds_import_cycles() {
         let none = Vec::<Vec<String>>::new();
         let two = vec![vec!["a.rs".to_owned(), "b.rs".to_owned()]];
         assert_eq!(of(&[("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::b::X;"), ("b.rs", "")]), none);

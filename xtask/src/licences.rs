@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_hold_with_allowed_licences_alone() {
+    fn accepts_expressions_of_allowed_licences() {
         for (expression, holds) in [
             ("MIT", true),
             ("MIT OR GPL-3.0", true),

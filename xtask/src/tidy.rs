@@ -139,7 +139,7 @@ fn table_arrows(text: &str) -> Result<Arrows, String> {
     Ok(arrows)
 }
 
-/// The arrows as the manifests have them. Dependencies of tests are not arrows.
+/// The arrows in the manifests. Dependencies of tests are not arrows.
 fn metadata_arrows(metadata: &serde_json::Value) -> Result<Arrows, String> {
     let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
     let names = packages.iter().filter_map(|package| package["name"].as_str()).collect::<BTreeSet<_>>();
@@ -183,7 +183,7 @@ fn check_arrows(allowed: &Arrows, real: &Arrows) -> Vec<String> {
     complaints
 }
 
-/// A document names only files that exist, and wraps its prose.
+/// Checks that a document names only existing files and wraps its prose.
 fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
     const FOLDERS: [&str; 12] = [
         "crates/",
@@ -277,7 +277,8 @@ fn check_source(path: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// Each crate takes the lints of the workspace; `net` has its own table, which is the same but for `unsafe`.
+/// Each crate uses the lints of the workspace; `net` has its own table, which differs only in
+/// `unsafe`.
 fn check_manifest(path: &str, text: &str) -> Vec<String> {
     let inherits = text.split("[lints]").nth(1).is_some_and(|rest| rest.trim_start().starts_with("workspace = true"));
     match (path == "crates/net/Cargo.toml", inherits) {
@@ -298,13 +299,13 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_read() {
+    fn reads_the_arrow_table() {
         assert_eq!(table_arrows(TABLE).unwrap(), arrows(&[("a", &[]), ("b", &["a"])]));
         assert!(table_arrows("no table").is_err());
     }
 
     #[test]
-    fn metadata_is_read_without_the_dependencies_of_tests() {
+    fn ignores_dependencies_of_tests() {
         let metadata = serde_json::json!({"packages": [
             {"name": "a", "dependencies": [{"name": "serde", "kind": null}]},
             {"name": "b", "dependencies": [{"name": "a", "kind": null}, {"name": "c", "kind": "dev"}]},
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_too_many_or_too_few_is_a_complaint() {
+    fn reports_extra_and_missing_arrows() {
         let allowed = table_arrows(TABLE).unwrap();
         assert_eq!(check_arrows(&allowed, &allowed), Vec::<String>::new());
         assert_eq!(check_arrows(&allowed, &arrows(&[("a", &["b"]), ("b", &["a"])])).len(), 1);
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_may_name_only_what_exists() {
+    fn documents_name_only_existing_files() {
         let files = ["docs/A.md".to_owned(), "crates/net/src/lib.rs".to_owned()];
         let check = |text: &str| check_document("docs/B.md", text, &files).len();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The program as a shell starts it. `.ci/run` uses the binary that this test needs.
+//! The program run from a shell. `.ci/run` uses the binary that this test needs.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! `quintain adapter` and `quintain contract` on real processes: what they say, and what is left of one that is killed.
+//! `quintain adapter` and `quintain contract` on real processes: their output, and the store after
+//! a kill.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +16,7 @@ use serde_json::Value;
 const CONTRACT: &str =
     "contract 1\nservice Any { GET \"/\"(args) { index args.who  ensures fine: result.code == 200 } }\n";
 
-/// A service that answers every request with its status alone.
+/// A service that answers every request with this status and no body.
 fn service(status: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -24,7 +25,8 @@ fn service(status: &'static str) -> u16 {
             std::thread::spawn(move || {
                 let mut from = BufReader::new(stream.try_clone().unwrap());
                 let mut line = String::new();
-                // In one piece: a second small write would wait for the first one's acknowledgement.
+                // Write the response in one piece: a second small write would wait for the
+                // acknowledgment of the first.
                 let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
                 while from.read_line(&mut line).is_ok_and(|read| read > 0) {
                     if line == "\r\n" && stream.write_all(answer.as_bytes()).is_err() {
@@ -45,7 +47,7 @@ fn config(port: u16, more: &str) -> String {
     )
 }
 
-/// One call on a connection that is kept; whether it was answered.
+/// Sends one request on an open connection; returns whether a response came.
 fn call(stream: &mut TcpStream, who: u64) -> bool {
     let request = format!("GET /?who={who} HTTP/1.1\r\nHost: x\r\n\r\n");
     if stream.write_all(request.as_bytes()).is_err() {
@@ -69,7 +71,7 @@ fn connect(adapter: &Adapter) -> TcpStream {
 }
 
 #[test]
-fn entries_up_to_the_last_batch_survive_kill_9_under_load() {
+fn entries_up_to_the_last_batch_survive_sigkill() {
     let folder = Folder::new();
     folder.write("any.contract", CONTRACT);
     folder.write("adapter.toml", &config(service("200 OK"), "[store]\npath = \"state.redb\"\nflush = \"20ms\"\n"));
@@ -78,9 +80,9 @@ fn entries_up_to_the_last_batch_survive_kill_9_under_load() {
     let (mut stream, count) = (connect(&adapter), answered.clone());
     let load = std::thread::spawn(move || while call(&mut stream, count.fetch_add(1, Ordering::SeqCst)) {});
     eventually("a few hundred calls", || (answered.load(Ordering::SeqCst) > 300).then_some(()));
-    // The counter's present value is of the call that is under way.
+    // The latest count includes the current call.
     let sure = answered.load(Ordering::SeqCst) - 1;
-    // Of two more batches the second was begun after the first had ended, so after this moment.
+    // Of two further batches, the second began after the first had ended, and so after this moment.
     for _ in 0..2 {
         let before = adapter.metric("store_written_total");
         eventually("a batch", || (adapter.metric("store_written_total") > before).then_some(()));
@@ -108,7 +110,7 @@ fn entries_up_to_the_last_batch_survive_kill_9_under_load() {
     assert!(port.err.contains("deleted "), "{}", port.err);
     let listed = folder.quintain(&["contract", "state", "--store", "state.redb", "list", "--json"]).expect(0);
     assert_eq!(listed.json(), serde_json::json!([]));
-    // And a file that was cut short is told of as one, wherever it ends.
+    // A truncated file is reported as truncated, wherever it ends.
     let whole = std::fs::read(folder.path().join("state.redb")).unwrap();
     for left in [0, 1, 100, 4096, whole.len() / 2, whole.len() - 4096] {
         std::fs::write(folder.path().join("cut.redb"), &whole[..left]).unwrap();
@@ -117,7 +119,7 @@ fn entries_up_to_the_last_batch_survive_kill_9_under_load() {
     }
 }
 
-/// A service that discards what it reads and answers each request with 200.
+/// A service that discards request bodies and answers each request with 200.
 fn discarding() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -152,7 +154,7 @@ fn discarding() -> u16 {
     port
 }
 
-/// Resident memory of a process, MiB.
+/// Resident memory of a process, in MiB.
 fn rss_mib(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -160,7 +162,7 @@ fn rss_mib(pid: u32) -> usize {
 }
 
 #[test]
-fn memory_of_unfinished_bodies_is_bounded_and_given_back() {
+fn memory_of_unfinished_bodies_is_bounded_and_released() {
     let folder = Folder::new();
     let contract = "contract 1\nservice Any { POST \"/\"(body) { requires fine: len(body) >= 0 } }\n";
     folder.write("any.contract", contract);
@@ -177,7 +179,7 @@ fn memory_of_unfinished_bodies_is_bounded_and_given_back() {
     let checked = || adapter.metric("verdicts_total{verdict=\"holds\"}");
     post(b"\"warm\"");
     let before_mib = rss_mib(adapter.child.id());
-    // 1.5 GiB in all.
+    // 1.5 GiB in total.
     let part = vec![b' '; 3_900 << 10];
     let clients = (0..400).map(|_| {
         let mut stream = connect(&adapter);
@@ -195,18 +197,18 @@ fn memory_of_unfinished_bodies_is_bounded_and_given_back() {
     let after_mib = || rss_mib(adapter.child.id()).saturating_sub(before_mib);
     eventually("memory given back", || (after_mib() < 32).then_some(()));
     println!("{before_mib} MiB before, {during_mib} MiB more during the attack, {} MiB more after it", after_mib());
-    // Each connection has buffers of its own.
+    // Each connection also has its own buffers.
     assert!((64..64 + 400 / 3).contains(&during_mib), "{during_mib} MiB");
     let before = checked();
     eventually("a large body is checked again", || {
-        // White space costs no steps of the clause.
+        // White space needs no evaluation steps.
         post(&[&part[..], b"\"large\""].concat());
         (checked() > before).then_some(())
     });
 }
 
 #[test]
-fn a_report_is_explained_from_the_lines_that_an_adapter_writes() {
+fn explains_reports_written_by_an_adapter() {
     let folder = Folder::new();
     folder.write("any.contract", CONTRACT);
     let reports = "[reports]\nformat = \"json\"\nfile = \"reports.jsonl\"\n";
@@ -222,7 +224,7 @@ fn a_report_is_explained_from_the_lines_that_an_adapter_writes() {
 }
 
 #[test]
-fn a_configuration_is_checked_and_all_that_is_wrong_is_told() {
+fn adapter_check_reports_all_errors() {
     let folder = Folder::new();
     folder.write("any.contract", CONTRACT);
     folder.write("adapter.toml", &config(1, "allow = []\n"));
@@ -247,9 +249,9 @@ fn a_configuration_is_checked_and_all_that_is_wrong_is_told() {
     insta::assert_snapshot!("adapter_check_yaml", ran.err);
 }
 
-/// On SIGHUP the contract is read anew; one with mistakes is told of as a whole and changes nothing.
+/// On SIGHUP the contract is read again. A contract with errors is rejected as a whole.
 #[test]
-fn a_signal_reloads_the_contract() {
+fn sighup_reloads_the_contract() {
     let folder = Folder::new();
     folder.write("any.contract", CONTRACT);
     folder.write("adapter.toml", &config(service("200 OK"), ""));
@@ -270,9 +272,9 @@ fn a_signal_reloads_the_contract() {
 }
 
 #[test]
-fn a_contract_is_checked_alone() {
+fn contract_check_reports_warnings_and_errors() {
     let folder = Folder::new();
-    // Members that no message introduces are worth a warning, see `index-nobody-identifies`.
+    // Members that are never identified in a message get the warning `index-nobody-identifies`.
     let contract = CONTRACT.replace("index args.who", "");
     assert_ne!(contract, CONTRACT);
     folder.write("good.contract", &contract);
@@ -280,12 +282,12 @@ fn a_contract_is_checked_alone() {
     folder.write("members.contract", CONTRACT);
     let ran = folder.quintain(&["contract", "check", "members.contract", "--strict"]).expect(1);
     assert!(ran.out.contains("[index-nobody-identifies]"), "{}", ran.out);
-    // A warning is no mistake, and counts where that is asked for.
+    // Warnings affect the exit code only with `--strict`.
     folder.write("odd.contract", &contract.replace("result.code == 200", "result.code != result.code"));
     let ran = folder.quintain(&["contract", "check", "odd.contract"]).expect(0);
     assert!(ran.out.contains("warning: `result.code != result.code` compares a value with itself"), "{}", ran.out);
     folder.quintain(&["contract", "check", "odd.contract", "--strict"]).expect(1);
-    // Mistakes of schemas and of the contract hide nothing of each other.
+    // Errors in schemas and in the contract are both reported.
     folder.write("bad.thrift", "service S { i33 f(1: i32 a) }\n");
     folder.write(
         "schemas.contract",
@@ -306,7 +308,7 @@ fn a_contract_is_checked_alone() {
     assert!(ran.json().as_array().unwrap().iter().all(|finding| finding["line"].as_u64().unwrap() == 2));
 }
 
-/// A shop that says where its items are, and has none of them.
+/// A shop that tells clients where its items are but serves none of them.
 fn shop() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -333,9 +335,9 @@ fn shop() -> u16 {
     port
 }
 
-/// The journey asks where `.../v1/items/7` is, and never where `.../v1/items` is, which is what the reply said.
+/// The journey resolves `.../v1/items/7`. The adapter has learned only `.../v1/items` from a reply.
 #[test]
-fn a_journey_to_a_longer_path_than_was_learned_goes_through_the_adapter() {
+fn longer_path_than_learned_goes_through_the_adapter() {
     let folder = Folder::new();
     let shop = format!("http://127.0.0.1:{}", shop());
     folder.write(

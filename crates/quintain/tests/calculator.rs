@@ -1,4 +1,5 @@
-//! The walkthrough of `examples/calculator` on real processes: its programs, its configurations with other ports, its reports. AT-0 to AT-7.
+//! The walkthrough of `examples/calculator` on real processes, with free ports: its programs,
+//! configurations and reports. AT-0 to AT-7.
 #![expect(clippy::disallowed_methods, reason = "these tests start programs as a reader of the walkthrough does")]
 
 use std::io::{BufRead, BufReader};
@@ -13,14 +14,14 @@ fn example(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(path)
 }
 
-/// The programs, which `cargo test` builds beside the binary.
+/// `cargo test` builds the example program next to the binary.
 fn calculator() -> PathBuf {
     let exe = Path::new(crate::common::QUINTAIN).parent().unwrap().join("examples/calculator");
     assert!(exe.exists(), "{} is built by `cargo test` without `--test`", exe.display());
     exe
 }
 
-/// A process that has said that it is ready, ended with the test.
+/// A process that has printed its readiness, ended with the test.
 struct Process(Child);
 
 impl Process {
@@ -32,7 +33,7 @@ impl Process {
             line.clear();
             assert!(from.read_line(&mut line).unwrap() > 0, "{command:?} is not ready");
         }
-        // Whatever it says later must have somebody to read it, or it would wait for that.
+        // Drain its output so that it never blocks on writing.
         std::thread::spawn(move || std::io::copy(&mut from, &mut std::io::sink()));
         Self(child)
     }
@@ -40,20 +41,21 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // In order: what an adapter has to tell is written then.
+        // SIGTERM, so that adapters write their pending reports.
         crate::common::signal_process(self.0.id(), "TERM");
         let _ = self.0.wait();
     }
 }
 
-/// All processes of an objective, on ports of their own. Those that were started last end first.
+/// The processes of one objective, on their own ports; the last one started ends first.
 struct World {
     folder: Folder,
     ports: Vec<(&'static str, u16)>,
     running: Vec<Process>,
 }
 
-/// A port that is free, of those below what the system gives to whoever asks for any: nobody else takes it before it is bound.
+/// A free port below the ephemeral range, so that the system gives it to no other process before it
+/// is bound.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let own = std::process::id().wrapping_mul(131);
@@ -62,7 +64,7 @@ fn free_port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
-/// Every port of the example, and whose it is.
+/// Ports of the example.
 const PORTS: [&str; 7] = ["7999", "8000", "8001", "38000", "38001", "9090", "9091"];
 
 impl World {
@@ -83,7 +85,8 @@ impl World {
         format!("127.0.0.1:{}", self.port(port))
     }
 
-    /// Starts the adapter of one of the example's configurations; its reports go to a file of that name.
+    /// Starts an adapter with one of the example's configurations. Its reports go to a file named
+    /// after it.
     fn adapter(&mut self, name: &str, contract: &str) {
         let mut text = std::fs::read_to_string(example("calculator").join(format!("{name}.toml"))).unwrap();
         text = text.replace("plain.contract", &format!("{contract}.contract"));
@@ -113,7 +116,7 @@ impl World {
         self.running.push(Process::start(command, |child| Box::new(BufReader::new(child.stdout.take().unwrap()))));
     }
 
-    /// Everybody with an adapter.
+    /// Starts every process with an adapter.
     fn full(contract: &str, off_by: &str) -> Self {
         let mut world = Self::new();
         world.service(&["discovery", &world.port("7999").to_string()], None);
@@ -124,7 +127,7 @@ impl World {
         world
     }
 
-    /// What the client says.
+    /// Runs the client and returns its output.
     fn client(&self, a: &str, b: &str, adapter: Option<&str>) -> String {
         let Output { status, stdout, .. } =
             self.program(&["client", &self.at("8000"), a, b], adapter).output().unwrap();
@@ -133,7 +136,7 @@ impl World {
         said.trim().to_owned()
     }
 
-    /// What the adapter of that name has reported once it is this many reports.
+    /// Waits for `count` reports of an adapter and returns them.
     fn reports(&self, name: &str, count: usize) -> String {
         eventually("reports", || {
             let told = std::fs::read_to_string(self.folder.path().join(name)).unwrap();
@@ -141,7 +144,7 @@ impl World {
         })
     }
 
-    /// Ends everything; what each adapter reported.
+    /// Ends all processes and returns the reports of these adapters.
     fn end(mut self, names: &[&str]) -> Vec<String> {
         while let Some(last) = self.running.pop() {
             drop(last);
@@ -151,11 +154,11 @@ impl World {
 }
 
 #[test]
-fn objectives_1_to_3_one_adapter_and_a_service_that_nobody_configured() {
+fn objectives_1_to_3_one_adapter_and_an_unconfigured_service() {
     let mut world = World::new();
     world.service(&["discovery", &world.port("8000").to_string()], None);
     world.service(&["adder", &world.port("8001").to_string(), &world.at("8000")], None);
-    // AT-0 and AT-1: the same with an adapter and without.
+    // AT-0 and AT-1: the result is the same with and without an adapter.
     assert_eq!(world.client("2", "2", None), "2 + 2 = 3");
     world.adapter("client-alone", "plain");
     assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 3");
@@ -183,14 +186,15 @@ fn objective_4_with_adapters_everywhere_the_blame_is_exact() {
     let [client, adder, discovery] = world.end(&["client", "adder", "discovery"]).try_into().unwrap();
     assert!(adder.contains("Failed precondition for RPC add (a > 0 && b > 0)"), "{adder}");
     assert!(adder.contains("Blaming: client (precondition failure)"), "{adder}");
-    // The same postcondition of the same endpoint is told once for a while; the end counts what was left out.
+    // Repeated violations of one postcondition at one endpoint are reported once per period. The
+    // summary at the end counts the suppressed ones.
     assert_eq!(client.matches("Contract Failure").count(), 1, "{client}");
     assert!(client.contains("Suppressed as repeats or by the rate limit: 1\n"), "{client}");
     assert_eq!(discovery, "");
 }
 
 #[test]
-fn objective_5_an_index_says_which_of_several_is_meant() {
+fn objective_5_an_index_distinguishes_services() {
     let world = World::full("indexed", "-1");
     assert_eq!(world.client("1", "1", Some("9090")), "1 + 1 = 1");
     assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 3");
@@ -203,14 +207,14 @@ fn objective_5_an_index_says_which_of_several_is_meant() {
 }
 
 #[test]
-fn a_mended_adder_is_no_news() {
+fn fixed_adder_causes_no_report() {
     let world = World::full("plain", "0");
     assert_eq!(world.client("2", "2", Some("9090")), "2 + 2 = 4");
     assert_eq!(world.end(&["client", "adder", "discovery"]), ["", "", ""]);
 }
 
 #[test]
-fn examples_are_checked_and_their_files_are_those_of_the_crates() {
+fn examples_are_valid_and_match_the_crates() {
     let folder = Folder::new();
     for config in ["client.toml", "client-alone.toml", "adder.toml", "discovery.toml"] {
         let path = example("calculator").join(config).display().to_string();

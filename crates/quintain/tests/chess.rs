@@ -1,5 +1,6 @@
-//! The functional suite of Whip's chess case study, its nine scenarios as journeys, on real processes: a mock, an adapter on either side, and what
-//! they report. The original expects that nothing is written to stderr, and never looks at the reports.
+//! The functional test suite of Whip's chess case study: its nine scenarios as journeys through a
+//! mock and an adapter on each side, and the adapters' reports. The original expects an empty
+//! stderr and never checks the reports.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use crate::common::adapter::Adapter;
 use crate::common::{Folder, Server};
 use serde_json::Value;
 
-/// A step that lists a player's games, and what it must say of the first.
+/// A step that lists a player's games, and the expected first game.
 fn games(user: &str, expected: &str) -> String {
     format!(
         "[[step]]\nurl = \"{{chess}}/\"\nsoap = \"chess GetMyGames\"\narguments = {{ username = \"{{{user}}}\", password = \"password\" }}\n\
@@ -15,7 +16,7 @@ fn games(user: &str, expected: &str) -> String {
     )
 }
 
-/// A step that makes a move, and what must come of it.
+/// A step that makes a move, and the expected result.
 fn play(user: &str, game: &str, count: u32, played: &str, wish: &str, result: &str) -> String {
     let flag = |name: &str| format!("{name} = {}", name == wish);
     let flags = ["resign", "acceptDraw", "offerDraw", "claimDraw"].map(flag).join(", ");
@@ -27,7 +28,8 @@ fn play(user: &str, game: &str, count: u32, played: &str, wish: &str, result: &s
 
 const OWN: &str = "\"{game}\"";
 
-/// Plays a scenario after `MakeGame`, and gives the reports of the client's and of the server's adapter.
+/// Plays a scenario after `MakeGame` and returns the reports of the client's and the server's
+/// adapter.
 fn reports(steps: &[String]) -> [Vec<Value>; 2] {
     let folder = Folder::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -82,7 +84,7 @@ fn reports(steps: &[String]) -> [Vec<Value>; 2] {
 const FRESH: &str = "\"count(result)\" = 1, \"result[0].moves\" = \"*\", \"result[0].myTurn\" = true";
 
 #[test]
-fn what_keeps_the_contract_is_silent() {
+fn calls_within_the_contract_cause_no_report() {
     let fresh = || games("white", FRESH);
     let after = |user: &str, moves: &str, turn: bool| {
         games(user, &format!("\"result[0].moves\" = \"{moves}\", \"result[0].myTurn\" = {turn}"))
@@ -119,9 +121,9 @@ fn what_keeps_the_contract_is_silent() {
     }
 }
 
-/// The index that a move is for was never given out by the server: whoever uses it answers for it.
+/// The move has an index that the server never gave out, so the client is blamed for using it.
 #[test]
-fn what_breaks_the_contract_is_the_clients_doing() {
+fn violations_are_blamed_on_the_client() {
     for (wrong, clause, index) in [
         (play("white", "9999", 1, "e4", "", "InvalidGameID"), "Chess.MakeAMove.game", "(9999, False, 1)"),
         (play("white", OWN, 1, "", "acceptDraw", "NoDrawWasOffered"), "Chess.MakeAMove.draw", "(1, True, 1)"),

@@ -1,4 +1,5 @@
-//! `quintain compare` on real processes. What is decided is tested with values that are made up (`analysis::gate`, `stats::gate`): here are the ways to it.
+//! `quintain compare` on real processes. Unit tests of `analysis::gate` and `stats::gate` cover the
+//! decisions; these tests cover the command.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,7 +8,8 @@ use crate::common::{Folder, QUINTAIN, Ran, eventually, processes_with};
 use serde_json::Value;
 
 const SERVER: &str = "quintain serve pingpong -p {port}";
-/// Ten pairs of short trials on whatever CPUs there are, of so many requests: one of so much time has none where others have the CPU meanwhile.
+/// Ten pairs of short trials on any CPUs. The number of requests is fixed because a trial of fixed
+/// time may have none on a busy machine.
 const SHORT: [&str; 8] =
     ["--max-pairs", "10", "--warmup", "5ms", "--set", "load.stop.requests=100", "--set", "load.share_cpus=true"];
 
@@ -24,7 +26,7 @@ fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A repository of two revisions, whose build says which it is of.
+/// A repository of two revisions whose builds print their revision.
 fn repository(folder: &Folder) {
     git(folder.path(), &["init", "--quiet", "--initial-branch", "main"]);
     folder.write(".gitignore", "*.db*\n*.lock\n*.out\n");
@@ -36,7 +38,7 @@ fn repository(folder: &Folder) {
     }
 }
 
-/// How many pairs there were, and that each side had a trial in each.
+/// The number of pairs; checks that each side has a trial in each.
 fn pairs(ran: &Ran) -> u64 {
     let json = ran.json();
     let records = json["records"].as_array().unwrap();
@@ -47,7 +49,7 @@ fn pairs(ran: &Ran) -> u64 {
     of(0) as u64
 }
 
-/// Whether exit code and verdict say the same; a busy machine may keep a test from a verdict.
+/// Checks that exit code and verdict agree. A busy machine may prevent a verdict.
 fn agrees(ran: &Ran) {
     let json = ran.json();
     let verdict = json["findings"]["gate"]["verdict"].as_str().unwrap();
@@ -110,12 +112,12 @@ fn a_revision_that_does_not_build_or_a_server_that_crashes() {
     let sides = ["--base", SERVER, "--head", "sh -c 'echo no luck {port} >&2; exit 1'", "pingpong://"];
     let ran = compare(&folder, &[&sides[..], &SHORT].concat()).expect(3);
     assert!(ran.out.contains("No verdict on head: head:") && ran.out.contains("no luck"), "{}", ran.out);
-    // It is tried once, and not again with every pair.
+    // A failing build is tried once, not for every pair.
     assert_eq!(ran.err.matches("failed: head").count(), 1, "{}", ran.err);
 }
 
 #[test]
-fn killed_in_the_middle_it_leaves_nothing_and_goes_on() {
+fn killed_comparison_leaves_nothing_and_resumes() {
     let folder = Folder::new();
     repository(&folder);
     let revisions = ["--base-rev", "HEAD~1", "--head-rev", "main", "--build", "sh build.sh", "--command", SERVER];
@@ -127,7 +129,7 @@ fn killed_in_the_middle_it_leaves_nothing_and_goes_on() {
     };
     let worktrees = || git(folder.path(), &["worktree", "list"]).lines().count();
     eventually("some trials", || (finished() >= 3).then_some(()));
-    // Another process may not resume it, nor touch its worktrees.
+    // Another process may neither resume the run nor touch its worktrees.
     let refused = folder.quintain(&[&flags[..], &["--resume"]].concat()).expect(2);
     assert!(refused.err.contains(&format!("process {}", child.id())), "{}", refused.err);
     assert_eq!(worktrees(), 3);
@@ -136,7 +138,7 @@ fn killed_in_the_middle_it_leaves_nothing_and_goes_on() {
     eventually("no worktree", || (worktrees() == 1).then_some(()));
     eventually("no process", || processes_with(&folder.path().display().to_string()).is_empty().then_some(()));
     let kept = finished();
-    // Other flags are refused.
+    // Different flags are refused.
     let with = |from: &str, to: &str| {
         let flags = flags.iter().map(|flag| if *flag == from { to } else { flag }).collect::<Vec<_>>();
         folder.quintain(&[&flags[..], &["--resume"]].concat()).expect(2).err
@@ -145,7 +147,7 @@ fn killed_in_the_middle_it_leaves_nothing_and_goes_on() {
     let other = with("main", other.trim());
     assert!(other.contains("has head") && other.contains("`--head-rev` is"), "{other}");
     assert!(with("2m", "1m").contains("other flags"));
-    // `--resume` does not take the URL behind it for a run.
+    // `--resume` does not mistake the URL after it for a run.
     let (url, before) = flags.split_last().unwrap();
     let ran = folder.quintain(&[before, &["--resume", url]].concat());
     agrees(&ran);
@@ -166,7 +168,7 @@ fn two_levels_of_a_study() {
     assert_eq!(tests.collect::<Vec<_>>(), [["clients 1"; 6], ["clients 4"; 6]].concat());
     assert_eq!(ran.json()["run"]["plan"]["study"], Value::from("compare-mine"));
 
-    // Two design points, as `history` suggests them.
+    // Two design points in the form that `history` suggests.
     let both = ["compare", "mine.toml", "clients=1,threads=1", "clients=4,threads=2"];
     let ran = compare(&folder, &[&both[1..], &["--max-pairs", "10", "--json"]].concat());
     agrees(&ran);

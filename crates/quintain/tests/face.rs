@@ -1,8 +1,8 @@
-//! What the binary shows, and what it refuses before anything is started.
+//! User-facing output, and errors found before anything is started.
 
 use crate::common::Folder;
 
-/// A study with this command, one design point for each number of clients.
+/// A study with this command and one design point per number of clients.
 fn study(command: &str, clients: &str) -> String {
     format!(
         r#"question = "?"
@@ -20,7 +20,7 @@ clients = [{clients}]
 }
 
 #[test]
-fn a_study_that_is_not_there_has_a_near_name_or_the_list() {
+fn unknown_study_suggests_a_name_or_lists_all() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path().join("studies")).unwrap();
     for name in ["volley", "mine-too"] {
@@ -39,7 +39,7 @@ fn a_study_that_is_not_there_has_a_near_name_or_the_list() {
 }
 
 #[test]
-fn a_command_that_needs_a_shell_is_a_mistake_with_its_place() {
+fn command_that_needs_a_shell_is_an_error() {
     let folder = Folder::new();
     let text = r#"question = "?"
 [subject]
@@ -66,9 +66,9 @@ server = ["plain", "unclosed", "piped", "variable", "fine"]
 }
 
 #[test]
-fn more_clients_than_there_can_be_connections_is_a_point_that_cannot_run() {
+fn too_many_clients_make_a_point_unrunnable() {
     let folder = Folder::new();
-    // More than there are ports on any machine.
+    // More than any machine has ports.
     folder.write("many.toml", &study("quintain serve pingpong -p {port}", "1, 70_000"));
     let out = folder.quintain(&["check", "many.toml"]).expect(0).out;
     assert!(out.contains("design points  2 (1 can run here)"), "{out}");
@@ -82,7 +82,7 @@ fn more_clients_than_there_can_be_connections_is_a_point_that_cannot_run() {
 }
 
 #[test]
-fn colours_are_for_who_wants_them() {
+fn colours_follow_environment_variables() {
     let folder = Folder::new();
     folder.write("mini.toml", &study("quintain serve pingpong -p {port}", "1"));
     folder.quintain(&["run", "mini.toml", "--set", "load.stop=100ms", "--set", "load.warmup=0s", "--quick"]).expect(0);
@@ -114,7 +114,7 @@ fn calibrating_a_busy_machine_is_declined() {
 }
 
 #[test]
-fn every_protocol_is_calibrated_and_a_run_gets_its_own() {
+fn run_uses_the_calibration_of_its_protocol() {
     let folder = Folder::new();
     let cpus = std::thread::available_parallelism().unwrap().get();
     let ran = folder.quintain(&["calibrate", "--force", "-d", "100ms", "--json"]).expect(if cpus < 2 { 4 } else { 0 });

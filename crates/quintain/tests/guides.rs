@@ -1,5 +1,6 @@
-//! The guides of `docs/guides`, followed as a reader does: in an empty directory, block by block, with the binary on the path. docs/guides/README.md says how
-//! they are written: which blocks run, which become files, and what the output that they show stands for.
+//! Follows the guides of `docs/guides` like a reader: in an empty directory, block by block, with
+//! the binary in the path. docs/guides/README.md has the conventions for commands, files and
+//! output.
 #![expect(clippy::print_stderr, reason = "what was not followed, and why, is told")]
 #![expect(clippy::disallowed_methods, reason = "these tests type into a shell what a reader of a guide types")]
 
@@ -16,11 +17,11 @@ use yaml_rust2::{Yaml, YamlLoader};
 
 use crate::common::{Folder, QUINTAIN};
 
-/// What a command of a guide may take, with all of this machine against it.
+/// Time limit for a command of a guide, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Until a server in the background must have said what is shown.
+/// Time limit for a server in the background to print the shown output.
 const READY: Duration = Duration::from_secs(30);
-/// Printed by the shell when a command has ended, with its exit code.
+/// The shell prints this and the exit code after each command.
 const ENDED: &str = "\u{1e}ended";
 
 fn guide(name: &str) -> String {
@@ -28,7 +29,7 @@ fn guide(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A fenced block, with the line of the file that it begins at.
+/// A fenced block with its first line number.
 struct Block {
     line: usize,
     info: String,
@@ -50,7 +51,7 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// One `$ ` line, with those that it goes on in, and what is shown below it.
+/// One `$ ` line with its continuation lines and the output shown below it.
 #[derive(Debug, PartialEq)]
 struct Step {
     line: usize,
@@ -59,7 +60,7 @@ struct Step {
 }
 
 impl Step {
-    /// Asks for the exit code of the step before it.
+    /// Whether the step prints the exit code of the previous step.
     fn is_exit_code(&self) -> bool {
         self.command == "echo $?"
     }
@@ -84,7 +85,8 @@ fn steps(block: &Block) -> Vec<Step> {
     steps
 }
 
-/// What is measured differs from run to run: a number with a unit, a fraction or an interval is any such number, and columns are as wide as they need to be.
+/// Replaces measured values: any number with a unit, any fraction and any interval matches any
+/// other. Column widths do not matter.
 fn without_measurements(line: &str) -> String {
     static MEASURED: LazyLock<Regex> = LazyLock::new(|| {
         let number = r"\d+(?:,\d{3})*(?:\.\d+)?";
@@ -101,7 +103,7 @@ fn without_measurements(line: &str) -> String {
     SEVERAL.replace_all(&line, "#").into_owned()
 }
 
-/// Whether a line is what is shown, in which `...` stands for any text.
+/// Whether a line matches the shown line, in which `...` stands for any text.
 fn line_fits(shown: &str, line: &str) -> bool {
     let mut parts = shown.split("...");
     let Some(mut rest) = line.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -114,7 +116,7 @@ fn line_fits(shown: &str, line: &str) -> bool {
     rest.is_empty() || last.is_some_and(|last| line.ends_with(last))
 }
 
-/// Whether an output is what is shown, in which `...` on a line of its own stands for any lines.
+/// Whether the output matches the shown lines, in which a line `...` stands for any lines.
 fn fits(shown: &[String], lines: &[String]) -> bool {
     match shown {
         [] => lines.is_empty(),
@@ -130,7 +132,7 @@ fn normal<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
     lines
 }
 
-/// A shell that is typed into, ended with all that it started.
+/// An interactive shell, killed with everything that it started.
 struct Shell {
     child: Child,
     stdin: ChildStdin,
@@ -162,7 +164,8 @@ impl Shell {
         String::from_utf8_lossy(&std::fs::read(&self.said).unwrap()[self.read..]).into_owned()
     }
 
-    /// Types a step; its output and its exit code. One that goes on in the background has said all when it has said what is shown.
+    /// Types a step and returns its output and exit code. A background step is done when it has
+    /// printed the shown output.
     fn run(&mut self, step: &Step) -> (String, i32) {
         let Step { command, shown, .. } = step;
         write!(self.stdin, "{{ {command}\n}} </dev/null\ns=$?; printf '\\n{ENDED} %d\\n' $s; (exit $s)\n").unwrap();
@@ -195,12 +198,12 @@ impl Drop for Shell {
     }
 }
 
-/// What runs in the background of a shell is in its group.
+/// Background processes of the shell are in its process group.
 fn signal_process_group(leader: u32) {
     let _ = Command::new("/bin/sh").args(["-c", &format!("kill -TERM -- -{leader}")]).stderr(Stdio::null()).status();
 }
 
-/// Ports that guides name, each of which is another one in a test: a free one below those that the system gives to whoever asks for any.
+/// Ports in the guides. Tests replace each one by a free port below the ephemeral range.
 const PORTS: [&str; 9] = ["8080", "11211", "7999", "8000", "8001", "38000", "38001", "9090", "9091"];
 
 fn with_free_ports(text: &str) -> String {
@@ -215,7 +218,7 @@ fn with_free_ports(text: &str) -> String {
     text
 }
 
-/// Follows a guide from its begin to its end, with no other one beside it: they measure.
+/// Follows a whole guide, one guide at a time because guides measure.
 fn follow(name: &str) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -236,7 +239,8 @@ fn follow(name: &str) {
                     if is_busy && !step.command.starts_with("quintain") {
                         continue;
                     }
-                    // Whether a comparison comes to a verdict is up to what else runs here; that it says so is not.
+                    // Whether a comparison reaches a verdict depends on other processes, but the
+                    // note about a missing verdict must appear.
                     is_busy = step.command.contains("quintain compare ") && said.contains("\nNo verdict on ");
                     if is_busy && code != 0 {
                         assert!(
@@ -254,7 +258,7 @@ fn follow(name: &str) {
                 }
             }
             ("ssh", _) => {
-                // Other machines are not there: the flags are read, and nothing is done.
+                // The other machines do not exist, so only parse the flags.
                 for step in steps(&block) {
                     let step = Step { command: format!("{} --help", step.command), ..step };
                     let (said, code) = shell.run(&step);
@@ -322,7 +326,7 @@ fn several_machines() {
     follow("several-machines.md");
 }
 
-/// The programs of the example are built beside the binary by `cargo test`.
+/// `cargo test` builds the example programs next to the binary.
 #[test]
 fn contracts() {
     follow("contracts.md");
@@ -340,7 +344,8 @@ fn every_guide_is_followed_and_listed() {
     }
 }
 
-/// A repository of two commits, and before `quintain` on the path one that prints the study of a comparison and measures nothing.
+/// Makes a repository of two commits, and puts a `quintain` in the path that prints the study of a
+/// comparison without measuring.
 fn dry() -> (Folder, String) {
     let folder = Folder::new();
     let script = folder.write("quintain", &format!("#!/bin/sh\nexec '{QUINTAIN}' \"$@\" --print-study\n"));
@@ -351,7 +356,7 @@ fn dry() -> (Folder, String) {
     (folder, path)
 }
 
-/// The block of the guide to CI that is this file.
+/// The block of the CI guide that shows this file.
 fn ci_file(name: &str) -> Yaml {
     let text = guide("gate-in-ci.md");
     let block = blocks(&text).into_iter().find(|block| block.info == format!("yaml {name}")).unwrap();
@@ -363,7 +368,7 @@ fn text(yaml: &Yaml) -> &str {
 }
 
 #[test]
-fn the_job_of_gitlab_is_accepted() {
+fn gitlab_job_of_the_guide_is_valid() {
     if !has("git") {
         return;
     }
@@ -379,7 +384,7 @@ fn the_job_of_gitlab_is_accepted() {
         let output = shell.output().unwrap();
         assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // What it keeps is what it writes.
+    // The kept artifacts are the written files.
     let command = text(lines.iter().find(|line| text(line).starts_with("quintain compare")).unwrap());
     let kept = job["artifacts"]["paths"].as_vec().unwrap().iter().map(text);
     for file in kept.chain([text(&job["artifacts"]["reports"]["junit"])]) {
@@ -388,7 +393,7 @@ fn the_job_of_gitlab_is_accepted() {
 }
 
 #[test]
-fn the_workflow_of_github_is_accepted_by_the_action() {
+fn github_workflow_of_the_guide_fits_the_action() {
     if !has("git") || !has("bash") {
         return;
     }
@@ -403,7 +408,7 @@ fn the_workflow_of_github_is_accepted_by_the_action() {
         assert!(given.contains_key(name) || input["required"] != Yaml::Boolean(true), "{name:?} is missing");
     }
     assert!(given.keys().all(|name| inputs.contains_key(name)), "{given:?}");
-    // The step of the action, with the inputs as GitHub puts them into its environment.
+    // Runs the action's step with its inputs in the environment, as GitHub does.
     let step = &action["runs"]["steps"][0];
     let (folder, path) = dry();
     let mut shell = Command::new("bash");
@@ -423,7 +428,7 @@ fn the_workflow_of_github_is_accepted_by_the_action() {
 }
 
 #[test]
-fn what_is_shown_is_held_to_what_is_printed() {
+fn shown_output_is_compared_with_printed_output() {
     let check = |shown: &str, printed: &str| fits(&normal(shown.lines()), &normal(printed.lines()));
     assert!(check("GET / answered with 200, after 1.20 ms", "GET / answered with 200, after 304 µs"));
     assert!(!check("GET / answered with 200, after 1.20 ms", "GET / answered with 404, after 1.20 ms"));
@@ -438,7 +443,7 @@ fn what_is_shown_is_held_to_what_is_printed() {
 }
 
 #[test]
-fn commands_go_on_in_the_next_line() {
+fn commands_continue_on_the_next_line() {
     let text = "# A\n```console\n$ one \\\n    two\nsaid\n$ echo $?\n1\n```\n```sh mine.sh\nx\n```\n";
     let [console, file] = blocks(text).try_into().ok().unwrap();
     assert_eq!((console.line, file.info.as_str(), file.text.as_str()), (2, "sh mine.sh", "x\n"));

@@ -1,4 +1,5 @@
-//! `quintain runs` and `quintain history` on runs that were made: listed, sent, removed, and beside each other by commit.
+//! `quintain runs` and `quintain history` on real runs: listed, exported, removed, and compared by
+//! commit.
 
 use crate::common::{Folder, QUINTAIN, Ran};
 use serde_json::Value;
@@ -27,7 +28,7 @@ fn git(folder: &Folder, words: &str) {
     assert!(done.status.success(), "{words}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Runs of three commits, the last of which has changes.
+/// Runs of three commits, the last one with uncommitted changes.
 fn three_runs() -> Folder {
     let folder = Folder::new();
     folder.write("mini.toml", STUDY);
@@ -54,7 +55,7 @@ fn refused(folder: &Folder, args: &[&str], expected: &str) {
 }
 
 #[test]
-fn runs_are_sent_removed_and_seen_beside_each_other() {
+fn runs_are_listed_exported_and_removed() {
     let folder = three_runs();
     let all = runs(&folder, &[]);
     let id = |at: usize| all[at]["id"].as_str().unwrap();
@@ -72,7 +73,7 @@ fn runs_are_sent_removed_and_seen_beside_each_other() {
         listed.err
     );
 
-    // History: by commit, with the one that has changes marked, and never a verdict.
+    // The history is sorted by commit, marks uncommitted changes, and gives no verdict.
     let history = folder.quintain(&["history", "mini.toml", "--html", "page.html"]).expect(0);
     assert!(history.out.starts_with("mini: mean latency over runs\n3 runs on 1 machine; "), "{}", history.out);
     assert!(history.out.contains("A step is no verdict") && history.out.contains("quick"), "{}", history.out);
@@ -88,7 +89,7 @@ fn runs_are_sent_removed_and_seen_beside_each_other() {
     );
     assert!(machine["runs"][0]["speed"].is_f64(), "{machine}");
 
-    // A run in a file, on another machine: another store.
+    // Import the exported run into another store.
     folder.quintain(&["runs", "export", id(0), "--out", "run.gz"]).expect(0);
     let there = ["--store", "there.db"];
     let imported = folder.quintain(&[&["runs", "import", "run.gz"][..], &there].concat()).expect(0);
@@ -105,7 +106,7 @@ fn runs_are_sent_removed_and_seen_beside_each_other() {
     folder.quintain(&["runs", "import", "run.gz", "--as", "theirs"]).expect(0);
     assert_eq!(runs(&folder, &[]).len(), 4);
 
-    // Gone, with their bytes.
+    // Removing runs also shrinks the file.
     let before = std::fs::metadata(folder.path().join("quintain.db")).unwrap().len();
     let dry = folder.quintain(&["runs", "rm", "theirs", id(1), "--dry-run"]).expect(0);
     assert!(dry.out.contains("would remove theirs  ") && runs(&folder, &[]).len() == 4, "{}", dry.out);
@@ -120,9 +121,9 @@ fn runs_are_sent_removed_and_seen_beside_each_other() {
     assert!(before - after > bytes / 2 && runs(&folder, &[]).len() == 2, "{before} {after} {bytes}");
 }
 
-/// What two runs cannot say by themselves is left to a command, which must be one that runs and makes the load that they had.
+/// Two runs leave a difference open; the suggested command must work and use the same load.
 #[test]
-fn the_command_that_would_decide_makes_the_same_load() {
+fn suggested_comparison_uses_the_same_load() {
     let folder = Folder::new();
     let loads = [
         "protocol = \"pingpong\"\nthink = \"1ms\"\nstop = { requests = 20 }\nwarmup = { requests = 5 }\nbackend = \"epoll\"",
@@ -163,7 +164,7 @@ fn the_command_that_would_decide_makes_the_same_load() {
         ] {
             assert_eq!(made[key], wanted[key], "{command}: {key}");
         }
-        // The study that these flags print is the one that they run.
+        // The flags print the same study that they run.
         let printed =
             folder.shell(&format!("'{QUINTAIN}' {words} {flags} --print-study > printed.toml")).status().unwrap();
         assert!(printed.success(), "{command}");
@@ -173,7 +174,7 @@ fn the_command_that_would_decide_makes_the_same_load() {
 }
 
 #[test]
-fn wrong_use_says_what_and_what_else() {
+fn wrong_use_is_reported_with_alternatives() {
     let folder = Folder::new();
     refused(&folder, &["history", "mini"], "no store at `quintain.db`");
     refused(&folder, &["runs", "import", "nothing.gz"], "cannot read `nothing.gz`");

@@ -1,4 +1,4 @@
-//! `quintain load http://...` on real sockets: right servers, wrong servers, mistakes.
+//! `quintain load http://...` on real sockets: correct servers, faulty servers and usage errors.
 
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
@@ -7,13 +7,13 @@ use crate::common::http::{Does, OK, Scripted, certificate};
 use crate::common::{Folder, Ran, Server, eventually, signal_process};
 use serde_json::{Value, json};
 
-/// A load of some requests, without warm-up so that a server can count along; with more flags.
+/// Loads a server without warm-up, so that the server's own count must agree.
 fn load(url: &str, more: &[&str]) -> Ran {
     let args = [&["load", url, "--warmup", "0s", "-q"][..], more].concat();
     Folder::new().quintain(&args)
 }
 
-/// All cases at the same time: most of what they do is wait.
+/// Runs all cases in parallel, because they mostly wait.
 fn each<T: Sync>(cases: &[T], check: impl Fn(&T) + Sync) {
     std::thread::scope(|scope| cases.iter().for_each(|case| drop(scope.spawn(|| check(case)))));
 }
@@ -41,7 +41,8 @@ fn a_load_as_with_wrk() {
 #[test]
 fn json_has_the_keys_of_http() {
     let server = Scripted::start(Does::Answer(OK));
-    // A number of requests: where a time ends a load, one that still waits may leave the largest and the deviation unknown.
+    // Use a fixed number of requests: a time limit may end with requests waiting, and then maximum
+    // and deviation are unknown.
     let json = load(&server.url("/"), &["-c", "4", "-n", "2000", "--json"]).expect(0).json();
     let requests = number(&json["requests"]);
     assert_eq!(requests, 2000.0);
@@ -56,7 +57,8 @@ fn json_has_the_keys_of_http() {
     for (key, value) in [("protocol", json!("http")), ("pipeline", json!(1)), ("connection", json!("keep-alive"))] {
         assert_eq!(json[key], value, "{key}");
     }
-    // Little's law: what is in flight is what rate and latency say it is. Requests that straddle an end blur it.
+    // Little's law: rate times latency is the number in flight. Requests that straddle an end make
+    // it inexact.
     let (by_latency, counted) = (number(&json["in_flight_by_latency"]), number(&json["in_flight_mean"]));
     assert!(
         by_latency > 0.0 && by_latency <= 4.0 + 4.0 * number(&json["latency_ns"]["max"]) / (duration_s * 1e9),
@@ -100,14 +102,14 @@ fn methods_headers_and_bodies_arrive() {
     let json = load(&server.url("/x"), &flags).json();
     assert_eq!(server.first(), expected);
     assert_eq!((&json["requests"], &json["errors"]), (&json!(50), &json!({})), "{json}");
-    // A body alone makes a POST.
+    // A body without a method makes a POST.
     let server = Scripted::start(Does::Answer(OK));
     load(&server.url("/"), &["--body", "hello", "-n", "1"]).expect(0);
     assert!(server.first().starts_with("POST / HTTP/1.1\r\n") && server.first().ends_with("\r\n\r\nhello"));
 }
 
 #[test]
-fn answers_are_held_against_what_is_expected() {
+fn responses_are_checked_against_expectations() {
     let server = Scripted::start(Does::Answer(OK));
     let found = Scripted::start(Does::Answer(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"));
     let cases = [
@@ -136,7 +138,7 @@ fn answers_are_held_against_what_is_expected() {
 }
 
 #[test]
-fn whatever_a_server_answers_is_counted_and_ends() {
+fn every_kind_of_response_is_counted() {
     const CONFLICT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\ntest";
     const BARE_CR: &[u8] = b"HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 4\r\n\r\ntest";
     const BAD_CHUNK: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
@@ -159,7 +161,7 @@ fn whatever_a_server_answers_is_counted_and_ends() {
         assert_eq!(json["requests"], 0, "{does:?}: {json}");
         assert!(number(&json["errors"][kind]) > 0.0, "{does:?}, {kind}: {json}");
     });
-    // A head without end.
+    // A head that never ends.
     let endless = Box::leak([b"HTTP/1.1 200 OK\r\nX: ".as_slice(), &[b'a'; 100_000]].concat().into_boxed_slice());
     let server = Scripted::start(Does::Answer(endless));
     let json = load(&server.url("/"), &["-c", "2", "-d", "1s", "--json"]).expect(3).json();
@@ -167,7 +169,7 @@ fn whatever_a_server_answers_is_counted_and_ends() {
 }
 
 #[test]
-fn every_framing_of_a_right_answer_is_right() {
+fn every_valid_framing_is_accepted() {
     const CHUNKED: &[u8] =
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nte\r\n2;x=y\r\nst\r\n0\r\nT: railer\r\n\r\n";
     const INTERIM: &[u8] =
@@ -187,7 +189,7 @@ fn every_framing_of_a_right_answer_is_right() {
         assert_eq!((&json["requests"], &json["errors"]), (&json!(40), &json!({})), "{does:?}: {json}");
         assert_eq!(server.connections() > 2, closes, "{does:?}: {} connections", server.connections());
     }
-    // An answer to HEAD has no body, whatever it says of its length.
+    // A response to HEAD has no body, whatever its Content-Length.
     let server = Scripted::start(Does::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"));
     load(&server.url("/"), &["-X", "HEAD", "-n", "40"]).expect(0);
     let server = Scripted::start(Does::Answer(b"HTTP/1.1 204 No Content\r\n\r\n"));
@@ -195,8 +197,9 @@ fn every_framing_of_a_right_answer_is_right() {
 }
 
 #[test]
-fn a_server_that_closes_without_a_word_is_tried_again() {
-    // It says keep-alive, and closes: the request that was on its way is lost, and that is an error.
+fn reconnects_after_unannounced_close() {
+    // The response says keep-alive, but the server closes. The request in flight is lost, which is
+    // an error.
     let server = Scripted::start(Does::AnswerAndClose(OK));
     let json = load(&server.url("/"), &["-c", "2", "-d", "300ms", "--json"]).expect(0).json();
     assert!(number(&json["requests"]) > 0.0 && number(&json["reconnects"]) > 0.0, "{json}");
@@ -218,7 +221,7 @@ fn a_connection_for_each_request() {
 }
 
 #[test]
-fn an_open_loop_is_answered_from_its_timetable() {
+fn open_loop_measures_from_the_schedule() {
     let server = Scripted::start(Does::Answer(OK));
     for arrivals in ["poisson", "constant"] {
         let flags = ["-c", "8", "--rate", "1k", "--arrivals", arrivals, "-d", "400ms", "--json"];
@@ -229,7 +232,7 @@ fn an_open_loop_is_answered_from_its_timetable() {
 }
 
 #[test]
-fn a_mix_is_asked_by_weight() {
+fn mix_is_sampled_by_weight() {
     let server = Scripted::start(Does::Answer(OK));
     let folder = Folder::new();
     let mix = format!("# a mix\n9 {}\nPOST {}\n", server.url("/often"), server.url("/rare"));
@@ -238,7 +241,8 @@ fn a_mix_is_asked_by_weight() {
     let json = folder.quintain(&args).expect(0).json();
     assert_eq!(json["target"], format!("http://{}, 2 requests of mix.txt", server.address));
     assert_eq!((&json["requests"], &json["errors"]), (&json!(500), &json!({})));
-    // A tenth, within six standard deviations; more are sent than counted, until the last of the 500 is seen.
+    // A tenth, within six standard deviations. More are sent than counted, because the load stops
+    // at the 500th response.
     let (often, rare) = (server.requests_of("GET /often") as f64, server.requests_of("POST /rare") as f64);
     let all = often + rare;
     assert!(all >= 500.0 && (rare - all / 10.0).abs() < 6.0 * (all * 0.09).sqrt(), "{often} and {rare}");
@@ -297,7 +301,7 @@ fn https_checks_the_certificate() {
     let wrong = folder.write("wrong.pem", "no certificate");
     let ran = load(&url, &["-n", "40", "--cacert", wrong.to_str().unwrap()]).expect(2);
     assert!(ran.err.contains("wrong.pem"), "{}", ran.err);
-    // A name that the certificate does not have.
+    // The certificate has another name.
     let (pem, config) = certificate(&["elsewhere.example"]);
     let server = Scripted::tls(config, Does::Answer(OK));
     let root = folder.write("elsewhere.pem", &pem);
@@ -307,7 +311,7 @@ fn https_checks_the_certificate() {
         "{}",
         ran.err
     );
-    // TLS where plain HTTP is spoken.
+    // TLS to a server of plain HTTP.
     let plain = Server::start(&["http"]);
     let ran = load(&format!("https://127.0.0.1:{}/", plain.port), &["-k", "-n", "1"]).expect(3);
     assert!(ran.err.contains("does not speak TLS") && !ran.err.contains("is the server running"), "{}", ran.err);
@@ -321,7 +325,7 @@ fn the_client_closes_in_order_after_connection_close() {
     for (url, server) in [(plain.url("/"), &plain), (format!("https://{}/", tls.address), &tls)] {
         for backend in ["epoll", "io_uring"] {
             let before = server.closed();
-            // Each of these servers would wait for a minute.
+            // Without a close by the client, each of these servers would wait for a minute.
             let flags = ["-k", "-c", "2", "-n", "40", "--backend", backend, "--json"];
             let flags = if url.starts_with("https") { &flags[..] } else { &flags[1..] };
             let json = load(&url, flags).expect(0).json();
@@ -336,14 +340,14 @@ fn think_time_outlasts_the_idle_timeout_of_a_server() {
     let server = Server::start(&["http", "--idle-timeout", "100ms"]);
     let url = format!("http://127.0.0.1:{}/", server.port);
     let json = load(&url, &["-c", "2", "--think", "400ms", "-d", "2s", "--json"]).expect(0).json();
-    // Due every 0.4 s and a little more.
+    // Each client sends every 0.4 s and a little more.
     assert!((6.0..=8.0).contains(&number(&json["requests"])), "{json}");
     assert_eq!(json["errors"], json!({}));
     assert!(number(&json["reconnects"]) >= 6.0, "{json}");
 }
 
 #[test]
-fn a_server_counts_what_the_load_says_it_has_sent() {
+fn server_and_load_count_the_same_requests() {
     for flags in [&["-c", "20", "-d", "300ms"][..], &["-c", "4", "--pipeline", "8", "-d", "300ms"], &["-n", "500"]] {
         let folder = Folder::new();
         let log = folder.path().join("times.json");
@@ -360,7 +364,7 @@ fn a_server_counts_what_the_load_says_it_has_sent() {
 }
 
 #[test]
-fn what_was_measured_until_an_interruption_is_shown() {
+fn interrupted_load_shows_its_measurement() {
     let server = Scripted::start(Does::Answer(OK));
     let folder = Folder::new();
     let args = ["load", &server.url("/"), "-d", "10m", "--warmup", "0s", "--json"];
@@ -383,7 +387,7 @@ fn load_that_fails_completely_starts_with_the_status() {
 }
 
 #[test]
-fn nobody_there_is_said() {
+fn unreachable_server_is_reported() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ran = load(&format!("http://127.0.0.1:{port}/"), &[]).expect(3);
     assert!(ran.err.contains("connection refused") && ran.err.contains("is the server running"), "{}", ran.err);
@@ -391,7 +395,7 @@ fn nobody_there_is_said() {
 }
 
 #[test]
-fn mistakes_are_told_all_at_once() {
+fn all_errors_are_reported_at_once() {
     let folder = Folder::new();
     let args = [
         "load",
@@ -437,8 +441,8 @@ fn mistakes_are_told_all_at_once() {
 }
 
 #[test]
-fn what_the_machine_cannot_do_is_said_before_anything_is_opened() {
-    // Neither of these runs as a user who may raise hard limits: root gives that up.
+fn exceeded_limits_are_reported_before_connecting() {
+    // Users who may raise hard limits are exempt, so root drops that capability.
     let script = r#"ulimit -n 64; [ "$(id -u)" = 0 ] || exec "$0" "$@"; exec setpriv --bounding-set=-all --inh-caps=-all "$0" "$@""#;
     let folder = Folder::new();
     let mut command = folder.shell(script);
@@ -453,7 +457,7 @@ fn what_the_machine_cannot_do_is_said_before_anything_is_opened() {
         ran.err
     );
 
-    // Where only the soft limit is low, it is raised.
+    // A low soft limit is raised.
     let server = Scripted::start(Does::Answer(OK));
     let mut command = folder.shell(r#"ulimit -Sn 64; exec "$0" "$@""#);
     command.arg(crate::common::QUINTAIN).args(["load", &server.url("/"), "-c", "100", "-n", "1000", "--json"]);
@@ -489,15 +493,15 @@ fn quintains_own_server_is_loaded_without_error() {
             assert_eq!((&json["requests"], &json["errors"]), (&json!(300), &json!({})), "{path} {flags:?}: {json}");
         }
     }
-    // What the server knows to have taken, the generator cannot have measured as less.
+    // A latency cannot be below the server's own service time.
     let json = load(&url("/delay?mean=2ms&dist=constant"), &["-c", "4", "-n", "200", "--json"]).expect(0).json();
     assert!(number(&json["latency_ns"]["p50"]) >= 2e6, "{json}");
 }
 
 #[test]
-fn a_search_finds_that_the_highest_rate_asked_is_kept() {
+fn search_reports_that_the_highest_rate_holds() {
     let server = Scripted::start(Does::Answer(OK));
-    // So mild an objective at so low a rate holds on any machine.
+    // This objective holds on any machine at such a low rate.
     let args = ["load", "--find", "p50<5s", "--find-from", "150", "--find-to", "300", "-d", "400ms", "--json"];
     let ran = Folder::new().quintain(&[&args[..], &[&server.url("/")]].concat()).expect(0);
     let json = ran.json();
@@ -513,10 +517,10 @@ fn a_search_finds_that_the_highest_rate_asked_is_kept() {
 }
 
 #[test]
-fn a_search_of_a_server_that_answers_nothing_right_ends_with_a_failing_rate_or_none() {
+fn search_without_valid_responses_fails_at_the_lowest_rate() {
     let found = Scripted::start(Does::Answer(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"));
     let args = ["--find", "errors<1%", "--find-from", "20", "-d", "200ms", "--json"];
-    // The lowest rate that may be tried fails: that is the subject's.
+    // The lowest allowed rate fails, so the server failed.
     let ran = load(&found.url("/"), &args).expect(3);
     let json = ran.json();
     assert!(json["search"]["low"].is_null() && !json["search"]["high"].is_null(), "{json}");
@@ -524,8 +528,8 @@ fn a_search_of_a_server_that_answers_nothing_right_ends_with_a_failing_rate_or_n
 }
 
 #[test]
-fn a_search_that_cannot_be_judged_ends_as_one_of_the_machine() {
-    // A p99.9 takes 3,688 answers, and there are a hundred.
+fn undecidable_search_exits_as_not_possible_here() {
+    // A p99.9 needs 3,688 responses, and a trial has a hundred.
     let server = Scripted::start(Does::Answer(OK));
     let args = ["--find", "p99.9<5s", "--find-from", "500", "--find-to", "500", "-d", "200ms", "--json"];
     let json = load(&server.url("/"), &args).expect(4).json();
@@ -533,7 +537,7 @@ fn a_search_that_cannot_be_judged_ends_as_one_of_the_machine() {
 }
 
 #[test]
-fn mistakes_of_a_search_are_told_at_once() {
+fn search_errors_are_reported_at_once() {
     let args =
         ["--find", "p99<5parsecs and subject_rss<1GiB", "--find-from", "10", "--find-to", "5k", "--resolution", "90%"];
     let ran = load("http://localhost:1/", &args).expect(2);

@@ -1,4 +1,4 @@
-//! What moves on a terminal: the program under a terminal that `script` (util-linux) makes.
+//! Live display in a terminal emulated by `script` (util-linux).
 #![expect(clippy::disallowed_methods, reason = "this test is a person at a terminal, who waits")]
 
 use std::io::{Read, Write};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Folder, QUINTAIN};
 
-/// As long as a machine that is busy with other tests may take.
+/// Time limit, generous for a machine busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const STUDY: &str = "question = 'Does it end?'\n[subject]\ncommand = 'quintain serve pingpong -p {port}'\n\
     [load]\nprotocol = 'pingpong'\nclients = '{clients}'\nshare_cpus = true\nwarmup = '50ms'\nstop = '400ms'\n\
     [factors]\nclients = [1, 2]\n[trials]\nstop = { min = 400 }\n";
 
-/// What has come until `text` has.
+/// Reads output until `text` appears.
 fn until(said: &Receiver<Vec<u8>>, all: &mut String, text: &str) {
     let begun = Instant::now();
     while !all.contains(text) {
@@ -29,7 +29,7 @@ fn until(said: &Receiver<Vec<u8>>, all: &mut String, text: &str) {
 }
 
 #[test]
-fn a_run_on_a_terminal_shows_its_load_until_ctrl_c() {
+fn run_on_a_terminal_shows_its_load_until_ctrl_c() {
     let folder = Folder::new();
     folder.write("ends.toml", STUDY);
     let line = format!("trap : INT; stty cols 100 rows 40; '{QUINTAIN}' run ends; echo exit $?; '{QUINTAIN}' runs");
@@ -48,14 +48,14 @@ fn a_run_on_a_terminal_shows_its_load_until_ctrl_c() {
         }
     });
     let mut all = String::new();
-    // A window has ended, and two reports tell what CPU was used between them.
+    // Appears after a window has ended and two reports have shown the CPU time used between them.
     until(&said, &mut all, "generator ");
     keys.write_all(b"\x03").unwrap();
     until(&said, &mut all, "exit 130");
     until(&said, &mut all, "interrupted");
     drop(keys);
     child.wait().unwrap();
-    // On from there, without a terminal: no picture.
+    // Resume without a terminal, which shows no live view.
     let mut more = folder.command(&["run", "ends", "--resume", "latest"]);
     let mut more = more.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut err = more.stderr.take().unwrap();

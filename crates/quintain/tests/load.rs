@@ -35,7 +35,7 @@ fn load_json_has_the_keys_that_scripts_rely_on() {
 }
 
 #[test]
-fn an_open_loop_names_its_clock_and_its_rate() {
+fn open_loop_reports_its_clock_and_rate() {
     let server = Server::start(&["pingpong"]);
     let ran = Folder::new().quintain(&["load", &server.url(), "-c", "8", "-d", "500ms", "--rate", "2k", "--json"]);
     let json = ran.expect(0).json();
@@ -86,7 +86,7 @@ fn wrong_input_is_explained() {
 }
 
 #[test]
-fn hostile_servers_are_borne() {
+fn hostile_servers_end_no_load() {
     let folder = Folder::new();
     for (kind, error) in
         [("wrong-words", "wrong-answer"), ("endless-data", "wrong-answer"), ("never-answer", "timeout")]
@@ -97,13 +97,13 @@ fn hostile_servers_are_borne() {
         let json = folder.quintain(&args).expect(3).json();
         assert_eq!(json["requests"], 0, "{kind}");
         assert!(json["errors"][error].as_u64().unwrap() > 0, "{kind}: {json}");
-        // Nothing is known of latency but that what is still awaited takes longer.
+        // The only known fact about latency is a lower bound from the waiting requests.
         let latency = &json["latency_ns"];
         let bounds = latency["at_least"].as_array().unwrap();
         assert!(latency["p50"].is_null() || bounds.contains(&"p50".into()), "{kind}: {json}");
     }
     assert_silences(&folder);
-    // The right answers in single bytes are right answers.
+    // Correct responses sent byte by byte are valid.
     let server = Server::start(&["hostile", "--kind", "one-byte-at-a-time"]);
     let json = folder.quintain(&["load", &server.url(), "-c", "4", "-d", "400ms", "--json"]).expect(0).json();
     assert!(json["requests"].as_u64().unwrap() > 0);
@@ -111,7 +111,7 @@ fn hostile_servers_are_borne() {
 }
 
 #[test]
-fn a_load_that_is_never_answered_well_ends_and_says_so() {
+fn load_without_valid_responses_ends_with_a_report() {
     let folder = Folder::new();
     let wrong = Server::start(&["hostile", "--kind", "wrong-words"]);
     let json = folder.quintain(&["load", &wrong.url(), "-n", "50", "--warmup", "10ms", "--json"]).expect(3).json();
@@ -123,7 +123,7 @@ fn a_load_that_is_never_answered_well_ends_and_says_so() {
     let json = folder.quintain(&args).expect(3).json();
     assert!(json["stop_reason"].as_str().unwrap().starts_with("requests: gave up, no response for"), "{json}");
 
-    // Sooner than the first timeout: nothing has gone wrong yet.
+    // Ends before the first timeout, so there are no errors yet.
     let args = ["load", &silent.url(), "-d", "300ms", "--warmup", "10ms"];
     let words = "no response in the 0.300 s measured: 10 requests still waiting at the end";
     let out = folder.quintain(&args).expect(3).out;
@@ -140,15 +140,16 @@ fn calibrate_logs_the_truth_and_the_generator_agrees_on_the_count() {
     let truth: serde_json::Value = serde_json::from_str(&server.end()).unwrap();
     let answered = truth["requests"].as_u64().unwrap();
     assert_eq!((answered, &seen["requests"]), (2000, &serde_json::json!(2000)));
-    // A tenth of the answers takes 3 ms: the median cannot reach it, the p95 cannot miss it. What the machine adds has no bound.
+    // A tenth of the responses take 3 ms: the median stays below, the p95 does not. The machine's
+    // own delays have no upper bound.
     assert!(truth["service_ns"]["p50"].as_f64().unwrap() >= 1e5);
     for p95 in [&truth["service_ns"]["p95"], &seen["latency_ns"]["p95"]] {
         assert!(p95.as_f64().unwrap() >= 3e6, "{p95}");
     }
 }
 
-/// A server that answers some words and falls silent, on all connections or on one, is told as what it is in either loop, however short
-/// the trial is beside the timeout.
+/// A server that answers a few requests and then goes silent, on all connections or on one, is
+/// reported as silent in both loops, even if the trial is shorter than the timeout.
 fn assert_silences(folder: &Folder) {
     let warned = |json: &serde_json::Value, start: &str| {
         json["warnings"].as_array().unwrap().iter().any(|warning| warning.as_str().unwrap().starts_with(start))

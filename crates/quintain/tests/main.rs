@@ -1,6 +1,6 @@
-//! The program as its users run it: real processes, what they print, how they end.
+//! End-to-end tests on real processes: their output and exit codes.
 //!
-//! One binary: each more would be linked, and run, on its own.
+//! All of them are in one binary, because each further one would be linked and run separately.
 
 mod adapter;
 mod built_in;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{Folder, Ran, Server, eventually, signal_process};
 
-/// A load that serves metrics, ended with the test.
+/// A load that serves metrics, killed with the test.
 struct Load {
     child: Child,
     err: BufReader<ChildStderr>,
@@ -36,7 +36,7 @@ impl Load {
         answer
     }
 
-    /// The metrics, once a sample is above 0.
+    /// Scrapes until a sample is above 0.
     fn with(&self, sample: &str) -> String {
         eventually(sample, || {
             let text = self.ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -44,7 +44,7 @@ impl Load {
         })
     }
 
-    /// Interrupts it; what it left.
+    /// Interrupts the load and returns its output.
     fn end(mut self) -> Ran {
         signal_process(self.child.id(), "INT");
         let (mut out, mut err) = (String::new(), String::new());
@@ -65,7 +65,7 @@ fn value(text: &str, sample: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' ')?.parse().ok())
 }
 
-/// What the thread of this name may run on.
+/// The CPUs that the thread of this name may run on.
 fn cpus_of(pid: u32, thread: &str) -> Option<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut tasks = tasks.flatten().map(|task| task.path());
@@ -75,7 +75,7 @@ fn cpus_of(pid: u32, thread: &str) -> Option<String> {
 }
 
 #[test]
-fn a_load_is_scraped_while_it_runs() {
+fn scrapes_a_running_load() {
     let server = Server::start(&["http"]);
     let url = format!("http://127.0.0.1:{}/", server.port);
     let folder = Folder::new();
@@ -83,7 +83,7 @@ fn a_load_is_scraped_while_it_runs() {
     let pinned: &[&str] = if cpus > 1 { &["--cpus", "0", "-c", "3"] } else { &["-c", "3"] };
     let load = Load::start(&folder, &url, pinned);
 
-    // Those that ask for nothing, or for anything, do no harm.
+    // Silent scrapers and wrong requests do no harm.
     let silent = TcpStream::connect(&load.address).unwrap();
     for (request, status) in
         [("\0\0", "400"), ("GET / HTTP/1.1\r\n\r\n", "404"), ("PUT /metrics HTTP/1.1\r\n\r\n", "405")]
@@ -101,7 +101,8 @@ fn a_load_is_scraped_while_it_runs() {
     let (requests, count, sum) = (read("requests_total"), read("latency_seconds_count"), read("latency_seconds_sum"));
     assert!(count <= requests && read("elapsed_seconds") > 0.0 && read("recent_rate") > 0.0, "{body}");
     assert_eq!(read("latency_seconds_bucket{le=\"+Inf\"}"), count);
-    // Each client waits for its response: latencies add up to no more than the time of all of them.
+    // Each client waits for its response, so the latencies add up to at most the time of all
+    // clients.
     assert!(sum > 0.0 && sum <= 3.0 * (read("elapsed_seconds") + 0.3), "{body}");
     let buckets = body.lines().filter(|line| line.starts_with("quintain_load_latency_seconds_bucket"));
     let buckets = buckets.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).collect::<Vec<_>>();
@@ -137,7 +138,7 @@ fn errors_are_scraped_by_kind() {
 }
 
 #[test]
-fn wrong_addresses_are_explained() {
+fn wrong_addresses_are_reported() {
     let folder = Folder::new();
     for (args, code, words) in [
         (&["--metrics", "localhost"][..], 2, "expected IP:PORT, such as 127.0.0.1:9100"),

@@ -1,4 +1,4 @@
-//! `--profile`: with a real `perf` where there is one, and what is said where there is none.
+//! `--profile` with a real `perf` if installed, and the message if it is not.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn run_json(folder: &Folder) -> Value {
 }
 
 #[test]
-fn a_profile_is_kept_and_shown_and_is_no_trial() {
+fn profile_is_stored_and_is_not_a_trial() {
     let folder = Folder::new();
     folder.write("mini.toml", STUDY);
     let ran = folder.quintain(&["run", "mini.toml", "--profile"]).expect(0);
@@ -60,7 +60,7 @@ fn a_profile_is_kept_and_shown_and_is_no_trial() {
 }
 
 #[test]
-fn without_perf_the_run_is_the_same_and_says_why() {
+fn missing_perf_is_reported_and_changes_no_results() {
     let folder = Folder::new();
     folder.write("mini.toml", STUDY);
     let output = folder.command(&["run", "mini.toml", "--profile"]).env("PATH", folder.path()).output().unwrap();

@@ -1,4 +1,4 @@
-//! `quintain run` on real processes: whole studies in miniature, and what becomes of them when something is killed.
+//! `quintain run` on real processes: small whole studies, and the effects of killed processes.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::common::{Folder, Ran, eventually, processes_with, signal_process};
 use serde_json::Value;
 
-/// Two points, three trials of each, on whatever processors there are.
+/// Two design points with three trials each, on any CPUs.
 fn study() -> String {
     r#"
 question = "Does it run?"
@@ -161,7 +161,8 @@ fn kind_of(record: &Value) -> (String, String) {
     (server, kind)
 }
 
-/// Starts a run whose trials are long enough to be killed in; waits until one trial is kept and the next one is measured.
+/// Starts a run with trials long enough to be killed; waits until one trial is stored and the next
+/// is being measured.
 fn begin(folder: &Folder) -> std::process::Child {
     folder.write("mini.toml", &study().replace("stop = \"150ms\"", "stop = \"1200ms\""));
     let child = folder.command(&["run", "mini.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -173,7 +174,7 @@ fn begin(folder: &Folder) -> std::process::Child {
     child
 }
 
-/// A child of `run`, by a word of its command line.
+/// A child of `run` with this word in its command line.
 fn child_with(run: u32, word: &str) -> u32 {
     eventually(word, || {
         let children = processes_with(word).into_iter().map(|(pid, _)| pid);
@@ -181,7 +182,7 @@ fn child_with(run: u32, word: &str) -> u32 {
     })
 }
 
-/// The subject and the generator of a trial that has just begun to be loaded.
+/// The server and the generator of a trial whose load has just begun.
 fn fresh_trial(run: u32) -> (u32, u32) {
     let before = child_with(run, "load --spec");
     let generator = eventually("a new generator", || {
@@ -197,7 +198,7 @@ fn parent(pid: u32) -> Option<u32> {
 }
 
 #[test]
-fn killing_the_subject_fails_that_trial_with_its_last_words() {
+fn killing_the_server_fails_that_trial_with_its_output() {
     let folder = Folder::new();
     let run = begin(&folder);
     signal_process(fresh_trial(run.id()).0, "KILL");
@@ -209,7 +210,7 @@ fn killing_the_subject_fails_that_trial_with_its_last_words() {
 }
 
 #[test]
-fn killing_the_generator_fails_that_trial_and_is_not_blamed_on_the_subject() {
+fn killing_the_generator_does_not_blame_the_server() {
     let folder = Folder::new();
     let run = begin(&folder);
     signal_process(fresh_trial(run.id()).1, "KILL");
@@ -220,7 +221,7 @@ fn killing_the_generator_fails_that_trial_and_is_not_blamed_on_the_subject() {
 }
 
 #[test]
-fn killing_the_lab_leaves_no_orphan_and_no_trial_is_lost() {
+fn killing_the_lab_leaves_no_orphans_and_keeps_trials() {
     let folder = Folder::new();
     let mut run = begin(&folder);
     let children = <[u32; 2]>::from(fresh_trial(run.id()));
@@ -247,7 +248,7 @@ fn alive(pid: u32) -> bool {
 }
 
 #[test]
-fn interrupting_ends_in_order() {
+fn interrupt_shuts_down_cleanly() {
     let folder = Folder::new();
     let run = begin(&folder);
     let (subject, _) = fresh_trial(run.id());
@@ -259,7 +260,7 @@ fn interrupting_ends_in_order() {
 }
 
 #[test]
-fn an_interrupted_run_says_so_in_every_form_and_how_to_go_on() {
+fn every_format_shows_that_a_run_was_interrupted() {
     let folder = Folder::new();
     let run = begin(&folder);
     fresh_trial(run.id());
@@ -292,7 +293,7 @@ fn an_interrupted_run_says_so_in_every_form_and_how_to_go_on() {
 }
 
 #[test]
-fn a_run_belongs_to_one_process_until_that_ends_however_it_does() {
+fn run_is_locked_until_its_process_ends() {
     let folder = Folder::new();
     let mut run = begin(&folder);
     let refused = folder.quintain(&["run", "mini.toml", "--resume"]).expect(2);
@@ -309,7 +310,7 @@ fn a_run_belongs_to_one_process_until_that_ends_however_it_does() {
 }
 
 #[test]
-fn two_labs_are_told_of_each_other() {
+fn warns_about_another_lab_on_the_machine() {
     let (first, second) = (Folder::new(), Folder::new());
     let mut running = begin(&first);
     let found = first.quintain(&["doctor", "--json"]).json();
@@ -333,7 +334,7 @@ fn two_labs_are_told_of_each_other() {
 }
 
 #[test]
-fn a_store_that_may_only_be_read_is_reported_from() {
+fn reports_from_a_read_only_store() {
     let folder = Folder::new();
     folder.write("mini.toml", &study());
     folder.quintain(&["run", "mini.toml", "--set", "clients=1"]).expect(0);
@@ -343,7 +344,7 @@ fn a_store_that_may_only_be_read_is_reported_from() {
     };
     mode(&folder.path().join("quintain.db"), 0o444);
     mode(folder.path(), 0o555);
-    // Permissions bind everybody but root, who becomes somebody else.
+    // Permissions do not restrict root, so root switches to another user.
     let as_anybody = |args: &[&str]| {
         let mut command = folder.command(args);
         if rustix::process::geteuid().is_root() {
@@ -361,7 +362,7 @@ fn a_store_that_may_only_be_read_is_reported_from() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_known_before_anything_is_measured() {
+fn unwritable_page_is_detected_before_measuring() {
     let folder = Folder::new();
     folder.write("mini.toml", &study());
     std::fs::create_dir(folder.path().join("taken")).unwrap();
@@ -376,7 +377,7 @@ fn a_page_that_cannot_be_written_is_known_before_anything_is_measured() {
 }
 
 #[test]
-fn a_page_that_could_not_be_written_takes_nothing_of_the_results() {
+fn failure_to_write_the_page_keeps_the_results() {
     let folder = Folder::new();
     let build = "[subject]\nbuild = \"mkdir mini.html\"";
     folder.write("mini.toml", &study().replace("[subject]", build));
@@ -388,7 +389,7 @@ fn a_page_that_could_not_be_written_takes_nothing_of_the_results() {
 }
 
 #[test]
-fn what_resuming_would_ignore_is_refused() {
+fn flags_that_resuming_would_ignore_are_refused() {
     let folder = Folder::new();
     folder.write("mini.toml", &study());
     for flags in [&["--quick"][..], &["--full"], &["--seed", "1"], &["--set", "clients=1"], &["--backend", "epoll"]] {
@@ -403,7 +404,7 @@ fn what_resuming_would_ignore_is_refused() {
 }
 
 #[test]
-fn what_a_subject_writes_commands_no_terminal() {
+fn server_output_is_escaped_on_terminals() {
     let folder = Folder::new();
     folder.write("evil.sh", r"printf '\033]0;owned\007 no \302\233such\r\n' >&2; exit 3");
     let text = study().replace("quintain serve pingpong -p {port}", "/bin/sh evil.sh {port}");
@@ -431,7 +432,7 @@ fn a_failure_without_factors_reads_well() {
 }
 
 #[test]
-fn what_this_machine_cannot_run_is_a_row_that_says_so() {
+fn unrunnable_point_is_a_row_with_its_reason() {
     let folder = Folder::new();
     let text = study()
         .replace("share_cpus = true\n", "")
@@ -445,7 +446,7 @@ fn what_this_machine_cannot_run_is_a_row_that_says_so() {
 }
 
 #[test]
-fn mistakes_are_shown_all_at_once_with_their_places() {
+fn errors_are_shown_all_at_once_with_locations() {
     let folder = Folder::new();
     folder.write("wrong.toml", include_str!("wrong.toml"));
     let ran = folder.quintain(&["check", "wrong.toml"]).expect(2);

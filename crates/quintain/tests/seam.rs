@@ -1,4 +1,4 @@
-//! The generator's process as the lab talks with it: every line as `study::seam` defines it.
+//! The generator process as the lab uses it: every line has the format of `study::seam`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
@@ -7,7 +7,7 @@ use crate::common::{Folder, Server};
 use serde_json::{Value, json};
 use study::seam::{Heard, Phase, Told};
 
-/// A load of 100 ms on a server of ping-pong.
+/// A ping-pong load of 100 ms.
 fn spec(url: &str) -> Value {
     json!({
         "version": 1,
@@ -20,7 +20,7 @@ fn spec(url: &str) -> Value {
     })
 }
 
-/// Starts a generator that has been told `text`.
+/// Starts a generator and sends it `text`.
 fn generator(folder: &Folder, text: &str) -> (std::process::Child, ChildStdin, BufReader<ChildStdout>) {
     let mut command = folder.command(&["load", "--spec", "-"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -39,7 +39,7 @@ fn lines(output: &mut impl BufRead) -> Vec<Told> {
     std::iter::from_fn(|| line(output)).collect()
 }
 
-/// All lines up to the first that is `last`, with it.
+/// Reads lines up to and including the first that is `last`.
 fn lines_until(output: &mut impl BufRead, last: fn(&Told) -> bool) -> Vec<Told> {
     let mut told = Vec::new();
     while !told.last().is_some_and(last) {
@@ -49,9 +49,9 @@ fn lines_until(output: &mut impl BufRead, last: fn(&Told) -> bool) -> Vec<Told> 
 }
 
 #[test]
-fn every_line_is_one_of_the_seam_and_has_its_place() {
+fn lines_have_the_seam_format_and_order() {
     let (folder, server) = (Folder::new(), Server::start(&["pingpong"]));
-    // The specification may stand on many lines; stdin stays open behind it.
+    // A specification may have several lines, and stdin stays open after it.
     let text = serde_json::to_string_pretty(&spec(&server.url())).unwrap();
     let (mut child, mut input, mut output) = generator(&folder, &text);
     let before = lines_until(&mut output, |told| matches!(told, Told::Measured(_)));
@@ -75,26 +75,26 @@ fn every_line_is_one_of_the_seam_and_has_its_place() {
 }
 
 #[test]
-fn without_a_lab_it_goes_on_at_once_and_without_an_answer_soon() {
+fn generator_finishes_without_a_responding_lab() {
     let (folder, server) = (Folder::new(), Server::start(&["pingpong"]));
     let text = spec(&server.url()).to_string();
     let is_whole = |told: &[Told]| matches!(told, [.., Told::Measured(_), Told::Measurement(_)]);
-    // By hand: `quintain load --spec - < spec.json`.
+    // As started by hand: `quintain load --spec - < spec.json`.
     let (mut child, input, mut output) = generator(&folder, &text);
     drop(input);
     assert!(is_whole(&lines(&mut output)) && child.wait().unwrap().success());
-    // A lab that hangs.
+    // A lab that never responds.
     let (mut child, input, mut output) = generator(&folder, &text);
     assert!(is_whole(&lines(&mut output)) && child.wait().unwrap().success());
     drop(input);
-    // And from a file.
+    // A specification from a file.
     folder.write("spec.json", &text);
     let out = folder.quintain(&["load", "--spec", "spec.json"]).expect(0).out;
     assert!(is_whole(&lines(&mut out.as_bytes())), "{out}");
 }
 
 #[test]
-fn a_gate_waits_for_the_word_to_go() {
+fn gate_waits_for_the_signal_to_start() {
     let (folder, server) = (Folder::new(), Server::start(&["pingpong"]));
     let mut gated = spec(&server.url());
     gated["gate"] = true.into();
@@ -108,7 +108,7 @@ fn a_gate_waits_for_the_word_to_go() {
     let end = lines(&mut output);
     let [Told::Measurement(measurement)] = end.as_slice() else { panic!("{end:?}") };
     assert_eq!((measurement.began_ns, child.wait().unwrap().success()), (span.from_ns, true));
-    // A lab that goes away.
+    // A lab that disconnects.
     let (mut child, input, mut output) = generator(&folder, &gated.to_string());
     lines_until(&mut output, |told| matches!(told, Told::Connected(_)));
     drop(input);
@@ -118,7 +118,7 @@ fn a_gate_waits_for_the_word_to_go() {
 }
 
 #[test]
-fn what_goes_wrong_has_a_line_of_its_own() {
+fn errors_have_their_own_line() {
     let folder = Folder::new();
     let nobody = spec("pingpong://127.0.0.1:1").to_string();
     for (text, code, wanted) in [
@@ -142,9 +142,10 @@ fn what_goes_wrong_has_a_line_of_its_own() {
     }
 }
 
-/// The lab with the real generator: what the subject has used is of the time that was measured, and is read while its connections stand.
+/// The lab with the real generator: the server's usage covers exactly the measured time, and is
+/// read while the connections are open.
 #[test]
-fn the_record_spans_what_was_measured() {
+fn record_covers_the_measured_time() {
     let folder = Folder::new();
     let study = r#"
 question = "How long is half a second?"
@@ -168,10 +169,12 @@ stop = { min = 2 }
     assert_eq!(records.len(), 2);
     for record in records {
         let subject = &record["subject"];
-        // Both readings have been taken by what the generator announced and wrote: without them there is no share at all.
+        // Both readings were triggered by lines of the generator; without them there would be no
+        // share.
         let share = subject["measured_share"].as_f64().unwrap();
         assert!(share > 0.0 && share <= 1.0, "{subject}");
-        // Its main thread's and its worker's listener and the clients' sockets: nobody had closed one when they were counted.
+        // The listeners of the main thread and of its worker, and the clients' sockets, which were
+        // all open when they were counted.
         assert!(subject["sockets_max"].as_u64().unwrap() >= 300, "{subject}");
         assert!(subject["run_queue_ns"].is_u64(), "{subject}");
     }

@@ -1,4 +1,4 @@
-//! `quintain serve http` as a process: signals, its log, its memory, curl.
+//! `quintain serve http` as a process: signals, log, memory and curl.
 #![expect(clippy::disallowed_methods, reason = "these tests start programs as users do")]
 
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ fn ask(stream: &mut TcpStream, target: &str) {
     stream.write_all(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
 }
 
-/// The most memory that the server has had, bytes.
+/// The peak resident memory of the server, in bytes.
 fn peak(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -26,14 +26,14 @@ fn peak(server: &Server) -> u64 {
 }
 
 #[test]
-fn a_signal_ends_it_in_order_and_a_second_at_once() {
+fn one_signal_drains_and_a_second_exits_at_once() {
     let server = Server::start(&["http", "--threads", "2", "--drain", "1h"]);
     let (mut late, mut later) = (connect(&server), connect(&server));
     ask(&mut late, "/delay?mean=400ms");
     ask(&mut later, "/delay?mean=60s");
     let mut other = connect(&server);
     ask(&mut other, "/");
-    other.read_exact(&mut [0; 40]).unwrap(); // What was sent before has been read.
+    other.read_exact(&mut [0; 40]).unwrap(); // The server has read the earlier requests.
     server.signal("TERM");
     let mut said = String::new();
     late.read_to_string(&mut said).unwrap();
@@ -44,7 +44,7 @@ fn a_signal_ends_it_in_order_and_a_second_at_once() {
 }
 
 #[test]
-fn the_true_service_times_are_logged() {
+fn true_service_times_are_logged() {
     let folder = Folder::new();
     let path = folder.path().join("log.json");
     let server = Server::start(&["http", "--log", path.to_str().unwrap()]);
@@ -68,7 +68,7 @@ fn the_true_service_times_are_logged() {
     assert!(server.end().starts_with("{\"requests\":0,"));
 }
 
-/// Clients that send without end, and one that wants without end, cost next to nothing.
+/// Endless requests and endless pipelining cost almost no memory.
 #[test]
 fn memory_is_bounded() {
     let server = Server::start(&["http", "--max-body", "1GiB"]);
@@ -83,7 +83,7 @@ fn memory_is_bounded() {
         while written < bytes {
             match stream.write(more) {
                 Ok(count) => written += count,
-                Err(_) => break, // It said what was wrong, waited, and closed.
+                Err(_) => break, // The server has reported the error, waited, and closed.
             }
         }
         stream
@@ -93,7 +93,7 @@ fn memory_is_bounded() {
     let chunks = b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let body = flood(chunks, &[b"4000\r\n", [b'x'; 0x4000].as_slice(), b"\r\n"].concat(), 200_000_000);
     let pipeline = {
-        // Its answers are not read, so that at some time the server stops to read, too.
+        // Unread responses eventually make the server stop reading.
         let mut stream = connect(&server);
         stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
         let requests = b"GET /bytes/10000 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(100);
@@ -120,7 +120,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn curl_understands_it() {
+fn curl_can_use_the_server() {
     if Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err() {
         println!("not checked: curl is not installed");
         return;
@@ -146,20 +146,20 @@ fn curl_understands_it() {
         assert_eq!(curl(&["-o", "discarded"], "/bytes/3000000"), "\n200 1");
         assert_eq!(folder.path().join("discarded").metadata().unwrap().len(), 3_000_000);
         assert_eq!(curl(&["-o", "discarded"], "/nowhere"), "\n404 1");
-        // HEAD, with the length of what is not sent.
+        // HEAD returns the length of the omitted body.
         assert!(curl(&["-I"], "/bytes/3000000").contains("\r\nContent-Length: 3000000\r\n"));
         // Above 1 MiB curl waits for `100 Continue`; `-T -` sends chunks.
         assert_eq!(curl(&["--data-binary", "@body"], "/echo"), format!("{body}\n200 1"));
         assert_eq!(curl(&["--data-binary", "@body", "-H", "Expect: 100-continue"], "/echo"), format!("{body}\n200 1"));
         assert_eq!(curl(&["-T", "body", "-H", "Transfer-Encoding: chunked"], "/echo"), format!("{body}\n200 1"));
-        // The second of two goes over the connection of the first.
+        // The second of two requests reuses the connection of the first.
         let url = format!("{base}/json");
         assert!(curl(&["-o", "discarded", &url, "-o", "discarded"], "/").ends_with("\n200 0"));
     }
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn wrong_flags_are_reported() {
     let folder = Folder::new();
     for (args, said) in [
         (&["serve", "http", "--max-head", "big"][..], "big"),
@@ -173,7 +173,7 @@ fn what_cannot_be_is_said() {
         assert_ne!(ran.code, Some(0), "{args:?}");
         assert!(ran.err.contains(said), "{args:?}: {}", ran.err);
     }
-    // A path that is left behind is said and, once nobody needs it, removed by whoever left it.
+    // A port in use is reported, and its server keeps serving.
     let server = Server::start(&["http"]);
     let ran = folder.quintain(&["serve", "http", "-p", &server.port.to_string()]).expect(2);
     assert!(ran.err.contains("hint: `-p 0` picks a free port"), "{}", ran.err);

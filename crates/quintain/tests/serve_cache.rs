@@ -1,4 +1,5 @@
-//! `quintain serve cache` as a process, and `quintain load` of it in every scheme: flags, counters, limits, traces, its end.
+//! `quintain serve cache` as a process, loaded with every protocol: flags, counters, limits, traces
+//! and shutdown.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +16,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// What the server itself has counted under these names.
+/// The server's own counters of these names.
 fn stats<const N: usize>(server: &Server, names: [&str; N]) -> [u64; N] {
     let mut stream = connect(server);
     stream.write_all(b"stats\r\n").unwrap();
@@ -27,7 +28,7 @@ fn stats<const N: usize>(server: &Server, names: [&str; N]) -> [u64; N] {
     })
 }
 
-/// Loads the server in a scheme; what `--json` prints.
+/// Loads the server over one protocol and returns the JSON output.
 fn load(folder: &Folder, server: &Server, scheme: &str, flags: &[&str]) -> Value {
     let url = format!("{scheme}://127.0.0.1:{}", server.port);
     folder.quintain(&[&["load", &url, "--json"], flags].concat()).expect(0).json()
@@ -38,7 +39,7 @@ fn number(json: &Value, path: &str) -> u64 {
 }
 
 #[test]
-fn wrong_flags_are_told_all_at_once() {
+fn all_wrong_flags_are_reported_at_once() {
     let folder = Folder::new();
     let wrong = ["serve", "cache", "--maxmem", "1", "--evict", "lur", "--value-max", "1GiB", "--key-max", "0B"];
     let ran = folder.quintain(&[&wrong[..], &["--stall-timeout", "0s", "--protocol", "http", "--cas", "on"]].concat());
@@ -63,12 +64,12 @@ fn wrong_flags_are_told_all_at_once() {
 }
 
 #[test]
-fn sigterm_answers_what_was_asked_and_ends() {
+fn sigterm_answers_pending_requests_and_exits() {
     let server = Server::start(&["cache", "--threads", "2"]);
     let mut stream = connect(&server);
     stream.write_all(b"set k 0 0 3\r\nabc\r\n").unwrap();
     stream.read_exact(&mut [0; 8]).unwrap();
-    // A request of which one half has come is answered when the other half does.
+    // A half-received request is answered once the other half arrives.
     stream.write_all(b"set l 0 0 3\r\nd").unwrap();
     server.signal("TERM");
     stream.write_all(b"ef\r\nget k l\r\n").unwrap();
@@ -84,7 +85,7 @@ const MIXED: &str = "preset = \"ycsb-a\"\noperations = { get = 70, set = 20, del
                      values.size = { law = \"gamma\", shape = 2, scale = 60 }\n";
 
 #[test]
-fn every_scheme_counts_what_the_server_counts() {
+fn load_and_server_counts_agree_for_every_scheme() {
     let folder = Folder::new();
     folder.write("mixed.toml", MIXED);
     for scheme in SCHEMES {
@@ -97,7 +98,7 @@ fn every_scheme_counts_what_the_server_counts() {
         let ours = [count("hits"), count("misses"), count("sets") + count("fills") + count("rewrites")];
         assert_eq!(ours, stats(&server, ["get_hits", "get_misses", "cmd_set"]), "{scheme}: {json}");
         assert_eq!(count("hits") + count("misses") + count("sets") + count("deletes"), 6_000, "{scheme}");
-        // Not every deletion finds something.
+        // Some deletions find no key.
         let [deleted] = stats(&server, ["delete_hits"]);
         assert!(deleted > 0 && deleted <= count("deletes"), "{scheme}: {deleted}");
         assert!(count("hits") > 2_000 && count("misses") > 200, "{scheme}: {json}");
@@ -107,9 +108,9 @@ fn every_scheme_counts_what_the_server_counts() {
 }
 
 #[test]
-fn values_beyond_the_limit_are_refused_and_nothing_else_suffers() {
+fn only_values_beyond_the_limit_are_refused() {
     let folder = Folder::new();
-    // Half of the keys have values of 300 bytes, where 200 are allowed.
+    // Half of the keys have values of 300 bytes; 200 are allowed.
     let sizes = "values.size = { law = \"bimodal\", low = 50, high = 300, high_share = 0.5 }\n";
     folder.write("large.toml", &format!("[load.workload]\npreset = \"ycsb-a\"\nkeys.count = 400\n{sizes}"));
     for scheme in SCHEMES {
@@ -151,7 +152,7 @@ fn a_trace_is_replayed_in_every_scheme() {
     let sets = 300 + (300..6_000).filter(|index| index % 20 != 0 && index % 10 == 0).count() as u64;
     for scheme in SCHEMES {
         let server = Server::start(&["cache"]);
-        // One client: the order of the trace is the order at the server.
+        // With one client, operations arrive in the order of the trace.
         let json = load(&folder, &server, scheme, &[&trace[..], &["-c", "1"]].concat());
         assert_eq!((number(&json, "/requests"), &json["errors"]), (6_000, &json!({})), "{scheme}: {json}");
         let counts = json.pointer("/cache/counts").unwrap();
@@ -167,7 +168,7 @@ fn a_trace_is_replayed_in_every_scheme() {
         assert_eq!(replayed["key_bytes_mean"], json!(mean), "{scheme}");
         assert_eq!(json["stop_reason"], "the end of the trace");
     }
-    // Several workers together do all of it, and at the recorded times if asked to.
+    // Several workers share the operations, at the recorded times if requested.
     let server = Server::start(&["cache"]);
     let json = load(&folder, &server, "redis", &[&trace[..], &["-c", "6", "-t", "3"]].concat());
     assert_eq!((number(&json, "/requests"), number(&json, "/cache/trace/operations")), (6_000, 6_000));
@@ -175,12 +176,12 @@ fn a_trace_is_replayed_in_every_scheme() {
     let json = load(&folder, &server, "memcached", &timed);
     assert_eq!((number(&json, "/requests"), &json["errors"]), (6_000, &json!({})), "{json}");
     assert_eq!(json["latency_ns"]["clock"], "response");
-    // No sooner than recorded: the last of three seconds, ten times as fast.
+    // Not sooner than recorded: three seconds of trace at ten times the speed.
     assert!(json["duration_s"].as_f64().unwrap() >= 0.2999, "{json}");
 }
 
 #[test]
-fn what_is_wrong_with_a_trace_is_told_with_its_place() {
+fn trace_errors_have_a_location() {
     let folder = Folder::new();
     let server = Server::start(&["cache"]);
     let url = format!("memcached://127.0.0.1:{}", server.port);
@@ -239,7 +240,8 @@ fn large_values_in_flight_stay_within_the_documented_memory() {
                 );
             }
         }
-        // What `quintain serve cache --help` says: the cap, 4 MiB, four of the largest values, 16 KiB per connection.
+        // Matches `quintain serve cache --help`: the memory limit, 4 MiB, four of the largest
+        // values, and 16 KiB per connection.
         let documented = 16_000_000 + (4 << 20) + 4 * ((1 << 20) + 250) + CLIENTS * (16 << 10);
         let used = anonymous_bytes(&server);
         assert!(used <= documented, "{used} of {documented} bytes, whole: {is_whole}");

@@ -1,4 +1,5 @@
-//! `quintain verify`: a right server passes, and each that errs or cheats in one way fails the case that is meant for it.
+//! `quintain verify`: a correct server passes, and each server with one flaw fails the case made
+//! for that flaw.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,7 +7,8 @@ use std::time::Duration;
 
 use crate::common::Folder;
 
-/// A server of `/sum?a=1&b=2`, `/echo` and `/` that errs in one way; a blocking thread for each connection. It ends with the test.
+/// A server of `/sum?a=1&b=2`, `/echo` and `/` with one flaw. It has a blocking thread per
+/// connection and ends with the test.
 fn server(flaw: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -39,7 +41,7 @@ fn serve(mut stream: TcpStream, flaw: &str) {
                 let last = String::from_utf8_lossy(&last).replacen("\r\n", "\r\nConnection: close\r\n", 1);
                 answers.push(last.into_bytes());
                 let _ = stream.write_all(&answers.concat());
-                // As nginx lingers, so that no reset takes the responses from the client.
+                // Linger like nginx, so that a reset does not discard the responses.
                 let _ = stream.shutdown(std::net::Shutdown::Write);
                 while stream.read(&mut room).is_ok_and(|got| got > 0) {}
                 return;
@@ -59,7 +61,7 @@ fn serve(mut stream: TcpStream, flaw: &str) {
     }
 }
 
-/// Method, path, whether to close, body, and bytes used, of a request that is whole.
+/// Method, path, whether to close, body, and length in bytes of a complete request.
 fn request(bytes: &[u8]) -> Option<(String, String, bool, Vec<u8>, usize)> {
     let end = bytes.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
@@ -97,7 +99,7 @@ fn answer(flaw: &str, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
         _ => format!("Content-Length: {}\r\n", text.len()),
     };
     let shown = match flaw {
-        // The size is of fewer bytes than there are.
+        // The chunk size is one byte too small.
         "chunked" => format!("{:x}\r\n{text}\r\n0\r\n\r\n", text.len() - 1),
         "extra" => format!("{text}\r\n"),
         "head with body" => text,
@@ -107,7 +109,7 @@ fn answer(flaw: &str, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     format!("HTTP/1.1 {status} Whatever\r\nContent-Type: {kind}\r\n{length}\r\n{shown}").into_bytes()
 }
 
-/// Cases of one's own for it.
+/// Custom cases for this server.
 const CASES: &str = include_str!("../../../examples/verify.toml");
 
 fn verify(flaw: &'static str) -> (Option<i32>, Vec<(String, String)>, String) {
@@ -139,7 +141,7 @@ fn verify(flaw: &'static str) -> (Option<i32>, Vec<(String, String)>, String) {
 }
 
 #[test]
-fn a_right_server_passes() {
+fn correct_server_passes() {
     let (code, failed, text) = verify("none");
     assert_eq!((code, failed), (Some(0), Vec::new()), "{text}");
 }
@@ -173,7 +175,7 @@ fn list_needs_no_server() {
 }
 
 #[test]
-fn each_that_errs_or_cheats_fails_the_case_that_is_meant_for_it() {
+fn each_flaw_fails_the_case_made_for_it() {
     let rows = [
         ("canned", "sum", "`$.sum`"),
         ("length", "keep-alive", "no valid response"),
@@ -193,16 +195,16 @@ fn each_that_errs_or_cheats_fails_the_case_that_is_meant_for_it() {
                 let (code, failed, text) = verify(flaw);
                 assert_eq!(code, Some(1), "{flaw}: {text}");
                 let found = failed.iter().any(|(name, message)| name == case && message.contains(says));
-                // Where the page itself cannot be read, whoever asks for it first says so.
+                // If the page itself cannot be read, the first case that requests it fails.
                 assert!(found, "{flaw}: {failed:?}");
             });
         }
     });
 }
 
-/// Nothing was checked: that is neither a server that holds nor one that does not.
+/// No case ran, so the server neither passes nor fails.
 #[test]
-fn a_server_that_does_not_start_holds_nothing_and_breaks_nothing() {
+fn server_that_does_not_start_has_no_results() {
     let rows = [("echo cannot run here: no moon >&2; exit 69", 4, "no moon"), ("echo broken >&2; exit 1", 3, "broken")];
     let folder = Folder::new();
     for (script, code, why) in rows {
@@ -215,7 +217,7 @@ fn a_server_that_does_not_start_holds_nothing_and_breaks_nothing() {
 }
 
 #[test]
-fn mistakes_of_a_case_file_are_shown_all_at_once() {
+fn all_errors_of_a_case_file_are_shown() {
     let folder = Folder::new();
     folder.write(
         "bad.toml",
@@ -228,7 +230,7 @@ fn mistakes_of_a_case_file_are_shown_all_at_once() {
 }
 
 #[test]
-fn a_server_that_breaks_its_contract_is_a_row_of_the_study_that_names_the_case() {
+fn study_row_names_the_failed_case() {
     let folder = Folder::new();
     let study = r#"
         question = "Is it right?"

@@ -7,7 +7,7 @@ fn show(args: &[&str]) -> crate::common::Ran {
 }
 
 #[test]
-fn what_was_drawn_stands_beside_its_law() {
+fn samples_are_shown_with_their_distribution() {
     insta::assert_snapshot!("workload_etc", show(&["-n", "200000"]).expect(0).out);
     insta::assert_snapshot!(
         "workload_course_no_fill",
@@ -16,7 +16,7 @@ fn what_was_drawn_stands_beside_its_law() {
 }
 
 #[test]
-fn the_same_seed_draws_the_same_and_json_says_so() {
+fn same_seed_gives_the_same_json() {
     let read =
         |seed: &str| show(&["--preset", "twitter-c12", "-n", "20000", "--seed", seed, "--json"]).expect(0).json();
     let (one, again, other) = (read("1"), read("1"), read("2"));

@@ -1,4 +1,4 @@
-//! Adapters as processes of their own.
+//! Adapters as separate processes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use super::Folder;
 
-/// An adapter's process, killed with the test, and where it listens.
+/// An adapter process, killed with the test.
 pub struct Adapter {
     pub child: Child,
-    /// Until it was ready.
+    /// Lines printed before it was ready, including its addresses.
     pub said: Vec<String>,
-    /// What it says from then on.
+    /// Lines printed since.
     later: Arc<Mutex<Vec<String>>>,
 }
 
@@ -29,7 +29,7 @@ impl Adapter {
         adapter
     }
 
-    /// Waits until it has said something since it was ready.
+    /// Waits until it has printed `part` after becoming ready.
     pub fn says(&self, part: &str) {
         super::eventually(part, || self.later.lock().unwrap().iter().any(|line| line.contains(part)).then_some(()));
     }
@@ -53,7 +53,7 @@ impl Adapter {
         line.unwrap().parse().unwrap()
     }
 
-    /// Ends it in order; its reports.
+    /// Ends it with SIGTERM and returns its reports.
     pub fn end(mut self) -> String {
         super::signal_process(self.child.id(), "TERM");
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! HTTP servers of a few lines that answer well or badly, by script: what a generator must bear.
+//! Small scripted HTTP servers that respond correctly or incorrectly, to test the generator.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -12,42 +12,39 @@ use std::time::Duration;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// The usual answer.
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
 
 /// What a server does with each request.
 #[derive(Clone, Copy, Debug)]
 pub enum Does {
-    /// Answers it and keeps the connection.
+    /// Responds and keeps the connection.
     Answer(&'static [u8]),
-    /// Answers it and closes.
+    /// Responds and closes the connection.
     AnswerAndClose(&'static [u8]),
-    /// Answers it and waits until the client closes.
+    /// Responds and waits until the client closes.
     AnswerAndWait(&'static [u8]),
-    /// Answers with what was asked: the head and the body, in the body.
+    /// Responds with the request's head and body as the body.
     Echo,
-    /// Reads, and says nothing.
+    /// Reads without ever responding.
     Silence,
 }
 
-/// A server in threads of the test's own process; it ends with the test, at the latest with its process.
+/// A server in threads of the test process; it ends with the test or the process.
 #[derive(Debug)]
 pub struct Scripted {
-    /// `host:port` of TCP; empty for a Unix socket.
+    /// `host:port` for TCP; empty for a Unix socket.
     pub address: String,
     seen: Arc<Seen>,
 }
 
-/// What a server has seen.
 #[derive(Debug, Default)]
 struct Seen {
     requests: AtomicU64,
     connections: AtomicU64,
-    /// Connections that the client ended in order, with `close_notify` over TLS.
+    /// Connections that the client closed cleanly, with `close_notify` over TLS.
     closed: AtomicU64,
     ended: AtomicBool,
     first: Mutex<Vec<u8>>,
-    /// By method and path.
     lines: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -56,12 +53,11 @@ impl Scripted {
         Self::on("127.0.0.1:0", does).unwrap()
     }
 
-    /// On some address; an error where this machine has none such.
+    /// Listens on some address; fails if the machine does not have it.
     pub fn on(address: &str, does: Does) -> std::io::Result<Self> {
         Self::over(address, move |stream, seen| serve(stream, does, seen))
     }
 
-    /// With TLS and this certificate.
     pub fn tls(config: Arc<ServerConfig>, does: Does) -> Self {
         Self::over("127.0.0.1:0", move |stream, seen| {
             let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
@@ -108,27 +104,23 @@ impl Scripted {
         format!("http://{}{path}", self.address)
     }
 
-    /// Requests that came.
     pub fn requests(&self) -> u64 {
         self.seen.requests.load(Ordering::Relaxed)
     }
 
-    /// Connections that came.
     pub fn connections(&self) -> u64 {
         self.seen.connections.load(Ordering::Relaxed)
     }
 
-    /// Connections that the client ended in order.
+    /// Connections that the client closed cleanly.
     pub fn closed(&self) -> u64 {
         self.seen.closed.load(Ordering::Relaxed)
     }
 
-    /// Requests that came with this method and path.
     pub fn requests_of(&self, line: &str) -> u64 {
         self.seen.lines.lock().unwrap().get(line).copied().unwrap_or(0)
     }
 
-    /// The first request, as it came.
     pub fn first(&self) -> String {
         String::from_utf8_lossy(&self.seen.first.lock().unwrap()).into_owned()
     }
@@ -141,7 +133,7 @@ impl Drop for Scripted {
     }
 }
 
-/// One connection. A request ends with its head and as many bytes as its `Content-Length` says.
+/// Serves one connection. A request ends after as many body bytes as its `Content-Length`.
 fn serve(mut stream: impl Read + Write, does: Does, seen: &Seen) {
     seen.connections.fetch_add(1, Ordering::Relaxed);
     let (mut bytes, mut buffer) = (Vec::new(), [0; 65_536]);
@@ -186,7 +178,7 @@ fn serve(mut stream: impl Read + Write, does: Does, seen: &Seen) {
     }
 }
 
-/// Where the first request in `bytes` ends, if it is all there.
+/// The end of the first request in `bytes`, if it is complete.
 fn request_end(bytes: &[u8]) -> Option<usize> {
     let head = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
@@ -195,7 +187,7 @@ fn request_end(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= end).then_some(end)
 }
 
-/// A certificate for these names, by itself, and a server that has it.
+/// A self-signed certificate for these names, and a server configuration that uses it.
 pub fn certificate(names: &[&str]) -> (String, Arc<ServerConfig>) {
     let names = names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let rcgen::CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(names).unwrap();

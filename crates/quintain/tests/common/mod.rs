@@ -1,4 +1,5 @@
-//! What the tests of the binary share: a folder of their own, the binary, servers that end with the test.
+//! Shared helpers for tests of the binary: temporary directories, commands, and servers that end
+//! with the test.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::new_without_default)]
 #![expect(clippy::disallowed_methods, reason = "these tests start the binary as its users do")]
 
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub const QUINTAIN: &str = env!("CARGO_BIN_EXE_quintain");
 
-/// A folder of the test's own, gone with it.
+/// A temporary directory, removed with the test.
 #[derive(Debug)]
 pub struct Folder(tempfile::TempDir);
 
@@ -31,16 +32,16 @@ impl Folder {
         path
     }
 
-    /// The binary, with this as its working directory.
+    /// A command of the binary with this directory as its working directory.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(QUINTAIN);
         command.args(args).current_dir(self.path()).stdin(Stdio::null());
-        // What is unpacked is unpacked here.
+        // Built-in studies are unpacked here.
         command.env("XDG_CACHE_HOME", self.path().join("cache"));
         command
     }
 
-    /// A script of the shell; what is given to it is `$0`, `$1` and so on.
+    /// A shell script; its arguments are `$0`, `$1` and so on.
     pub fn shell(&self, script: &str) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).current_dir(self.path()).stdin(Stdio::null());
@@ -52,7 +53,6 @@ impl Folder {
     }
 }
 
-/// What a process left.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -107,7 +107,7 @@ impl Server {
         signal_process(self.child.id(), signal);
     }
 
-    /// Ends it in order; what it still printed.
+    /// Ends the server with SIGTERM and returns its remaining output.
     pub fn end(mut self) -> String {
         self.signal("TERM");
         let mut rest = String::new();
@@ -124,12 +124,12 @@ impl Drop for Server {
     }
 }
 
-/// Sends a signal by its name, with the shell's own `kill`.
+/// Sends a signal by name with `kill` of the shell.
 pub fn signal_process(pid: u32, signal: &str) {
     let _ = Command::new("/bin/sh").args(["-c", &format!("kill -{signal} {pid}")]).stderr(Stdio::null()).status();
 }
 
-/// Tries until `holds` gives something, for a generous while.
+/// Retries until `holds` returns a value, with a generous time limit.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -142,7 +142,6 @@ pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Processes whose command line has `mark` in it, with their command lines.
 pub fn processes_with(mark: &str) -> Vec<(u32, String)> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
