@@ -1,5 +1,5 @@
-//! A panel: two axes and what stands between them. Narrow, so that several stand side by side on a wide page and one fills a
-//! telephone, with text of one size on both.
+//! A panel: two axes and a plot between them. Panels are narrow, so that several fit side by side
+//! on a wide page and one fills a phone, with text of the same size.
 
 pub(crate) mod axis;
 pub(crate) mod scale;
@@ -16,90 +16,88 @@ use scale::Scale;
 
 use crate::svg::{Path, Svg};
 
-/// Width of every panel, in its own units.
+/// Width of every panel, in user units.
 pub(crate) const WIDTH: f64 = 380.0;
 
-/// Size of labels.
+/// Font size of labels.
 pub(crate) const FONT: f64 = 11.5;
 
-/// Size of titles as [`text::width`] is to take it: theirs is 12.5, and bold letters are a tenth wider.
+/// Effective font size of titles for [`text::width`]: 12.5, and bold letters are a tenth wider.
 pub(crate) const TITLE: f64 = 12.5 * 1.1;
 
-/// Room above a plot for the name of its values.
+/// Space above a plot for its value label.
 const TOP: f64 = 26.0;
 const PLOT_HEIGHT: f64 = 190.0;
 const BOTTOM: f64 = 42.0;
-/// Between a plot and the one below it, besides the room for the name of its values.
+/// Gap between stacked plots, in addition to the value label.
 const BETWEEN: f64 = 8.0;
-/// From one line of text to the next, and the same of a title.
+/// Line height of text, then of titles.
 const LINE: f64 = 14.0;
 const TITLE_LINE: f64 = 16.0;
 const RADIUS: f64 = 3.1;
 const CAP: f64 = 4.0;
 
-/// Room for the names of slots at the left, at most.
+/// Maximum space for slot names on the left.
 const NAMES: f64 = 132.0;
 
-/// Room for a name at the end of a line, and between the plot and it.
+/// Space for a name at the end of a line, and the gap before it.
 const END_ROOM: f64 = 96.0;
 const END_GAP: f64 = 10.0;
-/// A line has its name at its end where it comes as far as this, of the whole of x, and nearly as far as all others.
+/// A line gets a name at its end if it covers this share of the x axis, and ends close to the
+/// others.
 const REACH: f64 = 0.7;
 const REACH_ASIDE: f64 = 0.1;
-/// How far from the end of its line, up or down, a name may be.
+/// Maximum vertical distance between a name and the end of its line.
 const END_ASIDE: f64 = 26.0;
 
-/// One panel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Panel {
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) layers: Vec<Layer>,
-    /// Height of a slot, where names run down.
+    /// Height of a slot, if names run down.
     pub(crate) slot: f64,
-    /// Height of the plot, where values do.
+    /// Height of the plot, if values run up.
     pub(crate) tall: f64,
-    /// Names of lines, to stand at their ends: the series and its name.
+    /// Names at line ends, as series and text.
     pub(crate) names: Vec<(usize, String)>,
-    /// Panels under it on the same x, from left to right and by the same unit; the last of them says what x is.
+    /// Panels below on the same x axis and value unit, from the top; the last one has the x label.
     pub(crate) below: Vec<Panel>,
 }
 
-/// What is drawn of one series, or behind all of them.
+/// Data of one series, or background.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Layer {
-    /// A dashed line across, at a value of y.
+    /// A dashed horizontal line at a value of y.
     Rule(f64),
     /// A line through points.
     Curve { series: usize, points: Vec<(f64, f64)> },
-    /// A dotted line: not measured but fitted.
+    /// A dotted line for a fit.
     Fit { series: usize, points: Vec<(f64, f64)> },
-    /// A thin dashed line behind what was measured: what a replay made of the same.
+    /// A thin dashed line behind the data, for a replay of the same operations.
     Simulated { series: usize, points: Vec<(f64, f64)> },
-    /// The interval around a line that was fitted: x with its lower and upper end.
+    /// Interval around a fitted line: x, lower end, upper end.
     Band { series: usize, points: Vec<(f64, f64, f64)> },
-    /// Markers with bars, moved aside by so many units so that series do not hide each other.
+    /// Markers with bars; `aside` shifts the series so that they do not hide each other.
     Marks { series: usize, marks: Vec<Mark>, joined: bool, aside: f64 },
-    /// Many small dots, without a word each.
+    /// Many small dots without tooltips.
     Dust { series: usize, points: Vec<(f64, f64)>, hollow: bool, aside: f64 },
-    /// Cells between two values of x and two of y, the darker the more is in them.
+    /// Cells between two x and two y values; darker means more.
     Heat { series: usize, cells: Vec<Cell> },
-    /// A line in the colour of text, of something that is no series, with its name at its end.
+    /// A line in the color of text, without a series, named at its end.
     Plain { name: String, points: Vec<(f64, f64)>, dashed: bool },
 }
 
-/// A cell of a heat map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) x: (f64, f64),
     pub(crate) y: (f64, f64),
-    /// How dark, 1 to [`style::SHADES`].
+    /// Darkness, 1 to [`style::SHADES`].
     pub(crate) shade: usize,
 }
 
 impl Layer {
-    /// The series that it is of; `None`: of none.
     pub(crate) fn series(&self) -> Option<usize> {
         match self {
             Layer::Rule(_) | Layer::Plain { .. } => None,
@@ -113,7 +111,7 @@ impl Layer {
         }
     }
 
-    /// Marks as dots: those that are about the subject, and the hollow ones.
+    /// Marks as dots, in one layer for filled and one for hollow ones.
     pub(crate) fn dust(series: usize, marks: &[Mark], aside: f64) -> impl Iterator<Item = Layer> {
         let of = |hollow| {
             let points = marks.iter().filter(|mark| mark.hollow == hollow).map(|mark| (mark.x, mark.y));
@@ -125,46 +123,43 @@ impl Layer {
     }
 }
 
-/// A marker.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mark {
     pub(crate) x: f64,
     pub(crate) y: f64,
-    /// Moved aside by so many units, beyond what its layer is.
+    /// Horizontal shift in addition to the layer's.
     pub(crate) aside: f64,
-    /// Ends of the interval, along the axis of values.
+    /// Ends of the interval on the value axis.
     pub(crate) bar: Option<(f64, f64)>,
-    /// Drawn without filling.
     pub(crate) hollow: bool,
-    /// What a reader who points at it is told; empty: nothing.
+    /// Tooltip; may be empty.
     pub(crate) tip: String,
 }
 
 impl Mark {
-    /// One without a bar, filled.
+    /// A filled mark without a bar.
     pub(crate) fn at(x: f64, y: f64, tip: String) -> Mark {
         Mark { x, y, aside: 0.0, bar: None, hollow: false, tip }
     }
 }
 
 impl Panel {
-    /// A panel with values up, of the usual height.
+    /// A panel of default height with values running up.
     pub(crate) fn new(title: String, x: Axis, y: Axis, layers: Vec<Layer>) -> Panel {
         Panel { title, x, y, layers, slot: 0.0, tall: PLOT_HEIGHT, names: Vec::new(), below: Vec::new() }
     }
 
-    /// Whether values run across, names down.
+    /// Whether values run across and names down.
     fn lying(&self) -> bool {
         matches!(self.y.scale, Scale::Slots { .. })
     }
 
-    /// This one and those below it, from the top.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Panel> {
         std::iter::once(self).chain(&self.below)
     }
 
-    /// Names the lines at their ends where all have room there, and says whether they have; else nothing changes. `names` has those of the
-    /// series of the whole figure.
+    /// Names the lines at their ends if all names fit, and returns whether they do. `names` covers
+    /// all series of the figure.
     pub(crate) fn name_lines(&mut self, names: &BTreeMap<usize, String>) -> bool {
         let lines = self.line_ends();
         let place = |x: f64| self.x.scale.place(x).unwrap_or(0.0);
@@ -191,17 +186,14 @@ impl Panel {
         !self.names.is_empty()
     }
 
-    /// Whether a slot has this name.
     pub(crate) fn has_slot(&self, name: &str) -> bool {
         self.lying() && self.y.major.iter().any(|(_, slot)| slot == name)
     }
 
-    /// Every series that is drawn.
     fn series(&self) -> BTreeSet<usize> {
         self.layers.iter().filter_map(Layer::series).collect()
     }
 
-    /// Of each series with a line, where the line ends.
     fn line_ends(&self) -> Vec<(usize, (f64, f64))> {
         let mut ends: Vec<(usize, (f64, f64))> = Vec::new();
         for layer in &self.layers {
@@ -221,7 +213,7 @@ impl Panel {
         ends
     }
 
-    /// The names at the ends of lines, apart from each other.
+    /// The names at line ends, without overlaps.
     fn end_names(&self, frame: &Frame) -> Vec<EndName> {
         let lines = self.line_ends();
         let of_series = self.names.iter().filter_map(|(series, name)| {
@@ -242,7 +234,7 @@ impl Panel {
         ends
     }
 
-    /// Height, in its own units; the width is [`WIDTH`].
+    /// Height in user units; the width is [`WIDTH`].
     pub(crate) fn height(&self) -> f64 {
         let frames = self.frames();
         let (Some(last), Some(frame)) = (self.all().last(), frames.last()) else { return BOTTOM };
@@ -250,7 +242,7 @@ impl Panel {
         frame.bottom + BOTTOM + LINE * marks as f64
     }
 
-    /// Draws it with its upper left corner at the origin.
+    /// Draws the panel with its upper left corner at the origin.
     pub(crate) fn draw(&self, svg: &mut Svg) {
         for (index, line) in self.title_lines().iter().enumerate() {
             let y = 14.0 + TITLE_LINE * index as f64;
@@ -275,12 +267,10 @@ impl Panel {
         text::wrap(&self.x.label, WIDTH - 8.0, FONT)
     }
 
-    /// The name of the values, above the plot.
     fn y_label(&self) -> Vec<String> {
         if self.lying() { Vec::new() } else { text::wrap(&self.y.label, WIDTH - 8.0, FONT) }
     }
 
-    /// The lines of the name of a slot across.
     fn slot_name(&self, frame: &Frame, label: &str) -> Vec<String> {
         match self.x.scale {
             Scale::Slots { count } => text::wrap(label, (frame.right - frame.left) / count as f64 - 6.0, FONT),
@@ -288,19 +278,18 @@ impl Panel {
         }
     }
 
-    /// How many lines such names take at most.
     fn slot_lines(&self, frame: &Frame) -> usize {
         self.x.major.iter().map(|(_, label)| self.slot_name(frame, label).len()).max().unwrap_or(1)
     }
 
-    /// Where its plot and those below it lie: one under the other, with one left and one right.
+    /// Plots of this panel and those below, stacked with common left and right edges.
     fn frames(&self) -> Vec<Frame> {
         let widest = |lines: &[String]| lines.iter().map(|line| text::width(line, FONT)).fold(0.0, f64::max);
         let names = |panel: &Panel| -> Vec<Vec<String>> {
             panel.y.major.iter().map(|(_, label)| text::wrap(label, NAMES, FONT)).collect()
         };
         let left = self.all().flat_map(names).map(|lines| widest(&lines)).fold(0.0, f64::max);
-        // The last label of x is centred below its mark and must not leave the panel.
+        // The last x label is centered on its mark and must not leave the panel.
         let last = self.x.major.last().map_or(0.0, |(_, label)| text::width(label, FONT) / 2.0);
         let of_plain = |layer: &Layer| match layer {
             Layer::Plain { name, .. } => widest(&text::wrap(name, END_ROOM, FONT)),
@@ -335,10 +324,10 @@ impl Panel {
         frames
     }
 
-    /// `named`: with what x is, and its values.
+    /// `named` adds labels and values of x.
     fn draw_axes(&self, svg: &mut Svg, frame: &Frame, named: bool) {
         let lying = self.lying();
-        // Grid lines across the axis of values alone: they are for reading values.
+        // Grid lines only mark values.
         let (mut major, mut minor) = (Path::default(), Path::default());
         let values = if lying { &self.x } else { &self.y };
         let line = |path: &mut Path, value: f64| {
@@ -385,9 +374,8 @@ impl Panel {
         }
     }
 
-    /// What x is, and its values.
     fn name_x(&self, svg: &mut Svg, frame: &Frame) {
-        // Labels that would lie on another are left out; the last one stays, because it says how far the axis goes.
+        // Skips overlapping labels but keeps the last, which shows the end of the axis.
         let slots = matches!(self.x.scale, Scale::Slots { .. });
         let mut taken = f64::NEG_INFINITY;
         let end = self
@@ -444,13 +432,13 @@ impl Panel {
                 let mut path = Path::default();
                 for (x, y) in points {
                     if let Some((x, y)) = self.place(frame, *x, *y, *aside) {
-                        // A line of no length with round ends is a dot, and the shortest way to say so.
+                        // A zero-length line with round ends is the shortest way to draw a dot.
                         path.to(x, y).across(x);
                     }
                 }
                 svg.element("path").attr("class", "d").attr("d", path.as_str()).empty();
                 if *hollow {
-                    // A dot of the ground's colour inside each: a ring.
+                    // A dot in the background color turns each dot into a ring.
                     svg.element("path").attr("class", "dh").attr("d", path.as_str()).empty();
                 }
             }
@@ -480,10 +468,11 @@ impl Panel {
         svg.element("path").attr("class", class).attr("d", path.as_str()).empty();
     }
 
-    /// A path for each shade, of a stroke for each cell: as thick as the cell is high. Cells side by side make one stroke.
+    /// Draws one path per shade and one stroke per cell, as thick as the cell is high. Adjacent
+    /// cells share a stroke.
     fn draw_cells(&self, svg: &mut Svg, frame: &Frame, cells: &[Cell]) {
         for shade in 1..=style::SHADES {
-            // By thickness in tenths of a unit, so that no float is a key.
+            // Thickness in tenths of a unit, because floats cannot be keys.
             let mut paths: BTreeMap<u64, (Path, (f64, f64))> = BTreeMap::new();
             for cell in cells.iter().filter(|cell| cell.shade == shade) {
                 let corners =
@@ -547,7 +536,7 @@ impl Panel {
         svg.close();
     }
 
-    /// The bar of an interval; `None` where the marker would hide all but its caps.
+    /// The bar of an interval; `None` if the marker would hide all but its caps.
     fn bar(&self, frame: &Frame, (low, high): (f64, f64), x: f64, y: f64) -> Option<Path> {
         let mut bar = Path::default();
         let length = if self.lying() {
@@ -562,28 +551,28 @@ impl Panel {
         (length.abs() > RADIUS * 2.0 + 1.5).then_some(bar)
     }
 
-    /// Where a point is; `None` where an axis has no place for it.
+    /// Position of a point; `None` outside an axis.
     fn place(&self, frame: &Frame, x: f64, y: f64, aside: f64) -> Option<(f64, f64)> {
         let (dx, dy) = if self.lying() { (0.0, aside) } else { (aside, 0.0) };
         Some((frame.x(&self.x.scale, x)? + dx, frame.y(&self.y.scale, y)? + dy))
     }
 
-    /// Room of each of so many slots that stand side by side, in the panel's units, at least.
+    /// Minimum space per slot for slots side by side.
     pub(crate) fn slot_room(count: usize) -> f64 {
         (WIDTH - NAMES) / count.max(1) as f64
     }
 
-    /// How far apart the closest marks of x are, in the panel's units: the room for markers side by side.
+    /// Smallest distance between marks of x, the space for markers side by side.
     pub(crate) fn room_aside(x: &Axis) -> f64 {
         let levels: Vec<f64> = x.major.iter().map(|(value, _)| *value).collect();
         scale::closest(&x.scale, &levels) * (WIDTH - 70.0)
     }
 }
 
-/// Moves names apart, those that would lie on each other as one pile around the middle of their lines' ends, all from `top` to `bottom` as far
-/// as there is room.
+/// Moves overlapping names apart. Names that would overlap form a pile, centered on their line ends
+/// and kept between `top` and `bottom` if possible.
 fn spread(ends: &mut [EndName], top: f64, bottom: f64) {
-    // Of each pile its first name, its height, and the upper edge that its names would have on average.
+    // Per pile: index of its first name, height, and average upper edge of its names.
     let mut piles: Vec<(usize, f64, f64)> = Vec::new();
     for (index, end) in ends.iter().enumerate() {
         let mut pile = (index, end.height(), end.from.1 - end.height() / 2.0);
@@ -615,7 +604,7 @@ fn spread(ends: &mut [EndName], top: f64, bottom: f64) {
     }
 }
 
-/// Whether names stand apart from each other and none above or below the plot.
+/// Whether names do not overlap and stay within the plot.
 fn ends_fit(ends: &[EndName], frame: &Frame) -> bool {
     let apart = ends.windows(2).all(|two| two[1].y - two[0].y >= (two[0].height() + two[1].height()) / 2.0 - 0.1);
     let within = |end: &EndName| {
@@ -624,14 +613,12 @@ fn ends_fit(ends: &[EndName], frame: &Frame) -> bool {
     apart && ends.iter().all(within)
 }
 
-/// A name at the end of a line.
 struct EndName {
-    /// `None`: of no series.
     series: Option<usize>,
     lines: Vec<String>,
-    /// Where the line ends.
+    /// End of the line.
     from: (f64, f64),
-    /// The middle of the name.
+    /// Vertical center of the name.
     y: f64,
 }
 
@@ -640,7 +627,7 @@ impl EndName {
         LINE * self.lines.len() as f64
     }
 
-    /// The name, and a thin line to it from where its line ends.
+    /// Draws the name and a thin line from the end of its line.
     fn draw(&self, svg: &mut Svg, frame: &Frame) {
         let class = self.series.map_or("fg".to_owned(), |series| format!("c{}", style::colour_class(series)));
         svg.element("g").attr("class", &class).open();
@@ -660,7 +647,6 @@ fn line_class(series: usize) -> &'static str {
     style::dashes(series)
 }
 
-/// Where the plot lies in the panel.
 #[derive(Debug)]
 struct Frame {
     left: f64,
@@ -682,12 +668,11 @@ impl Frame {
     }
 }
 
-/// Rounding may put the end of an axis a hair outside of it.
+/// Corrects rounding at the ends of an axis.
 fn bounded(place: f64) -> f64 {
     place.clamp(0.0, 1.0)
 }
 
-/// A panel as an element of its own.
 pub(crate) fn panel_svg(panel: &Panel, label: &str) -> String {
     let mut svg = Svg::default();
     let view = format!("0 0 {WIDTH} {}", panel.height().ceil());
@@ -702,7 +687,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_near_the_ends_of_their_lines_and_apart() {
+    fn places_names_near_line_ends_without_overlap() {
         let at = |ys: &[f64]| {
             let end = |y: &f64| EndName { series: None, lines: vec!["x".to_owned()], from: (0.0, *y), y: *y };
             let mut ends = ys.iter().map(end).collect::<Vec<_>>();
@@ -717,7 +702,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_end_too_close_have_no_names() {
+    fn omits_names_if_lines_end_too_close() {
         let panel = |lines: usize, far: f64| {
             let layer = |series: usize| Layer::Curve { series, points: vec![(0.0, 0.0), (far, series as f64 / 10.0)] };
             let (x, y) = (Axis::linear(0.0, 10.0, "", "x"), Axis::linear(0.0, 10.0, "", "y"));

@@ -1,123 +1,112 @@
-//! A report as a list of blocks: what renderers lay out without knowing what it says.
+//! A report as a list of blocks, which renderers lay out without knowing their meaning.
 
-/// All of a report.
 pub(crate) struct Document {
-    /// Study, what of it, and time: `volley`, `run volley-20261120-210500`, `2026-11-20T21:05:00Z`.
+    /// Study, run or comparison, and time: `volley`, `run volley-20261120-210500`,
+    /// `2026-11-20T21:05:00Z`.
     pub(crate) study: String,
     pub(crate) what: String,
     pub(crate) started: String,
-    /// The question.
     pub(crate) question: String,
-    /// What to know before anything else is read: a quick run, a run that has not ended.
+    /// Warnings before the answer, such as a quick or unfinished run.
     pub(crate) banners: Vec<Banner>,
-    /// Sentences of the answer, each with the anchor of the section that it came from.
+    /// Sentences of the answer, each with the anchor of its section.
     pub(crate) answer: Vec<(String, &'static str)>,
-    /// What stands for an answer where there is none.
+    /// Text if there is no answer.
     pub(crate) no_answer: String,
-    /// The facts below the answer.
     pub(crate) facts: Vec<(String, String)>,
     pub(crate) sections: Vec<Section>,
 }
 
-/// A remark above everything.
 pub(crate) struct Banner {
     pub(crate) text: String,
-    /// A command line that a reader may paste: shown whole.
+    /// A command to copy, never shortened.
     pub(crate) command: String,
 }
 
-/// A chapter.
 pub(crate) struct Section {
-    /// Where links lead; unique in the document.
+    /// Link target; unique in the document.
     pub(crate) anchor: &'static str,
     pub(crate) heading: String,
-    /// Entries that a link to it counts: `Warnings (3)`.
+    /// Number of entries in links: `Warnings (3)`.
     pub(crate) count: Option<usize>,
     pub(crate) blocks: Vec<(Reach, Block)>,
 }
 
-/// Which forms have a block.
+/// The output forms that show a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// All: few words, which a terminal has room for.
+    /// Short enough for a terminal.
     All,
-    /// Those that are read at leisure, not the terminal.
+    /// All but the terminal.
     Long,
 }
 
-/// A piece of a section.
 pub(crate) enum Block {
-    /// A heading below that of the section.
     Heading(String),
-    /// A sentence or several.
     Text(String),
-    /// How to read what stands above it.
+    /// An explanation of the block above.
     Note(String),
-    /// Lines that stand alone, each with further ones behind it.
     List(Vec<Item>),
     /// Names and values.
     Pairs(Vec<(String, String)>),
     Table(Table),
-    /// A text whose lines are kept: a command, a study.
+    /// Text with fixed lines, such as a command or a study.
     Code(String),
-    /// What is one click away where there are clicks.
+    /// Collapsed if the form supports it.
     Fold(String, Vec<Block>),
-    /// All figures; where they cannot be drawn, nothing.
+    /// All figures; omitted if the form cannot show them.
     Figures,
 }
 
-/// A line of a list.
 pub(crate) struct Item {
     pub(crate) text: String,
     pub(crate) details: Vec<String>,
 }
 
-/// A table; every row has a cell for each head.
+/// A table; every row has one cell per head.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Table {
-    /// Empty: the section's heading is enough.
+    /// Empty if the section's heading suffices.
     pub(crate) title: String,
     pub(crate) heads: Vec<Head>,
     pub(crate) rows: Vec<Vec<Cell>>,
-    /// What a terminal says below a row whose cells say little; none for most.
+    /// Extra line in a terminal below the row of this index, if its cells say little.
     pub(crate) below: Vec<(usize, String)>,
 }
 
-/// The head of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
     pub(crate) text: String,
-    /// More, where something can be pointed at.
+    /// Tooltip.
     pub(crate) hint: String,
-    /// Numbers, which stand at the right.
+    /// Whether the column has numbers, aligned to the right.
     pub(crate) right: bool,
     pub(crate) room: Room,
 }
 
-/// What becomes of a column on a narrow terminal.
+/// How a column behaves on a narrow terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// It stays.
     Keep,
-    /// It goes, the last first.
+    /// Dropped if the table is too wide, the last first.
     Drop,
-    /// It is never there.
+    /// Never shown on terminals.
     Long,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
-    /// More, where something can be pointed at.
+    /// Tooltip.
     pub(crate) hint: String,
     pub(crate) tone: Tone,
-    /// A sentence, which may be broken into lines.
+    /// Whether the text may wrap.
     pub(crate) sentence: bool,
-    /// Small marks behind the text.
+    /// Small labels behind the text.
     pub(crate) tags: Vec<String>,
 }
 
-/// How a cell is to strike the reader.
+/// Emphasis of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
     #[default]
@@ -133,17 +122,15 @@ impl Section {
         Section { anchor, heading: heading.to_owned(), count: None, blocks: Vec::new() }
     }
 
-    /// A block that every form has.
     pub(crate) fn all(&mut self, block: Block) {
         self.blocks.push((Reach::All, block));
     }
 
-    /// A block that a terminal has no room for.
+    /// Adds a block that terminals omit.
     pub(crate) fn long(&mut self, block: Block) {
         self.blocks.push((Reach::Long, block));
     }
 
-    /// `None` where it says nothing.
     pub(crate) fn unless_empty(self) -> Option<Section> {
         (!self.blocks.is_empty()).then_some(self)
     }
@@ -156,7 +143,7 @@ impl Item {
 }
 
 impl Table {
-    /// Title, heads and cells, for tests to look at.
+    /// Title, heads and cells for tests.
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
         let heads = self.heads.iter().map(|head| head.text.as_str()).collect::<Vec<_>>().join(" | ");
@@ -165,8 +152,8 @@ impl Table {
         std::iter::once(format!("{}\n{heads}", self.title)).chain(rows).collect::<Vec<_>>().join("\n")
     }
 
-    /// One without hints: heads with whether they are of numbers, rows of texts. Where it is too wide its numbers go, the last first, but
-    /// neither what tells rows apart, nor one number, nor the last column.
+    /// A table without tooltips; each head says whether its column has numbers. If too wide, it
+    /// drops columns from the end, but keeps the first three and the last.
     pub(crate) fn plain(title: impl Into<String>, heads: Vec<(String, bool)>, rows: Vec<Vec<String>>) -> Table {
         let last = heads.len().saturating_sub(1);
         let room = |at: usize| if at < 3 || at == last { Room::Keep } else { Room::Drop };

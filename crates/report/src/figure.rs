@@ -1,4 +1,4 @@
-//! Findings to figures: which rows make which panel, what is hollow, what is not shown and why.
+//! Builds figures from findings: rows per panel, hollow markers and omitted data with reasons.
 
 mod colours;
 mod distribution;
@@ -29,34 +29,32 @@ pub(crate) use file::{Face, key_svg, svg_file};
 pub(crate) use flame::Flame;
 pub(crate) use history::history;
 
-/// A figure, ready to be drawn.
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {
-    /// Stem of its file: `1-line-throughput`.
+    /// Stem of the file name: `1-line-throughput`.
     pub(crate) name: String,
     pub(crate) title: String,
-    /// How to read it.
     pub(crate) caption: String,
-    /// The series that have data.
+    /// The series with data.
     pub(crate) keys: Vec<Key>,
-    /// What a hollow marker means here; empty where there is none.
+    /// Meaning of hollow markers; empty if there are none.
     pub(crate) hollow: String,
     pub(crate) panels: Vec<Panel>,
-    /// What stands below the panels, over the whole width.
+    /// Flame graphs below the panels, at full width.
     pub(crate) flames: Vec<Flame>,
-    /// What is not shown, and why.
+    /// Omitted data with reasons.
     pub(crate) notes: Vec<String>,
 }
 
 impl Drawing {
-    /// What the legend has: nothing where there is nothing to tell apart, or where lines or slots bear the names.
+    /// Entries of the legend; empty for a single series, or if lines or slots have names.
     pub(crate) fn legend(&self) -> &[Key] {
         let in_slots = |panel: &Panel| self.keys.iter().all(|key| panel.has_slot(&key.label));
         let named = self.panels.iter().all(|panel| !panel.names.is_empty() || in_slots(panel));
         if named || self.keys.iter().all(|key| key.label == ALL) { &[] } else { &self.keys }
     }
 
-    /// Names lines at their ends, in all panels or in none.
+    /// Names lines at their ends, in all panels or none.
     fn name_lines(&mut self) {
         let names = self.keys.iter().map(|key| (key.series, key.label.clone())).collect();
         let mut panels = self.panels.clone();
@@ -66,30 +64,28 @@ impl Drawing {
     }
 }
 
-/// A line of the legend.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) series: usize,
     pub(crate) label: String,
-    /// Its line is not measured but comes from a replay.
+    /// Whether the line comes from a replay.
     pub(crate) simulated: bool,
 }
 
-/// How much is drawn: a report stays below its size by saying less at each place, not by leaving places out.
+/// Level of detail: a large report draws less in each figure instead of omitting figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Detail {
-    /// Whether markers have words for a reader who points at them.
+    /// Whether markers have tooltips.
     pub(crate) tips: bool,
-    /// Points of all curves of a figure together.
+    /// Maximum points of all curves in a figure.
     pub(crate) curve_points: usize,
-    /// Panels of a figure.
+    /// Maximum panels in a figure.
     pub(crate) panels: usize,
 }
 
 impl Detail {
-    /// All.
     pub(crate) const FULL: Detail = Detail { tips: true, curve_points: 6000, panels: 24 };
-    /// From the most to the least.
+    /// From most to least detail.
     pub(crate) const ALL: [Detail; 4] = [
         Detail::FULL,
         Detail { tips: true, curve_points: 3000, panels: 12 },
@@ -98,14 +94,15 @@ impl Detail {
     ];
 }
 
-/// The name of the only series.
+/// Name of the only series.
 const ALL: &str = "all";
 
-/// Trials of a figure that get a marker with words each; where there are more, they are dots.
+/// Maximum trials in a figure that get markers with tooltips; more become dots.
 const MARKS: usize = 700;
 
-/// Every figure of a report: those that the study asks for, else throughput and mean latency; always one of the distribution
-/// of latency and one of the trials over time, without which the others cannot be judged; the steps of searches; and the speed of processors.
+/// Every figure of a report: those of the study, or by default throughput and mean latency. Always
+/// adds the latency distribution and the trials over time, which are needed to judge the others,
+/// and the steps of searches and the CPU speed.
 pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let plain = |kind, y: Option<&str>| Wanted {
         kind,
@@ -157,18 +154,17 @@ pub(crate) fn figures(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     drawn.enumerate().map(number).collect()
 }
 
-/// Which row belongs to which panel and which series.
+/// Assigns rows to panels and series.
 struct Grid<'a> {
     findings: &'a Findings,
     x: Option<&'a Factor>,
     series: Option<&'a Factor>,
-    /// Every factor that is neither: a panel shows one combination of their levels.
+    /// All other factors: a panel shows one combination of their levels.
     facets: Vec<&'a Factor>,
     colours: Colours<'a>,
     detail: Detail,
 }
 
-/// The rows of one panel.
 struct Facet<'a> {
     title: String,
     rows: Vec<&'a Row>,
@@ -186,7 +182,7 @@ impl<'a> Grid<'a> {
             x = free.find(|factor| factor.numeric && varies(factor)).or(first);
         }
         let is_x = |factor: &Factor| x.is_some_and(|x| x.name == factor.name);
-        // Several metrics are the series themselves; every factor that is not the axis then makes panels.
+        // Several metrics are series themselves; every factor except the axis then makes panels.
         let series = named(&wanted.series).filter(|_| wanted.y_more.is_empty()).or_else(|| {
             if !wanted.y_more.is_empty() {
                 return None;
@@ -196,7 +192,7 @@ impl<'a> Grid<'a> {
             let first = free.peek().copied();
             free.find(|factor| !factor.numeric).or(first)
         });
-        // Words that are the axis have a colour each all the same.
+        // The words of an axis still get one color each.
         let words = x.filter(|x| wanted.y_more.is_empty() && !x.numeric && varies(x));
         let series = series.or(words);
         let is_series = |factor: &Factor| series.is_some_and(|series| series.name == factor.name);
@@ -205,7 +201,7 @@ impl<'a> Grid<'a> {
         Grid { findings, x, series, facets, colours: Colours::new(findings), detail }
     }
 
-    /// Names of all series, whether they have data or not.
+    /// Names of all series, with or without data.
     fn series_labels(&self) -> BTreeMap<usize, String> {
         let levels = match self.series {
             Some(factor) if factor.varies() => factor.levels.iter().map(|level| factor.named(level)).collect(),
@@ -219,8 +215,8 @@ impl<'a> Grid<'a> {
         Some(self.colours.number(self.colours.first_of(self.series), place_of(factor, row)?, row))
     }
 
-    /// The panels, in the order of the study, without those where nothing was measured; how many were left out to keep a
-    /// report readable.
+    /// The panels with measurements in the order of the study, and how many were omitted to keep
+    /// the report readable.
     fn facets(&self) -> (Vec<Facet<'a>>, usize) {
         let mut facets: BTreeMap<Vec<usize>, Facet<'a>> = BTreeMap::new();
         for row in &self.findings.rows {
@@ -241,7 +237,7 @@ impl<'a> Grid<'a> {
         (facets.into_values().take(self.detail.panels).collect(), left_out)
     }
 
-    /// The rest of a figure around its panels.
+    /// Everything of a figure but its panels.
     fn drawing(
         &self,
         name: String,
@@ -260,19 +256,18 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// What hollow markers mean.
 fn hollow<'a>(marks: impl Iterator<Item = &'a Mark>) -> String {
     let marks = marks.collect::<BTreeSet<_>>();
     marks.into_iter().map(|mark| mark.text()).collect::<Vec<_>>().join(" or ")
 }
 
-/// Where the level of a row stands among the levels of a factor.
+/// Index of a row's level in a factor.
 fn place_of(factor: &Factor, row: &Row) -> Option<usize> {
     let level = row.factors.get(&factor.name)?;
     factor.levels.iter().position(|known| known == level)
 }
 
-/// Unit and words of a metric, also of one that no row has.
+/// Unit and description of a metric, even if no row has it.
 fn metric_of(findings: &Findings, name: &str) -> (String, String) {
     let words = |unit: &str, text: &str| (unit.to_owned(), text.to_owned());
     match (findings.metric_info(name), study::Metric::named(name)) {
@@ -282,7 +277,7 @@ fn metric_of(findings: &Findings, name: &str) -> (String, String) {
     }
 }
 
-/// What bars and bands show.
+/// The caption's explanation of bars and bands.
 fn bars(findings: &Findings, level: f64, rest: &str) -> String {
     match findings.quick {
         true => "a quick run, no stated confidence".to_owned(),
@@ -294,7 +289,7 @@ fn is_drawable(found: &Estimate) -> bool {
     [found.point, found.low, found.high, found.half_width()].iter().all(|value| drawable(*value))
 }
 
-/// The rows without data, by reason.
+/// Rows without data, by reason.
 fn not_shown(findings: &Findings) -> Vec<String> {
     let reason =
         |row: &Row| format!("{}: {}", row.state.word(), row.state.reason().unwrap_or("no trial has a measurement"));
@@ -313,7 +308,7 @@ fn not_shown(findings: &Findings) -> Vec<String> {
     lines
 }
 
-/// What a reader is told who points at a marker.
+/// Tooltip of a marker.
 fn tip(series: &str, row: &Row, rest: &str) -> String {
     let marks: Vec<&str> = row.marks.iter().map(|mark| mark.text()).collect();
     let marks = if marks.is_empty() { String::new() } else { format!("\n{}", marks.join(", ")) };
@@ -325,7 +320,7 @@ fn tip(series: &str, row: &Row, rest: &str) -> String {
     format!("{name}\n{rest}{marks}")
 }
 
-/// A level of confidence, with all its nines: `95`, `99.9`.
+/// A level of confidence with all its nines: `95`, `99.9`.
 pub(crate) fn percent(level: f64) -> String {
     let text = format!("{:.2}", level * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,5 @@
-//! Which series has which number, and thereby colour and shape: one for a contender in all figures of a report.
+//! Numbers of series, which select color and shape. A contender has the same number in all figures
+//! of a report.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +10,17 @@ use crate::chart::style;
 use analysis::display_names::idle_word;
 use analysis::findings::{Factor, Findings, Row};
 
-/// The factor whose levels are the contenders, and what its levels are numbered.
+/// The factor whose levels are the contenders, and the numbers of its levels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Colours<'a> {
     contender: Option<&'a Factor>,
-    /// Rows differ in their idle policy, so each policy of a level is a series of its own.
+    /// Whether rows differ in idle policy, so that each policy of a level is a series.
     pub(crate) idle: bool,
 }
 
 impl<'a> Colours<'a> {
-    /// The contenders are the levels of the factor that the first figure has its series of; where none says, of the first factor of words
-    /// that varies, or of the first that does.
+    /// The contenders are the levels of the first figure's series factor. Without one, they belong
+    /// to the first varied factor of words, or to the first varied factor.
     pub(crate) fn new(findings: &'a Findings) -> Colours<'a> {
         let varied = || findings.factors.iter().filter(|factor| factor.varies());
         let asked = findings.figures.iter().filter_map(|figure| figure.series.as_ref());
@@ -30,31 +31,32 @@ impl<'a> Colours<'a> {
         Colours { contender, idle: policies.any(|policy| Some(policy) != first) }
     }
 
-    /// The first number that is no contender's; 0 where contenders are numbers, or so many that they have all colours.
+    /// First number after the contenders; 0 if contenders are numbers or use up all colors.
     pub(crate) fn others(&self) -> usize {
         let named = self.contender.filter(|factor| !factor.numeric);
         let taken = named.map_or(0, |factor| self.policies() * factor.levels.len());
         if style::colour_class(taken) == taken { taken } else { 0 }
     }
 
-    /// The first number of the levels of a factor.
+    /// First number for the levels of a factor.
     pub(crate) fn first_of(&self, factor: Option<&Factor>) -> usize {
         let is_contender = |factor: &Factor| self.contender.is_some_and(|contender| contender.name == factor.name);
         if factor.is_none_or(|factor| is_contender(factor) || !factor.varies()) { 0 } else { self.others() }
     }
 
-    /// The number of what stands at `place` from `first`, in a row's policy.
+    /// Number of a level's index after `first`, in the row's idle policy.
     pub(crate) fn number(&self, first: usize, place: usize, row: &Row) -> usize {
         first + place * self.policies() + usize::from(self.idle && row.idle == Some(IdlePolicy::Spin))
     }
 
-    /// That of a row's contender; 0 where there are none.
+    /// Number of the row's contender; 0 without contenders.
     pub(crate) fn of_row(&self, row: &Row) -> usize {
         let place = self.contender.and_then(|factor| place_of(factor, row)).unwrap_or(0);
         self.number(0, place, row)
     }
 
-    /// Numbers for lines that are each of a row: in the colour of its contender, with other dashes where it has several.
+    /// Numbers for one line per row: in the color of its contender, with different dashes if it has
+    /// several.
     pub(crate) fn of_rows(&self, rows: &[&Row]) -> Vec<usize> {
         let mut taken: Vec<usize> = Vec::new();
         for row in rows {
@@ -66,7 +68,7 @@ impl<'a> Colours<'a> {
         taken
     }
 
-    /// Names of series from `first` on, each with its policy where there are both.
+    /// Names of series from `first` on, each with its idle policy if there are two.
     pub(crate) fn named(&self, first: usize, names: Vec<String>) -> BTreeMap<usize, String> {
         let both = |name: String| {
             [IdlePolicy::Machine, IdlePolicy::Spin].map(|idle| format!("{name}, idle {}", idle_word(idle)))

@@ -1,4 +1,4 @@
-//! How latency is spread: as a cumulative distribution, and by its quantiles with the tail drawn out.
+//! Latency distributions: cumulative, and by quantiles with a stretched tail.
 
 use study::plan::Figure as Wanted;
 
@@ -8,13 +8,13 @@ use analysis::findings::{Clock, Findings, Row};
 use analysis::latency::Latency;
 use analysis::number;
 
-/// Quantiles that have a marker.
+/// Quantiles with a marker.
 const MARKED: [(f64, &str); 5] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
 
-/// Values beyond a quantile that a sample must have for the quantile to be drawn.
+/// Minimum number of values beyond a quantile for it to be drawn.
 const BEYOND: f64 = 10.0;
 
-/// A curve and the markers on it: `(q, ns)`.
+/// A curve with markers `(q, ns)`.
 struct Curve<'a> {
     row: &'a Row,
     series: usize,
@@ -27,7 +27,7 @@ pub(super) fn ecdf(findings: &Findings, wanted: &Wanted, detail: Detail) -> Draw
     draw(findings, wanted, detail, true)
 }
 
-/// Latency over quantile, spread by its nines, on a log axis.
+/// Latency over quantile, spaced by its nines, on a log axis.
 pub(super) fn quantiles(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     draw(findings, wanted, detail, false)
 }
@@ -49,7 +49,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
         .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), ns| (low.min(ns), high.max(ns)));
     let latency = clock_words(&facets);
     let (low, high) = if low < high { (low, high) } else { (1e3, 1e6) };
-    // Across there is room for fewer labels.
+    // The horizontal axis has space for fewer labels.
     let time = Axis::log(low, high, "ns", latency, if ecdf { 4 } else { 7 });
     let labels = grid.series_labels();
     let panel = |(facet, curves): (&Facet<'_>, &Vec<Curve<'_>>)| {
@@ -111,14 +111,15 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
         let latency = Latency::from_parts(row.latency.as_ref()?, row.censored.as_deref())?;
         let sample = Some(latency.answered()).filter(|sample| !sample.is_empty())?;
         let found = latency.estimate();
-        // Where requests that still waited leave it open, a curve ends.
+        // A curve ends where waiting requests leave the quantile open.
         let known = |q: f64| found.quantile(q).filter(|bound| !bound.at_least).map(|bound| bound.value.max(1.0));
         let series = grid.series_of(row)?;
         let beyond = |q: f64| (1.0 - q) * sample.len() as f64 >= BEYOND;
         let mut points: Vec<(f64, f64)> = Vec::with_capacity(each);
         for index in 0..each {
             let share = index as f64 / (each - 1) as f64;
-            // Even steps in what the axis shows, closer where a distribution bends: at both of its ends, or in its nines.
+            // Even steps on the axis, denser where distributions bend: at both ends, or in the
+            // nines.
             let q = if ecdf {
                 (1.0 - (share * std::f64::consts::PI).cos()) / 2.0
             } else {
@@ -131,7 +132,7 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
             points.push((q, ns));
         }
         let marked = MARKED.iter().filter(|(q, _)| beyond(*q)).filter_map(|(q, name)| Some((*q, known(*q)?, *name)));
-        // Beyond p99 markers of a cumulative distribution lie on each other.
+        // Beyond p99, markers of a cumulative distribution overlap.
         let marked = marked
             .filter(|(q, ..)| if ecdf { *q <= 0.99 } else { -(1.0 - q).log10() <= last_nines as f64 + 1e-9 })
             .collect();
@@ -140,7 +141,6 @@ fn curves<'a>(grid: &Grid<'_>, facet: &Facet<'a>, each: usize, ecdf: bool, last_
     facet.rows.iter().filter_map(curve).collect()
 }
 
-/// Which latency it is.
 fn clock_words(facets: &[Facet<'_>]) -> &'static str {
     let clocks: Vec<Option<Clock>> = facets.iter().flat_map(|facet| &facet.rows).map(|row| row.clock).collect();
     let all = |clock| !clocks.is_empty() && clocks.iter().all(|known| *known == Some(clock));

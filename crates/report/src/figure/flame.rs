@@ -1,4 +1,4 @@
-//! Flame graphs: the stacks of a CPU profile, callers below what they call, as wide as they have samples.
+//! Flame graphs of CPU profiles: callers below callees, width in proportion to samples.
 
 use std::collections::BTreeMap;
 
@@ -8,45 +8,43 @@ use crate::svg::Svg;
 use analysis::findings::{Findings, ProfileFinding};
 use analysis::number;
 
-/// Width of a flame graph: of three panels and what is between them.
+/// Width of a flame graph: three panels with gaps.
 const WIDE: f64 = WIDTH * 3.0 + 36.0;
-/// Height of a frame, and of its box within.
+/// Height of a row, and of the box within it.
 const ROW: f64 = 17.0;
 const BOX: f64 = 16.0;
-/// Boxes of one graph.
+/// Maximum boxes per graph.
 const BOXES_MAX: usize = 500;
-/// A box narrower than this is not drawn.
+/// Minimum width of a drawn box.
 const NARROW: f64 = 1.0;
-/// Room for the name in a box, at least.
+/// Minimum space for a name in a box.
 const NAME_ROOM: f64 = 24.0;
-/// Classes of the boxes of a program's own functions, of the kernel's, and of what is no function.
+/// Box classes of the program's functions, kernel functions and other samples.
 const OWN: &str = "c5";
 const KERNEL: &str = "c4";
 const REST: &str = "c7";
 
-/// One flame graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Flame {
     boxes: Vec<Frame>,
-    /// Rows of boxes.
     depth: usize,
 }
 
-/// A box: a function as called from the box below it.
+/// A function as called from the box below.
 #[derive(Clone, Debug, PartialEq)]
 struct Frame {
-    /// Its left and its right end, fractions of the width.
+    /// Left and right end, as fractions of the width.
     from: f64,
     to: f64,
-    /// Boxes below it.
+    /// Number of boxes below.
     depth: usize,
     class: &'static str,
     name: String,
-    /// What a reader who points at it is told; empty: nothing.
+    /// Tooltip; may be empty.
     tip: String,
 }
 
-/// One for each profile that has samples.
+/// One flame graph per profile with samples.
 pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     let sampled = findings.cpu_profiles.iter().filter(|profile| profile.samples > 0).collect::<Vec<_>>();
     let shown = sampled.len().min(detail.panels);
@@ -78,17 +76,17 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
     drawings
 }
 
-/// A part of the name of a file.
+/// Converts a label to a part of a file name.
 fn stem(label: &str) -> String {
     let words = label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").chars().take(60).collect()
 }
 
-/// Calls of one function from one place.
+/// Calls of a function from one caller.
 #[derive(Default)]
 struct Call {
     samples: f64,
-    /// What it calls, by name: neighbours stay neighbours from one graph to the next.
+    /// Callees by name, so that neighbors are the same in every graph.
     calls: BTreeMap<(String, bool), Call>,
 }
 
@@ -140,7 +138,7 @@ impl Flame {
                 from = to;
             }
         }
-        // The widest: no box is wider than what it stands on.
+        // Keep the widest boxes; a box is never wider than its caller.
         let width = |frame: &Frame| frame.to - frame.from;
         boxes.sort_by(|a, b| width(b).total_cmp(&width(a)).then(a.depth.cmp(&b.depth)).then(a.from.total_cmp(&b.from)));
         boxes.truncate(boxes_max.max(1));
@@ -161,7 +159,7 @@ impl Flame {
             if !frame.tip.is_empty() {
                 svg.element("title").text(&frame.tip);
             }
-            // A gap between neighbours, and none so wide that a narrow box is gone.
+            // A gap between neighbors that leaves narrow boxes visible.
             let drawn = (width - 0.6).max(0.5);
             svg.element("rect")
                 .attr("class", "k fb")
@@ -178,7 +176,6 @@ impl Flame {
         }
     }
 
-    /// As an element of its own.
     pub(crate) fn svg(&self, label: &str) -> String {
         let mut svg = Svg::default();
         let view = format!("0 0 {WIDE} {}", self.height().ceil());
@@ -194,7 +191,7 @@ impl Flame {
     }
 }
 
-/// What of a name there is room for.
+/// Shortens a name to fit.
 fn shortened(name: &str, room: f64) -> String {
     if text::width(name, FONT) <= room {
         return name.to_owned();
@@ -241,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn callers_stand_below_what_they_call() {
+    fn draws_callers_below_callees() {
         let flame = Flame::new(&profile(0), 500, true);
         insta::assert_snapshot!(flame.svg("c-epoll").replace("><", ">\n<"));
     }
 
     #[test]
-    fn the_widest_are_drawn_and_no_box_stands_on_nothing() {
+    fn keeps_widest_boxes_and_their_callers() {
         for boxes_max in 1..8 {
             let flame = Flame::new(&profile(100), boxes_max, false);
             assert!(flame.boxes.len() <= boxes_max);
@@ -264,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_cut_to_their_room() {
+    fn shortens_names_to_fit() {
         assert_eq!(shortened("read", 100.0), "read");
         assert_eq!(shortened("a_long_name_of_a_function", 60.0), "a_long_…");
         assert_eq!(shortened("wide", 3.0), "");

@@ -1,4 +1,4 @@
-//! A metric over the runs of a study on one machine, and how fast the machine was.
+//! A metric over the runs of a study on one machine, with the speed of the machine.
 
 use super::{Detail, Drawing, Key};
 use crate::chart::{Axis, Layer, Mark, Panel, style};
@@ -6,13 +6,13 @@ use analysis::display_names::capitalised;
 use analysis::findings::{History, HistoryRun, MachineHistory, PointValue};
 use analysis::number::{self, drawable};
 
-/// At least so far to both sides, percent, so that a machine that keeps its speed looks like one.
+/// Minimum half-range of the speed axis in percent, so that a steady machine looks steady.
 const SPEED_WIDTH: f64 = 5.0;
 
-/// Between markers of different design points at one run, in the panel's units.
+/// Distance between markers of different design points at one run.
 const ASIDE: f64 = 4.0;
 
-/// A figure for each machine with two runs or more, of its first `points` design points.
+/// A figure for each machine with at least two runs, of its first `points` design points.
 pub(crate) fn history(history: &History, points: usize, detail: Detail) -> Vec<Drawing> {
     let machines = history.machines.iter().filter(|machine| machine.runs.len() > 1);
     machines.enumerate().map(|(index, machine)| drawing(history, machine, index, points, detail)).collect()
@@ -26,7 +26,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     let shown = machine.points.iter().take(points).collect::<Vec<_>>();
     for (place, point) in shown.iter().enumerate() {
         let aside = (place as f64 - (shown.len() as f64 - 1.0) / 2.0) * ASIDE;
-        // Quick runs are lines of their own, with other dashes: nothing joins them with others.
+        // Quick runs have separate lines with other dashes.
         for quick in [false, true] {
             let series = style::dashed(place, usize::from(quick));
             let of_runs = machine.runs.iter().zip(&point.values).enumerate();
@@ -76,7 +76,7 @@ fn drawing(history: &History, machine: &MachineHistory, index: usize, points: us
     }
 }
 
-/// Seven digits of the commit, with a star for changes.
+/// The first seven digits of the commit, with a star for uncommitted changes.
 fn short(run: &HistoryRun) -> String {
     let Some(revision) = &run.head.revision else { return "?".to_owned() };
     let star = if revision.ends_with("-dirty") { "*" } else { "" };
@@ -99,7 +99,7 @@ fn mark(at: usize, run: &HistoryRun, value: &PointValue, label: &str, unit: &str
     Mark { bar, hollow: !value.marks.is_empty(), ..Mark::at(at as f64, value.mean, tip) }
 }
 
-/// The speed of the machine in each run; `None`: fewer than two have probes.
+/// Speed of the machine in each run; `None` if fewer than two have probes.
 fn speed(machine: &MachineHistory, x: &Axis, series: usize) -> Option<Panel> {
     let speeds = machine
         .runs

@@ -1,5 +1,5 @@
-//! Misses over the capacity of a cache: what was measured, and behind it, thin and dashed, what policies would have missed of the same
-//! operations.
+//! Miss ratio over cache capacity: measured, and behind it, thin and dashed, simulated for eviction
+//! policies with the same operations.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use analysis::group::distinct;
 use analysis::miss_ratio::capacity;
 use analysis::number::{self, quantity};
 
-/// A panel for each combination of the levels of the other factors.
+/// A panel per combination of the other factors' levels.
 pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, detail: Detail) -> Drawing {
     let found = || findings.miss_ratios.iter().filter(|found| found.figure == index);
     let colours = Colours::new(findings);
@@ -90,7 +90,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
     }
 }
 
-/// The smallest and the largest capacity of a panel over the footprint.
+/// Range of capacity over footprint in a panel.
 fn shares(found: &MissRatios) -> Option<String> {
     let shares = found.curves.iter().flat_map(|curve| curve.points.iter().filter_map(|point| point.footprint_share));
     let (low, high) = shares.fold((f64::INFINITY, 0.0_f64), |(low, high), share| (low.min(share), high.max(share)));

@@ -1,4 +1,4 @@
-//! A metric over a factor: estimates with their intervals, or a point for each trial.
+//! A metric over a factor: estimates with intervals, or a point per trial.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use analysis::number;
 use analysis::number::drawable;
 use analysis::value::estimate_at;
 
-/// Lines over a numeric factor with at least two levels measured; else the estimates one below the other, because a line needs
-/// an axis and names need room.
+/// Lines over a numeric factor with at least two measured levels; otherwise estimates one below the
+/// other, with space for names.
 pub(super) fn line(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     draw(findings, wanted, detail, Kind::Line)
 }
 
-/// The same with every trial in place of the estimate.
+/// [`line`] with a point per trial instead of estimates.
 pub(super) fn scatter(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     draw(findings, wanted, detail, Kind::Scatter)
 }
 
-/// Lines over the levels of a factor, be they numbers or words, one for each level of another.
+/// Lines over the levels of a factor of numbers or words, one per level of another factor.
 pub(super) fn interaction(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     draw(findings, wanted, detail, Kind::Interaction)
 }
@@ -36,31 +36,29 @@ enum Kind {
     Interaction,
 }
 
-/// Metrics over one factor: one, or several of one unit, which then are the series.
+/// One or several metrics of the same unit over a factor; several metrics are the series.
 struct Over<'a> {
     grid: Grid<'a>,
     metrics: Vec<String>,
     unit: String,
     level: f64,
-    /// Lines between words, too.
+    /// Whether lines also join words.
     interaction: bool,
-    /// A point for each trial.
+    /// Whether to draw a point per trial.
     trials: bool,
-    /// Of so many that each is a dot.
+    /// Whether there are so many points that each is a dot.
     dust: bool,
     labels: BTreeMap<usize, String>,
     across: Across<'a>,
 }
 
-/// What the axis of the factor is.
 enum Across<'a> {
-    /// Numbers.
     Levels(&'a Factor, Vec<(f64, String)>),
-    /// Words: a slot each.
+    /// Words, with one slot each.
     Words(&'a Factor, Vec<usize>),
-    /// Words side by side, so that lines can join them.
+    /// Words side by side, joined by lines.
     Steps(&'a Factor, Vec<usize>),
-    /// One level alone: a slot for each series.
+    /// A single level, with one slot per series.
     Series(Vec<usize>),
 }
 
@@ -87,17 +85,17 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
     let points = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
     over.dust = trials && points().map(|row| row.n).sum::<usize>() * over.metrics.len() > MARKS;
 
-    // Of all rows, be they drawn here or not: figures of one metric have one scale.
+    // Values of all rows, so that all figures of a metric have the same scale.
     let values = findings.rows.iter().filter(|row| row.n > 0).flat_map(|row| over.all_marks(row));
     let values = values
         .flat_map(|mark| [mark.y].into_iter().chain(mark.bar.map(|b| [b.0, b.1]).into_iter().flatten()))
         .collect::<Vec<_>>();
     let most = values.iter().copied().filter(|value| drawable(*value)).fold(0.0, f64::max);
-    // What a law has between points may lie above all of them, but must not press them to the ground.
+    // Fitted curves may exceed the points, but must not compress them.
     let curves = facets.iter().flat_map(|facet| over.curves(facet));
     let curves = curves.flat_map(|(_, found)| found.curve.iter().flat_map(|at| [at.rate_per_s, at.low, at.high]));
     let curves = curves.filter(|value| *value > 0.0 && *value <= most * 1.3).collect::<Vec<_>>();
-    // One axis of values for all panels: they are there to be compared.
+    // All panels share a value axis, for comparison.
     let axis = Axis::of_values(values.into_iter().chain(curves), &over.unit, &text);
     let panels: Vec<Panel> = facets.iter().map(|facet| over.panel(facet, &axis)).collect();
 
@@ -109,7 +107,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
         drawing.keys = used.into_iter().map(key).collect();
     }
     if trials {
-        // Verdicts of single trials count, be the row marked or not.
+        // Trials have their own verdicts, even if the row has none.
         drawing.hollow =
             hollow(points().flat_map(|row| row.marks.iter().chain(row.trials.iter().flat_map(|trial| &trial.marks))));
     }
@@ -132,10 +130,10 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
     drawing
 }
 
-/// How the names of metrics end that are bytes a request.
+/// Suffix of metrics in bytes per request.
 const A_REQUEST: &str = "_bytes_per_request";
 
-/// Unit and label of the axis of values.
+/// Unit and label of the value axis.
 fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {
     let (unit, text) = metric_of(findings, &metrics[0]);
     match metrics {
@@ -149,7 +147,7 @@ fn axis_of(findings: &Findings, metrics: &[String]) -> (String, String) {
     }
 }
 
-/// Names of all series: the levels of a factor, or the metrics where there are several.
+/// Names of all series: the levels of a factor, or the metrics if there are several.
 fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
     if metrics.len() == 1 {
         return grid.series_labels();
@@ -158,7 +156,7 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
         // `p999` is p99.9.
         (Some(digits), _) if digits.len() > 2 => format!("p{}.{}", &digits[..2], &digits[2..]),
         (Some(digits), _) => format!("p{digits}"),
-        // In the words of metrics they would be told apart by their ends, which is where there is no room.
+        // The metrics' descriptions only differ at their ends, which would be cut.
         (_, Some("m1a")) => "M1a, Whip's formula".to_owned(),
         (_, Some("m1b")) => "M1b, with peer addresses".to_owned(),
         (_, Some("m2")) => "M2, on the wire".to_owned(),
@@ -169,7 +167,7 @@ fn labels(grid: &Grid<'_>, metrics: &[String]) -> BTreeMap<usize, String> {
 }
 
 impl<'a> Over<'a> {
-    /// Numbers where two levels or more have data, else words.
+    /// Numbers if at least two levels have data, otherwise words.
     fn across(&self, facets: &[Facet<'a>]) -> Across<'a> {
         let rows = || facets.iter().flat_map(|facet| facet.rows.iter().copied());
         let Some(factor) = self.grid.x else { return Across::Series(self.used(rows())) };
@@ -192,7 +190,7 @@ impl<'a> Over<'a> {
     }
 }
 
-/// A slot for each of these levels of a factor, and in which one a row stands.
+/// A slot for each of these levels, and the function from rows to slots.
 fn slots(factor: &Factor, places: &[usize]) -> (Axis, impl Fn(&Row, usize) -> Option<f64>) {
     let names = places.iter().map(|place| factor.levels[*place].to_string()).collect::<Vec<_>>();
     let place = move |row: &Row, _| {
@@ -203,7 +201,6 @@ fn slots(factor: &Factor, places: &[usize]) -> (Axis, impl Fn(&Row, usize) -> Op
 }
 
 impl Over<'_> {
-    /// The series that a metric of a row belongs to.
     fn series_of(&self, row: &Row, metric: usize) -> Option<usize> {
         if self.metrics.len() == 1 {
             return self.grid.series_of(row);
@@ -211,19 +208,18 @@ impl Over<'_> {
         Some(self.grid.colours.number(self.grid.colours.others(), metric, row))
     }
 
-    /// The series that occur, ascending.
+    /// The series in use, ascending.
     fn used<'r>(&self, rows: impl Iterator<Item = &'r Row>) -> Vec<usize> {
         let of = |row: &'r Row| (0..self.metrics.len()).filter_map(move |metric| self.series_of(row, metric));
         let used = rows.flat_map(of).collect::<BTreeSet<_>>();
         used.into_iter().collect()
     }
 
-    /// Every mark of a row, wherever it will stand.
     fn all_marks(&self, row: &Row) -> Vec<Mark> {
         self.metrics.iter().flat_map(|metric| self.marks_of(row, metric, 0.0, 0.0)).collect()
     }
 
-    /// Name of the file, title, caption.
+    /// File name, title and caption.
     fn words(&self, findings: &Findings, wanted: &Wanted) -> (String, String, String) {
         let kind = match (self.trials, self.interaction) {
             (true, _) => "scatter",
@@ -274,8 +270,8 @@ impl Over<'_> {
         (name, title, what + &fixed.unwrap_or_default() + &fitted + parallel)
     }
 
-    /// The marks of a row with its place on the axis of the factor, trials within `spread` units; `y` is always the value
-    /// here, [`Over::panel`] turns it.
+    /// The marks of a row at `x`, with its trials spread over `spread` units. `y` is always the
+    /// value; [`Over::panel`] swaps axes.
     fn marks_of(&self, row: &Row, metric: &str, x: f64, spread: f64) -> Vec<Mark> {
         let tips = self.grid.detail.tips;
         let place = self.metrics.iter().position(|known| known == metric).unwrap_or(0);
@@ -290,7 +286,7 @@ impl Over<'_> {
                 |(index, (order, value, hollow))| {
                     let words = || format!("{}, trial {order}", number::quantity(*value, &self.unit));
                     let tip = if tips { tip(series(), row, &words()) } else { String::new() };
-                    // Side by side in the order they ran, so that trials with one value do not hide each other.
+                    // Side by side in running order, so that equal values do not overlap.
                     let aside = (index as f64 - midpoint) * spread / values.len() as f64;
                     Mark { aside, hollow: *hollow, ..Mark::at(x, *value, tip) }
                 },
@@ -323,7 +319,7 @@ impl Over<'_> {
         let title = facet.title.clone();
         match &self.across {
             Across::Levels(factor, levels) => {
-                // Few trials side by side need more room at the ends than one marker.
+                // A few trials side by side need more margin than one marker.
                 let (margin, most) = if self.trials { (0.11, 44.0) } else { (0.07, 28.0) };
                 let x = Axis::levels(levels, &factor.name, margin);
                 let width = (Panel::room_aside(&x) * 0.7).min(most);
@@ -340,7 +336,7 @@ impl Over<'_> {
             }
             Across::Words(factor, places) => {
                 let (slots, place) = slots(factor, places);
-                // What names the slot is its series too: they do not stand side by side.
+                // If the slot's factor is the series, series share a position.
                 let aside =
                     if self.grid.series.is_some_and(|series| series.name == factor.name) && self.metrics.len() == 1 {
                         1
@@ -362,13 +358,12 @@ impl Over<'_> {
         }
     }
 
-    /// Whether fitted laws belong to what is drawn.
     fn has_curves(&self, factor: &Factor) -> bool {
         let of_it = |found: &Scalability| found.factor == factor.name && !found.curve.is_empty();
         self.metrics == ["throughput"] && self.grid.findings.scalability.iter().any(of_it)
     }
 
-    /// The fitted laws of scalability of this panel, each with its series.
+    /// The fitted scaling laws of this panel, each with its series.
     fn curves(&self, facet: &Facet<'_>) -> Vec<(usize, &Scalability)> {
         let Across::Levels(factor, _) = &self.across else { return Vec::new() };
         if !self.has_curves(factor) {
@@ -382,7 +377,7 @@ impl Over<'_> {
         of_factor.filter_map(|found| Some((with_series(found)?, found))).collect()
     }
 
-    /// Those laws as lines, each on the band that it may lie in, as far as they lie within the axes.
+    /// The fitted laws as lines on their bands, clipped to the axes.
     fn fits(&self, facet: &Facet<'_>, x: &Axis, y: &Axis) -> Vec<Layer> {
         let within =
             |axis: &Axis, value: f64| axis.scale.place(value).is_some_and(|place| (0.0..=1.0).contains(&place));
@@ -398,7 +393,7 @@ impl Over<'_> {
         layers.collect()
     }
 
-    /// A layer for each series. `width` is the room, in the panel's units, in which all series stand side by side.
+    /// A layer per series; all series side by side fit into `width` units.
     fn layers(
         &self,
         facet: &Facet<'_>,
@@ -409,7 +404,7 @@ impl Over<'_> {
     ) -> Vec<Layer> {
         let used = self.used(facet.rows.iter().copied());
         let widest = match (self.trials, turned) {
-            // Trials of one series have all the room.
+            // A single series uses the full width.
             (true, false) if used.len() == 1 => 34.0,
             (true, _) => 20.0,
             (false, true) => 10.0,

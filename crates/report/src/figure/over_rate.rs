@@ -1,4 +1,4 @@
-//! Latency over the rate that was offered: where a server stands, how much it can take, and what that costs those who wait.
+//! Latency over the offered rate: how much load a server sustains, and at which latency.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use analysis::group::grouped;
 use analysis::number::drawable;
 use analysis::{label, number};
 
-/// A panel each, of those that are known.
+/// Quantiles with a panel each, if known.
 const QUANTILES: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_p999", "p99.9")];
-/// Lines of a panel at most.
+/// Maximum lines per panel.
 const LINES_MAX: usize = 8;
-/// Rates that differ by less than this share are one.
+/// Rates that differ by less than this share count as equal.
 const SAME: f64 = 0.01;
 
-/// The points that differ in nothing but the rate.
+/// Points that only differ in the rate.
 struct Line<'a> {
     row: &'a Row,
     key: Vec<Option<&'a Level>>,
@@ -28,12 +28,12 @@ struct Line<'a> {
     points: Vec<Point<'a>>,
 }
 
-/// What is known at one offered rate.
+/// Measurements at one offered rate.
 struct Point<'a> {
     rate_per_s: f64,
-    /// By [`QUANTILES`].
+    /// In the order of [`QUANTILES`].
     values: [Option<Value>; QUANTILES.len()],
-    /// What forbids to read it as a statement about the server.
+    /// Reasons not to read it as a statement about the server.
     marks: BTreeSet<RowMark>,
     row: &'a Row,
     trials: usize,
@@ -46,8 +46,8 @@ struct Value {
     at_least: bool,
 }
 
-/// A panel for each quantile, a line for each contender; `None` where no point was measured at several rates, or where the study draws it
-/// itself.
+/// A panel per quantile with a line per contender; `None` if no point has several rates, or a
+/// figure of the study shows the same.
 pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let rate = rate_factor(findings);
     if rate.is_some_and(|rate| is_drawn(findings, rate)) {
@@ -60,7 +60,8 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let series = Colours::new(findings).of_rows(&rows);
     let points = || lines.iter().flat_map(|line| &line.points);
     let values = points().flat_map(|point| point.values.iter().flatten());
-    // No latency is below zero, though the lower end of an interval over few trials can be: such a bar ends at the frame.
+    // Latencies are positive, but intervals over few trials may extend below zero: such bars end at
+    // the frame.
     let ends = values.flat_map(|value| {
         let ends = value.estimate.map(|found| [found.low, found.high]).into_iter().flatten();
         ends.filter(|end| *end > 0.0).chain([value.mean])
@@ -107,7 +108,7 @@ fn is(factor: &Factor, other: Option<&Factor>) -> bool {
     other.is_some_and(|other| other.name == factor.name)
 }
 
-/// The number that the offered rate follows most where all else is the same.
+/// The numeric factor that the offered rate follows most closely.
 fn rate_factor(findings: &Findings) -> Option<&Factor> {
     let rated = findings.rows.iter().filter_map(|row| Some((row, offered(row)?))).collect::<Vec<_>>();
     let spread = |factor: &Factor| {
@@ -127,7 +128,7 @@ fn rate_factor(findings: &Findings) -> Option<&Factor> {
     spreads.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, factor)| factor)
 }
 
-/// Whether a figure of the study has latency over this factor, and its levels are the rates.
+/// Whether a figure of the study shows latency over this factor, whose levels are the rates.
 fn is_drawn(findings: &Findings, rate: &Factor) -> bool {
     let has = |figure: &study::plan::Figure| {
         matches!(figure.kind, FigureKind::Line | FigureKind::Interaction)
@@ -141,7 +142,7 @@ fn is_drawn(findings: &Findings, rate: &Factor) -> bool {
     findings.figures.iter().any(has) && findings.rows.iter().all(is_rate)
 }
 
-/// The rate that was offered to a row, the mean over its trials; `None` in a closed loop.
+/// Mean offered rate over the trials of a row; `None` in a closed loop.
 fn offered(row: &Row) -> Option<f64> {
     let measured = row.trials.iter().filter(|trial| trial.failed.is_none());
     let rates = measured.map(|trial| trial.offered_per_s).collect::<Option<Vec<_>>>()?;
@@ -151,7 +152,7 @@ fn offered(row: &Row) -> Option<f64> {
 fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
     let mut lines: Vec<Line<'a>> = Vec::new();
     let apart = findings.factors.iter().filter(|factor| factor.varies() && !is(factor, rate)).collect::<Vec<_>>();
-    // Rows first: a line has the label of one of them.
+    // Rows come first: a line has the label of one of them.
     for row in findings.rows.iter().chain(&findings.capacities) {
         let points = points(findings, row);
         let key = apart.iter().map(|factor| row.factors.get(&factor.name)).collect::<Vec<_>>();
@@ -172,7 +173,7 @@ fn lines<'a>(findings: &'a Findings, rate: Option<&Factor>) -> Vec<Line<'a>> {
     lines
 }
 
-/// Of a search every rate that was tried, else the one that was offered.
+/// Every rate of a search, or the offered rate of a row.
 fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {
     let Some(search) = &row.search else {
         let value = |(metric, _): (&str, &str)| {

@@ -1,4 +1,4 @@
-//! How fast the processors were over the run, by the fixed piece of work before and after each trial.
+//! CPU speed over the run, from the fixed piece of work before and after each trial.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use analysis::findings::Findings;
 use analysis::number;
 use analysis::number::drawable;
 
-/// At least so far to both sides, percent, so that a machine that keeps its speed looks like one.
+/// Minimum half-range in percent, so that a steady machine looks steady.
 const WIDTH: f64 = 5.0;
 
-/// `None` where fewer than two trials have it: nothing is over time then.
+/// `None` if fewer than two trials have probes.
 pub(super) fn probes(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let probed = findings.probes.as_ref().filter(|probed| probed.trials.len() > 1)?;
     let mut marks = BTreeMap::<u32, Vec<Mark>>::new();
@@ -74,7 +74,7 @@ mod tests {
     use fixtures as example;
 
     #[test]
-    fn each_probe_is_a_mark_hollow_where_another_had_the_processor() {
+    fn marks_probes_hollow_if_another_process_ran() {
         let (run, records) = example::volley();
         let findings = analyze(&run, &records);
         let drawing = probes(&findings, Detail::FULL).unwrap();

@@ -1,4 +1,4 @@
-//! What proxies add: the differences from `direct`, block by block, with their intervals.
+//! Overhead of proxies: differences from `direct` by block, with intervals.
 
 use study::Metric;
 use study::plan::Figure as Wanted;
@@ -12,7 +12,7 @@ use analysis::findings::{Added, AddedMetric};
 use analysis::number::drawable;
 use analysis::proxy_overhead;
 
-/// A panel for each metric, a slot for each point through proxies.
+/// A panel per metric, a slot per design point through proxies.
 pub(super) fn added(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let mut metrics = vec![wanted.y.clone().unwrap_or_else(|| "latency_p50".to_owned())];
     metrics.extend(wanted.y_more.iter().cloned());

@@ -1,5 +1,5 @@
-//! The three charts of Whip (Waye, Chong and Dimoulas 2017) for any study: memory and store over requests, time of a request over requests,
-//! bytes a request.
+//! The three charts of Whip (Waye, Chong and Dimoulas 2017) for any study: memory and store size
+//! over requests, time per request over requests, bytes per request.
 
 use study::plan::Figure as Wanted;
 
@@ -11,7 +11,7 @@ use analysis::findings::OverRequests;
 use analysis::group::distinct;
 use analysis::number::drawable;
 
-/// Resident set over requests, and in a panel of its own what is in the store, where there is one.
+/// Resident set over requests, with a second panel for the store size if there is a store.
 pub(super) fn memory(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let of_proxies = findings.over_requests.iter().any(|found| found.what == "proxy_rss");
     let (whats, title) = match of_proxies {
@@ -22,7 +22,7 @@ pub(super) fn memory(findings: &Findings, wanted: &Wanted, detail: Detail) -> Dr
     draw(findings, wanted, "memorychart", title, &lines(findings, &whats, detail), &axes, "")
 }
 
-/// Time over requests: what proxies took of a call for themselves, where they tell it; else the latency.
+/// Time over requests: the proxies' own time if they report it, otherwise latency.
 pub(super) fn throughput(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let tells = findings.over_requests.iter().any(|found| found.what == "proxy_time");
     let what = if tells { "proxy_time" } else { "latency" };
@@ -33,7 +33,7 @@ pub(super) fn throughput(findings: &Findings, wanted: &Wanted, detail: Detail) -
     draw(findings, wanted, "throughputchart", title, &lines, &[("", "ns", "time per request")], &note)
 }
 
-/// Bytes a request that proxies add: what they tell of their metadata, else what passes at both ends.
+/// Bytes per request added by proxies: their reported metadata, otherwise traffic at both ends.
 pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let told = ["m1a_bytes_per_request", "m1b_bytes_per_request", "m2_bytes_per_request", "m3_bytes_per_request"];
     let seen = ["client_bytes_per_request", "subject_bytes_per_request"];
@@ -42,7 +42,7 @@ pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
         true => told.iter().filter(|name| has(name)).collect::<Vec<_>>(),
         false => seen.iter().filter(|name| has(name)).collect(),
     };
-    // Points that pass no proxy have nothing to show, and no place.
+    // Points without a proxy are omitted.
     let mut shown = findings.clone();
     shown.rows.retain(|row| metrics.iter().any(|name| row.metrics.contains_key(**name)));
     let mut names = metrics.iter().map(|name| (**name).to_owned());
@@ -64,12 +64,12 @@ pub(super) fn network(findings: &Findings, wanted: &Wanted, detail: Detail) -> D
 
 struct Line<'a> {
     found: &'a OverRequests,
-    /// Which of the panels it is in.
+    /// Index of the panel.
     panel: usize,
     series: usize,
 }
 
-/// A panel for each of `whats`; one series for one row.
+/// A panel for each of `whats`, one series per row.
 fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line<'a>> {
     let found = || findings.over_requests.iter().filter(|found| whats.contains(&found.what.as_str()));
     let rows = distinct(found().map(|found| found.row));
@@ -82,7 +82,7 @@ fn lines<'a>(findings: &'a Findings, whats: &[&str], detail: Detail) -> Vec<Line
     found().filter_map(line).collect()
 }
 
-/// `axes`: of each panel title, unit and what it shows.
+/// `axes` has title, unit and label per panel.
 fn draw(
     findings: &Findings,
     wanted: &Wanted,

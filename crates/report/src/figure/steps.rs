@@ -1,4 +1,4 @@
-//! A search step by step: which rate was tried, and what came of it.
+//! The steps of a search: rates and verdicts.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use analysis::display_names::purpose;
 use analysis::findings::{Findings, SearchFinding, SearchStep, SearchVerdict};
 use analysis::number;
 
-/// The series: what a trial says alone.
+/// The series: verdicts of single trials.
 const VERDICTS: [&str; 5] = ["holds", "fails", "undecided", "generator-bound", "says nothing about the objective"];
 
 fn series(step: &SearchStep) -> usize {
@@ -22,7 +22,7 @@ fn series(step: &SearchStep) -> usize {
     }
 }
 
-/// A panel for each search; `None` where there is none.
+/// A panel per search; `None` without searches.
 pub(super) fn steps(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let searches = findings.searches().filter(|(_, search)| search.steps.iter().any(|step| step.rate_per_s.is_some()));
     let searches = searches.collect::<Vec<_>>();
