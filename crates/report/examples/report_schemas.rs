@@ -1,4 +1,5 @@
-//! Writes the schemas of this crate: `cargo run -p report --example report_schemas`. A test holds the files to it.
+//! Writes the schemas of this crate: `cargo run -p report --example report_schemas`. A test
+//! compares the files.
 
 use std::path::Path;
 

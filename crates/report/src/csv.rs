@@ -1,4 +1,5 @@
-//! Findings as CSV: one row a design point, or one row a trial. Full precision, units as stored (ns, 1/s, bytes).
+//! Findings as CSV, with one row per design point or per trial. Full precision, units as stored
+//! (ns, 1/s, bytes).
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use analysis::display_names::idle_word;
 use analysis::findings::{Clock, EffectScale, Estimate, Findings, MetricInfo, Row, TrialFinding};
 use study::record::Limit;
 
-/// One row for each design point and metric-wise columns: `_mean`, `_low`, `_high`, `_stddev`. What is not known is an empty
-/// field.
+/// One row per design point, with the columns `_mean`, `_low`, `_high` and `_stddev` per metric.
+/// Unknown values are empty fields.
 pub fn csv(findings: &Findings) -> String {
     let of_metric =
         |metric: &MetricInfo| ["mean", "low", "high", "stddev"].map(|part| format!("{}_{part}", metric.name));
@@ -44,12 +45,12 @@ pub fn csv(findings: &Findings) -> String {
     out
 }
 
-/// `interrupted` or `running`, where the run has not ended as it should.
+/// `interrupted` or `running`; empty if the run ended properly.
 fn run_state(findings: &Findings) -> String {
     findings.unfinished.as_ref().map_or("", |unfinished| unfinished.state.word()).to_owned()
 }
 
-/// One row for each trial, in the order they ran.
+/// One row per trial, in running order.
 pub fn csv_trials(findings: &Findings) -> String {
     let heads = names("run,order,block,started,point").chain(factor_heads(findings));
     let heads = heads.chain(names("idle,limited_by,marks,outlier_in"));
@@ -75,8 +76,8 @@ pub fn csv_trials(findings: &Findings) -> String {
     out
 }
 
-/// One row for each source of variation, effect of a level, interaction of two and change, of each metric and scale (`ratio` or
-/// `difference`). What has no meaning in a row is an empty field.
+/// One row for each source of variation, effect of a level, interaction of two, and change, per
+/// metric and scale (`ratio` or `difference`). Fields that do not apply are empty.
 pub fn csv_effects(findings: &Findings) -> String {
     let mut out = "run,metric,idle,design,scale,what,factor,level,to,other,other_level,share,squares,df,f,p_adjusted,\
                    point,low,high\n"
@@ -119,7 +120,7 @@ pub fn csv_effects(findings: &Findings) -> String {
     out
 }
 
-/// One row for each metric of each design point that passes proxies: what it adds to the same at `direct`.
+/// One row per metric of each design point through proxies: its difference from `direct`.
 pub fn csv_added(findings: &Findings) -> String {
     let mut out = "run,through,place,metric,unit,blocks,direct_mean,through_mean,difference,difference_low,\
                    difference_high,ratio,ratio_low,ratio_high,p_adjusted,shown\n"
@@ -139,7 +140,7 @@ pub fn csv_added(findings: &Findings) -> String {
     out
 }
 
-/// One row for each point of each series over requests; the slope stands in each.
+/// One row per point of each series over requests; every row repeats the slope.
 pub fn csv_over_requests(findings: &Findings) -> String {
     let mut out = "run,point,label,what,unit,requests,mean,low,high,slope_per_1000,slope_low,slope_high\n".to_owned();
     for (found, point) in
@@ -156,7 +157,8 @@ pub fn csv_over_requests(findings: &Findings) -> String {
     out
 }
 
-/// One row for each point of each miss-ratio curve, `measured` or `simulated`. What has no meaning in a row is an empty field.
+/// One row per point of each miss-ratio curve, `measured` or `simulated`. Fields that do not apply
+/// are empty.
 pub fn csv_miss_ratios(findings: &Findings) -> String {
     let mut out = "run,panel,what,series,capacity_bytes,footprint_share,memory_bytes,n,miss_ratio,low,high,policy,\
                    simulated,difference,difference_low,difference_high,p_adjusted,strays\n"
@@ -195,7 +197,7 @@ fn counts<K: std::fmt::Display>(counts: &BTreeMap<K, u64>) -> String {
     counts.iter().map(|(key, count)| format!("{key}: {count}")).collect::<Vec<_>>().join("; ")
 }
 
-/// Columns that a factor may be called like; it is then told apart.
+/// Reserved columns; a factor with such a name gets another one.
 const FIXED: &str = "run,point,order,block,started,idle,state,n,limited_by,marks,failed,errors,statuses,cpus";
 
 fn factor_heads(findings: &Findings) -> impl Iterator<Item = String> {
@@ -213,7 +215,7 @@ fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     texts.collect::<Vec<_>>().join("; ")
 }
 
-/// An estimate with its ends; empty fields where there is none.
+/// Point and ends of an estimate; empty fields without one.
 fn ends(estimate: Option<&Estimate>) -> [String; 3] {
     estimate.map_or([None; 3], |e| [e.point, e.low, e.high].map(Some)).map(number)
 }
@@ -222,12 +224,12 @@ fn levels(findings: &Findings, row: &Row) -> impl Iterator<Item = String> {
     findings.factors.iter().map(|factor| row.factors.get(&factor.name).map_or(String::new(), Level::to_string))
 }
 
-/// The shortest text that reads back as the same float.
+/// The shortest text that parses to the same float.
 pub(crate) fn number(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or(String::new(), |value| value.to_string())
 }
 
-/// RFC 4180, but lines end with a line feed alone.
+/// A line as in RFC 4180, but ending with LF.
 pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
     let quoted = |cell: String| match cell.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
@@ -248,7 +250,7 @@ mod tests {
         analyze(&run, &records)
     }
 
-    /// The first columns of the first lines: the whole is long.
+    /// The first columns of the first lines.
     fn corner(text: &str, columns: usize, lines: usize) -> String {
         let short = |line: &str| line.split(',').take(columns).collect::<Vec<_>>().join(",");
         text.lines().take(lines).map(short).collect::<Vec<_>>().join("\n")
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_ends_with_how_fast_the_processors_were_and_who_else_had_them() {
+    fn trials_end_with_probes_and_other_processes() {
         let mut findings = findings();
         let text = csv_trials(&findings);
         let of = |text: &str, line: usize, places: usize| {
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_statuses_and_processors_stand_at_the_end() {
+    fn errors_statuses_and_cpus_are_last() {
         let (run, records) = example::threads();
         let text = csv(&analyze(&run, &records));
         let ends = text.lines().map(|line| line.rsplit(',').skip(4).take(4).collect::<Vec<_>>()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! A run for other tools: who tracks results, plots latencies or shows timelines reads one of these.
+//! Exports of a run for other tools: result trackers, latency plotters and timeline viewers.
 
 mod hdr;
 mod names;
@@ -11,23 +11,23 @@ use study::record::Record;
 
 pub use hdr::{LatencyFile, latency_file};
 
-/// One format: what help, documentation and code know of it.
+/// An export format with its help and documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
-    /// Its name in `--format`.
+    /// One line of help.
     pub name: &'static str,
     /// What it is for, a line of help.
     pub text: &'static str,
-    /// What its test reads it with.
+    /// The reader that the format is tested with.
     pub read_by: &'static str,
-    /// Whether it needs all runs of the study, [`Source::history`].
+    /// Whether it needs all runs of the study in [`Source::history`].
     pub needs_history: bool,
-    /// Whether it is of one trial, [`Source::trial`].
+    /// Whether it exports the single trial of [`Source::trial`].
     pub is_of_a_trial: bool,
     make: fn(&Source<'_>) -> Result<Vec<File>, ExportError>,
 }
 
-/// Every format that another tool reads.
+/// All export formats.
 pub const EXPORTS: [Export; 6] = [
     Export {
         name: "bencher",
@@ -79,61 +79,61 @@ pub const EXPORTS: [Export; 6] = [
     },
 ];
 
-/// What exports are made of.
+/// The input of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The run.
     pub findings: &'a Findings,
-    /// Its trials.
+    /// Trials of the run.
     pub records: &'a [Record],
-    /// Runs that can be put in a row with it, the oldest first, itself among them.
+    /// Comparable runs including this one, the oldest first.
     pub history: &'a [Findings],
-    /// The trial, by its place in the order of the run; `None`: the first that has a measurement.
+    /// The trial's index in the order of the run; `None` for the first with a measurement.
     pub trial: Option<u32>,
 }
 
 /// A file of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its name, where it is one of several: no directory in it.
+    /// File name without directory, used if an export has several files.
     pub name: String,
-    /// Its content.
+    /// Content of the file.
     pub text: String,
 }
 
-/// Why there is no export.
+/// Why an export failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    /// There is nothing to be exported.
+    /// The run has no measurement.
     #[error("run `{0}` has no trial with a measurement")]
     NothingMeasured(String),
-    /// The trial that was asked for is not there.
+    /// The requested trial does not exist.
     #[error("run `{run}` has no trial {trial}: it has {known}")]
     NoTrial {
         /// The run.
         run: String,
-        /// What was asked for.
+        /// The requested trial.
         trial: u32,
-        /// Those that it has, in words.
+        /// The existing trials, in words.
         known: String,
     },
-    /// The trial that was asked for has no measurement.
+    /// The requested trial has no measurement.
     #[error("trial {trial} of run `{run}` failed: {why}")]
     FailedTrial {
         /// The run.
         run: String,
-        /// What was asked for.
+        /// The requested trial.
         trial: u32,
-        /// Why it has none.
+        /// Reason of the failure.
         why: String,
     },
 }
 
 impl Export {
-    /// Its files, one at least.
+    /// Creates at least one file.
     ///
     /// # Errors
-    /// [`ExportError`].
+    /// An [`ExportError`] if there is nothing to export.
     pub fn files(&self, source: &Source<'_>) -> Result<Vec<File>, ExportError> {
         let files = (self.make)(source)?;
         if files.is_empty() {
@@ -143,7 +143,7 @@ impl Export {
     }
 }
 
-/// The table of formats in docs/EXPORTS.md.
+/// The table of formats for docs/EXPORTS.md.
 pub fn table() -> String {
     let rows = EXPORTS.iter().map(|export| format!("| `{}` | {} | {} |\n", export.name, export.text, export.read_by));
     format!("| `--format` | What it is | Tested with |\n|---|---|---|\n{}", rows.collect::<String>())

@@ -1,4 +1,4 @@
-//! What a search without a study has found (`quintain load --find`), for a script and for a person.
+//! Results of a search without a study (`quintain load --find`), as JSON and for a terminal.
 
 use std::fmt::Write as _;
 
@@ -6,15 +6,15 @@ use analysis::search::{FindReport, rate};
 
 use crate::paint::{Paint, Style};
 
-/// The same as one JSON object, ready to be printed.
+/// Renders the report as one JSON object.
 ///
 /// # Errors
-/// When a number in it is not finite, which only a damaged measurement makes.
+/// When a number is not finite, which requires a damaged measurement.
 pub fn find_json(report: &FindReport) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(report)
 }
 
-/// The same for a person: the range, what it rests on, each rate that was tried.
+/// Renders the report for a terminal: the range, its trials and each rate.
 pub fn find_terminal(report: &FindReport, style: &Style) -> String {
     let paint = Paint(style);
     let search = &report.search;
@@ -55,7 +55,7 @@ mod tests {
     use analysis::{Search, find};
     use fixtures as example;
 
-    /// The first steps of the example's search, as if they had been measured without a study.
+    /// The first steps of the example's search, as without a study.
     fn example(steps: usize) -> Search {
         let (run, records) = example::capacity();
         let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn decides_as_a_study_does_and_tells_the_range() {
+    fn decides_like_a_study_and_reports_the_range() {
         let search = example(usize::MAX);
         assert_eq!(search.next(false), None);
         let report =
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_was_interrupted_tells_what_it_has() {
+    fn interrupted_searches_report_partial_results() {
         let search = example(4);
         let report = find(search.finding(false), "http://localhost:8080/", Vec::new());
         insta::assert_snapshot!(find_terminal(&report, &Style::PLAIN), @"

@@ -1,4 +1,4 @@
-//! Runs of a study by time, for a terminal and as a page: it points at steps, it judges none.
+//! Runs of a study over time, for a terminal and as a page. Steps are marked, not judged.
 
 use analysis::display_names::capitalised;
 use analysis::findings::{Estimate, History, HistoryPoint, HistoryRun, MachineHistory, PointValue, Step};
@@ -11,24 +11,25 @@ use crate::paint::Style;
 use crate::render::html::{HtmlError, page};
 use crate::{figure, render};
 
-/// So many design points are shown where none was asked for.
+/// Default number of design points.
 const POINTS: usize = 6;
 
-/// Steps of a machine that are shown one by one.
+/// Maximum listed steps per machine.
 const STEPS: usize = 8;
 
-/// Cells of a bar.
+/// Width of a bar in cells.
 const BAR: usize = 25;
 
-/// For a person at a terminal: a table for each design point, a bar for each interval, and beside each step the command that would judge it.
+/// Renders for a terminal: a table per design point, a bar per interval, and with each step the
+/// command that would judge it.
 pub fn history_terminal(history: &History, style: &Style) -> String {
     render::terminal::terminal(&document(history, true), style)
 }
 
-/// The same as one page, with lines over runs.
+/// Renders one page, with lines over runs.
 ///
 /// # Errors
-/// [`HtmlError::Template`].
+/// [`HtmlError::Template`] if the template fails.
 pub fn history_html(history: &History) -> Result<String, HtmlError> {
     page(&document(history, false), |detail| figure::history(history, POINTS, detail))
 }
@@ -86,7 +87,7 @@ fn document(history: &History, bars: bool) -> Document {
     }
 }
 
-/// A section for each machine; anchors are fixed words.
+/// Anchors of the sections, one per machine.
 const ANCHORS: [&str; 8] =
     ["machine-1", "machine-2", "machine-3", "machine-4", "machine-5", "machine-6", "machine-7", "machine-8"];
 
@@ -155,7 +156,7 @@ fn revision<'a>(run: &'a HistoryRun, value: Option<&'a PointValue>) -> Option<&'
     value.map_or(run.head.revision.as_deref(), |value| value.revision_in(&run.head))
 }
 
-/// A value with its interval; a star where it does not measure the server alone.
+/// A value with its interval, and a star if it does not measure the server alone.
 pub(crate) fn shown(value: &PointValue, unit: &str) -> String {
     let text = match &value.estimate {
         Some(found) => estimate(found, unit),
@@ -165,7 +166,6 @@ pub(crate) fn shown(value: &PointValue, unit: &str) -> String {
     if value.marks.is_empty() { text } else { format!("{text}*") }
 }
 
-/// What sets a run apart.
 fn notes(run: &HistoryRun, value: Option<&PointValue>, step: Option<&Step>) -> String {
     let words = [
         step.map(|_| "step"),
@@ -178,7 +178,7 @@ fn notes(run: &HistoryRun, value: Option<&PointValue>, step: Option<&Step>) -> S
     words.into_iter().flatten().chain(marks).collect::<Vec<_>>().join(", ")
 }
 
-/// The lowest and the highest end of all intervals of a point.
+/// Lowest and highest end of all intervals of a point.
 fn ends(point: &HistoryPoint) -> (f64, f64) {
     let ends = point.values.iter().flatten().flat_map(|value| {
         let of = |end: fn(&Estimate) -> f64| value.estimate.as_ref().map_or(value.mean, end);
@@ -188,7 +188,7 @@ fn ends(point: &HistoryPoint) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| (low.min(end), high.max(end)))
 }
 
-/// `  ──●──     `: the interval of a value between the ends of all.
+/// `  ──●──     `: the interval of a value on the scale of all values.
 fn bar(value: &PointValue, (low, high): (f64, f64)) -> String {
     let place = |at: f64| {
         let share = if high > low { (at - low) / (high - low) } else { 0.5 };

@@ -2,10 +2,10 @@
 
 use analysis::findings::Findings;
 
-/// Pretty-printed, the keys as in the schema.
+/// Pretty-prints the findings; numbers that are not finite become `null`.
 ///
 /// # Errors
-/// [`serde_json::Error`]; a number that is not finite is written as `null`.
+/// [`serde_json::Error`] if serialization fails.
 pub fn json(findings: &Findings) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(findings)
 }

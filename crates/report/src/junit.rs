@@ -1,4 +1,4 @@
-//! A gate as JUnit XML: what CI systems show beside their tests.
+//! A gate as JUnit XML, for CI systems.
 
 use std::time::Duration;
 
@@ -7,25 +7,26 @@ use analysis::findings::{GateTest, GateVerdict};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use study::gate::{Bound, Condition, Undecided};
 
-/// Why there is no XML.
+/// Why no XML was written.
 #[derive(Debug, thiserror::Error)]
 pub enum JunitError {
-    /// Only gates have cases.
+    /// The run is not a gate.
     #[error("run `{run}` has no baseline, so there is nothing that could pass or fail")]
     NoGate {
         /// The run.
         run: String,
     },
-    /// It could not be written.
+    /// The XML could not be written.
     #[error("cannot write JUnit XML: {0}")]
     Xml(#[from] quick_junit::SerializeError),
 }
 
-/// One test case for each candidate, metric and combination of the other factors: failed where the candidate is shown to be worse, or where nothing is
-/// shown and that is to fail it; skipped where there is no verdict.
+/// Renders one test case per candidate, metric and combination of the other factors. A case fails
+/// if the candidate is shown to be worse, or if nothing is shown and the gate fails on that. It is
+/// skipped without a verdict.
 ///
 /// # Errors
-/// Findings without a gate, or a text that XML cannot hold.
+/// When the findings have no gate, or XML cannot represent a text.
 pub fn junit(findings: &Findings) -> Result<String, JunitError> {
     let found = findings.gate.as_ref().ok_or_else(|| JunitError::NoGate { run: findings.run.clone() })?;
     let mut suite = TestSuite::new(findings.study.as_str());
@@ -53,7 +54,6 @@ pub fn junit(findings: &Findings) -> Result<String, JunitError> {
     Ok(report.to_string()?)
 }
 
-/// The condition, or the metric that is compared.
 fn name(test: &GateTest) -> String {
     let bound = test.bound.filter(|bound| !matches!(bound, Bound::Excess(_)));
     let condition = study::Metric::named(&test.metric).zip(bound);

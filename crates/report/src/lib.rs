@@ -1,4 +1,5 @@
-//! Findings to a document, and documents to terminal, Markdown and HTML; CSV and JSON; figures to SVG and PNG.
+//! Renders findings: as documents for terminal, Markdown and HTML, as CSV and JSON, and as figures
+//! in SVG and PNG.
 //!
 //! ```
 //! let (run, records) = fixtures::compared();
@@ -39,17 +40,17 @@ pub use png::{PIXEL_LIMIT, PNG_SCALE, Png, PngError, figure_png};
 pub use render::html::{HtmlError, PAGE_LIMIT, PAGE_POINTS, figure_svgs, html};
 pub use side_by_side::side_by_side_terminal;
 
-/// For a person at a terminal: the question, the answer, the tables, what to beware of, the machine.
+/// Renders for a terminal: question, answer, tables, warnings and machine.
 pub fn terminal(findings: &Findings, style: &Style) -> String {
     render::terminal::terminal(&sections::document(findings), style)
 }
 
-/// A comparison of two, for a pull request: answer, table, warnings.
+/// Renders a comparison of two for a pull request: answer, table, warnings.
 pub fn markdown_short(findings: &Findings) -> String {
     render::markdown::markdown(&sections::short(findings))
 }
 
-/// For a pull request or a lab book: all that the page has, without figures.
+/// Renders for a pull request or lab notebook: the whole page without figures.
 pub fn markdown(findings: &Findings) -> String {
     render::markdown::markdown(&sections::document(findings))
 }

@@ -1,4 +1,4 @@
-//! One load without a study (`quintain load`), for a script and for a person.
+//! One load without a study (`quintain load`), as JSON and for a terminal.
 
 use std::fmt::Write as _;
 
@@ -14,21 +14,22 @@ use study::spec::Connection;
 
 use crate::paint::{Paint, Style};
 
-/// The same as one JSON object, ready to be printed. `agents` are the generators one by one where they were on several machines.
+/// Renders the load as one JSON object. `agents` are the generators on several machines, if any.
 ///
 /// # Errors
-/// When a number in the measurement is not finite, which only a damaged one has.
+/// When a number is not finite, which requires a damaged measurement.
 pub fn load_json(measurement: &Measurement, agents: &[Agent], target: &str) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&load(measurement, agents, target))
 }
 
-/// Text for a terminal: what wrk prints and in its order, then quantiles, errors, connections, the limit and warnings. If no
-/// response was valid, it starts with the reason and shows no latency. `agents` as for [`load_json`].
+/// Renders the load for a terminal: first wrk's output in its order, then quantiles, errors,
+/// connections, the limit and warnings. Without valid responses, it starts with the reason and
+/// shows no latency. `agents` as for [`load_json`].
 pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, style: &Style) -> String {
     let report = load(measurement, agents, target);
     let paint = Paint(style);
     let failed = FailedRequests::from(&report);
-    // These have lines of their own.
+    // These have separate lines.
     let mut told = verdict::errors_warning(measurement).into_iter().collect::<Vec<_>>();
     let mut out = String::new();
     let has_results = report.requests > 0;
@@ -77,7 +78,7 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
         let statuses = report.statuses.iter().map(|(status, count)| format!("{status}: {count}"));
         line("statuses", statuses.collect::<Vec<_>>().join(", "));
     }
-    // The first line has already named a single kind.
+    // The first line already names a single kind.
     if let Some(share) = failed.share().filter(|_| has_results || report.errors.len() > 1) {
         line("errors", paint.bad(&share));
         for (kind, count) in &report.errors {
@@ -117,7 +118,7 @@ pub fn load_terminal(measurement: &Measurement, agents: &[Agent], target: &str, 
     out + &crate::paint::wrap(&lines, style.width, 15)
 }
 
-/// What to do if no response was valid.
+/// A hint for a load without valid responses.
 fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
     let status = failed.only_status()?;
     let accept = format!("`--expect-status {status}` counts it as valid");
@@ -133,7 +134,6 @@ fn hint(failed: &FailedRequests, target: &str) -> Option<String> {
     })
 }
 
-/// Rate, transfer and latency, with intervals.
 fn rate_and_latency_lines(report: &LoadReport, paint: &Paint<'_>) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
@@ -173,7 +173,7 @@ fn rate_and_latency_lines(report: &LoadReport, paint: &Paint<'_>) -> Vec<(String
     lines
 }
 
-/// What was done: whom, by how many, how.
+/// Target, connections and mode of the load.
 fn load_words(report: &LoadReport) -> String {
     let mut words = vec![
         report.target.clone(),
@@ -193,7 +193,7 @@ fn load_words(report: &LoadReport) -> String {
     words.join(", ")
 }
 
-/// What the latency is.
+/// Definition of the latency.
 fn clock_words(report: &LoadReport) -> &'static str {
     match (report.latency_ns.clock, report.connection) {
         (Clock::Response, _) => "response time: from intended send time to response",
@@ -225,8 +225,8 @@ fn agent_words(agent: &AgentFinding) -> String {
     )
 }
 
-/// Requests in flight: what was counted, of what there could be, and what rate and latency say. The latter may be more than there could be, as requests
-/// that began before measuring bring their whole latency.
+/// Requests in flight: measured, maximum, and implied by rate and latency. The implied number may
+/// exceed the maximum, because requests that began before measuring count with their whole latency.
 fn in_flight_words(report: &LoadReport) -> String {
     let most = match (report.offered_per_s, report.pipeline) {
         (Some(_), _) => String::new(),
@@ -240,7 +240,8 @@ fn in_flight_words(report: &LoadReport) -> String {
     )
 }
 
-/// What the intervals claim, and the first reason why some are missing: the others differ in figures only.
+/// Confidence level of the intervals, and the first reason for missing ones; other reasons only
+/// differ in numbers.
 fn about_intervals(report: &LoadReport) -> String {
     let notes = report.intervals.values().filter_map(|found| match found {
         IntervalOrNote::Note { note } => Some(note.as_str()),
@@ -259,7 +260,7 @@ fn about_intervals(report: &LoadReport) -> String {
     }
 }
 
-/// CPU time of the workers, and what a request cost.
+/// CPU time of the workers, in total and per request.
 fn cpu_words(report: &LoadReport) -> String {
     let cpu_ns = report.generator.cpu_s * 1e9;
     let all = quantity(cpu_ns, "ns");
@@ -269,7 +270,6 @@ fn cpu_words(report: &LoadReport) -> String {
     }
 }
 
-/// What was replayed of a trace, in words.
 fn replayed(trace: &TraceReplay) -> String {
     let end = if trace.ended { "to its end" } else { "stopped early" };
     let mut words = format!("{} operations of {}, {end}", trace.operations, trace.file);
@@ -285,7 +285,7 @@ fn replayed(trace: &TraceReplay) -> String {
     words
 }
 
-/// For a person: names and texts of lines.
+/// Names and texts of lines for a terminal.
 fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let counts = &cache.counts;
@@ -346,7 +346,7 @@ fn cache_lines(cache: &CacheReport) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// For a person: names and texts of lines.
+/// Names and texts of lines for a terminal.
 fn journey_lines(journey: &JourneyReport) -> Vec<(&'static str, String)> {
     let abandoned = match journey.abandoned {
         0 => String::new(),
@@ -385,7 +385,7 @@ mod tests {
     const PLAIN: Style = Style { colour: false, width: 100 };
 
     #[test]
-    fn the_keys_that_scripts_rely_on() {
+    fn has_the_keys_that_scripts_rely_on() {
         let text = load_json(&measurement(|_| ()), &[], "pingpong://127.0.0.1:7000").unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let numbers = ["requests", "duration_s", "rate_per_s", "received_bytes", "transfer_bytes_per_s", "resumed"];
@@ -404,9 +404,9 @@ mod tests {
         assert_eq!(value["generator"]["limited_by"], "subject");
     }
 
-    /// A slow link looks like a slow server from here.
+    /// From here, a slow link looks like a slow server.
     #[test]
-    fn another_machine_is_not_blamed_for_its_network() {
+    fn does_not_blame_a_remote_server_for_its_network() {
         for (address, is_elsewhere) in [
             ("127.0.0.1:80", false),
             ("127.3.2.1:80", false),
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn few_answers_are_never_a_maximum_in_disguise() {
+    fn few_responses_have_no_high_quantiles() {
         let few = measurement(|measurement| {
             let mut latency = stats::Histogram::new();
             (1..=99).for_each(|i| latency.record(i * 1_000));
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_answered_has_no_latency() {
+    fn no_responses_have_no_latency() {
         let report = load(
             &measurement(|measurement| {
                 measurement.service = study::record::Histogram::default();
@@ -587,7 +587,7 @@ mod tests {
         ");
     }
 
-    /// The same numbers as if they were of HTTP.
+    /// The same numbers for HTTP.
     fn http(edit: impl FnOnce(&mut Measurement)) -> Measurement {
         measurement(|measurement| {
             measurement.protocol = Protocol::Http;
@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_are_still_json() {
+    fn impossible_numbers_are_still_valid_json() {
         let broken = http(|measurement| {
             measurement.duration_ns = 0;
             measurement.service.sum = f64::INFINITY;
@@ -717,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn for_a_person_about_a_subject_that_fell_silent() {
+    fn reports_a_server_that_fell_silent() {
         use fixtures::{MS, leave};
         let hung = measurement(|measurement| {
             measurement.offered_per_s = Some(100_000.0);

@@ -1,23 +1,22 @@
-//! Text for a terminal: colours, and lines that fit.
+//! Terminal colors and line wrapping.
 
-/// How a text is to look; the caller knows whether it goes to a terminal.
+/// How to render text; the caller knows whether it goes to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether to colour.
+    /// Whether to use colors.
     pub colour: bool,
-    /// Columns to fit in; 0: no limit.
+    /// Maximum columns; 0 for no limit.
     pub width: usize,
 }
 
 impl Style {
-    /// For files and pipes: no colour, no limit.
+    /// For files and pipes: no colors, no limit.
     pub const PLAIN: Style = Style { colour: false, width: 0 };
 }
 
-/// The codes of colours, behind their escape character: all that this crate writes.
+/// All color codes of this crate, without their escape character.
 pub const COLOUR_CODES: [&str; 5] = ["[0m", "[1m", "[2m", "[31m", "[33m"];
 
-/// Colours, where they are wanted.
 pub(crate) struct Paint<'a>(pub(crate) &'a Style);
 
 impl Paint<'_> {
@@ -42,7 +41,7 @@ impl Paint<'_> {
     }
 }
 
-/// Columns that a text takes, without the codes of colours.
+/// Columns of a text, without color codes.
 pub(crate) fn columns(text: &str) -> usize {
     let mut shown = 0;
     let mut code = false;
@@ -57,7 +56,7 @@ pub(crate) fn columns(text: &str) -> usize {
     shown
 }
 
-/// Breaks each line at spaces so that it fits; what follows a break is indented. A word that is too long stays whole.
+/// Wraps lines at spaces, with indented continuations. Words that are too long stay whole.
 pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
     if width == 0 {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! A figure as pixels: the SVG file, drawn in a font that comes with this crate.
+//! A figure as PNG: the rendered SVG file, with the font in this crate.
 
 use std::sync::Arc;
 
@@ -6,62 +6,62 @@ use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Group, Node, Options, Tree};
 
-/// Pixels for each unit of the SVG file: sharp on screens of twice the usual density, and in print.
+/// Pixels per SVG unit: sharp on high-density screens and in print.
 pub const PNG_SCALE: f32 = 2.0;
 
-/// Pixels that a PNG may have; each takes 4 bytes while it is drawn.
+/// Maximum pixels of a PNG; each takes 4 bytes during rendering.
 pub const PIXEL_LIMIT: u64 = 40_000_000;
 
-/// The only family there is: whatever a style sheet names, text is drawn in it.
+/// The only font family, whatever a style sheet names.
 const FAMILY: &str = "DejaVu Sans";
 
-/// The letters of a machine's own fonts would differ from machine to machine, and some machines have none.
+/// Embedded, because installed fonts differ between machines or are missing.
 const FACES: [&[u8]; 2] = [include_bytes!("../fonts/DejaVuSans.ttf"), include_bytes!("../fonts/DejaVuSans-Bold.ttf")];
 
-/// A figure that was drawn.
+/// A rendered figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Png {
-    /// The content of its file.
+    /// Content of the PNG file.
     pub bytes: Vec<u8>,
-    /// Letters that the font does not have, each once; a box stands for them.
+    /// Characters missing from the font, each once; drawn as boxes.
     pub lacking: String,
 }
 
-/// Why a figure has no PNG.
+/// Why a figure was not rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// It would take too much memory, here and with whoever opens it.
+    /// It would take too much memory, here and in viewers.
     #[error("figure `{figure}` would have {width} x {height} pixels as PNG; the limit is {PIXEL_LIMIT} in total")]
     TooLarge {
         /// Name of the figure.
         figure: String,
-        /// Its width, pixels.
+        /// Width in pixels.
         width: u64,
-        /// Its height, pixels.
+        /// Height in pixels.
         height: u64,
     },
-    /// The SVG file could not be read.
+    /// The SVG is invalid.
     #[error("figure `{figure}` could not be drawn")]
     Svg {
         /// Name of the figure.
         figure: String,
-        /// What the renderer says.
+        /// Error of the renderer.
         source: resvg::usvg::Error,
     },
-    /// The pixels could not be packed.
+    /// The PNG encoder failed.
     #[error("figure `{figure}` could not be encoded as PNG")]
     Encoding {
         /// Name of the figure.
         figure: String,
-        /// What the encoder says.
+        /// Error of the encoder.
         source: std::io::Error,
     },
 }
 
-/// A figure of [`crate::figure_svgs`] as PNG, [`PNG_SCALE`] times as large, on white.
+/// Renders a figure of [`crate::figure_svgs`] as PNG at [`PNG_SCALE`], on white.
 ///
 /// # Errors
-/// [`PngError::TooLarge`] beyond [`PIXEL_LIMIT`]; the others for an SVG that is not from [`crate::figure_svgs`].
+/// [`PngError::TooLarge`] beyond [`PIXEL_LIMIT`]; others for SVG from other sources.
 pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
     let figure = || name.to_owned();
     let tree = Tree::from_str(svg, &options()).map_err(|source| PngError::Svg { figure: figure(), source })?;
@@ -83,13 +83,13 @@ pub fn figure_png(name: &str, svg: &str) -> Result<Png, PngError> {
 fn options() -> Options<'static> {
     let mut fonts = Database::new();
     FACES.iter().for_each(|face| fonts.load_font_data(face.to_vec()));
-    // The generic families: `sans-serif` ends each list of ours, `serif` is where the renderer looks last.
+    // `sans-serif` ends each of our font lists; the renderer's last resort is `serif`.
     fonts.set_sans_serif_family(FAMILY);
     fonts.set_serif_family(FAMILY);
     Options { font_family: FAMILY.to_owned(), fontdb: Arc::new(fonts), ..Options::default() }
 }
 
-/// The letters within a group that are drawn as a box, which is glyph 0 of every font.
+/// Collects characters drawn as a box, which is glyph 0 of every font.
 fn find_lacking(group: &Group, lacking: &mut String) {
     for node in group.children() {
         match node {
@@ -116,7 +116,7 @@ mod tests {
     use analysis::findings::{Findings, RowState};
     use fixtures as example;
 
-    /// Every figure of every example, and those of one with words that are hard to place.
+    /// Figures of all examples, and of one with difficult text.
     fn every_figure() -> Vec<(String, String)> {
         let runs = [
             ("volley", example::volley()),
@@ -133,7 +133,7 @@ mod tests {
         runs.into_iter().flat_map(figures).chain(figure_svgs(&wordy(), Background::Light)).collect()
     }
 
-    /// Long titles, names and reasons, with spaces and without.
+    /// Long titles, names and reasons, with and without spaces.
     fn wordy() -> Findings {
         let (run, records) = example::through();
         let mut findings = analysis::analyze(&run, &records);
@@ -153,21 +153,20 @@ mod tests {
         Pixmap::decode_png(&figure_png("x", svg).unwrap().bytes).unwrap()
     }
 
-    /// A figure with nothing but a text at the left of a box of 100 x 20.
+    /// A figure with only a text, at the left of a box of 100 x 20.
     fn with_text(text: &str) -> String {
         format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" width="100" height="20"><text x="5" y="15">{text}</text></svg>"#
         )
     }
 
-    /// The file without its words.
     fn wordless(svg: &str) -> String {
         let mut parts = svg.split("<text");
         let first = parts.next().unwrap().to_owned();
         first + &parts.map(|part| part.split_once("</text>").unwrap().1).collect::<String>()
     }
 
-    /// How many pixels of a rectangle, in the file's units, differ.
+    /// Number of different pixels in a rectangle, in SVG units.
     fn differing(one: &Pixmap, other: &Pixmap, (left, top, right, bottom): (u32, u32, u32, u32)) -> usize {
         let scale = PNG_SCALE as u32;
         let places = (top * scale..bottom * scale).flat_map(|y| (left * scale..right * scale).map(move |x| (x, y)));
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_drawn_with_its_words() {
+    fn renders_every_example_with_its_text() {
         for (name, svg) in every_figure() {
             let png = figure_png(&name, &svg).unwrap();
             assert!(png.bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{name}");
@@ -198,12 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn the_same_bytes_each_time() {
+    fn rendering_is_deterministic() {
         let (name, svg) = every_figure().swap_remove(0);
         assert_eq!(figure_png(&name, &svg).unwrap(), figure_png(&name, &svg).unwrap());
     }
 
-    /// Places of all texts, in the file's units.
+    /// Positions of all texts, in SVG units.
     fn words(group: &Group, found: &mut Vec<(String, Rect)>) {
         for node in group.children() {
             match node {
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_leaves_a_figure_or_lies_on_another() {
+    fn texts_stay_inside_and_do_not_overlap() {
         for (name, svg) in every_figure() {
             let tree = Tree::from_str(&svg, &options()).unwrap();
             let mut found = Vec::new();
@@ -229,7 +228,7 @@ mod tests {
                 assert!(inside && place.bottom() <= tree.size().height(), "{name}: {text} at {place:?}");
                 for (other, at) in &found[..index] {
                     let apart = place.left() >= at.right() || at.left() >= place.right();
-                    // Ascent and descent of two lines may touch; their letters do not.
+                    // Ascent and descent of two lines may touch, but not their letters.
                     let under = place.top() >= at.bottom() - 1.0 || at.top() >= place.bottom() - 1.0;
                     assert!(apart || under, "{name}: `{text}` at {place:?} lies on `{other}` at {at:?}");
                 }
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_as_wide_as_layout_takes_them_to_be() {
+    fn text_is_as_wide_as_layout_assumes() {
         let all = (' '..='~').chain("±×µσκ²–—…→≤≥≠éüß".chars());
         for letter in all.filter(|letter| *letter != ' ') {
             let svg = Tree::from_str(&text_of(letter, 20), &options()).unwrap();
@@ -249,7 +248,6 @@ mod tests {
         }
     }
 
-    /// Ten of a letter.
     fn text_of(letter: char, size: u32) -> String {
         let mut ten = String::new();
         crate::svg::escape(&mut ten, &letter.to_string().repeat(10));
@@ -259,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_many_tongues() {
+    fn renders_letters_of_many_languages() {
         let none = pixmap(&with_text(""));
         for text in
             ["ABCxyz 0189", "±×µΩ σ²≤≥≠≈∞", "–—…‘’“”•−", "←↑→↓ ⇒", "x⁰¹²³⁹ x₀₁₉", "łőňğß", "Жук", "λόγος", "\u{FFFD}"]
@@ -271,21 +269,21 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_the_font_lacks_are_boxes_and_told_of() {
+    fn missing_letters_are_boxes_and_reported() {
         let svg = with_text("日本 日 a");
         assert_eq!(figure_png("x", &svg).unwrap().lacking, "日本");
         assert!(differing(&pixmap(&svg), &pixmap(&with_text("a")), (5, 0, 40, 20)) > 50);
     }
 
     #[test]
-    fn a_figure_that_is_too_large_says_so() {
+    fn rejects_figures_that_are_too_large() {
         let svg = r#"<svg xmlns="http://www.w3.org/2000/svg" width="808" height="250000"/>"#;
         let error = figure_png("3-line-throughput", svg).unwrap_err();
         insta::assert_snapshot!(error, @"figure `3-line-throughput` would have 1616 x 500000 pixels as PNG; the limit is 40000000 in total");
     }
 
     #[test]
-    fn what_is_no_svg_is_an_error() {
+    fn rejects_invalid_svg() {
         for text in ["", "<svg", "<html/>", "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"0\" height=\"0\"/>"] {
             let error = figure_png("1-ecdf", text).unwrap_err();
             assert_eq!(error.to_string(), "figure `1-ecdf` could not be drawn", "{text}");

@@ -1,4 +1,5 @@
-//! Documents to terminal, Markdown and HTML: renderers know blocks, and neither sections nor each other.
+//! Renders documents for terminal, Markdown and HTML. Renderers know blocks, but not sections or
+//! each other.
 
 pub(crate) mod html;
 pub(crate) mod markdown;

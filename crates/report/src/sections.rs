@@ -1,4 +1,4 @@
-//! What stands in a report: a file a section, in the order of [`SECTIONS`].
+//! The sections of a report, one file each, in the order of [`SECTIONS`].
 
 mod agents;
 mod cells;
@@ -29,7 +29,7 @@ use analysis::Findings;
 
 use crate::document::{Document, Section};
 
-/// Every section there may be; `None`: it has nothing to say of these findings.
+/// All sections; `None` if a section has no content.
 const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
     gate::section,
     figures::section,
@@ -50,13 +50,12 @@ const SECTIONS: [fn(&Findings) -> Option<Section>; 17] = [
     reproduce::section,
 ];
 
-/// What a comparison of two came to, for a pull request.
+/// The result of a comparison of two, for a pull request.
 pub(crate) fn short(findings: &Findings) -> Document {
     let sections = [gate::section, cpu_profiles::section, warnings::section];
     Document { sections: sections.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }
 }
 
-/// The report of findings.
 pub(crate) fn document(findings: &Findings) -> Document {
     Document { sections: SECTIONS.iter().filter_map(|section| section(findings)).collect(), ..head::head(findings) }
 }

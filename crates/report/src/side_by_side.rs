@@ -1,4 +1,5 @@
-//! Two stored runs beside each other, for a person at a terminal: without a verdict, and with the command that would give one.
+//! Two stored runs side by side on a terminal, without a verdict but with the command that would
+//! give one.
 
 use analysis::display_names::capitalised;
 use analysis::findings::SideBySide;
@@ -9,7 +10,7 @@ use crate::history::shown;
 use crate::paint::Style;
 use crate::render;
 
-/// The headline, the runs, a table for each metric, and why there is no verdict.
+/// Renders the headline, the runs, a table per metric, and why there is no verdict.
 pub fn side_by_side_terminal(found: &SideBySide, style: &Style) -> String {
     render::terminal::terminal(&document(found), style)
 }

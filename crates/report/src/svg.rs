@@ -1,10 +1,8 @@
-//! A small SVG writer: elements, attributes, text; everything escaped, every number finite and short.
-//!
-//! Deterministic to the byte, so that figures can be snapshots.
+//! A small SVG writer: everything escaped, every number finite and short. The output is
+//! deterministic, so that figures can be snapshots.
 
 use std::fmt::Write;
 
-/// SVG text under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Svg {
     text: String,
@@ -12,20 +10,20 @@ pub(crate) struct Svg {
 }
 
 impl Svg {
-    /// Begins an element; it is finished by [`Element::open`], [`Element::empty`] or [`Element::text`].
+    /// Begins an element; finish it with [`Element::open`], [`Element::empty`] or
+    /// [`Element::text`].
     pub(crate) fn element(&mut self, name: &'static str) -> Element<'_> {
         self.text.push('<');
         self.text.push_str(name);
         Element { svg: self, name }
     }
 
-    /// Closes the element that was opened last.
+    /// Closes the innermost open element.
     pub(crate) fn close(&mut self) {
         let name = self.open.pop().expect("as many opened as closed");
         self.end_tag(name);
     }
 
-    /// The whole text.
     pub(crate) fn finish(self) -> String {
         assert!(self.open.is_empty(), "`{:?}` still open", self.open);
         self.text
@@ -38,7 +36,6 @@ impl Svg {
     }
 }
 
-/// An element whose attributes are being written.
 #[must_use = "an element must be finished"]
 pub(crate) struct Element<'svg> {
     svg: &'svg mut Svg,
@@ -46,7 +43,6 @@ pub(crate) struct Element<'svg> {
 }
 
 impl Element<'_> {
-    /// An attribute that is text.
     pub(crate) fn attr(self, name: &str, value: &str) -> Self {
         self.svg.text.push(' ');
         self.svg.text.push_str(name);
@@ -56,25 +52,24 @@ impl Element<'_> {
         self
     }
 
-    /// An attribute that is a number.
     pub(crate) fn num(self, name: &str, value: f64) -> Self {
         let mut text = String::new();
         number(&mut text, value);
         self.attr(name, &text)
     }
 
-    /// Ends the start tag; [`Svg::close`] will close the element.
+    /// Ends the start tag; [`Svg::close`] closes the element.
     pub(crate) fn open(self) {
         self.svg.text.push('>');
         self.svg.open.push(self.name);
     }
 
-    /// Ends an element that has nothing in it.
+    /// Ends an element without content.
     pub(crate) fn empty(self) {
         self.svg.text.push_str("/>");
     }
 
-    /// Ends an element that holds text alone.
+    /// Ends an element with only text.
     pub(crate) fn text(self, text: &str) {
         self.svg.text.push('>');
         escape(&mut self.svg.text, text);
@@ -82,18 +77,19 @@ impl Element<'_> {
     }
 }
 
-/// Appends `value`, rounded to a tenth, which is below what a screen or a printer shows of a 380-unit panel.
+/// Appends `value`, rounded to a tenth of a unit, below the resolution of screens and printers for
+/// a 380-unit panel.
 ///
 /// # Panics
-/// When `value` is not finite: whoever draws must have left such a point out, and said so.
+/// When `value` is not finite: callers omit such points and report it.
 pub(crate) fn number(out: &mut String, value: f64) {
     assert!(value.is_finite(), "coordinate {value}");
     let rounded = (value * 10.0).round() / 10.0;
-    // `-0` is a number to XML but noise to a reader of a snapshot.
+    // `-0` is valid XML but noise in snapshots.
     let _ = write!(out, "{}", if rounded == 0.0 { 0.0 } else { rounded });
 }
 
-/// Appends `text` as XML or HTML character data that is also safe inside a quoted attribute.
+/// Appends `text` as XML or HTML character data, also safe inside a quoted attribute.
 pub(crate) fn escape(out: &mut String, text: &str) {
     for c in analysis::visible(text).chars() {
         match c {
@@ -102,44 +98,43 @@ pub(crate) fn escape(out: &mut String, text: &str) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // XML 1.0 has no way to say these; a stand-in keeps the file well formed and the oddity visible.
+            // XML 1.0 cannot represent these; the replacement character keeps the file well formed.
             '\u{FFFE}' | '\u{FFFF}' => out.push('\u{FFFD}'),
             c => out.push(c),
         }
     }
 }
 
-/// The commands of a `path`'s `d` attribute.
+/// Commands of a path's `d` attribute.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Path(String);
 
 impl Path {
-    /// `M`: goes to a place without drawing.
+    /// `M`: moves without drawing.
     pub(crate) fn to(&mut self, x: f64, y: f64) -> &mut Self {
         self.command('M', &[x, y])
     }
 
-    /// `L`: draws to a place.
+    /// `L`: draws a line to a point.
     pub(crate) fn line(&mut self, x: f64, y: f64) -> &mut Self {
         self.command('L', &[x, y])
     }
 
-    /// `l`: draws a stretch.
+    /// `l`: draws a relative line.
     pub(crate) fn stretch(&mut self, dx: f64, dy: f64) -> &mut Self {
         self.command('l', &[dx, dy])
     }
 
-    /// `H`: draws to an x.
+    /// `H`: draws a horizontal line to x.
     pub(crate) fn across(&mut self, x: f64) -> &mut Self {
         self.command('H', &[x])
     }
 
-    /// `V`: draws to a y.
+    /// `V`: draws a vertical line to y.
     pub(crate) fn down(&mut self, y: f64) -> &mut Self {
         self.command('V', &[y])
     }
 
-    /// A full circle around a centre.
     pub(crate) fn circle(&mut self, x: f64, y: f64, radius: f64) -> &mut Self {
         self.to(x - radius, y);
         for side in [1.0, -1.0] {
@@ -154,13 +149,12 @@ impl Path {
         self.shut()
     }
 
-    /// `z`: back to where the figure began.
+    /// `z`: closes the path.
     pub(crate) fn shut(&mut self) -> &mut Self {
         self.0.push('z');
         self
     }
 
-    /// What has been drawn so far.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,5 @@
-//! What a workload's stream drew, beside its laws: a table, JSON, a figure. Nothing is judged by eye: each fit has its probability.
+//! Samples of a workload compared with its distributions, as table, JSON and figure. Every fit is
+//! tested and has a p-value.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +14,7 @@ use crate::figure::{self, Drawing, Key};
 use crate::render::html::HtmlError;
 use analysis::number::{self, percent};
 
-/// The version of [`WorkloadDrawn`].
+/// Version of [`WorkloadDrawn`].
 pub const WORKLOAD_VERSION: u32 = 1;
 
 /// What `quintain workload show --json` prints. Scripts may rely on these keys; more may come.
@@ -21,31 +22,32 @@ pub const WORKLOAD_VERSION: u32 = 1;
 pub struct WorkloadDrawn {
     /// [`WORKLOAD_VERSION`].
     pub version: u32,
-    /// The preset, or the study.
+    /// The preset or study.
     pub name: String,
-    /// Where its numbers come from; `null`: not a preset.
+    /// Source of its numbers; `null` if it is not a preset.
     pub about: Option<String>,
     /// Seed.
     pub seed: u64,
     /// Operations drawn.
     pub operations: u64,
-    /// How often each kind was.
+    /// Number of operations of each kind.
     pub kinds: BTreeMap<String, u64>,
-    /// Keys that were asked for.
+    /// Number of distinct keys requested.
     pub distinct_keys: u64,
-    /// Operations on a key that none had before them: their reads miss, however good the cache.
+    /// Operations on a new key: their reads miss in any cache.
     pub first_touches: u64,
-    /// Bytes of the keys and values of all keys that were asked for, each once: a cache of that size, and its own overhead, would hold all.
+    /// Total size in bytes of all requested keys and their values, each once. A cache of this size
+    /// plus its own overhead would hold them all.
     pub footprint_bytes: u64,
-    /// The share that the most popular keys had; `null` where keys are made on the way.
+    /// Share of the most popular keys; `null` if keys are created during the workload.
     pub head: Option<Head>,
-    /// Hit ratio that the mix alone decides, without fill.
+    /// Hit ratio that follows from the mix, without fills.
     pub hit_ratio_of_mix: Option<f64>,
     /// Lengths of keys and of values.
     pub lengths: Vec<Lengths>,
     /// Tests of fit.
     pub fits: Vec<FitFound>,
-    /// Points of the figure, one curve pair each.
+    /// One pair of curves per panel of the figure.
     #[serde(skip)]
     #[schemars(skip)]
     pub curves: Vec<Curves>,
@@ -54,80 +56,80 @@ pub struct WorkloadDrawn {
 /// The share of the most popular keys.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Head {
-    /// How many of the most popular keys.
+    /// Number of the most popular keys.
     pub keys: u64,
     /// Their share of the operations on the population, as drawn.
     pub drawn: f64,
-    /// The same by the law.
+    /// The exact share by the distribution.
     pub exact: f64,
 }
 
-/// Lengths as drawn and by their law, bytes.
+/// Lengths in bytes, as drawn and by their distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Lengths {
     /// `keys` or `values`.
     pub of: String,
-    /// How many were drawn.
+    /// Number drawn.
     pub count: u64,
     /// As drawn.
     pub drawn: Spread,
-    /// By the law, rounded and within its bounds; its largest is the bound.
+    /// By the distribution, rounded and clamped to its bounds; the maximum is the bound.
     pub exact: Spread,
 }
 
-/// Figures of lengths, bytes.
+/// Statistics of lengths, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// Mean.
     pub mean: f64,
     /// Median.
     pub p50: u64,
-    /// 90 % are not above.
+    /// 90th percentile.
     pub p90: u64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: u64,
-    /// The largest.
+    /// Maximum.
     pub max: u64,
 }
 
-/// A test of fit.
+/// A goodness-of-fit test.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FitFound {
-    /// What was tested.
+    /// The tested values.
     pub of: String,
-    /// Which test.
+    /// Name of the test.
     pub test: String,
-    /// Its statistic.
+    /// Test statistic.
     pub statistic: f64,
     /// Degrees of freedom.
     pub degrees: u64,
-    /// Probability that the law itself strays as far.
+    /// Probability that the distribution itself deviates at least this much.
     pub p: f64,
-    /// The finding in words.
+    /// The conclusion in words.
     pub words: String,
 }
 
 /// A panel of the figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curves {
-    /// Its title.
+    /// Title of the panel.
     pub title: String,
-    /// What runs across.
+    /// Label of the x axis.
     pub x: String,
-    /// Unit of it: `bytes`, or `1`.
+    /// Unit of x: `bytes`, or `1`.
     pub unit: &'static str,
-    /// What runs up.
+    /// Label of the y axis.
     pub y: String,
-    /// As drawn: x, share.
+    /// Drawn values: x, share.
     pub drawn: Vec<(f64, f64)>,
-    /// By the law.
+    /// Exact values: x, share.
     pub exact: Vec<(f64, f64)>,
 }
 
 /// Names of the kinds in the order of the table.
 const KINDS: [&str; 4] = ["get", "set", "delete", "read-modify-write"];
 
-/// The report for a terminal.
+/// Renders the report for a terminal.
 pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -204,7 +206,7 @@ fn p_text(p: f64) -> String {
     if p < 0.0005 { "<0.0005".to_owned() } else { format!("{p:.3}") }
 }
 
-/// The figure as an SVG file of its own.
+/// Renders the figure as an SVG file.
 pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     let panel = |curves: &Curves| {
         let xs = curves.drawn.iter().chain(&curves.exact).map(|point| point.0).filter(|x| *x > 0.0);
@@ -231,7 +233,7 @@ pub fn workload_svg(drawn: &WorkloadDrawn) -> String {
     figure::svg_file(&drawing, Background::Light)
 }
 
-/// Of many points, as many as can be told apart.
+/// Thins points to as many as are distinguishable.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.iter().copied().step_by(points.len() / 40 + 1).chain(points.last().copied()).collect()
 }
@@ -247,10 +249,10 @@ struct Page<'a> {
     svg: &'a str,
 }
 
-/// Table and figure as one page without a network.
+/// Renders table and figure as one page without external resources.
 ///
 /// # Errors
-/// Where the template cannot be filled in.
+/// When the template fails.
 pub fn workload_html(drawn: &WorkloadDrawn) -> Result<String, HtmlError> {
     let (text, svg) = (workload_terminal(drawn), workload_svg(drawn));
     let page = Page { title: &drawn.name, text: &text, svg: &svg };

@@ -1,5 +1,5 @@
-//! Exports are read back: by the HdrHistogram library, and by types that take what the other formats' documentation allows and no more.
-//! `.ci/exports.py` does the same with the tools themselves.
+//! Reads exports back: with the HdrHistogram library, and with strict types after the documentation
+//! of other formats. `.ci/exports.py` does the same with the tools themselves.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use study::plan::Level;
 use study::record::{Record, Run};
 
-/// What nobody should name a server.
+/// A hostile server name.
 const HOSTILE: &str = "a, \"b\"\n'c';\\ d=/../%41\u{1b}[2J\u{202e} <script> ä #[";
 
 fn files(name: &str, findings: &Findings, records: &[Record]) -> Result<Vec<File>, ExportError> {
@@ -23,7 +23,6 @@ fn files(name: &str, findings: &Findings, records: &[Record]) -> Result<Vec<File
     export.files(&Source { findings, records, history: &history, trial: None })
 }
 
-/// A run in which a server has such a name.
 fn hostile() -> (Run, Vec<Record>) {
     let (run, records) = example::volley();
     let text = serde_json::to_string(&serde_json::json!({ "run": run, "records": records })).unwrap();
@@ -47,7 +46,7 @@ fn runs() -> [(Run, Vec<Record>); 5] {
 }
 
 #[test]
-fn the_table_of_the_documentation_is_that_of_the_code() {
+fn documentation_has_the_table_of_exports() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EXPORTS.md");
     let table = report::export::table();
     assert!(
@@ -57,7 +56,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
 }
 
 #[test]
-fn every_export_of_every_run_has_files_with_names_of_their_own() {
+fn every_export_has_files_with_unique_names() {
     for (run, records) in runs() {
         let findings = analyze(&run, &records);
         for export in &EXPORTS {
@@ -80,7 +79,7 @@ fn every_export_of_every_run_has_files_with_names_of_their_own() {
     }
 }
 
-/// As <https://bencher.dev/docs/reference/bencher-metric-format> has it.
+/// According to <https://bencher.dev/docs/reference/bencher-metric-format>.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Metric {
@@ -117,7 +116,7 @@ fn bencher() {
     );
 }
 
-/// As the custom benchmarks of github-action-benchmark have it.
+/// According to the custom benchmarks of github-action-benchmark.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Benchmark {
@@ -196,7 +195,7 @@ fn otava() {
 }
 
 #[test]
-fn a_run_without_a_design_point_is_no_row_of_it() {
+fn runs_without_a_design_point_have_no_row() {
     let (run, records) = example::volley();
     let findings = analyze(&run, &records);
     let mut older = findings.clone();
@@ -257,7 +256,7 @@ fn base64(text: &str) -> Vec<u8> {
     bits.chunks(4).flat_map(group).collect()
 }
 
-/// Values and counts of percentile text, as a plotter reads it.
+/// Values and counts of percentile text, as a plotter reads them.
 fn percentiles(text: &str) -> Vec<[f64; 3]> {
     let lines = text.lines().skip(1).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let numbers =
@@ -299,7 +298,7 @@ fn a_load_has_both_forms() {
     assert_eq!(latency_file(&nothing, LatencyFile::Log, "x", start), None);
 }
 
-/// As the Trace Event Format has the four kinds of events that are written.
+/// The four kinds of written events, according to the Trace Event Format.
 #[derive(Deserialize)]
 #[serde(tag = "ph", deny_unknown_fields)]
 enum Event {
@@ -314,7 +313,7 @@ fn trace() {
     for (run, records) in runs() {
         let findings = analyze(&run, &records);
         let file = &files("trace", &findings, &records).unwrap()[0];
-        // Instants have a small letter in the format.
+        // Instants have a lowercase letter in the format.
         let read: Value = serde_json::from_str(&file.text.replace("\"ph\":\"i\"", "\"ph\":\"I\"")).unwrap();
         let events: Vec<Event> = serde_json::from_value(read["traceEvents"].clone()).unwrap();
         let (mut phases, mut processes, mut counters) = (Vec::new(), BTreeMap::new(), BTreeMap::new());

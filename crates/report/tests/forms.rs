@@ -1,4 +1,5 @@
-//! Every form of a report says the same: what a reader sees at the terminal stands in Markdown and on the page, word for word.
+//! Compares the forms of a report: all terminal text is also in Markdown and on the page, word for
+//! word.
 
 use analysis::{Findings, analyze};
 use fixtures::{self as example, MS, leave};
@@ -6,12 +7,12 @@ use report::{Style, csv, csv_added, csv_effects, csv_miss_ratios, csv_trials, ht
 use study::WarningKind;
 use study::record::{BuildOutcome, Failure, FailureKind, Measurement, Outcome, Record, Run, RunState};
 
-/// A millionth part of a run that differs from block to block.
+/// Noise of a few millionths that differs between blocks.
 fn noise(block: u32) -> i64 {
     i64::from(block * 31 % 7) * 4 - 12
 }
 
-/// A trial or more of the first point, changed.
+/// A run with changed trials of the first point.
 fn with(trials: usize, edit: impl Fn(&mut Measurement)) -> (Run, Vec<Record>) {
     let (run, mut records) = example::compared();
     for record in records.iter_mut().filter(|record| record.point == 0).take(trials) {
@@ -29,7 +30,6 @@ fn interrupted() -> (Run, Vec<Record>) {
     (run, records)
 }
 
-/// One of each kind of run.
 fn all() -> Vec<(&'static str, Findings)> {
     let quick = || {
         let (mut run, mut records) = example::volley();
@@ -62,7 +62,7 @@ fn all() -> Vec<(&'static str, Findings)> {
     .collect()
 }
 
-/// What a reader sees of a page: without marks, and with the characters that entities stand for.
+/// Visible text of a page: without tags, with decoded entities.
 fn seen(page: &str) -> String {
     let (mut text, mut inside) = (String::new(), false);
     for letter in page.chars() {
@@ -78,17 +78,17 @@ fn seen(page: &str) -> String {
     (32..127u8).fold(text, |text, code| text.replace(&format!("&#{code};"), &char::from(code).to_string()))
 }
 
-/// Letters, digits and the signs that belong to numbers: how words are set apart is each form's own.
+/// Keeps letters, digits and signs of numbers, because separators differ between forms.
 fn plain(text: &str) -> String {
     text.to_lowercase().chars().filter(|letter| letter.is_alphanumeric() || "±≥×%+".contains(*letter)).collect()
 }
 
 #[test]
-fn what_the_terminal_says_stands_in_markdown_and_on_the_page() {
+fn markdown_and_page_contain_all_terminal_text() {
     let mut checked = 0;
     for (name, findings) in all() {
         let forms = [("markdown", plain(&markdown(&findings))), ("page", plain(&seen(&html(&findings).unwrap())))];
-        // Cells and sentences: two spaces stand between columns, a line is a sentence or several.
+        // Cells and sentences: columns are two spaces apart, and a line may have several sentences.
         let text = terminal(&findings, &Style::PLAIN);
         let parts = text.lines().flat_map(|line| line.split("  ")).flat_map(|part| part.split(". "));
         for part in parts.map(plain).filter(|part| !part.is_empty()) {
@@ -102,7 +102,7 @@ fn what_the_terminal_says_stands_in_markdown_and_on_the_page() {
 }
 
 #[test]
-fn sentences_warnings_and_verdicts_stand_in_all_three() {
+fn all_forms_have_sentences_warnings_and_verdicts() {
     for (name, findings) in all() {
         let forms = [terminal(&findings, &Style::PLAIN), markdown(&findings), seen(&html(&findings).unwrap())];
         let forms = forms.map(|form| plain(&form));
@@ -119,7 +119,7 @@ fn sentences_warnings_and_verdicts_stand_in_all_three() {
 }
 
 #[test]
-fn every_form_says_that_a_run_was_interrupted_and_how_to_go_on() {
+fn all_forms_report_an_interrupted_run() {
     let (mut run, records) = interrupted();
     let findings = analyze(&run, &records);
     let narrow = terminal(&findings, &Style { colour: false, width: 40 }).replace("\n  ", " ");
@@ -139,7 +139,7 @@ fn every_form_says_that_a_run_was_interrupted_and_how_to_go_on() {
 }
 
 #[test]
-fn what_a_subject_says_commands_no_terminal_in_any_form() {
+fn no_form_passes_on_control_characters() {
     let (mut run, mut records) = example::volley();
     let evil = "\x1b]0;owned\x07 \u{9b}2J";
     for record in records.iter_mut().filter(|record| record.point == 0) {
@@ -162,7 +162,7 @@ fn what_a_subject_says_commands_no_terminal_in_any_form() {
 }
 
 #[test]
-fn a_subject_that_hung_is_told_everywhere() {
+fn all_forms_report_a_hung_server() {
     let (run, records) = with(1, |measurement| leave(measurement, &[200 * MS; 40], &[], 200 * MS));
     let findings = analyze(&run, &records);
     let text = terminal(&findings, &Style::PLAIN);

@@ -1,9 +1,8 @@
-//! A store may come from anywhere: whatever numbers stand in it, nothing panics and nothing is written that is not valid JSON.
+//! Stores may come from anywhere: no number in them may cause a panic or invalid JSON.
 
 use serde_json::Value;
 use study::record::{Record, Run};
 
-/// The paths of all numbers within a value.
 fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Number(_) => found.push(path.to_owned()),
@@ -15,7 +14,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A run of one point and a few of its trials, with few windows: the fewer numbers, the more can be tried.
+/// One point and a few of its trials and windows, so that more numbers can be tested.
 fn small() -> (Run, Vec<Record>) {
     let (mut run, mut records) = fixtures::volley();
     run.plan.points.truncate(1);
@@ -86,7 +85,7 @@ fn any_number_in_a_record() {
         for extreme in extremes() {
             let mut changed = value.clone();
             *changed.pointer_mut(path).unwrap() = extreme.clone();
-            // What is no record is refused by the store.
+            // Invalid records are rejected by the store.
             let Ok(record) = serde_json::from_value::<Record>(changed) else { continue };
             tried += 1;
             let result = std::panic::catch_unwind(|| render_everything(&run, &[record, records[1].clone()]));

@@ -1,6 +1,4 @@
-//! Reports as wholes: every form, hostile records, schemas.
-//!
-//! One binary: each more would be linked, and run, on its own.
+//! Tests of whole reports: every form, hostile records, schemas. One binary saves linking several.
 
 mod exports;
 mod forms;

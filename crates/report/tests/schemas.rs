@@ -1,4 +1,4 @@
-//! The published schemas are those of the types.
+//! The published schemas match the types.
 
 use std::path::Path;
 

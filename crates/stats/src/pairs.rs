@@ -40,6 +40,7 @@ impl Pairs {
         self.logs.len()
     }
 
+    /// The differences, in block order.
     pub fn logs(&self) -> &[f64] {
         &self.logs
     }

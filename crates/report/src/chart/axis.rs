@@ -1,38 +1,38 @@
-//! An axis: its scale, its marks, its label.
+//! An axis: scale, marks and label.
 
 use super::scale::Scale;
 use super::ticks;
 use super::unit;
 
-/// One axis of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) scale: Scale,
     /// Values with a label.
     pub(crate) major: Vec<(f64, String)>,
-    /// Values without.
+    /// Values without a label.
     pub(crate) minor: Vec<f64>,
-    /// What the axis shows, with its unit.
+    /// Label with unit.
     pub(crate) label: String,
 }
 
-/// About how many labels an axis gets.
+/// Approximate number of labels.
 const TARGET: usize = 6;
 
-/// Free room beyond the outermost value, as a share of what is spanned.
+/// Space beyond the outermost values, as a share of the range.
 const ROOM: f64 = 0.05;
 
-/// From this ratio of the largest to the smallest on, values are spread by their ratios.
+/// Minimum ratio of largest to smallest value for a log axis.
 const LOG_FROM: f64 = 25.0;
 
 impl Axis {
-    /// For measured values: [drawable](super::drawable) ones count, the others have no place. Linear from zero where the smallest is small beside
-    /// the largest; log where they differ by an order of magnitude and more; else what the values span, which the label says.
+    /// An axis for measured values; ignores values that are not [drawable](super::drawable). Linear
+    /// from zero if the smallest is small relative to the largest. Log if they differ by an order
+    /// of magnitude or more. Otherwise linear over the range, which the label states.
     pub(crate) fn of_values(values: impl Iterator<Item = f64>, unit: &str, label: &str) -> Axis {
         let (low, high) = values
             .filter(|value| analysis::number::drawable(*value))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-        // Nothing to show, or counts of what never happened.
+        // No values, or counts that are all zero.
         if low > high || (low == 0.0 && high == 0.0) {
             return Axis::linear(0.0, 1.0, unit, label);
         }
@@ -46,12 +46,12 @@ impl Axis {
         Axis::linear(low, high, unit, &note)
     }
 
-    /// Linear, wide enough for `low` and `high`, in one unit that the label names.
+    /// A linear axis that covers `low` to `high`, in one unit named in the label.
     pub(crate) fn linear(low: f64, high: f64, unit: &str, label: &str) -> Axis {
         let (divisor, name) = analysis::number::scale(unit, low.abs().max(high.abs()));
         let (low, high) = (low / divisor, high / divisor);
         let mut ticks = ticks::linear(low, high, TARGET);
-        // The outermost marks lie beyond the values; where that is far, the axis ends before them.
+        // If the outermost marks are far beyond the values, the axis ends before them.
         let (mut start, mut end) = (ticks[0], ticks[ticks.len() - 1]);
         let room = (high - low) * ROOM;
         if ticks.len() > 3 && end > high + room {
@@ -68,7 +68,8 @@ impl Axis {
         Axis { scale, major, minor: Vec::new(), label: joined(label, name) }
     }
 
-    /// Log, with about `target` labels; each label has its own unit, because a log axis spans several.
+    /// A log axis with about `target` labels, each with its own unit, because a log axis spans
+    /// several.
     pub(crate) fn log(low: f64, high: f64, unit: &str, label: &str, target: usize) -> Axis {
         let scale = Scale::Log { low, high: if high > low { high } else { low * 2.0 } }.padded(0.04);
         let Scale::Log { low, high } = scale else { unreachable!("padding keeps the kind") };
@@ -77,8 +78,8 @@ impl Axis {
         Axis { scale, major, minor: ticks.minor, label: format!("{label} (log)") }
     }
 
-    /// For the levels of a numeric factor: ascending, at least two; a mark for each, and `margin` of the length free on
-    /// both sides.
+    /// An axis for at least two ascending levels of a numeric factor, with a mark each, and
+    /// `margin` of the length free on both sides.
     pub(crate) fn levels(levels: &[(f64, String)], label: &str, margin: f64) -> Axis {
         let values: Vec<f64> = levels.iter().map(|level| level.0).collect();
         let scale = Scale::for_levels(&values);
@@ -86,7 +87,7 @@ impl Axis {
         Axis { scale: scale.padded(margin), major: levels.to_vec(), minor: Vec::new(), label }
     }
 
-    /// The smallest and the largest value that have a place on it, for an axis of values.
+    /// Smallest and largest value on a value axis.
     pub(crate) fn ends(&self) -> (f64, f64) {
         match self.scale {
             Scale::Linear { low, high } | Scale::Log { low, high } => (low, high),
@@ -95,13 +96,13 @@ impl Axis {
         }
     }
 
-    /// For words, the first at the start.
+    /// An axis for words, the first at the start.
     pub(crate) fn slots(names: &[String], label: &str) -> Axis {
         let major = names.iter().enumerate().map(|(index, name)| (index as f64, name.clone())).collect();
         Axis { scale: Scale::Slots { count: names.len().max(1) }, major, minor: Vec::new(), label: label.to_owned() }
     }
 
-    /// For quantiles up to `nines` nines.
+    /// An axis for quantiles up to `nines` nines.
     pub(crate) fn nines(nines: usize, label: &str) -> Axis {
         let all =
             [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (0.99999, "p99.999")];

@@ -1,37 +1,36 @@
-//! From a value to a place on an axis.
+//! Maps values to positions on an axis.
 
-/// How the values of an axis are spread.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
-    /// Equal differences take equal room.
+    /// Equal differences take equal space.
     Linear {
         /// Value at the start.
         low: f64,
         /// Value at the end.
         high: f64,
     },
-    /// Equal ratios take equal room; both ends are above zero.
+    /// Equal ratios take equal space; both ends are positive.
     Log {
         /// Value at the start.
         low: f64,
         /// Value at the end.
         high: f64,
     },
-    /// Quantiles `q` in `[0, 1)`, by the number of their nines: 0.9, 0.99 and 0.999 are equally far apart.
+    /// Quantiles `q` in `[0, 1)` by their number of nines: 0.9, 0.99 and 0.999 are equally spaced.
     Nines {
         /// Nines at the end: 3 is p99.9.
         nines: f64,
     },
     /// Slots for words, the first at the start; the value is the slot's index.
     Slots {
-        /// How many.
+        /// Number of slots.
         count: usize,
     },
 }
 
 impl Scale {
-    /// Where `value` lies, 0 at the start of the axis and 1 at its end; outside of that beyond its ends.
-    /// `None` where it has no place: not finite, or not above zero on a log axis.
+    /// Position of `value`: 0 at the start of the axis, 1 at the end, possibly outside. `None` if
+    /// not finite, or not positive on a log axis.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let place = match *self {
             Scale::Linear { low, high } => (value - low) / (high - low),
@@ -42,8 +41,8 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// The scale that keeps `levels` farthest apart: log for 1, 2, 4, 8, linear for 1, 2, 3, 4.
-    /// `levels` ascend and are at least two.
+    /// The scale that separates at least two ascending `levels` best: log for 1, 2, 4, 8, linear
+    /// for 1, 2, 3, 4.
     pub(crate) fn for_levels(levels: &[f64]) -> Scale {
         let (low, high) = (levels[0], levels[levels.len() - 1]);
         let linear = Scale::Linear { low, high };
@@ -54,7 +53,7 @@ impl Scale {
         if closest(&log, levels) > closest(&linear, levels) + 1e-9 { log } else { linear }
     }
 
-    /// The same scale with `margin` of its length added on both sides, so that nothing is drawn on the frame.
+    /// Adds `margin` of the length on both sides, so that nothing is drawn on the frame.
     pub(crate) fn padded(self, margin: f64) -> Scale {
         match self {
             Scale::Linear { low, high } => {
@@ -70,7 +69,7 @@ impl Scale {
     }
 }
 
-/// Smallest distance between neighbours, as a share of the axis.
+/// Smallest distance between levels, as a share of the axis.
 pub(crate) fn closest(scale: &Scale, levels: &[f64]) -> f64 {
     let places = levels.iter().filter_map(|level| scale.place(*level));
     let places: Vec<f64> = places.collect();

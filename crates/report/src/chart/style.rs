@@ -1,43 +1,42 @@
-//! Colours and shapes of series, and the style sheet that figures share.
+//! Colors and shapes of series, and the style sheet shared by figures.
 
 use std::fmt::Write;
 
 use crate::svg::Path;
 
-/// Okabe and Ito's palette (<https://jfly.uni-koeln.de/color/>), which those who are colour-blind can tell apart; the strong ones
-/// first, and its yellow, which a white page swallows, darkened.
+/// Okabe and Ito's palette (<https://jfly.uni-koeln.de/color/>), suitable for color-blind readers;
+/// strong colors first, yellow darkened for white pages.
 const ON_LIGHT: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#8f8500"];
 
 /// The same hues, lighter, for a dark page.
 const ON_DARK: [&str; 8] = ["#4a9fe0", "#f0803c", "#1fc493", "#e09ac2", "#8ad3ff", "#f5b938", "#e8e8e8", "#f0e442"];
 
-/// Shapes differ in number from colours, so that one colour comes with another shape the second time.
+/// Differs from the number of colors, so that a repeated color gets another shape.
 const SHAPES: usize = 5;
 
-/// Which colour the series has.
 pub(crate) fn colour_class(series: usize) -> usize {
     series % ON_LIGHT.len()
 }
 
-/// The class of its lines: whole the first time round the palette, with other dashes each further time.
+/// Class of a series' lines: solid in the first round of the palette, then with different dashes.
 pub(crate) fn dashes(series: usize) -> &'static str {
     ["l", "l l2", "l l3", "l l4"][(series / ON_LIGHT.len()).min(3)]
 }
 
-/// The series of the same colour whose lines have other dashes, so many times round the palette further.
+/// The series with the same color and other dashes, `times` rounds further.
 pub(crate) fn dashed(series: usize, times: usize) -> usize {
     series + ON_LIGHT.len() * times
 }
 
-/// Degrees of darkness of a heat map.
+/// Number of shades in a heat map.
 pub(crate) const SHADES: usize = 6;
 
-/// The class of a line that was simulated; neighbours have other dashes.
+/// Class of a simulated line; consecutive series have different dashes.
 pub(crate) fn simulated(series: usize) -> &'static str {
     ["l s0", "l s1", "l s2", "l s3"][series % 4]
 }
 
-/// The marker of a series, around a centre; area alike for all shapes.
+/// The marker of a series around a center; all shapes have the same area.
 pub(crate) fn marker(path: &mut Path, series: usize, x: f64, y: f64, radius: f64) {
     let r = radius;
     let shape: &[(f64, f64)] = match series % SHAPES {
@@ -66,16 +65,16 @@ pub enum Background {
     Dark,
 }
 
-/// Where a style sheet is used.
+/// Context of a style sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sheet {
-    /// Inside a page: light or dark as the reader's system has it.
+    /// Inside a page: light or dark like the reader's system.
     Page,
-    /// Inside a file of its own. Plain selectors and no variables or media queries, which few SVG renderers know.
+    /// In an SVG file: plain selectors without variables or media queries, which few renderers
+    /// support.
     File(Background),
 }
 
-/// The rules for everything that figures draw.
 pub(crate) fn css(sheet: Sheet) -> String {
     let mut css = String::from(
         "svg.q text{font:11.5px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-serif}\
@@ -108,7 +107,7 @@ fn theme(text: &str, muted: &str, grid: &str, axis: &str, ground: &str, colours:
         let _ =
             write!(css, "svg.q .c{index}{{stroke:{colour}}}svg.q .c{index} .k,svg.q .c{index} .bd{{fill:{colour}}}");
     }
-    // After the colours, which it must beat: a hollow marker shows that a number is not about the subject.
+    // After the colors, to override them: hollow markers are not statements about the server.
     let _ = write!(css, "svg.q .h .k,svg.q .h.k{{fill:{ground}}}svg.q .dh{{stroke:{ground}}}");
     css
 }

@@ -1,11 +1,11 @@
-//! How wide a text will be: an estimate, since a report does not know the reader's font.
+//! Estimated widths of text, since the reader's font is unknown.
 
-/// Width of `text` at `size`, in the same unit; for the sans-serif faces that browsers have, seldom too small.
+/// Width of `text` at `size`, in the same unit; seldom too small for browsers' sans-serif fonts.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// `text` in lines of at most `room`, broken at spaces, and within a word that is longer than a line.
+/// Breaks `text` at spaces into lines of at most `room`, and within words longer than a line.
 pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace().flat_map(|word| pieces(word, room, size)) {
@@ -20,7 +20,7 @@ pub(crate) fn wrap(text: &str, room: f64, size: f64) -> Vec<String> {
     lines
 }
 
-/// A word in pieces of at most `room`, of a letter at least.
+/// Pieces of a word of at most `room`, with at least one letter each.
 fn pieces(word: &str, room: f64, size: f64) -> Vec<&str> {
     let (mut pieces, mut start, mut taken) = (Vec::new(), 0, 0.0);
     for (at, letter) in word.char_indices() {
@@ -35,7 +35,7 @@ fn pieces(word: &str, room: f64, size: f64) -> Vec<&str> {
     pieces
 }
 
-/// Width of a letter over the size of its font, as DejaVu Sans has it: the widest of the faces that the style sheet names.
+/// Width of a letter relative to font size in DejaVu Sans, the widest font of the style sheet.
 fn em(c: char) -> f64 {
     match c {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' => 0.34,

@@ -1,11 +1,10 @@
-//! Where the marks of an axis stand: round numbers only.
+//! Positions of axis marks, at round numbers only.
 
-/// Round numbers that cover `[low, high]`: the first is at or below `low`, the last at or above `high`, about `target` apart
-/// in number, their step 1, 2 or 5 times a power of ten. Source: Heckbert, "Nice numbers for graph labels",
-/// Graphics Gems 1990.
+/// About `target` round numbers that cover `[low, high]`, with a step of 1, 2 or 5 times a power of
+/// ten. Source: Heckbert, "Nice numbers for graph labels", Graphics Gems 1990.
 pub(crate) fn linear(low: f64, high: f64, target: usize) -> Vec<f64> {
     assert!(low.is_finite() && high.is_finite() && low <= high, "[{low}, {high}]");
-    // One value alone still deserves an axis: room around it, as much as it is large.
+    // A single value gets space around it, in proportion to its size.
     let (low, high) = if high - low <= high.abs().max(low.abs()) * 1e-9 {
         let room = if high == 0.0 { 1.0 } else { high.abs() * 0.1 };
         (low - room, high + room)
@@ -13,30 +12,30 @@ pub(crate) fn linear(low: f64, high: f64, target: usize) -> Vec<f64> {
         (low, high)
     };
     let step = round_up((high - low) / target.max(1) as f64);
-    // Whole multiples, so that no error adds up and 0 is 0. The nudge forgives a bound that is a multiple but for rounding.
+    // Whole multiples avoid accumulated errors and keep 0 exact. The tolerance accepts bounds that
+    // are multiples except for rounding.
     let first = (low / step + 1e-6).floor();
     let last = (high / step - 1e-6).ceil();
     (0..=(last - first) as usize).map(|index| (first + index as f64) * step).collect()
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is not below `step`.
+/// The smallest of 1, 2, 5 times a power of ten that is at least `step`.
 fn round_up(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let mantissa = [1.0, 2.0, 5.0].into_iter().find(|m| m * power >= step * (1.0 - 1e-9)).unwrap_or(10.0);
     mantissa * power
 }
 
-/// Labelled and unlabelled marks of a log axis.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LogTicks {
-    /// With a label, at most about `target`.
+    /// Labeled marks, at most about `target`.
     pub(crate) major: Vec<f64>,
-    /// Without one: the whole multiples between powers of ten, where there is room for them.
+    /// Unlabeled marks: whole multiples between powers of ten, if they fit.
     pub(crate) minor: Vec<f64>,
 }
 
-/// Marks inside `[low, high]` on a log axis: powers of ten (every second, third, ... of them where there are many), with their
-/// double and fivefold where there are few.
+/// Marks inside `[low, high]` on a log axis: powers of ten, or every second, third, ... if there
+/// are many, plus doubles and fivefolds if there are few.
 pub(crate) fn log(low: f64, high: f64, target: usize) -> LogTicks {
     assert!(low > 0.0 && high > low && high.is_finite(), "[{low}, {high}]");
     let decades = (high / low).log10();
@@ -52,14 +51,14 @@ pub(crate) fn log(low: f64, high: f64, target: usize) -> LogTicks {
     let fitting = sets.into_iter().map(|set| multiples(set, 1)).find(|ticks| ticks.len() <= target.max(2));
     let major = fitting.unwrap_or_else(|| multiples(&[1.0], (decades / target.max(2) as f64).ceil().max(1.0) as usize));
     if major.len() < 2 {
-        // Less than a factor of two: a log axis is nearly linear here, and so are its marks.
+        // Less than a factor of two is nearly linear.
         return LogTicks { major: linear(low, high, target).into_iter().filter(inside).collect(), minor: Vec::new() };
     }
     let minor = if decades <= 5.0 { multiples(&whole, 1) } else { Vec::new() };
     LogTicks { minor: minor.into_iter().filter(|value| !major.contains(value)).collect(), major }
 }
 
-/// `mantissa` times ten to the `power`; by division below 1, because 3 * 0.1 is not 0.3.
+/// `mantissa` times ten to the `power`; divides for negative powers, because 3 * 0.1 is not 0.3.
 fn scaled(mantissa: f64, power: i32) -> f64 {
     if power < 0 { mantissa / 10f64.powi(-power) } else { mantissa * 10f64.powi(power) }
 }

@@ -1,8 +1,8 @@
-//! Labels of an axis, in the unit that suits their size.
+//! Axis labels in a unit that suits their size.
 
 use analysis::number;
 
-/// A round number with its unit, as short as can be: `10 µs`.
+/// A round number with its unit, as short as possible: `10 µs`.
 pub(crate) fn short(value: f64, unit: &str) -> String {
     let (divisor, name) = number::scale(unit, value);
     let text = format!("{:.3}", value / divisor);
@@ -10,7 +10,7 @@ pub(crate) fn short(value: f64, unit: &str) -> String {
     if name.is_empty() { text.to_owned() } else { format!("{text} {name}") }
 }
 
-/// Decimals that tell apart values `step` from each other, `step` being a round number.
+/// Decimals needed for values in steps of the round number `step`.
 pub(crate) fn decimals(step: f64) -> usize {
     if step > 0.0 && step.is_finite() { (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize } else { 0 }
 }

@@ -1,8 +1,8 @@
-//! HdrHistogram's two formats: percentiles as text (`.hgrm`), histograms in a log (`.hlog`).
+//! HdrHistogram's two formats: percentiles as text (`.hgrm`) and histograms in a log (`.hlog`).
 //!
-//! An HdrHistogram with three significant digits that begins at 1 has the buckets of [`stats::Histogram`] with its usual precision: one for
-//! each integer below 2048, and 1024 in every octave from there. Coarser buckets are counted where quintain reads them, at their midpoint.
-//! Either way every count is kept.
+//! An HdrHistogram with three significant digits, starting at 1, has the buckets of
+//! [`stats::Histogram`] at its default precision: one per integer below 2048, then 1024 per octave.
+//! Coarser buckets count at their midpoint. No count is lost.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -17,33 +17,31 @@ use super::File;
 use super::names::{self, file, measured};
 
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// Readers in Java count in signed numbers.
+/// Java readers count in signed numbers.
 const VALUE_MAX: u64 = i64::MAX as u64;
-/// Steps on each half of the way to 100 %, as HdrHistogram has them where nobody asks for others.
+/// Steps on each half of the way to 100 %, HdrHistogram's default.
 const TICKS: u32 = 5;
-/// Percentiles are in milliseconds, as wrk2 and HdrHistogram's plotter have them.
+/// Percentiles are in milliseconds, as in wrk2 and HdrHistogram's plotter.
 const TEXT_UNIT_NS: f64 = 1e6;
 
-/// The same counts in an HdrHistogram.
 fn hdr(histogram: &stats::Histogram) -> Histogram<u64> {
     let highest = histogram.max().unwrap_or(0).clamp(stats::histogram::HIGHEST_NS, VALUE_MAX);
     let mut hdr = Histogram::new_with_bounds(1, highest, SIGNIFICANT_DIGITS).expect("three digits from 1 on");
     let (min, max) = (histogram.min().unwrap_or(0), histogram.max().unwrap_or(0));
     for (low, high, count) in histogram.iter_buckets() {
-        // Saturated values are only known not to exceed the largest.
+        // Saturated values are only known not to exceed the maximum.
         let value = if low > stats::histogram::HIGHEST_NS { high } else { (low + (high - low) / 2).clamp(min, max) };
         hdr.record_n(value.min(highest), count).expect("the largest value is in range");
     }
     hdr
 }
 
-/// As HdrHistogram's outputPercentileDistribution writes it, but with all digits of a nanosecond.
+/// Format of HdrHistogram's outputPercentileDistribution, with all digits of a nanosecond.
 fn percentiles(histogram: &stats::Histogram, unanswered: u64) -> String {
     let hdr = hdr(histogram);
     let ms = |ns: f64| ns / TEXT_UNIT_NS;
     let mut text = format!("{:>14} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
     let mut total = 0_u64;
-    // Writing to a string cannot fail.
     for step in hdr.iter_quantiles(TICKS) {
         total = total.saturating_add(step.count_since_last_iteration());
         let quantile = step.quantile_iterated_to();
@@ -61,7 +59,7 @@ fn percentiles(histogram: &stats::Histogram, unanswered: u64) -> String {
     text
 }
 
-/// What a histogram lacks, which quintain's own quantiles allow for.
+/// Requests missing from a histogram, which quintain's own quantiles account for.
 fn without(unanswered: u64) -> String {
     format!(
         "{} without a response when measuring ended: not counted here",
@@ -77,7 +75,7 @@ fn read(stored: &study::record::Histogram) -> Option<stats::Histogram> {
     stats::Histogram::try_from(stored).ok().filter(|histogram| !histogram.is_empty())
 }
 
-/// Percentiles of each design point, all its trials merged.
+/// Percentiles of each design point, with all trials merged.
 pub(super) fn hgrm(findings: &Findings) -> Vec<File> {
     let one = |(name, row): (String, &analysis::findings::Row)| {
         let latency = read(row.latency.as_ref()?)?;
@@ -87,7 +85,6 @@ pub(super) fn hgrm(findings: &Findings) -> Vec<File> {
     measured(findings).filter_map(one).collect()
 }
 
-/// A line of a log.
 struct Interval<'a> {
     tag: String,
     /// Since 1970.
@@ -95,7 +92,7 @@ struct Interval<'a> {
     measurement: &'a Measurement,
 }
 
-/// Every trial with a measurement, in the order they ran.
+/// A log of every trial with a measurement, in running order.
 pub(super) fn hlog(findings: &Findings, records: &[Record]) -> Vec<File> {
     let mut records = records.iter().collect::<Vec<_>>();
     records.sort_by_key(|record| record.order);
@@ -113,7 +110,7 @@ pub(super) fn hlog(findings: &Findings, records: &[Record]) -> Vec<File> {
     log(&intervals.collect::<Vec<_>>()).map(|text| File { name, text }).into_iter().collect()
 }
 
-/// `None` where nothing was answered.
+/// `None` without responses.
 fn log(intervals: &[Interval<'_>]) -> Option<String> {
     let intervals = intervals.iter().filter_map(|found| Some((found, read(found.measurement.latency())?)));
     let intervals = intervals.collect::<Vec<_>>();
@@ -125,7 +122,7 @@ fn log(intervals: &[Interval<'_>]) -> Option<String> {
     builder.add_comment("latency in ns, quintain");
     builder.with_start_time(std::time::SystemTime::UNIX_EPOCH.checked_add(began)?);
     builder.with_max_value_divisor(TEXT_UNIT_NS);
-    // Writing to memory cannot fail, and a serializer refuses no histogram that could be made.
+    // Writing to memory cannot fail, and the serializer accepts every valid histogram.
     let mut writer = builder.begin_log_with(&mut text, &mut serializer).ok()?;
     for (found, latency) in &intervals {
         let length = Duration::from_nanos(found.measurement.duration_ns);
@@ -139,7 +136,7 @@ fn log(intervals: &[Interval<'_>]) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// A file that `quintain load --hdr` writes.
+/// File format of `quintain load --hdr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyFile {
     /// Percentiles, `.hgrm`.
@@ -148,7 +145,8 @@ pub enum LatencyFile {
     Log,
 }
 
-/// Latencies of one load for such a file; `None`: nothing was answered. `start`: when measuring began, since 1970.
+/// Renders the latencies of one load; `None` without responses. `start` is the start of measuring
+/// since 1970.
 pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, start: Duration) -> Option<String> {
     match kind {
         LatencyFile::Percentiles => {
@@ -158,13 +156,14 @@ pub fn latency_file(measurement: &Measurement, kind: LatencyFile, name: &str, st
     }
 }
 
-/// Seconds since 1970 of `2026-11-20T21:05:00Z`, the only way that records write a time; `None` for any other.
+/// Seconds since 1970 of a time like `2026-11-20T21:05:00Z`, the only format in records; `None` for
+/// others.
 fn unix_seconds(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let is_shaped = text.len() == 20 && text.ends_with('Z') && text.get(10..11) == Some("T");
     let (year, month, day) = is_shaped.then(|| Some((number(0, 4)?, number(5, 7)?, number(8, 10)?)))??;
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    // Days by Howard Hinnant's algorithm: years begin in March, so that a leap day is the last of its year.
+    // Howard Hinnant's algorithm: years begin in March, so that a leap day ends its year.
     let shifted_year = if month <= 2 { year.checked_sub(1)? } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
     let days = shifted_year * 365 + shifted_year / 4 - shifted_year / 100 + shifted_year / 400 + day_of_year;
@@ -212,7 +211,6 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Bucket by bucket, and read back from the compressed form.
         #[test]
         fn counts_stay_exact(
             values in prop::collection::vec(prop_oneof![0..5_000u64, 0..100_000_000u64, 0..=stats::histogram::HIGHEST_NS, any::<u64>()], 1..200),
@@ -224,7 +222,7 @@ mod tests {
             let theirs: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
             prop_assert_eq!(theirs.len(), ours.len());
             for (low, high, _) in ours.iter_buckets().filter(|bucket| bucket.1 <= stats::histogram::HIGHEST_NS) {
-                // Of finer buckets than theirs, several lie in one of theirs.
+                // Several finer buckets may be in one of HdrHistogram's.
                 let (low, high) = if precision > 10 { (theirs.lowest_equivalent(low), theirs.highest_equivalent(high)) } else { (low, high) };
                 let count = ours.iter_buckets().filter(|bucket| low <= bucket.0 && bucket.1 <= high).map(|bucket| bucket.2).sum::<u64>();
                 prop_assert_eq!(theirs.count_between(low, high), count, "{} to {}", low, high);
@@ -232,7 +230,7 @@ mod tests {
             if precision == stats::Histogram::PRECISION {
                 for q in [0.0, 0.5, 0.9, 0.99, 1.0] {
                     let quantile = ours.quantile(q).unwrap();
-                    // Beyond, a float has not the digits to tell neighbours apart.
+                    // Beyond that, floats cannot distinguish neighboring values.
                     let is_exact = quantile <= stats::histogram::HIGHEST_NS as f64;
                     prop_assert!(!is_exact || theirs.equivalent(theirs.value_at_quantile(q), quantile as u64), "{} at {}", quantile, q);
                 }

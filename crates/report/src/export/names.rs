@@ -1,4 +1,4 @@
-//! What other tools know a design point by.
+//! Stable names of design points for other tools.
 
 use std::fmt::Write;
 
@@ -6,11 +6,12 @@ use analysis::Findings;
 use analysis::findings::Row;
 use study::record::IdlePolicy;
 
-/// Longest name of a file without its ending, bytes: systems allow 255.
+/// Maximum length of a file name without extension, in bytes; systems allow 255.
 const FILE_MAX: usize = 200;
 
-/// Study and levels of all factors, `volley/server=go/cores=2`: the same in every run, whatever else varies in it. Two rows of one run never
-/// share it. Without blank, comma, quote or control character, so that it can stand in any format.
+/// Study and levels of all factors, `volley/server=go/cores=2`: stable between runs and unique
+/// within a run. Contains no blank, comma, quote or control character, so that every format can
+/// hold it.
 pub(super) fn name(findings: &Findings, row: &Row) -> String {
     let mut name = word(&findings.study);
     for factor in &findings.factors {
@@ -24,12 +25,11 @@ pub(super) fn name(findings: &Findings, row: &Row) -> String {
     name
 }
 
-/// The rows that have a measurement, with their names.
 pub(super) fn measured(findings: &Findings) -> impl Iterator<Item = (String, &Row)> {
     findings.rows.iter().filter(|row| row.n > 0).map(|row| (name(findings, row), row))
 }
 
-/// The same as the name of a file, still its own where it must be cut.
+/// Converts a name to a unique file name, shortened if needed.
 pub(super) fn file(name: &str, row: &Row, ending: &str) -> String {
     let plain = name.replace('/', ",");
     if plain.len() <= FILE_MAX {
@@ -39,7 +39,7 @@ pub(super) fn file(name: &str, row: &Row, ending: &str) -> String {
     format!("{}~{}.{ending}", &plain[..end], row.point)
 }
 
-/// Letters, digits and a few signs as they are, all else as `%XX`, byte by byte.
+/// Keeps letters, digits and a few signs; encodes other bytes as `%XX`.
 pub(super) fn word(text: &str) -> String {
     let mut word = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -78,7 +78,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn any_level_can_be_told_from_any_other(first in ".*", second in ".*") {
+        fn distinct_levels_have_distinct_names(first in ".*", second in ".*") {
             let (run, _) = fixtures::volley();
             let mut findings = analysis::analyze(&run, &[]);
             let names = [&first, &second].map(|level| {

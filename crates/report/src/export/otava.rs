@@ -1,4 +1,4 @@
-//! For Apache Otava, which looks for changes over runs: a row for each.
+//! Tables for Apache Otava, which detects changes over runs, with one row per run.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::names::{file, measured, name};
 use crate::csv;
 
 const TIME: &str = "time";
-/// What a change is shown with.
+/// Columns shown along with a change.
 const ATTRIBUTES: [&str; 4] = ["run", "revision", "quintain", "limited_by"];
 
 #[derive(Serialize)]
@@ -31,13 +31,14 @@ struct Test {
 #[derive(Serialize)]
 struct Column {
     column: String,
-    /// 1: more is better; -1: less is.
+    /// 1 if more is better, otherwise -1.
     direction: i8,
     scale: u8,
 }
 
-/// A table for each design point of `latest`, and `otava.yaml`, which names them. The rows are those runs of `history` that measured it. Otava
-/// reads no empty field as a number, so its configuration names the metrics that all of them have.
+/// A table for each design point of `latest`, and `otava.yaml`, which names them. Rows are the runs
+/// of `history` with that point. Otava cannot read empty numbers, so the configuration lists the
+/// metrics that all of them have.
 pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
     let (mut files, mut tests) = (Vec::new(), BTreeMap::new());
     for (key, newest) in measured(latest) {
@@ -74,7 +75,7 @@ pub(super) fn otava(latest: &Findings, history: &[Findings]) -> Vec<File> {
         tests.insert(key, test);
     }
     if !files.is_empty() {
-        // JSON is YAML, and quotes whatever stands in it.
+        // JSON is valid YAML and quotes all content.
         let text = serde_json::to_string_pretty(&Config { tests }).expect("names are JSON");
         files.push(File { name: "otava.yaml".to_owned(), text });
     }

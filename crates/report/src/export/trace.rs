@@ -1,17 +1,17 @@
-//! One trial as a timeline, from the start of the server to the end of its last process.
-//! Source: Trace Event Format, which Perfetto and chrome://tracing read.
+//! One trial as a timeline, from the start of the server to the end of its last process. Source:
+//! Trace Event Format, read by Perfetto and chrome://tracing.
 
 use serde_json::{Value, json};
 use study::record::{Measurement, Outcome, Record, SubjectUse};
 
 use super::{ExportError, File, Source, names};
 
-/// Rows of the timeline, in their order.
+/// Rows of the timeline, in order.
 const TRIAL: usize = 1;
 const LOAD: usize = 2;
 const SERVER: usize = 3;
 
-/// Events, all on the clock of the server, whose start is 0.
+/// Events on the server's clock, whose start is 0.
 struct Events(Vec<Value>);
 
 impl Events {
@@ -45,7 +45,6 @@ impl Events {
     }
 }
 
-/// The trial that was asked for.
 fn chosen<'a>(source: &Source<'a>) -> Result<(&'a Record, &'a Measurement), ExportError> {
     let run = || source.findings.run.clone();
     let Some(trial) = source.trial else {
@@ -66,7 +65,6 @@ fn chosen<'a>(source: &Source<'a>) -> Result<(&'a Record, &'a Measurement), Expo
     }
 }
 
-/// The timeline of a trial.
 pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ExportError> {
     let (record, measurement) = chosen(source)?;
     let row = source.findings.all_rows().find(|row| row.point == record.point);
@@ -74,7 +72,7 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ExportError> {
     let title = format!("trial {} of {}: {label}", record.order, source.findings.run);
     let ready_ns = record.ready_ns.unwrap_or(0);
     let from_ns = match record.subject.measured_from_ns {
-        // An older record does not say when.
+        // Older records lack this time.
         0 => ready_ns.saturating_add(measurement.warmup_ns),
         from_ns => from_ns,
     };
@@ -114,14 +112,14 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ExportError> {
     Ok(vec![File { name, text: trace.to_string() }])
 }
 
-/// When the last process of a trial had ended: its time starts with one probe of the processors, and ends with another.
+/// End of the trial's last process: the elapsed time minus the CPU probes before and after.
 fn end_ns(record: &Record) -> u64 {
     let probes = [&record.probes.before, &record.probes.after];
     let probed_ns = probes.map(|probes| probes.iter().map(|probe| probe.wall_ns).max().unwrap_or(0));
     probed_ns.into_iter().fold(record.elapsed_ns, u64::saturating_sub)
 }
 
-/// What was answered, window by window; a counter keeps its value until its next.
+/// Counters per window; a counter keeps its value until its next event.
 fn windows(events: &mut Events, measurement: &Measurement, from_ns: u64, until_ns: u64) {
     const COUNTERS: [&str; 4] = ["requests per second", "p50 ms", "p99 ms", "errors per second"];
     for (index, window) in (0_u64..).zip(&measurement.windows) {
@@ -140,7 +138,8 @@ fn windows(events: &mut Events, measurement: &Measurement, from_ns: u64, until_n
     [0, 3].iter().for_each(|&of| events.counter(LOAD, COUNTERS[of], until_ns, Some(0.0)));
 }
 
-/// What a process used. Its samples are on its own clock, on which measuring began at [`SubjectUse::measured_from_ns`].
+/// Resource usage of a process. Its samples have their own clock, on which measuring began at
+/// [`SubjectUse::measured_from_ns`].
 fn samples(events: &mut Events, pid: usize, used: &SubjectUse, from_ns: u64) {
     let at = |ns: u64| ns.saturating_add(from_ns).checked_sub(used.measured_from_ns);
     for two in used.samples.windows(2) {

@@ -1,4 +1,5 @@
-//! For services that track results over commits: Bencher, github-action-benchmark. The mean over trials with its interval.
+//! Exports for services that track results over commits: Bencher, github-action-benchmark. Values
+//! are means over trials with intervals.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +10,16 @@ use serde::Serialize;
 use super::File;
 use super::names::measured;
 
-/// Longest name of a benchmark at Bencher, characters.
+/// Maximum length of a benchmark name at Bencher, in characters.
 const BENCHER_NAME_MAX: usize = 1024;
-/// Has Bencher keep what a benchmark measured and raise no alert by it.
+/// Suffix that makes Bencher store a benchmark without alerts.
 const BENCHER_IGNORE: &str = "-bencher-ignore";
 
-/// A metric of a row that has a value.
 struct Tracked<'a> {
     info: &'a MetricInfo,
     mean: f64,
     interval: Option<&'a Estimate>,
-    /// The mean is the least that it can be.
+    /// Whether the mean is a lower bound.
     at_least: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn bencher(findings: &Findings) -> Vec<File> {
     file("bencher.json", benchmarks.is_empty(), &benchmarks).into_iter().collect()
 }
 
-/// A name of so many characters at most, still its own.
+/// Shortens a name to `most` characters and keeps it unique.
 fn bounded(name: String, point: usize, most: usize) -> String {
     if name.chars().count() <= most {
         return name;
@@ -80,8 +80,8 @@ struct GithubBenchmark {
     extra: String,
 }
 
-/// The JSON of github-action-benchmark, named by the `tool` that reads it.
-/// Source: <https://github.com/benchmark-action/github-action-benchmark>, examples of custom benchmarks.
+/// The JSON of github-action-benchmark, named after the `tool` that reads it. Source:
+/// <https://github.com/benchmark-action/github-action-benchmark>, examples of custom benchmarks.
 pub(super) fn github_benchmark(findings: &Findings) -> Vec<File> {
     let (mut smaller, mut bigger) = (Vec::new(), Vec::new());
     for (name, row) in measured(findings) {
@@ -100,7 +100,7 @@ pub(super) fn github_benchmark(findings: &Findings) -> Vec<File> {
     files.into_iter().filter_map(|(name, list)| file(name, list.is_empty(), &list)).collect()
 }
 
-/// What a chart shows of a value when it is pointed at.
+/// Tooltip of a value in a chart.
 fn extra(row: &Row, found: &Tracked<'_>) -> String {
     let mut lines = vec![found.info.text.clone(), analysis::number::count(row.n as u64, "trial")];
     if let Some(interval) = found.interval {

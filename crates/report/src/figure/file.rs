@@ -1,4 +1,4 @@
-//! A figure as an SVG file of its own, for a paper or a slide: panels in a grid, legend and notes inside.
+//! A figure as an SVG file, for a paper or a slide: a grid of panels with legend and notes.
 
 use super::{Drawing, Key};
 use crate::chart::style::{self, Background, Sheet};
@@ -9,12 +9,11 @@ const MARGIN: f64 = 12.0;
 const GAP: f64 = 18.0;
 const LINE: f64 = 17.0;
 
-/// The whole file.
 pub(crate) fn svg_file(drawing: &Drawing, background: Background) -> String {
     let columns = if drawing.flames.is_empty() { drawing.panels.len().clamp(1, 3) } else { 3 };
     let width = MARGIN * 2.0 + WIDTH * columns as f64 + GAP * (columns - 1) as f64;
     let inner = width - MARGIN * 2.0;
-    // In lines, not shortened: where a figure stands without its page, no word of its title is said elsewhere.
+    // Wrapped, not shortened, because a file has no page that repeats its title.
     let title = text::wrap(&drawing.title, inner - 8.0, TITLE);
     let caption = text::wrap(&drawing.caption, inner, FONT);
     let notes: Vec<String> = drawing.notes.iter().flat_map(|note| text::wrap(note, inner, FONT)).collect();
@@ -80,7 +79,7 @@ fn place(x: f64, y: f64) -> String {
     place
 }
 
-/// A marker of a series alone, for a legend in HTML.
+/// The marker of a series for an HTML legend.
 pub(crate) fn key_svg(series: usize, face: Face) -> String {
     let mut svg = Svg::default();
     svg.element("svg").attr("class", "q key").attr("viewBox", "0 0 26 12").attr("aria-hidden", "true").open();
@@ -89,19 +88,18 @@ pub(crate) fn key_svg(series: usize, face: Face) -> String {
     svg.finish()
 }
 
-/// What a legend shows of a series.
+/// How a legend shows a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Face {
     /// Line and marker.
     Measured,
-    /// The same, hollow.
+    /// Line and hollow marker.
     Hollow,
     /// A thin dashed line.
     Simulated,
 }
 
 impl Face {
-    /// Of a line of a legend.
     pub(crate) fn of(key: &Key) -> Face {
         if key.simulated { Face::Simulated } else { Face::Measured }
     }
@@ -128,7 +126,7 @@ fn draw_key(svg: &mut Svg, series: usize, x: f64, y: f64, face: Face) {
     svg.close();
 }
 
-/// A line of the legend in its place: names longer than the room are broken.
+/// A placed legend entry; long names wrap.
 struct Entry {
     x: f64,
     y: f64,
@@ -137,7 +135,7 @@ struct Entry {
     lines: Vec<String>,
 }
 
-/// Entries side by side, and below each other where there is no more room.
+/// Entries side by side, on as many lines as needed.
 struct Legend {
     entries: Vec<Entry>,
     height: f64,

@@ -1,4 +1,5 @@
-//! Trials in the order they ran, each as its distance from the mean of its own design point: a machine that drifts shows here.
+//! Trials in running order, each relative to the mean of its design point, to show drift of the
+//! machine.
 
 use study::Metric;
 use study::plan::Figure as Wanted;
@@ -12,7 +13,8 @@ use analysis::number::drawable;
 pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> Drawing {
     let metric = wanted.y.clone().unwrap_or_else(|| findings.metric.clone());
     let (unit, _) = metric_of(findings, &metric);
-    // Unless the study asks for panels, one shows all: what the machine does, it does to all design points.
+    // One panel shows all design points unless the study requests several, because the machine
+    // affects them alike.
     let mut grid = Grid::new(findings, wanted, false, detail);
     grid.facets.retain(|factor| Some(&factor.name) == wanted.facet.as_ref());
     let (facets, left_out) = grid.facets();

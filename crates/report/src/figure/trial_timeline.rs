@@ -1,4 +1,4 @@
-//! Inside of a trial: what was answered, how fast, by whose work, on one clock. That is where people look for what happened.
+//! Timeline of a trial: responses, latency and CPU time on one clock.
 
 use super::colours::Colours;
 use super::{Detail, Drawing, metric_of};
@@ -8,26 +8,25 @@ use analysis::number;
 use analysis::number::drawable;
 use analysis::trial_timeline::{band_ns, rule};
 
-/// Trials that are drawn where everything is.
+/// Maximum number of trials at full detail.
 const TRIALS: usize = 12;
-/// Bands of latency from the lowest to the highest, at most; where there would be more, so many become one that there are not.
+/// Maximum bands of latency; more are merged.
 const BANDS_MAX: f64 = 32.0;
-/// The share of its column's requests from which on a cell is one shade darker.
+/// Share of a column's requests from which a cell is one shade darker.
 const SHADES_FROM: [f64; style::SHADES - 1] = [0.003, 0.01, 0.03, 0.1, 0.3];
 
-/// Scales that all trials share.
 struct Scales {
     time: Axis,
     rate: Axis,
     latency: Axis,
-    /// Lowest band, bands that become one, and the end of the highest.
+    /// Start of the lowest band, number of bands merged into one, end of the highest.
     bands: (f64, f64, f64),
     cpus: Option<Axis>,
     memory: Option<Axis>,
     errors: Option<Axis>,
 }
 
-/// A stack of panels for each trial; `None` where there is none.
+/// A stack of panels per trial; `None` without trials.
 pub(super) fn inside(findings: &Findings, detail: Detail) -> Option<Drawing> {
     let shown = &findings.inside[..findings.inside.len().min(TRIALS).min(detail.panels)];
     let scales = Scales::new(findings, shown)?;
@@ -91,7 +90,7 @@ impl Scales {
     }
 }
 
-/// With every other mark where they are many: these panels are low.
+/// Omits every other label of a crowded axis, because these panels are low.
 fn few(mut axis: Axis) -> Axis {
     if axis.major.len() > 4 {
         let mut place = 0;
@@ -145,7 +144,7 @@ fn error_rate(column: &Column) -> f64 {
     per_second(column.errors, column)
 }
 
-/// The heat map, and two quantiles over it.
+/// The heat map with two quantiles.
 fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
     let (lowest, step, end) = scales.bands;
     let mut cells = Vec::new();
@@ -167,7 +166,7 @@ fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
         };
         cells.extend(bands.into_iter().map(cell));
     }
-    // By band, so that cells of one shade side by side become one stroke.
+    // Sorted by band, so that adjacent cells of a shade share a stroke.
     cells.sort_by(|a, b| a.y.0.total_cmp(&b.y.0));
     let line = |name: &str, of: fn(&Column) -> Option<f64>, dashed| {
         let at = |column: &Column| {
@@ -186,7 +185,7 @@ fn latency(trial: &InsideTrial, series: usize, scales: &Scales) -> Vec<Layer> {
 
 type Names = Vec<(usize, String)>;
 
-/// A line for each process that was looked at, the generator's level across where `generator`.
+/// A line per observed process, and the generator's level if `generator`.
 fn used(
     trial: &InsideTrial,
     series: usize,

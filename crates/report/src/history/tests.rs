@@ -3,7 +3,8 @@ use analysis::findings::History;
 use fixtures as example;
 use study::record::{Outcome, Record, Run};
 
-/// Five runs on two machines: a slower commit, a slower machine, a quick run, one that was imported, one that was interrupted.
+/// Five runs on two machines: a slower commit, a slower machine, a quick, an imported and an
+/// interrupted run.
 fn example() -> History {
     let run = |id: &str, day: u32, commit: &str, edit: fn(&mut Run, &mut Vec<Record>)| {
         let (mut run, mut records) = example::volley();
@@ -86,7 +87,7 @@ fn a_terminal() {
 }
 
 #[test]
-fn a_narrow_terminal_leaves_bars_out_and_keeps_commands_whole() {
+fn narrow_terminals_omit_bars_and_keep_commands_whole() {
     let text = history_terminal(&example(), &Style { colour: false, width: 80 });
     assert!(text.contains("Columns hidden (terminal too narrow): ") && !text.contains('●'), "{text}");
     assert!(
@@ -96,7 +97,7 @@ fn a_narrow_terminal_leaves_bars_out_and_keeps_commands_whole() {
 }
 
 #[test]
-fn a_page_has_a_line_for_each_point_and_what_the_terminal_says() {
+fn pages_have_a_line_per_point_and_all_terminal_text() {
     let history = example();
     let page = history_html(&history).unwrap();
     assert!(page.contains("<svg") && page.contains("Mean latency over runs on example"), "{page}");
@@ -111,7 +112,7 @@ fn a_page_has_a_line_for_each_point_and_what_the_terminal_says() {
         assert!(page.contains(words), "{words}");
     }
     assert!(!page.contains('●'), "bars are for terminals");
-    // Two machines, and a line over one run is none.
+    // Two machines, but a single run has no line.
     assert_eq!(figure::history(&history, POINTS, figure::Detail::FULL).len(), 1);
     let drawing = &figure::history(&history, 1, figure::Detail::FULL)[0];
     assert_eq!(
@@ -122,7 +123,7 @@ fn a_page_has_a_line_for_each_point_and_what_the_terminal_says() {
 }
 
 #[test]
-fn numbers_that_cannot_be_are_no_panic() {
+fn impossible_numbers_do_not_panic() {
     let mut history = example();
     for value in history
         .machines

@@ -1,4 +1,4 @@
-//! The page: one file with everything in it, for a browser that has no network.
+//! The HTML page: one file with everything in it, for browsers without a network.
 
 mod blocks;
 #[cfg(test)]
@@ -13,46 +13,49 @@ use crate::document::Document;
 use crate::figure::{self, Detail, Drawing};
 use crate::sections;
 
-/// A page leaves out figures, then rows, to stay below this, bytes: it is sent by mail and opened on telephones.
+/// Maximum size of a page in bytes, by omitting figures, then rows: pages are mailed and opened on
+/// phones.
 pub const PAGE_LIMIT: usize = 1_000_000;
 
-/// Design points up to which a page shows everything: one of 200 points of 30 trials, in the least detail, had 1.3 MB.
+/// Maximum number of design points with a full page: 200 points of 30 trials took 1.3 MB at the
+/// lowest detail.
 pub const PAGE_POINTS: usize = 150;
 
-/// Rows of tables and lines of lists that are tried, one after the other, when a page without figures is too large.
+/// Row limits to try in turn if a page without figures is too large.
 const ROWS: [usize; 4] = [300, 100, 30, 10];
 
-/// Why there is no page.
+/// Why no page was written.
 #[derive(Debug, thiserror::Error)]
 pub enum HtmlError {
-    /// The template could not be filled in.
+    /// The template could not be rendered.
     #[error("the page of {what} could not be written")]
     Template {
         /// `run volley-20261120-210500`.
         what: String,
-        /// What the template engine says.
+        /// Error of the template engine.
         source: askama::Error,
     },
 }
 
-/// Every figure as an SVG file of its own: the stem of its name and its text.
+/// Renders every figure as an SVG file: stem of its name and content.
 pub fn figure_svgs(findings: &Findings, background: Background) -> Vec<(String, String)> {
     let drawings = figure::figures(findings, Detail::FULL);
     drawings.iter().map(|drawing| (drawing.name.clone(), figure::svg_file(drawing, background))).collect()
 }
 
-/// The report as one page: no other file, no network, whole without script, below [`PAGE_LIMIT`].
+/// Renders the report as one page below [`PAGE_LIMIT`], without external resources and complete
+/// without scripts.
 ///
-/// A study with very many design points gets fewer words at its markers and coarser curves, then fewer figures, then fewer rows; the page names what
-/// is left out. The other renderers have no limit.
+/// Studies with very many design points lose tooltips and curve points, then figures, then rows;
+/// the page lists the omissions. The other renderers have no limit.
 ///
 /// # Errors
-/// [`HtmlError::Template`].
+/// [`HtmlError::Template`] if the template fails.
 pub fn html(findings: &Findings) -> Result<String, HtmlError> {
     page(&sections::document(findings), |detail| figure::figures(findings, detail))
 }
 
-/// A document as a page, with its figures in the most detail that there is room for.
+/// A document as a page, with figures in the highest detail that fits.
 pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing>) -> Result<String, HtmlError> {
     let failed = |source| HtmlError::Template { what: document.what.clone(), source };
     let render = |figures: Vec<FigureHtml>, left_out: &[String], hints: bool, rows: usize| {
@@ -74,7 +77,7 @@ pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing
         if room == 0 {
             continue;
         }
-        // As many figures as there is room for, in their order.
+        // As many figures as fit, in order.
         let (mut shown, mut left_out) = (Vec::new(), Vec::new());
         for figure in figures(&drawings(least)) {
             let title = figure.title.clone();
@@ -92,22 +95,21 @@ pub(crate) fn page(document: &Document, drawings: impl Fn(Detail) -> Vec<Drawing
     Ok(page)
 }
 
-/// What the template of the page is given.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
     document: &'a Document,
     css: String,
     script: &'static str,
-    /// Each sentence with what a link to its section says, where there is one.
+    /// Sentences with the anchor of their section and the text of the link, if any.
     answer: Vec<(&'a str, &'static str, Option<&'a str>)>,
-    /// Anchor and words of a link to each section.
+    /// Anchor and text of a link to each section.
     links: Vec<(&'static str, String)>,
     sections: Vec<String>,
 }
 
 impl<'a> Page<'a> {
-    /// With so many rows of each table and list at most.
+    /// Limits every table and list to `rows` rows.
     fn new(document: &'a Document, figures: &str, hints: bool, rows: usize) -> Page<'a> {
         let sections = &document.sections;
         let heading = |anchor: &str| {
@@ -128,19 +130,18 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What the template of the figures is given.
 #[derive(Template)]
 #[template(path = "figures.html")]
 struct FiguresHtml {
     figures: Vec<FigureHtml>,
-    /// Titles of figures that there was no room for.
+    /// Titles of omitted figures.
     left_out: String,
 }
 
 struct FigureHtml {
-    /// One to three: how wide it wants to be; four: the whole width for each of its panels.
+    /// Width in columns, 1 to 3, or 4 for panels at full width.
     columns: usize,
-    /// It is tall: shown when asked for.
+    /// Collapsed because it is tall.
     folded: bool,
     title: String,
     caption: String,
@@ -159,7 +160,7 @@ struct KeyHtml {
 
 fn figures(drawings: &[Drawing]) -> Vec<FigureHtml> {
     let mut figures: Vec<FigureHtml> = drawings.iter().map(figure_html).collect();
-    // The same points are missing from nearly every figure: said in full once.
+    // The same points are missing from nearly every figure: list them once.
     let mut said: Vec<String> = Vec::new();
     for figure in &mut figures {
         let (again, new): (Vec<String>, Vec<String>) = figure.notes.drain(..).partition(|note| said.contains(note));

@@ -1,4 +1,4 @@
-//! A document as Markdown, for a pull request or a lab book.
+//! A document as Markdown, for a pull request or a lab notebook.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use analysis::visible;
 
 use crate::document::{Block, Cell, Document, Table};
 
-/// All of it, but for figures.
+/// All blocks except figures.
 pub(crate) fn markdown(document: &Document) -> String {
     let mut out = format!("# {}\n\n", plain(&document.question));
     for banner in &document.banners {
@@ -90,12 +90,12 @@ fn cell(cell: &Cell) -> String {
     plain(&cell.text) + &tags
 }
 
-/// Lines as they are, indented: whatever stands in them ends no fence.
+/// Indented code, because its content cannot end a fence.
 fn code(text: &str) -> String {
     visible(text).lines().map(|line| format!("    {}\n", line.trim_end())).collect()
 }
 
-/// Text that Markdown shows as it is, on one line.
+/// Escapes text for one line of Markdown.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     for c in visible(text).chars() {
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_words_stay_words() {
+    fn escapes_hostile_text() {
         let (mut run, records) = example::volley();
         run.plan.question = "a | b\n# <script>*".to_owned();
         let text = markdown(&analyze(&run, &records));

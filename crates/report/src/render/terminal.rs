@@ -1,4 +1,4 @@
-//! A document for a person at a terminal: plain text that fits the width.
+//! A document for a terminal: plain text that fits the width.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,15 @@ use analysis::visible;
 use crate::document::{Block, Document, Reach, Room, Section, Table};
 use crate::paint::{Paint, Style, columns, wrap};
 
-/// Question, answer, and of every section what is for all forms. A table that is too wide leaves columns out, and says which.
+/// Question, answer and the short blocks of every section. A table that is too wide omits columns
+/// and lists them.
 pub(crate) fn terminal(document: &Document, style: &Style) -> String {
     let paint = Paint(style);
     let mut out = wrap(&format!("{}\n", paint.bold(&document.question)), style.width, 0);
     for banner in &document.banners {
         out += &wrap(&format!("{}\n", paint.warn(&banner.text)), style.width, 2);
         if !banner.command.is_empty() {
-            // Whole, however narrow the terminal is: it is for pasting.
+            // Never wrapped, for copying.
             let _ = writeln!(out, "Resume with: {}", banner.command);
         }
     }
@@ -30,7 +31,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
     let mut headed = false;
     let mut noted = false;
     for (_, block) in section.blocks.iter().filter(|(reach, _)| *reach == Reach::All) {
-        // Tables have titles of their own, and notes need none.
+        // Tables have their own titles, and notes need none.
         let is_words = matches!(block, Block::Text(_) | Block::List(_));
         if is_words && !headed {
             let _ = writeln!(out, "\n{}", paint.bold(&section.heading));
@@ -56,7 +57,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
                 }
                 *out += &wrap(&format!("{}\n", paint.dim(text)), style.width, 2);
             }
-            // Whole, however narrow the terminal is: it is for pasting.
+            // Never wrapped, for copying.
             Block::Code(text) => text.lines().for_each(|line| *out += &format!("    {line}\n")),
             Block::Heading(_) | Block::Pairs(_) | Block::Fold(..) | Block::Figures => {}
         }
@@ -66,7 +67,7 @@ fn section(out: &mut String, section: &Section, style: &Style) {
 
 fn table(table: &Table, style: &Style) -> String {
     let paint = Paint(style);
-    // As they will be shown, so that columns stay straight; a level of a factor may hold anything.
+    // Measured as shown, because levels of a factor may contain anything.
     let text_of = |text: &str| visible(text).replace('\n', "\\n");
     let width_of = |at: usize| {
         let cells = table.rows.iter().map(|row| columns(&text_of(&row[at].text)));
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_of_threads_has_the_table_of_the_seed_and_says_what_this_machine_leaves() {
+    fn threads_study_has_its_table_and_lists_omissions() {
         let (run, records) = example::threads();
         let findings = analyze(&run, &records);
         assert_snapshot!(terminal(&findings, &Style { colour: false, width: 120 }), @"
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_look_says_so_and_one_trial_has_no_interval() {
+    fn quick_runs_are_labeled_and_one_trial_has_no_interval() {
         let (mut run, mut records) = example::volley();
         run.plan.trials.quick = true;
         run.plan.points.truncate(2);

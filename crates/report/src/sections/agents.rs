@@ -1,4 +1,4 @@
-//! What the generator on each machine of a cluster did.
+//! The generators on the machines of a cluster.
 
 use analysis::display_names::limit_word;
 use analysis::findings::{AgentFinding, Findings, MedianRange, Row};
@@ -6,7 +6,7 @@ use analysis::number;
 
 use crate::document::Table;
 
-/// A generator a line, with its row; `None` where no load came from several machines.
+/// A line per generator, with its row; `None` if every load came from one machine.
 pub(crate) fn table(f: &Findings) -> Option<Table> {
     let heads = [("design point", false), ("generator", false), ("p50", true), ("p99", true), ("rate", true)];
     let heads = heads.into_iter().chain([("share of requests", true), ("busy", true), ("limited by", false)]);
@@ -45,7 +45,7 @@ fn percents(found: &Option<MedianRange>) -> String {
     format!("{median:.decimals$} [{min:.decimals$}, {max:.decimals$}] %")
 }
 
-/// The bottleneck of its part in most trials.
+/// The limit of the generator's part in most trials.
 fn limited_by(agent: &AgentFinding) -> String {
     let Some((limit, most)) = agent.limits.iter().max_by_key(|(_, count)| **count) else { return String::new() };
     let all = agent.limits.values().sum::<usize>();

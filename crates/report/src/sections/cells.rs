@@ -1,4 +1,4 @@
-//! Cells that several tables have: which design point it is, what a metric was, who was the limit.
+//! Cells shared by several tables: design points, metrics and limits.
 
 use analysis::display_names::{SERVER_OR_PATH, idle_word, limit_word};
 use analysis::findings::{Estimate, Findings, MetricFinding, Row};
@@ -7,7 +7,7 @@ use study::Metric;
 
 use crate::document::{Cell, Head, Room};
 
-/// Metrics of the first table; the others are one click away.
+/// Metrics of the first table; the others are collapsed.
 pub(crate) const FIRST: [&str; 4] = ["throughput", "latency_mean", "latency_p50", "latency_p99"];
 
 pub(crate) fn metric_head(f: &Findings, name: &str) -> Head {
@@ -15,7 +15,7 @@ pub(crate) fn metric_head(f: &Findings, name: &str) -> Head {
     Head::number(Metric::heading_of(name)).hint(hint).room(Room::Drop)
 }
 
-/// The columns that say which row it is: heads, and the cells of a row.
+/// Heads of the columns that identify a row.
 pub(crate) fn point_heads(f: &Findings) -> Vec<Head> {
     let varying = f.factors.iter().filter(|factor| factor.varies());
     let mut heads = varying
@@ -56,12 +56,12 @@ fn has_both_policies(f: &Findings) -> bool {
     f.rows.windows(2).any(|two| two[0].point == two[1].point)
 }
 
-/// Whether some subject has fewer processors than the study would give it.
+/// Whether a server has fewer CPUs than the study requests.
 fn has_fewer_cpus(f: &Findings) -> bool {
     f.rows.iter().any(|row| row.cpus_wanted.is_some())
 }
 
-/// A metric of a row as a cell: its bounds when pointed at.
+/// A metric of a row, with its bounds as tooltip.
 pub(crate) fn metric_cell(f: &Findings, row: &Row, name: &str) -> Cell {
     let unit = f.unit(name);
     let Some(metric) = row.metrics.get(name) else { return Cell::default() };
@@ -77,18 +77,18 @@ fn bounds(e: &Estimate, unit: &str, metric: &MetricFinding) -> String {
     format!("{} to {}{note}", shown(e.low, unit), shown(e.high, unit))
 }
 
-/// A value in its unit; a dash for what is no number.
+/// A value with its unit; a dash if it is not finite.
 pub(crate) fn shown(value: f64, unit: &str) -> String {
     if value.is_finite() { number::quantity(value, unit) } else { "–".to_owned() }
 }
 
-/// An estimate; a dash for what is no number.
+/// An estimate; a dash if it is not finite.
 pub(crate) fn shown_estimate(e: &Estimate, unit: &str) -> String {
     let finite = [e.point, e.low, e.high, e.half_width()].iter().all(|value| value.is_finite());
     if finite { number::estimate(e, unit) } else { "–".to_owned() }
 }
 
-/// An estimate, a mean that has none, or why there is neither.
+/// An estimate, a mean without one, or the reason for neither.
 pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
     let unit = f.unit(metric);
     let mark = if row.is_marked() { "*" } else { "" };
@@ -101,14 +101,14 @@ pub(crate) fn cell(f: &Findings, row: &Row, metric: &str) -> String {
     }
 }
 
-/// The verdict, with what forbids to read the row as one on the subject.
+/// The limit, with marks that prevent reading the row as a statement about the server.
 pub(crate) fn limit_cell(row: &Row) -> Cell {
     let hint = row.limited_by.as_ref().map_or_else(String::new, |found| found.reasons.join("; "));
     let tags = row.marks.iter().map(|mark| mark.text().to_owned()).collect();
     Cell { tags, ..Cell::new(limited_by(row)).hint(hint) }
 }
 
-/// Who was the limit, and in how many trials where not in all.
+/// The limit, with the number of trials if it is not in all.
 pub(crate) fn limited_by(row: &Row) -> String {
     let Some(found) = &row.limited_by else { return String::new() };
     let (most, all) = (found.counts.get(&found.limit).copied().unwrap_or(0), found.counts.values().sum::<usize>());

@@ -1,4 +1,4 @@
-//! What was shown of contenders, place by place, and what happens from the first to the last level of a factor.
+//! Comparisons of contenders at each place, and trends over the levels of a factor.
 
 use analysis::display_names::idle_word;
 use analysis::effects::change;
@@ -7,7 +7,7 @@ use analysis::number::{p_value, percent};
 
 use crate::document::{Block, Section, Table};
 
-/// Rows of tables on metrics that the study is not about, at most; all pairs stand in the JSON.
+/// Maximum rows of tables about other metrics; the JSON has all pairs.
 const ROWS_MAX: usize = 200;
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
@@ -87,7 +87,7 @@ fn difference_heads() -> [(String, bool); 5] {
         .map(|head| (head.to_owned(), head != "shown"))
 }
 
-/// The cells of a difference; `forward`: of b against a.
+/// Cells of a difference; `forward` compares b with a.
 fn difference(found: &Difference, forward: bool) -> [String; 5] {
     let ratio = |ratio: Option<analysis::findings::Estimate>| {
         let Some(ratio) = ratio else { return "–".to_owned() };

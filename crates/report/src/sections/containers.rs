@@ -5,7 +5,7 @@ use analysis::findings::{Findings, HostedFinding, MedianRange};
 use super::cells::shown;
 use crate::document::{Block, Section, Table};
 
-/// What containers and companions used.
+/// Resources used by containers and companions.
 pub(crate) fn section(f: &Findings) -> Option<Section> {
     if f.hosted.is_empty() {
         return None;
@@ -43,7 +43,7 @@ fn line(one: &HostedFinding) -> Vec<String> {
     ]
 }
 
-/// `1.27 ms [1.20 ms, 1.31 ms]`; of values that do not differ one.
+/// `1.27 ms [1.20 ms, 1.31 ms]`, or one value if all are equal.
 fn range(found: &Option<MedianRange>, unit: &str) -> String {
     match found {
         None => "–".to_owned(),

@@ -1,11 +1,11 @@
-//! Where servers spend their CPU time, and what of it differs.
+//! CPU time of servers by function, and differences between servers.
 
 use analysis::findings::{Findings, ProfileDifference, ProfileFinding};
 use analysis::number;
 
 use crate::document::{Block, Cell, Head, Item, Section, Table};
 
-/// Functions of a profile in the table.
+/// Maximum functions per profile.
 const FUNCTIONS: usize = 8;
 
 pub(crate) fn section(f: &Findings) -> Option<Section> {
@@ -42,7 +42,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// What each rests on; what is the same of several is said once.
+/// One line per distinct description of profiles.
 fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {
     let lines = profiles.iter().map(|profile| (profile.sentence.as_str(), profile.label.as_str()));
     let lines = analysis::group::grouped(lines);

@@ -1,4 +1,4 @@
-//! Effects as tables: where the variation comes from, and what each change does.
+//! Effects as tables: sources of variation and changes.
 
 use analysis::effects::{change, source_name};
 use analysis::findings::{ChangeAt, EffectAnalysis, EffectChange, EffectScale, Effects, Findings, MetricInfo};
@@ -13,7 +13,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     for effects in &f.effects {
         for sentence in &effects.sentences {
             let block = Block::Text(sentence.clone());
-            // A study that never was a factorial on this machine is not told so each time at the terminal.
+            // At the terminal, studies that cannot be factorials on this machine omit this note.
             if effects.analyses.is_empty() { section.long(block) } else { section.all(block) }
         }
     }
@@ -33,7 +33,7 @@ const READING: &str = "Analysis of variance with replications (Jain 1991, chapte
                        for the effects tested together (Holm). By chance even a factor without effect has a small \
                        share: see its p-value.";
 
-/// A table for each metric and scale: where the variation comes from; and one of all changes on average.
+/// A table of variation per metric and scale, and one of all average changes.
 fn tables(findings: &Findings) -> Vec<Table> {
     let mut tables = Vec::new();
     for effects in &findings.effects {
@@ -71,7 +71,7 @@ fn variation(effects: &Effects, title: String) -> Table {
                 .map(|(head, scale)| (format!("{head}, {scale}"), true)),
         );
     }
-    // Where trials are few, blocks may be told apart in one analysis alone; names bring the lines together.
+    // With few trials, only one analysis may separate blocks, so lines are matched by name.
     let names = distinct(effects.analyses.iter().flat_map(|found| &found.sources).map(source_name));
     let row = |name: String| {
         let of = |found: &'_ EffectAnalysis| found.sources.iter().find(|source| source_name(source) == name).cloned();

@@ -1,4 +1,4 @@
-//! Trials that failed and requests that went wrong.
+//! Failed trials and requests.
 
 use analysis::findings::{Findings, Row};
 use analysis::{FailedRequests, hangs, number};
@@ -45,7 +45,7 @@ fn errors(row: &Row) -> Option<String> {
     FailedRequests::from(row).sentence().map(|sentence| sentence + &examples)
 }
 
-/// Answers of a row by HTTP status, where some went wrong or are none of 200 to 299.
+/// Responses of a row by HTTP status, if some failed or are outside 200 to 299.
 fn statuses(row: &Row) -> Option<String> {
     let unusual = row.statuses.keys().any(|status| !(200..300).contains(status));
     let told = unusual || (row.errors_total() > 0 && !row.statuses.is_empty());

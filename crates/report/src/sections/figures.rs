@@ -1,4 +1,4 @@
-//! The figures, of which only the page has any.
+//! The figures, shown only on the page.
 
 use analysis::Findings;
 

@@ -1,4 +1,4 @@
-//! Candidates against their baseline.
+//! Candidates compared with their baseline.
 
 use analysis::effects::change;
 use analysis::findings::{EffectScale, Findings, GateFinding, GateTest, GateVerdict};
@@ -78,14 +78,14 @@ enum Kind {
     Null,
 }
 
-/// The change; of absolute limits the interval of the candidate's value.
+/// The change, or for absolute limits the interval of the candidate's value.
 fn changed(test: &GateTest, unit: &str) -> String {
     let points = |share: f64| format!("{:+.2}", share * 100.0);
     match (&test.ratio, &test.value, &test.difference) {
         (Some(ratio), ..) => change(EffectScale::Ratio, ratio, "1"),
         (_, Some(value), _) if test.is_about_errors() => format!("[{}, {}]", percent(value.low), percent(value.high)),
         (_, Some(value), _) => format!("[{}, {}]", quantity(value.low, unit), quantity(value.high, unit)),
-        // Nothing failed.
+        // No request failed.
         (.., Some(difference)) if difference.low == 0.0 && difference.high == 0.0 => "–".to_owned(),
         (.., Some(difference)) => {
             let [point, low, high] = [difference.point, difference.low, difference.high].map(points);
@@ -121,7 +121,7 @@ fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> (String, Tone) {
     }
 }
 
-/// What it took, and who was the limit.
+/// Cost of the comparison, and limits of its trials.
 fn cost(f: &Findings, found: &GateFinding) -> String {
     let trials = f.rows.iter().map(|row| row.trials.len() as u64).sum::<u64>();
     let limits = f.rows.iter().filter_map(|row| {

@@ -1,4 +1,4 @@
-//! What stands above the sections: question, answer, the facts of the run.
+//! The top of a report: question, answer and facts of the run.
 
 use analysis::Findings;
 use analysis::findings::Source;
@@ -7,7 +7,7 @@ use study::record::IdlePolicy;
 
 use crate::document::{Banner, Document};
 
-/// All but the sections.
+/// The document without sections.
 pub(crate) fn head(f: &Findings) -> Document {
     let measured = f.rows.iter().any(|row| row.n > 0);
     Document {
@@ -26,7 +26,7 @@ pub(crate) fn head(f: &Findings) -> Document {
     }
 }
 
-/// The section that a part of the findings stands in.
+/// The section of a part of the findings.
 fn anchor(source: Source) -> &'static str {
     match source {
         Source::Rows | Source::Searches => "results",
@@ -46,7 +46,7 @@ fn banners(f: &Findings) -> Vec<Banner> {
         command: String::new(),
     });
     let unfinished = f.unfinished.as_ref().map(|unfinished| {
-        // The word at its beginning catches the eye, also without colour.
+        // Capitals attract attention even without color.
         let (first, rest) = unfinished.sentence.split_at(unfinished.state.word().len());
         Banner { text: format!("{}{rest}: partial results.", first.to_uppercase()), command: unfinished.resume.clone() }
     });
@@ -85,7 +85,7 @@ fn facts(f: &Findings) -> Vec<(String, String)> {
     facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Which policies were in force.
+/// Idle policies of the run.
 fn idle(f: &Findings) -> String {
     let has = |policy| f.all_rows().any(|row| row.idle == Some(policy));
     match (has(IdlePolicy::Machine), has(IdlePolicy::Spin)) {

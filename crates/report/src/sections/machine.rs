@@ -1,4 +1,4 @@
-//! The machine: what it is, what its generator can do, what the doctor found, what was built on it.
+//! The machine: hardware, calibration, doctor findings and builds.
 
 use analysis::findings::Findings;
 use analysis::number;
@@ -28,7 +28,6 @@ fn fact(name: &str, value: String) -> (String, String) {
     (name.to_owned(), value)
 }
 
-/// The machine in short.
 fn machine(f: &Findings) -> Vec<(String, String)> {
     let mut facts = facts(&f.machine);
     facts.push(fact(
@@ -47,7 +46,7 @@ fn machine(f: &Findings) -> Vec<(String, String)> {
     facts
 }
 
-/// What is the same for all runs on a machine.
+/// Facts that are the same for all runs on a machine.
 pub(super) fn facts(host: &Host) -> Vec<(String, String)> {
     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let switch = |value: Option<bool>| match value {
@@ -89,7 +88,6 @@ pub(super) fn facts(host: &Host) -> Vec<(String, String)> {
     ]
 }
 
-/// The machine at length.
 fn details(f: &Findings) -> Vec<(String, String)> {
     let all = f.machine.versions.iter().chain(&f.machine.sysctls).chain(&f.machine.mitigations);
     all.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -114,7 +112,6 @@ fn calibration(f: &Findings) -> String {
     }
 }
 
-/// What the doctor found on a machine.
 pub(super) fn checks(doctor: &[Finding]) -> Option<Table> {
     let cells = |finding: &Finding| {
         let (word, tone) = match finding.state {
@@ -152,7 +149,7 @@ fn builds(f: &Findings) -> Option<Table> {
     (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
 }
 
-/// The machines: a table, and the facts of each behind it.
+/// A table of the machines, with collapsed facts of each.
 fn nodes(section: &mut Section, f: &Findings) {
     if f.nodes.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Whether the machine changed its speed during the run.
+//! Changes of the machine's speed during the run.
 
 use analysis::Findings;
 

@@ -1,4 +1,4 @@
-//! How the numbers were made.
+//! The methods behind the numbers.
 
 use analysis::Findings;
 

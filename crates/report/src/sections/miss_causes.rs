@@ -1,10 +1,9 @@
-//! Why the GETs of caches missed, for every design point that has a hit ratio.
+//! Causes of cache misses, for every design point with a hit ratio.
 
 use crate::document::Table;
 use analysis::findings::{Findings, Row};
 use analysis::number::drawable;
 
-/// Heading and metric of each cause.
 const CAUSES: [(&str, &str); 5] = [
     ("compulsory", "miss_compulsory"),
     ("capacity", "miss_capacity"),
@@ -13,7 +12,7 @@ const CAUSES: [(&str, &str); 5] = [
     ("refused", "miss_refused"),
 ];
 
-/// The table; `None` where no design point is one of a cache.
+/// `None` if no design point is a cache.
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let mean = |row: &Row, metric: &str| row.mean(metric).filter(|mean| drawable(*mean));
     let rows = findings.rows.iter().filter(|row| mean(row, "hit_ratio").is_some()).collect::<Vec<_>>();

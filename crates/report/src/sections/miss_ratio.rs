@@ -1,4 +1,4 @@
-//! Curves of misses over capacity, as tables.
+//! Miss-ratio curves as tables.
 
 use analysis::findings::{CurvePolicy, Findings, MissRatioCurve, MissRatioPoint, MissRatios};
 use analysis::miss_ratio::{capacity, points};
@@ -21,7 +21,7 @@ const READING: &str = "Difference from policy: each trial minus the simulation o
                        more than chance (paired Student's t test, adjusted for the cache sizes of the curve by Holm's \
                        method).";
 
-/// Every measured point of a panel, and what the policies make of its capacity.
+/// Measured points of a panel, with the simulated policies at the same capacity.
 fn table(findings: &Findings, found: &MissRatios) -> Table {
     let place = if found.panel.is_empty() { String::new() } else { format!(", {}", found.panel) };
     let heads =

@@ -6,7 +6,7 @@ use analysis::number;
 
 use crate::document::Table;
 
-/// The table; `None` where no design point is one of journeys.
+/// `None` if no design point has journeys.
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let heads = [("design point", false), ("operation", false), ("calls", true), ("errors", true), ("mean", true)];
     let heads = heads.into_iter().chain([("p50", true), ("p99", true)]);

@@ -1,4 +1,4 @@
-//! What a proxy adds, as a table.
+//! Overhead of proxies, as a table.
 
 use analysis::findings::{Added, Findings};
 use analysis::number::quantity;
@@ -16,7 +16,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     section.unless_empty()
 }
 
-/// What each point through proxies adds, and what the proxies use.
+/// Difference from `direct` and resource usage, per point through proxies.
 fn table(findings: &Findings) -> Table {
     let compared = COMPARED.iter().filter(|name| {
         let in_all =

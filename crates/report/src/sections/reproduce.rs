@@ -1,4 +1,4 @@
-//! Where the run was made, and how to make it again.
+//! Origin of the run, and how to repeat it.
 
 use analysis::Findings;
 use analysis::number;

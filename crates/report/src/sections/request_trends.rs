@@ -1,4 +1,4 @@
-//! What grows over the requests of a trial.
+//! Series that grow over the requests of a trial.
 
 use analysis::{Findings, request_trends};
 

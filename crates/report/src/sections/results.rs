@@ -1,4 +1,4 @@
-//! Every design point with its numbers, also those that have none.
+//! Every design point with its metrics, including points without measurements.
 
 use analysis::findings::{Findings, Mark, Row, RowState};
 use analysis::{FailedRequests, hangs, label, number};
@@ -40,8 +40,9 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
     Some(section)
 }
 
-/// The metrics of the first table: what the stop rule looks at is always one, right after throughput. None beside the table of a
-/// comparison, which has them by pairs: two estimates of one change would contradict each other.
+/// Metrics of the first table, always including the stop rule's metric, right after throughput. A
+/// comparison shows none, because its table has them by pairs, and two estimates of one change
+/// would contradict each other.
 fn first_metrics(f: &Findings) -> Vec<&str> {
     if f.gate.is_some() {
         return Vec::new();
@@ -58,7 +59,7 @@ fn results(f: &Findings) -> Table {
     let metrics = first_metrics(f);
     let mut heads = point_heads(f);
     heads.extend(metrics.iter().map(|name| metric_head(f, name)));
-    // One of them stays, however narrow the terminal is.
+    // At least one metric stays on narrow terminals.
     if let Some(first) = heads.iter_mut().find(|head| head.room == Room::Drop) {
         first.room = Room::Keep;
     }
@@ -85,12 +86,12 @@ fn results(f: &Findings) -> Table {
     Table { title: String::new(), heads, rows: f.rows.iter().map(cells).collect(), below: below.collect() }
 }
 
-/// What became of a row without numbers.
+/// State of a row without numbers.
 fn state_words(row: &Row) -> String {
     format!("{}: {}", row.state.word(), row.state.reason().unwrap_or_default())
 }
 
-/// How to read the table.
+/// Explains the table.
 fn legend(f: &Findings) -> String {
     let half = match f.quick {
         true => "half-width of a quick run (no stated confidence)".to_owned(),
@@ -107,7 +108,7 @@ fn legend(f: &Findings) -> String {
     legend + "." + &label::throughout(&f.factors) + &scope
 }
 
-/// What marks in the tables mean, of those that occur.
+/// Explanations of the marks in use.
 fn marks_legend(f: &Findings) -> Vec<&'static str> {
     let rows = || f.rows.iter();
     let others = match rows().any(|row| row.marks.contains(&Mark::NetworkBound)) {
@@ -120,7 +121,8 @@ fn marks_legend(f: &Findings) -> Vec<&'static str> {
     [others, hung, bound].into_iter().flatten().collect()
 }
 
-/// Why there were no further trials: a study ends at all points together, but for those that were searches or were given up.
+/// Why there were no further trials: a study ends at all points together, except searches and
+/// abandoned points.
 fn stopped(f: &Findings) -> String {
     let measured = f.rows.iter().filter(|row| row.n > 0);
     let reasons = analysis::group::grouped(measured.map(|row| (row.stop_reason.as_str(), row)));
@@ -135,7 +137,6 @@ fn stopped(f: &Findings) -> String {
     }
 }
 
-/// The rest of the metrics.
 fn other_metrics(f: &Findings) -> Option<Table> {
     let first = first_metrics(f);
     let rest = f.metrics.iter().map(|metric| metric.name.as_str()).filter(|name| !first.contains(name));
@@ -143,7 +144,7 @@ fn other_metrics(f: &Findings) -> Option<Table> {
     let mut heads = point_heads(f);
     heads.extend(rest.iter().map(|name| metric_head(f, name)));
     let cells = |row: &Row| {
-        // Thirty columns of a row: bounds that can be pointed at would be most of the page.
+        // Thirty columns per row: tooltips would be most of the page.
         let rest = rest.iter().map(|name| Cell { hint: String::new(), ..metric_cell(f, row, name) });
         point_cells(f, row).into_iter().chain(rest).collect::<Vec<_>>()
     };
@@ -151,7 +152,7 @@ fn other_metrics(f: &Findings) -> Option<Table> {
     (!rest.is_empty()).then(|| Table { heads, rows, ..Table::default() })
 }
 
-/// The two deviations of the metric that the stop rule looks at.
+/// Deviations between and within trials, for the stop rule's metric.
 fn variances(f: &Findings) -> Option<Table> {
     let unit = f.metric_info(&f.metric).map_or("1", |info| info.unit.as_str());
     let mut heads = point_heads(f);

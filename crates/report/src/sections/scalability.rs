@@ -1,4 +1,4 @@
-//! Scalability over a factor of numbers: the law that was fitted, and what it leaves.
+//! Scalability over a numeric factor: the fitted law and its residuals.
 
 use analysis::findings::{Estimate, Findings, UslFit};
 
@@ -23,7 +23,6 @@ const LAW: &str = "Universal Scalability Law, X(N) = λN / (1 + σ(N−1) + κN(
                    2007). λ: throughput at N = 1, σ: contention, κ: coherency. Intervals by resampling trials; one \
                    that starts at 0 leaves open whether there is any.";
 
-/// Parameters of the fits.
 fn fits(f: &Findings) -> Option<Table> {
     let cells = |found: &analysis::findings::Scalability| {
         let fit = found.fit.as_ref()?;
@@ -45,7 +44,7 @@ fn fits(f: &Findings) -> Option<Table> {
     (!rows.is_empty()).then(|| Table { heads, rows, ..Table::default() })
 }
 
-/// N of the highest throughput with its interval, an end of which may be nowhere.
+/// N of the highest throughput with its interval, whose ends may be unbounded.
 fn peak(fit: &UslFit) -> String {
     let at = |peak: Option<f64>| peak.filter(|peak| peak.is_finite()).map(|peak| format!("{peak:.1}"));
     match (at(fit.peak), at(fit.peak_low), at(fit.peak_high)) {
@@ -57,7 +56,7 @@ fn peak(fit: &UslFit) -> String {
     }
 }
 
-/// What was measured at each N, what the law has there, and how efficient that is.
+/// Measured and fitted throughput with efficiency, per N.
 fn points(f: &Findings) -> Option<Table> {
     let several = f.scalability.len() > 1;
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! What searches for a rate have found, and the steps to it.
+//! Results and steps of searches for a rate.
 
 use analysis::display_names::purpose;
 use analysis::findings::{Findings, Row, SearchEnd, SearchFinding, SearchStep};
@@ -7,7 +7,6 @@ use study::record::Purpose;
 
 use crate::document::Table;
 
-/// The range that each search found.
 pub(crate) fn table(findings: &Findings) -> Option<Table> {
     let found = findings.searches().collect::<Vec<_>>();
     let (_, first) = found.first()?;
@@ -33,7 +32,7 @@ pub(crate) fn table(findings: &Findings) -> Option<Table> {
     Some(Table::plain(title, heads, rows.collect()))
 }
 
-/// The steps of each search, in the order they ran.
+/// Steps of each search, in running order.
 pub(crate) fn steps(findings: &Findings) -> Vec<(String, Table)> {
     let table = |(row, search): (&Row, &SearchFinding)| {
         let line = |step: &SearchStep| {
@@ -87,7 +86,7 @@ mod tests {
         10 | confirm | 64.1 k/s | holds | p99 2.87 ms
         11 | confirm | 64.1 k/s | holds | p99 2.82 ms
         ");
-        // The capacity is no design point: the study's own tables are without it.
+        // The study's own tables omit the capacity, which is not a design point.
         insta::assert_snapshot!(crate::sections::tables::table(&findings, &findings.tables[0]).text(), @"
         P99 latency
         load | n | p99 | limited by

@@ -1,4 +1,4 @@
-//! The tables that a study asks for.
+//! The tables requested by a study.
 
 use analysis::findings::{Findings, Row};
 use analysis::number;
@@ -7,7 +7,6 @@ use study::plan::{self, TableKind};
 use super::cells::{cell, limited_by, point_cells, point_heads};
 use crate::document::{Cell, Head, Room, Table};
 
-/// One that the study asks for.
 pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
     let mut columns = Vec::new();
     columns.push(column("n", true, findings, |row| row.n.to_string()));
@@ -31,7 +30,8 @@ pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
     let mut heads = point_heads(findings);
     let points = heads.len();
     heads.extend(columns.iter().map(|((head, right), _)| if *right { Head::number(head) } else { Head::text(head) }));
-    // Where it is too wide, numbers go from the last on; the number of trials, the first of them and the verdict stay.
+    // On narrow terminals, numbers are dropped from the end, except the number of trials, the first
+    // metric and the limit.
     let last = heads.len() - 1;
     heads
         .iter_mut()
@@ -42,7 +42,6 @@ pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
     Table { title: title(findings, table), heads, rows, below: Vec::new() }
 }
 
-/// A heading with its cells.
 type Column = ((String, bool), Vec<String>);
 
 fn column(heading: &str, right: bool, findings: &Findings, cell: impl Fn(&Row) -> String) -> Column {
@@ -59,7 +58,7 @@ fn title(findings: &Findings, table: &plan::Table) -> String {
     })
 }
 
-/// Sample mean, sample standard deviation and interval of a metric, all in one unit, which the headings name.
+/// Sample mean, standard deviation and interval of a metric, in one unit named in the heads.
 fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     let unit = findings.unit(metric);
     let found = |row: &Row| row.metrics.get(metric).cloned().unwrap_or_default();
@@ -72,7 +71,7 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
     let (divisor, unit) = number::scale(unit, largest);
     let spreads = findings.rows.iter().filter_map(|row| finite(found(row).stddev)).filter(|spread| *spread > 0.0);
     let least = spreads.fold(f64::INFINITY, f64::min) / divisor;
-    // Two digits of the smallest deviation, within reason.
+    // Two digits of the smallest deviation, within limits.
     let decimals = if least.is_finite() { (1.0 - least.log10().floor()).clamp(0.0, 4.0) as usize } else { 2 };
     let shown = |value: Option<f64>| finite(value).map(|value| format!("{:.decimals$}", value / divisor));
     let head = |text: &str| if unit.is_empty() { text.to_owned() } else { format!("{text}, {unit}") };
@@ -89,7 +88,7 @@ fn statistics(findings: &Findings, metric: &str) -> Vec<Column> {
         let (low, high) = (shown(estimate.map(|found| found.low)), shown(estimate.map(|found| found.high)));
         low.zip(high).map_or(String::new(), |(low, high)| format!("{low} to {high}"))
     };
-    // What a quick run shows is no interval of any level.
+    // A quick run's interval has no level.
     let level = if findings.quick { "quick run's".to_owned() } else { number::percent(findings.level) };
     vec![
         column(&head("sample mean"), true, findings, mean),
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn sample_mean_and_standard_deviation_as_the_seed_has_them() {
+    fn has_sample_mean_and_standard_deviation() {
         let (run, records) = example::threads();
         let findings = analyze(&run, &records);
         insta::assert_snapshot!(first(&findings).text(), @"
@@ -124,7 +123,7 @@ mod tests {
         32 | 24 of 32 | 8 | 114.25 | 1.87 | 112.69 to 115.82 | server
         40 | 24 of 40 | 8 | 102.91* | 1.63 | 101.55 to 104.28 | generator
         ");
-        // The same from the values of the trials.
+        // The same, computed from the values of the trials.
         let values = findings.rows[1].trials.iter().map(|trial| trial.values["throughput"]).collect::<Vec<_>>();
         let mean = values.iter().sum::<f64>() / 8.0;
         let stddev = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 7.0).sqrt();
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_side_by_side_also_where_there_are_none() {
+    fn shows_metrics_side_by_side_with_gaps() {
         let (mut run, records) = example::volley();
         let metrics = ["throughput", "latency_p99", "handshake_mean"].map(str::to_owned).to_vec();
         run.plan.tables =

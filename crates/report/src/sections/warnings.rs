@@ -1,4 +1,4 @@
-//! What the reader should know: of the run, and of what the doctor complained.
+//! Warnings about the run and from the doctor.
 
 use analysis::Findings;
 use study::record::{Finding, FindingState, Node};
@@ -24,7 +24,7 @@ fn is_bad(found: &Finding) -> bool {
     matches!(found.state, FindingState::Bad | FindingState::Warning)
 }
 
-/// What the doctor found on machines of a cluster: the same on several is one line.
+/// Doctor findings of a cluster; machines with the same finding share a line.
 fn of_nodes(f: &Findings) -> impl Iterator<Item = Item> {
     let of_node = |node: &'_ Node| {
         let bad = node.doctor.iter().filter(|found| is_bad(found));

@@ -1,12 +1,12 @@
-//! Blocks as HTML, escaped.
+//! Blocks as escaped HTML.
 
 use std::fmt::Write;
 
 use crate::document::{Block, Cell, Room, Section, Table, Tone};
 use crate::svg::escape;
 
-/// A section with its heading. `figures` is what stands for all figures; hints are what is said where something is pointed at. Tables and lists have so many
-/// `rows` at most, and say how many they lack.
+/// A section with its heading. `figures` is the HTML of all figures, `hints` enables tooltips.
+/// Tables and lists have at most `rows` rows and state how many are missing.
 pub(super) fn section(section: &Section, figures: &str, hints: bool, rows: usize) -> String {
     let mut html = String::from("<h2");
     attribute(&mut html, "id", section.anchor);
@@ -84,7 +84,7 @@ fn element(html: &mut String, name: &str, class: &str, text: &str) {
     let _ = writeln!(html, "</{name}>");
 }
 
-/// How many rows of all a page lacks, if any.
+/// The number of omitted rows, if any.
 fn left_out(html: &mut String, name: &str, all: usize, shown: usize) {
     if let Some(more @ 1..) = all.checked_sub(shown) {
         let text =
@@ -93,7 +93,7 @@ fn left_out(html: &mut String, name: &str, all: usize, shown: usize) {
     }
 }
 
-/// A table that scrolls by itself where the page is narrow.
+/// A table that scrolls on narrow pages.
 fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
     html.push_str("<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>");
     for head in &table.heads {
@@ -105,7 +105,8 @@ fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
     }
     html.push_str("</thead><tbody>");
     for row in table.rows.iter().take(rows) {
-        // HTML lets a parser end cells and rows; a table of 500 rows is a third smaller for it.
+        // HTML allows to omit end tags of cells and rows, which makes a table of 500 rows a third
+        // smaller.
         html.push_str("<tr>");
         for (cell, head) in row.iter().zip(&table.heads) {
             html.push_str("<td");
@@ -123,7 +124,7 @@ fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
     html.push_str("</tbody></table></div>\n");
 }
 
-/// `n` for numbers, `w` for sentences, `v` for what has marks behind it, and its tone.
+/// `n` for numbers, `w` for sentences, `v` for cells with tags, and the tone.
 fn classes(cell: &Cell, right: bool) -> String {
     let shape = match cell {
         _ if right => "n",
@@ -141,7 +142,7 @@ fn classes(cell: &Cell, right: bool) -> String {
     [shape, tone].into_iter().filter(|class| !class.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Nothing for an empty value.
+/// Omits empty attributes.
 fn attribute(html: &mut String, name: &str, value: &str) {
     if !value.is_empty() {
         let _ = write!(html, " {name}=\"");

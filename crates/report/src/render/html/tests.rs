@@ -1,4 +1,4 @@
-//! The page and its figures, on the example runs and on findings that no run would leave.
+//! The page and its figures, on example runs and on impossible findings.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use analysis::findings::{
 };
 use fixtures as example;
 
-/// Findings of a run in which nothing happened.
+/// Findings of an empty run.
 pub(crate) fn nothing() -> Findings {
     Findings {
         version: FINDINGS_VERSION,
@@ -75,7 +75,7 @@ pub(crate) fn nothing() -> Findings {
 }
 
 fn volley() -> Findings {
-    // Simulated once: that takes most of the time of these tests.
+    // Simulated only once, because this takes most of the time.
     static VOLLEY: LazyLock<Findings> = LazyLock::new(|| {
         let (run, records) = example::volley();
         analysis::analyze(&run, &records)
@@ -141,7 +141,7 @@ fn every_kind() -> Vec<Figure> {
     [Line, Scatter, Ecdf, Quantiles, Timeline].map(|kind| figure(kind, "throughput")).to_vec()
 }
 
-/// All that one run can have: what is known of proxies alone is left out, as caches have none.
+/// All metrics of one run, except those of proxies, which caches do not have.
 fn known() -> impl Iterator<Item = &'static study::Metric> {
     let of_proxies = |name: &str| name.starts_with("proxy_");
     study::METRICS.iter().take_while(move |metric| !of_proxies(metric.name))
@@ -210,7 +210,7 @@ fn made(servers: usize, cores: i64, clients: i64, draw: &mut dyn FnMut() -> f64)
 }
 
 #[test]
-fn a_page_of_any_study_is_written_and_names_what_it_lacks() {
+fn pages_of_any_study_list_their_omissions() {
     let mut rng = Rng::new(3);
     let mut f = made(40, 5, 4, &mut || 1e3 + 1e3 * rng.unit_f64());
     let template = f.rows[0].trials[0].clone();
@@ -232,7 +232,7 @@ fn a_page_of_any_study_is_written_and_names_what_it_lacks() {
     assert!(page.contains(" more, left out of this page for its size; "), "some rows");
 }
 
-/// Everything on the page that a browser would fetch, run or choke on, and every number that is none.
+/// Rejects resources, scripts, broken markup and invalid numbers.
 fn assert_sound(page: &str) {
     assert!(page.len() < PAGE_LIMIT, "{} bytes", page.len());
     for forbidden in [
@@ -257,7 +257,7 @@ fn assert_sound(page: &str) {
     }
 }
 
-/// Every drawn place lies within its axes.
+/// Every drawn point is inside its axes.
 fn assert_in_bounds(f: &Findings) {
     for drawing in figure::figures(f, Detail::FULL) {
         for panel in drawing.panels.iter().flat_map(|panel| panel.all()) {
@@ -301,7 +301,7 @@ fn assert_in_bounds(f: &Findings) {
 }
 
 #[test]
-fn the_example_says_what_a_reader_needs() {
+fn example_page_has_answer_and_tables() {
     let f = volley();
     let page = html(&f).unwrap();
     assert_sound(&page);
@@ -365,13 +365,13 @@ fn a_figure_has_the_level_that_it_asks_for() {
         let Layer::Marks { marks, .. } = &drawing.panels[0].layers[0] else { panic!("{:?}", drawing.panels[0].layers) };
         marks[0].bar.map(|(low, high)| high - low).unwrap()
     };
-    // Student t with 7 degrees of freedom, as printed tables have it: 3.4995 over 2.3646.
+    // Student's t with 7 degrees of freedom from printed tables: 3.4995 over 2.3646.
     assert!((width(&drawings[1]) / width(&drawings[0]) - 1.4798).abs() < 1e-3);
     assert!(drawings[1].caption.contains("99 % intervals"));
 }
 
 #[test]
-fn idle_policies_are_never_one_series() {
+fn idle_policies_are_separate_series() {
     let mut f = volley();
     let spun: Vec<Row> = f.rows.iter().filter(|row| row.n > 0).cloned().collect();
     f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
@@ -387,7 +387,7 @@ fn idle_policies_are_never_one_series() {
 }
 
 #[test]
-fn a_fit_is_drawn_through_what_it_fits() {
+fn draws_fits_through_their_points() {
     let (run, records) = example::sweep();
     let f = analysis::analyze(&run, &records);
     assert_sound(&html(&f).unwrap());
@@ -401,7 +401,7 @@ fn a_fit_is_drawn_through_what_it_fits() {
 }
 
 #[test]
-fn trials_are_drawn_with_the_law_and_its_band_and_hollow_where_they_are_not_about_the_subject() {
+fn draws_trials_with_fit_and_hollow_generator_bound_ones() {
     let (run, records) = example::threads();
     let f = analysis::analyze(&run, &records);
     let page = html(&f).unwrap();
@@ -433,7 +433,7 @@ fn trials_are_drawn_with_the_law_and_its_band_and_hollow_where_they_are_not_abou
     assert!(band.iter().zip(line).all(|((_, low, high), (_, at))| low <= at && at <= high));
     assert_eq!(marks.len(), 64, "a marker a trial");
     assert_eq!((marks.iter().filter(|mark| mark.hollow).count(), scatter.hollow.as_str()), (8, "generator-bound"));
-    // A trial of its own that was generator-bound is hollow too, though its row is not marked.
+    // A single generator-bound trial is hollow, even if its row is not marked.
     let mut few = f.clone();
     few.rows[0].trials[2].marks = vec![Mark::GeneratorBound];
     let drawings = figure::figures(&few, Detail::FULL);
@@ -472,7 +472,7 @@ fn several_metrics_are_series_of_their_own() {
         assert!(first.collect::<Vec<_>>().is_sorted(), "p50 is below p99.9");
     }
     assert_in_bounds(&f);
-    // One level left, or two policies of idle processors: still a place for each, and never two in one series.
+    // With one level left, or two idle policies, each still has its place and series.
     let spun: Vec<Row> = f.rows.iter().filter(|row| row.n > 0).cloned().collect();
     f.rows.extend(spun.into_iter().map(|row| Row { idle: Some(IdlePolicy::Spin), ..row }));
     let drawing = &figure::figures(&f, Detail::FULL)[0];
@@ -487,7 +487,7 @@ fn several_metrics_are_series_of_their_own() {
 }
 
 #[test]
-fn one_level_is_drawn_with_names_and_not_as_a_lonely_line() {
+fn draws_a_single_level_with_names() {
     let mut f = volley();
     f.rows.retain(|row| row.factors["cores"] == Level::Integer(1));
     f.figures = vec![Figure { x: Some("cores".to_owned()), ..figure(FigureKind::Line, "throughput") }];
@@ -558,7 +558,7 @@ fn five_hundred_points_fit() {
 }
 
 #[test]
-fn no_findings_make_a_page_that_says_so() {
+fn empty_findings_make_a_page() {
     let page = html(&nothing()).unwrap();
     assert_sound(&page);
     assert!(page.contains("No answer: nothing was measured."));
@@ -620,7 +620,7 @@ fn odd_levels_of_factors_are_drawn_or_left_out() {
 }
 
 #[test]
-fn a_trial_without_values_is_no_marker() {
+fn trials_without_values_have_no_marker() {
     let mut f = volley();
     f.figures = vec![figure(FigureKind::Timeline, "throughput")];
     let failed =
@@ -634,7 +634,7 @@ fn a_trial_without_values_is_no_marker() {
     assert_eq!(marks, measured);
 }
 
-/// All words of a figure but its caption and notes.
+/// All texts of a figure except caption and notes.
 fn names(drawing: &figure::Drawing) -> Vec<String> {
     let of_panel = |panel: &crate::chart::Panel| {
         let slots = [&panel.x, &panel.y].into_iter().flat_map(|axis| axis.major.iter().map(|(_, label)| label.clone()));
@@ -646,13 +646,13 @@ fn names(drawing: &figure::Drawing) -> Vec<String> {
 }
 
 #[test]
-fn what_does_not_vary_is_in_no_name_of_a_figure() {
+fn figures_do_not_name_constant_factors() {
     let runs = [example::sweep(), example::capacity(), example::threads()];
     for (run, records) in runs {
         let f = analysis::analyze(&run, &records);
         let fixed = f.factors.iter().filter(|factor| !factor.varies());
         let fixed = fixed.map(|factor| (factor.name.clone(), factor.levels[0].to_string())).collect::<Vec<_>>();
-        // A number alone may be a value: it counts with its factor.
+        // A number may be a value by chance, so it must follow its factor's name.
         let shown = |(name, level): &(String, String)| match level.parse::<f64>() {
             Ok(_) => format!("{name} {level}"),
             Err(_) => level.clone(),
@@ -672,7 +672,7 @@ fn what_does_not_vary_is_in_no_name_of_a_figure() {
 #[test]
 fn a_contender_has_one_colour_in_all_figures() {
     let mut f = volley();
-    // Its series are processors, on a figure of their own.
+    // The series of the probes are CPUs, in a separate figure.
     f.probes = None;
     let by = |x: Option<&str>, series: Option<&str>, kind| Figure {
         x: x.map(str::to_owned),
@@ -695,7 +695,7 @@ fn a_contender_has_one_colour_in_all_figures() {
         assert_eq!(colours.remove(contender).map(Vec::from_iter), Some(vec![number]), "{contender}");
     }
     assert!(colours.len() == 4 && colours.values().flatten().all(|number| *number > 2), "{colours:?}");
-    // Inside of a trial, where there is no legend.
+    // Timelines have no legend.
     let inside = drawings.last().unwrap();
     for (panel, trial) in inside.panels.iter().zip(&f.inside) {
         let contender = &f.rows[trial.row].factors["server"];
@@ -706,7 +706,7 @@ fn a_contender_has_one_colour_in_all_figures() {
 }
 
 #[test]
-fn no_name_is_cut_however_long() {
+fn long_names_are_not_cut() {
     let mut f = volley();
     let long =
         |level: &Level| Level::Text(format!("{level}-with-everything-that-a-name can hold, and more of it").repeat(2));
@@ -733,11 +733,11 @@ fn no_name_is_cut_however_long() {
 }
 
 #[test]
-fn the_insides_of_trials_are_few_and_the_page_stays_small() {
+fn limits_trial_timelines_to_keep_pages_small() {
     let (run, records) = example::sweep();
     let mut f = analysis::analyze(&run, &records);
     let mut rng = Rng::new(3);
-    // As full as can be: all columns, all bands, no two alike.
+    // The worst case: all columns and bands, all different.
     for trial in &mut f.inside {
         let first = trial.columns[0].clone();
         let column = |at: u64| analysis::findings::Column {
@@ -767,7 +767,7 @@ fn the_insides_of_trials_are_few_and_the_page_stays_small() {
 }
 
 #[test]
-fn latency_over_rate_has_shares_and_searches_in_one_line_and_yields_to_the_studys_own() {
+fn latency_over_rate_joins_shares_and_searches() {
     let (run, records) = example::capacity();
     let mut f = analysis::analyze(&run, &records);
     let drawn =
@@ -785,14 +785,14 @@ fn latency_over_rate_has_shares_and_searches_in_one_line_and_yields_to_the_study
     let share = marks.iter().find(|mark| Some(mark.x) == f.rows[1].trials[0].offered_per_s).unwrap();
     let estimate = f.rows[1].estimate("latency_p99").unwrap();
     assert_eq!((share.y, share.bar), (estimate.point, Some((estimate.low, estimate.high))));
-    // An interval that reaches below zero does not press the axis down, and what is not about the subject is hollow.
+    // Intervals below zero do not extend the axis, and marked points are hollow.
     let wide = f.rows[1].metrics.get_mut("latency_p99").and_then(|found| found.estimate.as_mut()).unwrap();
     wide.low = -1e9;
     f.rows[0].marks = vec![Mark::GeneratorBound];
     let below = drawn(&f).unwrap();
     assert_eq!((&below.panels[1].y, below.hollow.as_str()), (&drawing.panels[1].y, "generator-bound"));
     assert_in_bounds(&f);
-    // Rates as levels, and a figure of latency over them.
+    // Rates as levels, with a figure of latency over them.
     f.capacities.clear();
     for row in &mut f.rows {
         let rate = Level::Number(row.trials[0].offered_per_s.unwrap());
