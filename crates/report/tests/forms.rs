@@ -196,7 +196,7 @@ fn csv_has_every_number() {
 }
 
 #[test]
-fn figures_of_a_proxy_are_there() {
+fn draws_figures_of_a_proxy() {
     let (run, records) = example::through_in(18);
     let names = report::figure_svgs(&analyze(&run, &records), report::Background::Light)
         .into_iter()

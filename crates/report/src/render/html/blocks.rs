@@ -105,7 +105,7 @@ fn table(html: &mut String, table: &Table, hints: bool, rows: usize) {
     }
     html.push_str("</thead><tbody>");
     for row in table.rows.iter().take(rows) {
-        // HTML allows to omit end tags of cells and rows, which makes a table of 500 rows a third
+        // HTML allows omitting end tags of cells and rows, which makes a table of 500 rows a third
         // smaller.
         html.push_str("<tr>");
         for (cell, head) in row.iter().zip(&table.heads) {
