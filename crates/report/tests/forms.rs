@@ -7,7 +7,7 @@ use report::{Style, csv, csv_added, csv_effects, csv_miss_ratios, csv_trials, ht
 use study::WarningKind;
 use study::record::{BuildOutcome, Failure, FailureKind, Measurement, Outcome, Record, Run, RunState};
 
-/// Noise of a few millionths that differs between blocks.
+/// Additional misses per 100,000, which differ between blocks.
 fn noise(block: u32) -> i64 {
     i64::from(block * 31 % 7) * 4 - 12
 }
