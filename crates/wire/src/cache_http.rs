@@ -1,4 +1,5 @@
-//! A cache over HTTP/1.1: what a request's method and target ask of it. Heads and bodies are [`crate::http1`]'s.
+//! A cache over HTTP/1.1: maps methods and targets to operations. [`crate::http1`] reads heads and
+//! bodies.
 //!
 //! ```
 //! use wire::cache_http::{Limits, Operation, parse};
@@ -15,45 +16,45 @@
 //!
 //! # Requests and their statuses
 //!
-//! | request | done | not done |
+//! | request | success | otherwise |
 //! |---|---|---|
 //! | `GET /k` | 200, the value as body | 404, empty body |
 //! | `HEAD /k` | 200, the value's `Content-Length` | 404 |
-//! | `PUT /k/v` | 201 where there was none, 204 where there was | 413 over the limit of a value, 507 where a full cache evicts nothing |
+//! | `PUT /k/v` | 201 if created, 204 if replaced | 413 for a value over the limit, 507 if the cache is full and evicts nothing |
 //! | `DELETE /k` | 204 | 404 |
-//! | `HEAD /` | 200, what is in use in header fields | |
-//! | `POST /reset` | 204, everything is forgotten | |
-//! | anything else | | 400 as [`Refusal`] says, 404 another `POST`, 405 another method, 414 a target or key over its limit |
+//! | `HEAD /` | 200, memory use in header fields | |
+//! | `POST /reset` | 204, all keys are deleted | |
+//! | anything else | | 400 for most [`Refusal`]s, 404 for another `POST`, 405 for another method, 414 for a target or key over the limit |
 //!
-//! After each the connection goes on: what is refused here was framed well.
+//! The connection stays open in all cases, because the framing was valid.
 //!
-//! # How a target is read
+//! # Target syntax
 //!
-//! - The key is what stands between the first `/` and the second, the value **all** that is behind the second: `PUT /k/a/b` stores `a/b`. A
-//!   slash of a key is written `%2F`; in a value it may be.
-//! - `PUT /k/` stores the **empty value**. `PUT /k` has **no value**, which is a mistake (400), not an empty one.
-//! - An empty key is a mistake. `HEAD /` alone has none.
-//! - `GET` and `DELETE` have one segment: `GET /a/b` is a mistake, not the key `a/b`.
-//! - `%` and two hexadecimal digits are a byte, any byte; `%` and anything else is a mistake. `+` is a plus sign.
-//! - A `?` would begin a query, which no request here has: a mistake. It is written `%3F`.
-//! - Of a target in absolute form the authority is not looked at.
-//! - `reset` is a key like others, but for `POST`.
-//! - A body is no part of any request here: 400 where one is announced, so that a client that sends its value there learns of it. The server still
-//!   reads over it.
+//! - The key is between the first and the second `/`; the value is **everything** after the second:
+//!   `PUT /k/a/b` stores `a/b`. A slash in a key must be written `%2F`; in a value it may be.
+//! - `PUT /k/` stores the **empty value**. `PUT /k` has **no value**, which is an error (400).
+//! - An empty key is an error, except in `HEAD /`.
+//! - `GET` and `DELETE` have one segment: `GET /a/b` is an error, not the key `a/b`.
+//! - `%` with two hexadecimal digits is any byte; other uses of `%` are errors. `+` is a plus sign.
+//! - A `?` is an error, because no request has a query. Write it as `%3F`.
+//! - In absolute form the authority is ignored.
+//! - `reset` is an ordinary key except in `POST`.
+//! - No request has a body. 400 tells a client that sends its value in a body about it. The server
+//!   still reads past it.
 
 use crate::http1::{Body, Request};
 
-/// How large keys and values may be, decoded.
+/// Limits on decoded keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a key.
     pub key_bytes: usize,
-    /// Bytes of a value. The limit of a head bounds it as well.
+    /// Bytes of a value. The limit on the head also bounds it.
     pub value_bytes: usize,
 }
 
 impl Limits {
-    /// As memcached: 250 B keys and 1 MiB values.
+    /// memcached's limits: keys of 250 B and values of 1 MiB.
     pub const DEFAULT: Limits = Limits { key_bytes: 250, value_bytes: 1 << 20 };
 }
 
@@ -63,7 +64,7 @@ impl Default for Limits {
     }
 }
 
-/// Bytes as they stand in a target: valid percent-encoding, not decoded. Source: RFC 3986 section 2.1.
+/// Valid, still percent-encoded bytes of a target. Source: RFC 3986 section 2.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoded<'a> {
     text: &'a [u8],
@@ -74,7 +75,7 @@ impl<'a> Encoded<'a> {
     fn parse(text: &'a [u8]) -> Option<Encoded<'a>> {
         let mut escapes = 0;
         for at in memchr::memchr_iter(b'%', text) {
-            // `%%41` has its second `%` where a digit should be.
+            // In `%%41` the second `%` is in the place of a digit.
             if !text.get(at + 1..at + 3)?.iter().all(u8::is_ascii_hexdigit) {
                 return None;
             }
@@ -83,18 +84,18 @@ impl<'a> Encoded<'a> {
         Some(Encoded { text, bytes: text.len() - 2 * escapes })
     }
 
-    /// Bytes when decoded.
+    /// The decoded size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Itself, where there is nothing to decode.
+    /// The bytes, if nothing is encoded.
     #[inline]
     pub fn as_plain(&self) -> Option<&'a [u8]> {
         (self.bytes == self.text.len()).then_some(self.text)
     }
 
-    /// Appends what it stands for to `out`.
+    /// Appends the decoded bytes to `out`.
     pub fn decode_into(&self, out: &mut Vec<u8>) {
         let mut rest = self.text;
         while let Some(at) = memchr::memchr(b'%', rest) {
@@ -113,35 +114,35 @@ fn digit(digit: u8) -> u8 {
     }
 }
 
-/// What is asked of the cache.
+/// An operation on the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation<'a> {
-    /// The value of a key; with `HEAD` only whether it is there, and its size.
+    /// Read the value of a key; with `HEAD` only its presence and size.
     Get {
         /// The key.
         key: Encoded<'a>,
-        /// Asked by `HEAD`.
+        /// Whether the method was `HEAD`.
         head: bool,
     },
     /// Store a value.
     Put {
         /// The key.
         key: Encoded<'a>,
-        /// The value, perhaps empty.
+        /// The value, possibly empty.
         value: Encoded<'a>,
     },
-    /// Forget a key.
+    /// Delete a key.
     Delete {
         /// The key.
         key: Encoded<'a>,
     },
-    /// How much is in use.
+    /// Report memory use.
     Status,
-    /// Forget everything.
+    /// Delete all keys.
     Reset,
 }
 
-/// Why a request is none of a cache.
+/// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No key.
@@ -150,7 +151,7 @@ pub enum Refusal {
     /// `PUT` without a second slash.
     #[error("missing value: the target of PUT is `/key/value`, or `/key/` for an empty value")]
     NoValue,
-    /// A slash behind a key that nothing follows.
+    /// A slash after a key.
     #[error("more than a key: write a slash in a key as `%2F`")]
     NotAKey,
     /// `%` without two digits.
@@ -162,7 +163,7 @@ pub enum Refusal {
     /// A body.
     #[error("a body: the value of PUT goes in the target, `/key/value`")]
     HasBody,
-    /// `POST` of something else than `/reset`.
+    /// `POST` to a target other than `/reset`.
     #[error("POST is only valid for `/reset`")]
     UnknownResource,
     /// Another method.
@@ -187,7 +188,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The status of the answer: 400, 404, 405, 413 or 414.
+    /// The response status: 400, 404, 405, 413 or 414.
     pub fn status(self) -> u16 {
         match self {
             Refusal::UnknownResource => 404,
@@ -199,14 +200,14 @@ impl Refusal {
     }
 }
 
-/// The value of the `Allow` field of an answer with status 405. Source: RFC 9110 section 15.5.6.
+/// The value of `Allow` in a response with status 405. Source: RFC 9110 section 15.5.6.
 pub const ALLOW: &str = "GET, PUT, DELETE, HEAD, POST";
 
-/// What `request` asks of a cache.
+/// Interprets `request` as a cache operation.
 ///
 /// # Errors
 ///
-/// What is none of the requests above; answered with [`Refusal::status`].
+/// Any request not in the table above. Respond with [`Refusal::status`].
 pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(request.body, Body::None | Body::Length(0)) {
         return Err(Refusal::HasBody);
@@ -214,18 +215,18 @@ pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>
     parse_target(request.method, request.target, limits)
 }
 
-/// The same of a method and a target that [`crate::http1::parse_request`] has found to be a target.
+/// Like [`parse`], for a method and a target that [`crate::http1::parse_request`] has accepted.
 ///
 /// # Errors
 ///
-/// As [`parse`].
+/// As for [`parse`].
 pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "POST") {
         return Err(Refusal::UnknownMethod);
     }
     let path = match target.strip_prefix('/') {
         Some(path) => path,
-        // The absolute form: behind the authority.
+        // Absolute form: skip the authority.
         None => match target.split_once("://") {
             Some((_, rest)) if rest.split('/').next().unwrap_or_default().contains('?') => return Err(Refusal::Query),
             Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),

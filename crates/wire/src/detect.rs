@@ -1,27 +1,29 @@
-//! Which protocol a client speaks, from the first bytes of its connection: so that one port serves all of a cache's.
+//! Detects the protocol of a connection from its first bytes, so that one port serves all cache
+//! protocols.
 //!
 //! | first bytes | protocol |
 //! |---|---|
 //! | `*` | RESP, arrays |
 //! | `GET /`, `GET http://`, `GET https://` | HTTP |
 //! | `PUT`, `HEAD`, `POST`, `DELETE`, `OPTIONS`, `PATCH`, `TRACE`, `CONNECT`, `PRI` and a space | HTTP |
-//! | a command of memcached in small letters, and a space or the end of the line: `get `, `mn\r\n` | memcached |
-//! | another word of letters, a space or the end of the line: `PING\r\n`, `GET k`, `ping\r\n` | RESP, inline |
-//! | a word with a quote in it, or beginning with one | RESP, inline |
-//! | 0x80, 0x81 | memcached's binary protocol, which is not spoken |
-//! | 0x16 0x03 | TLS, which is not spoken here |
+//! | a lower-case memcached command, then a space or the end of the line: `get `, `mn\r\n` | memcached |
+//! | another word of letters, then a space or the end of the line: `PING\r\n`, `GET k`, `ping\r\n` | RESP, inline |
+//! | a word that contains or starts with a quote | RESP, inline |
+//! | 0x80, 0x81 | memcached's binary protocol (not supported) |
+//! | 0x16 0x03 | TLS (not supported here) |
 //! | anything else, and words over 32 bytes | unknown |
 //!
-//! Empty lines at the beginning, up to 8 of them, are passed over: RESP and HTTP allow them. What two protocols have in common goes to one:
-//! `get k` and `quit` in small letters are memcached's, so that inline commands of RESP in small letters that memcached has, too, are not
-//! understood as such; `GET /k` is HTTP's, and the key `/k` needs an array. A decision never changes when more bytes come.
+//! Up to 8 empty lines at the start are skipped: RESP and HTTP allow them. Ambiguous input has one
+//! fixed meaning. `get k` and `quit` in lower case are memcached's, so such inline commands do not
+//! work in RESP. `GET /k` is HTTP, so a RESP client needs an array for the key `/k`. A decision
+//! never changes when more bytes arrive.
 
-/// What the first bytes say.
+/// The detected protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detected {
-    /// More are needed.
+    /// More bytes are needed.
     Need,
-    /// memcached, text and meta.
+    /// memcached, text and meta commands.
     Memcached,
     /// RESP, arrays of strings.
     RespArray,
@@ -33,17 +35,19 @@ pub enum Detected {
     MemcachedBinary,
     /// TLS.
     Tls,
-    /// None of these.
+    /// None of the above.
     Unknown,
 }
 
-/// Bytes that are looked at at most: empty lines, a word, and what tells the two kinds of GET apart.
+/// Bytes after which the protocol is always decided: empty lines, a word, and a byte to distinguish
+/// the two kinds of GET.
 pub const DETECT_MAX_BYTES: usize = 2 * EMPTY_LINES_MAX + WORD_MAX_BYTES + 1;
 
 const EMPTY_LINES_MAX: usize = 8;
 const WORD_MAX_BYTES: usize = 32;
 
-/// Which protocol `bytes`, the first of a connection, begin. [`Detected::Need`] only for fewer than [`DETECT_MAX_BYTES`].
+/// Detects the protocol from `bytes`, the start of a connection. Returns [`Detected::Need`] only
+/// for fewer than [`DETECT_MAX_BYTES`].
 pub fn detect(bytes: &[u8]) -> Detected {
     let mut rest = bytes;
     for _ in 0..EMPTY_LINES_MAX {
@@ -88,7 +92,7 @@ pub fn detect(bytes: &[u8]) -> Detected {
     }
 }
 
-/// Behind `GET `: a target, or a key.
+/// Decides by the word after `GET `: a target or a key.
 fn get(target: &[u8]) -> Detected {
     if target.starts_with(b"/") {
         return Detected::Http;
@@ -107,7 +111,7 @@ fn get(target: &[u8]) -> Detected {
 mod tests {
     use super::*;
 
-    /// The bytes, what they are, and how many of them are needed to know.
+    /// Input, protocol, and the number of bytes needed to decide.
     #[rustfmt::skip]
     const CASES: &[(&[u8], Detected, usize)] = &[
         (b"*1\r\n$4\r\nPING\r\n", Detected::RespArray, 1),
@@ -171,7 +175,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_prefix_of_every_case() {
+    fn decides_at_the_first_sufficient_prefix() {
         for (bytes, expect, needed) in CASES {
             for end in 0..=bytes.len() {
                 let expect = if end >= *needed { *expect } else { Detected::Need };
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_bytes_are_enough() {
+    fn decides_within_the_maximum_number_of_bytes() {
         let worst = [b"\r\n".repeat(EMPTY_LINES_MAX), b"a".repeat(WORD_MAX_BYTES)].concat();
         assert_eq!(detect(&worst), Detected::Need);
         for byte in 0..=255u8 {

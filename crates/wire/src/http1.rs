@@ -1,4 +1,4 @@
-//! HTTP/1.1 as bytes: requests and responses, framed exactly by RFC 9112 and RFC 9110, on both ends of a connection.
+//! HTTP/1.1 codec: client and server side, framed exactly as RFC 9112 and RFC 9110 require.
 //!
 //! ```
 //! use wire::http1::{RequestMethod, Limits, Memo, Progress, ResponseReader};
@@ -12,24 +12,30 @@
 //! assert_eq!((used, response.status, body.as_slice()), (42, 200, b"test".as_slice()));
 //! ```
 //!
-//! # Where the RFCs leave a choice
+//! # Choices that the RFCs leave open
 //!
-//! A tool that judges servers must not excuse what would confuse a proxy in front of them, so of two permitted readings the stricter
-//! is taken, and what is no valid message is an error that is counted, never a guess:
+//! A benchmark of servers must not accept input that would confuse a proxy. Of two permitted
+//! readings the stricter one applies, and an invalid message is an error that counts:
 //!
-//! - **Bare LF** at the end of a line (RFC 9112 2.2: a recipient MAY recognise it) is an error: two parsers that differ in it disagree on
-//!   where a head ends. **Bare CR** is an error (2.2).
-//! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an error"): one of them lies, and which
-//!   of them is believed is what request smuggling lives on. So is `Transfer-Encoding` in a message of HTTP/1.0 (6.1: its framing is faulty).
-//! - **`Content-Length`** may be repeated with the same value (6.3, RFC 9110 8.6); different values are an error.
-//! - **Empty lines** are skipped before a request (2.2: SHOULD) and are an error before a response: a body that is two bytes longer
-//!   than announced looks just like that.
-//! - **Folded lines** are read as spaces in a response, which a user agent MUST do, and are an error in a request, where a server
-//!   may (5.2).
-//! - **Reason phrase**: may be missing together with its space, which servers do and which nobody can mistake.
-//! - **Control characters** in values and reason phrases are errors other than HTAB (RFC 9110 5.5: CR, LF and NUL MUST not pass, others MAY).
-//! - **HTTP/1.2** and above, which nobody has defined, is read as HTTP/1.1 in a response (RFC 9110 2.5) and answered by 505 in a request.
-//! - **White space** around a chunk's size is an error unless an extension follows (7.1.1 has no place for it).
+//! - **Bare LF** at the end of a line is an error, although RFC 9112 2.2 lets a recipient accept
+//!   it: parsers that disagree on it disagree on the end of a head. **Bare CR** is an error (2.2).
+//! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an
+//!   error"): request smuggling relies on parsers that pick different ones. `Transfer-Encoding` in
+//!   HTTP/1.0 is also an error (6.1: its framing is faulty).
+//! - **`Content-Length`** may be repeated with the same value (6.3, RFC 9110 8.6). Different values
+//!   are an error.
+//! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response they are an
+//!   error, because a body two bytes longer than announced looks the same.
+//! - **Folded lines** are read as spaces in a response (a user agent MUST). In a request they are
+//!   an error (a server may reject them, 5.2).
+//! - **Reason phrase**: may be missing together with its space. Some servers omit it, and the line
+//!   stays unambiguous.
+//! - **Control characters** except HTAB are errors in values and reason phrases (RFC 9110 5.5: CR,
+//!   LF and NUL MUST be rejected, others MAY be kept).
+//! - **HTTP/1.2** and above are undefined. A response is read as HTTP/1.1 (RFC 9110 2.5), a request
+//!   gets 505.
+//! - **White space** around a chunk size is an error unless an extension follows (7.1.1 does not
+//!   allow it).
 
 mod chunks;
 mod compose;
@@ -44,21 +50,22 @@ pub use fields::{FieldError, Fields};
 pub use request::{BodyProgress, BodyReader, Request, RequestError, parse_request};
 pub use response::{Memo, Progress, RequestMethod, Response, ResponseError, ResponseReader};
 
-/// How much of a head is read before it is called too large.
+/// Limits on the head of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a head: start line, fields and the empty line. Interim responses (1xx) count into the head of theirs. The trailer
-    /// section of a chunked body may have as many again.
+    /// Bytes of a head: start line, fields and empty line. Interim responses (1xx) count toward the
+    /// final head. The trailer section of a chunked body has the same limit again.
     pub head_bytes: usize,
-    /// Fields of a head, and of a trailer section. A request has at most [`Limits::REQUEST_HEADERS_MAX`], whatever is said here.
+    /// Fields of a head and of a trailer section. A request has at most
+    /// [`Limits::REQUEST_HEADERS_MAX`] in any case.
     pub headers: usize,
 }
 
 impl Limits {
-    /// 64 KiB and 256 fields: beyond what servers in use send.
+    /// 64 KiB and 256 fields, more than real servers send.
     pub const DEFAULT: Limits = Limits { head_bytes: 64 * 1024, headers: 256 };
 
-    /// Fields that [`parse_request`] has room for.
+    /// Most fields that [`parse_request`] accepts.
     pub const REQUEST_HEADERS_MAX: usize = 256;
 }
 

@@ -1,6 +1,7 @@
-//! Codecs: bytes to messages and back. No socket, no clock.
+//! Codecs that convert between bytes and messages, without sockets or clocks.
 //!
-//! Each reads one request or response at a time: [`pingpong`], [`http1`], [`memcached`], [`resp`], [`cache_http`].
+//! Each reads one request or response at a time: [`pingpong`], [`http1`], [`memcached`], [`resp`],
+//! [`cache_http`].
 
 pub mod cache_http;
 pub mod detect;

@@ -1,5 +1,5 @@
-//! memcached's text protocol, on both ends of a connection. Source: protocol.txt of memcached 1.6, and what 1.6.18
-//! answers where that is silent.
+//! memcached's text protocol: client and server side. Source: protocol.txt of memcached 1.6, and
+//! the behavior of 1.6.18 where that is silent.
 //!
 //! ```
 //! use wire::memcached::{Command, Limits, Read, RequestReader};
@@ -11,38 +11,44 @@
 //! assert_eq!(reader.read(&bytes[used..]), Read::Need { used: 0, more: 1 });
 //! ```
 //!
-//! # What a bad request costs
+//! # Bad requests
 //!
-//! A bad request is answered and ends where it says it ends, so that the next one is understood:
+//! A bad request gets an error response. The reader skips its extent, so the next request is parsed
+//! correctly:
 //!
-//! | what is wrong | answer | what is skipped |
+//! | error | response | skipped |
 //! |---|---|---|
-//! | no such command, too few words, an empty line | `ERROR` | the line |
-//! | a key over the limit, a number that is none | `CLIENT_ERROR …` | the line, and of a storage command the announced block |
+//! | unknown command, too few words, an empty line | `ERROR` | the line |
+//! | a key over the limit, an invalid number | `CLIENT_ERROR …` | the line and, for a storage command, the announced block |
 //! | too many words in a storage command | `ERROR` | the line and the announced block |
-//! | a storage command whose length is missing, negative or no number | `ERROR`, `CLIENT_ERROR …` | the line: nothing was announced |
+//! | a storage command with a missing, negative or invalid length | `ERROR`, `CLIENT_ERROR …` | the line: no block was announced |
 //! | a value over the limit | `SERVER_ERROR object too large for cache` | the line and the announced block |
-//! | a block that does not end in CRLF where its length says | `CLIENT_ERROR bad data chunk` | the announced block and two bytes |
-//! | a line over the limit | `CLIENT_ERROR line too long` | the line; of a storage command everything, see below |
+//! | a block without CRLF at the announced end | `CLIENT_ERROR bad data chunk` | the announced block and two bytes |
+//! | a line over the limit | `CLIENT_ERROR line too long` | the line; for a storage command everything, see below |
 //!
-//! A value over the limit outdates the one before it: the refusal of a `set` names the key whose older value is to go, as memcached
-//! 1.6.18 does.
+//! A value over the limit outdates the previous one: the refusal of a `set` names the key to
+//! remove, like memcached 1.6.18.
 //!
-//! Two have no known extent, and the connection is closed after the answer: a storage command whose line is over the limit, since its length
-//! was not read, and one that announces more than [`Limits::swallow_bytes`].
+//! Two errors have no known extent, so the connection is closed after the response: a storage
+//! command whose line is over the limit, because its length was not read, and one that announces
+//! more than [`Limits::swallow_bytes`].
 //!
-//! memcached 1.6.18 differs in the second and third row (it skips the line alone and takes the block for commands), in the last
-//! (it closes the connection without a word), and where more than 2 GiB are announced (it skips the line alone).
+//! memcached 1.6.18 differs in three cases. In the second and third row it skips only the line and
+//! parses the block as commands. In the last row it closes the connection without a response. If
+//! more than 2 GiB are announced, it skips only the line.
 //!
-//! # Where the protocol leaves a choice
+//! # Choices that the protocol leaves open
 //!
-//! - A line ends in LF, with or without CR before it. Words are separated by one or more spaces, and by nothing else; names are
-//!   case-sensitive. All as memcached does.
-//! - A key is any bytes but space and LF. protocol.txt forbids control characters, and memcached does not look.
-//! - `noreply` is the last word of a command that knows it, also where the rest of the line is wrong. Refusals of such a line say so, and are not to
-//!   be answered.
-//! - Numbers are read as C reads them, but for lengths, which are digits: a sign may precede them. Of exptimes and client flags 32 bits
-//!   are kept. All as memcached does.
+//! All as in memcached:
+//!
+//! - A line ends in LF or CRLF. Words are separated only by spaces, one or more. Command names are
+//!   case-sensitive.
+//! - A key is any bytes except space and LF. protocol.txt forbids control characters, but memcached
+//!   does not check.
+//! - `noreply` counts as the last word of any command that supports it, even if the line is
+//!   invalid. The refusal of such a line is marked and gets no response.
+//! - Numbers are parsed like C does, with an optional sign. Lengths must be digits. Exptimes and
+//!   client flags keep 32 bits.
 
 mod compose;
 mod request;
@@ -54,24 +60,25 @@ pub use compose::{
 pub use request::{Command, Expiry, Get, Keys, Read, Refusal, RequestReader, Store, Verb};
 pub use response::{Event, Expected, Outcome, Progress, ResponseError, ResponseReader};
 
-/// How much of a request, or of an answer, is read before it is refused.
+/// Limits on requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a key.
     pub key_bytes: usize,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// Bytes of a line with its end. Also how much a client remembers of a line that comes in pieces.
+    /// Bytes of a line including its end. Also bounds a client's buffer for an incomplete line.
     pub line_bytes: usize,
-    /// Bytes of a line of `get`, `gets`, `gat` and `gats`, which name many keys.
+    /// Bytes of a `get`, `gets`, `gat` or `gats` line, which may have many keys.
     pub get_line_bytes: usize,
-    /// Bytes of a block that are skipped to reach the next request; the connection is closed instead where more are announced.
+    /// Most bytes of a block that are skipped to reach the next request. Larger blocks close the
+    /// connection.
     pub swallow_bytes: u64,
 }
 
 impl Limits {
-    /// 250 B keys and 1 MiB values, which are memcached's; 2 KiB lines, 64 KiB of keys; blocks up to 2 GiB are skipped, and memcached refuses
-    /// to hear of larger ones.
+    /// Keys of 250 B and values of 1 MiB as in memcached, lines of 2 KiB, `get` lines of 64 KiB.
+    /// Blocks up to 2 GiB are skipped; memcached rejects larger ones.
     pub const DEFAULT: Limits = Limits {
         key_bytes: 250,
         value_bytes: 1 << 20,

@@ -1,6 +1,6 @@
-//! Decimal numbers as the cache protocols write them: digits, perhaps a minus sign, nothing else.
+//! Decimal numbers of the cache protocols: digits with an optional minus sign.
 
-/// The number that `text` is, `None` where it is empty, has another character, or does not fit.
+/// Parses digits. `None` if `text` is empty, has another character, or exceeds 64 bits.
 #[inline]
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 20 {
@@ -17,7 +17,7 @@ pub fn unsigned(text: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// The same with an optional minus sign.
+/// Parses digits with an optional minus sign.
 #[inline]
 pub fn signed(text: &[u8]) -> Option<i64> {
     match text {
@@ -26,7 +26,8 @@ pub fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// The same as Redis reads it, which knows one way to write a number: no leading zeros, no `-0`. Source: Redis 7.0.15, `string2ll`.
+/// Parses a number the way Redis does: no leading zeros, no `-0`. Source: Redis 7.0.15,
+/// `string2ll`.
 #[inline]
 pub fn canonical(text: &[u8]) -> Option<i64> {
     match text {
@@ -35,7 +36,8 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// The digits of a number as C reads it: white space, a sign, digits, and what follows begins with white space. Whether it is negative.
+/// Parses white space, a sign and digits like C. The digits must end at white space or the end of
+/// `text`. Returns the sign and the digits.
 fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];
@@ -48,14 +50,15 @@ fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     if !text[end..].first().is_none_or(is_space) {
         return None;
     }
-    // Leading zeros are no digits that count.
+    // Leading zeros do not count toward the length.
     let digits = &text[..end];
     let zeros = digits.iter().take_while(|byte| **byte == b'0').count();
     (end > 0).then(|| (is_negative, &digits[zeros.min(end - 1)..]))
 }
 
-/// A number without sign as memcached reads it, which takes what C's `strtoull` takes: `+5`, ` 5`, `5 and more`. A negative one wraps around
-/// and is refused where it lies above 2^63 then. Source: memcached 1.6.18, `safe_strtoull`.
+/// Parses an unsigned number the way memcached does, with C's `strtoull`: `+5`, ` 5`, `5 and more`.
+/// Negative numbers wrap, and those above 2^63 after that are rejected. Source: memcached 1.6.18,
+/// `safe_strtoull`.
 #[inline]
 pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
     unsigned(text).or_else(|| {
@@ -66,7 +69,7 @@ pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The same with a sign. Source: memcached 1.6.18, `safe_strtol`.
+/// Parses a signed number the way memcached does. Source: memcached 1.6.18, `safe_strtol`.
 #[inline]
 pub fn signed_of_c(text: &[u8]) -> Option<i64> {
     signed(text).or_else(|| {
@@ -75,7 +78,8 @@ pub fn signed_of_c(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// Appends `value` in decimal digits, without the machinery of `std::fmt`: headers of answers are mostly numbers.
+/// Appends `value` in decimal. Faster than `std::fmt`, which matters because response headers are
+/// mostly numbers.
 #[inline]
 pub fn push(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0u8; 20];
@@ -91,7 +95,7 @@ pub fn push(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Appends `value` in decimal digits with its sign.
+/// Appends `value` in decimal with its sign.
 pub fn push_signed(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
         out.push(b'-');
@@ -104,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_fit_and_nothing_else() {
+    fn parses_only_numbers_that_fit() {
         for (text, expect) in [
             ("0", Some(0)),
             ("007", Some(7)),
@@ -132,9 +136,10 @@ mod tests {
         }
     }
 
-    /// memcached 1.6.18 was asked `incr` of each as a value, and as an exptime; Redis 7.0.15 `INCRBY`.
+    /// Measured: memcached 1.6.18 with each text as `incr` operand and as exptime, Redis 7.0.15
+    /// with `INCRBY`.
     #[test]
-    fn numbers_as_others_read_them() {
+    fn parses_numbers_like_memcached_and_redis() {
         for (text, value, exptime, redis) in [
             ("5", Some(5), Some(5), Some(5)),
             ("+5", Some(5), Some(5), None),
@@ -162,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn written_numbers_are_read_again() {
+    fn written_numbers_parse_back() {
         for value in [0, 9, 10, 99, 12_345, u64::MAX] {
             let mut out = Vec::new();
             push(&mut out, value);

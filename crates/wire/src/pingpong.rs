@@ -1,30 +1,30 @@
-//! Volley's protocol: a word of 32 bits in network byte order, answered by the word plus one, wrapping; zero asks the
-//! server to terminate. Source: `subjects/REQUIREMENTS.md`.
+//! Volley's protocol: a 32-bit word in network byte order. The response is the word plus one,
+//! wrapping. Zero asks the server to terminate. Source: `subjects/REQUIREMENTS.md`.
 
 /// Bytes of a word on the wire.
 pub const WORD_BYTES: usize = 4;
 
-/// The word that asks the server to terminate.
+/// The word that terminates the server.
 pub const TERMINATE: u32 = 0;
 
-/// The word at the front of `bytes` and the bytes it used; `None` when fewer than four are there. Every four bytes
-/// are a word, so there is no error.
+/// Parses the word at the start of `bytes`. Returns it with its size, or `None` if fewer than four
+/// bytes are available. Any four bytes are valid.
 pub fn parse(bytes: &[u8]) -> Option<(u32, usize)> {
     let word = bytes.first_chunk::<WORD_BYTES>()?;
     Some((u32::from_be_bytes(*word), WORD_BYTES))
 }
 
-/// The bytes of `word`.
+/// Encodes `word`.
 pub fn compose(word: u32) -> [u8; WORD_BYTES] {
     word.to_be_bytes()
 }
 
-/// What an honest server answers to `word`.
+/// The correct response to `word`.
 pub fn answer(word: u32) -> u32 {
     word.wrapping_add(1)
 }
 
-/// The word that is answered by `answer`.
+/// The word whose correct response is `answer`.
 pub fn challenge(answer: u32) -> u32 {
     answer.wrapping_sub(1)
 }
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_wraps() {
+    fn response_wraps_at_the_maximum() {
         assert_eq!(answer(1), 2);
         assert_eq!(answer(u32::MAX), 0);
         assert_eq!([challenge(answer(1)), challenge(0)], [1, u32::MAX]);

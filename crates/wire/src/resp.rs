@@ -1,5 +1,6 @@
-//! The protocol of Redis and Valkey: RESP2 and RESP3 on the server's end, and replies of RESP2 without arrays on the client's. Source: the protocol
-//! specification of Redis, and the behaviour of 7.0.15 if the specification is silent.
+//! The protocol of Redis and Valkey. Requests and replies of RESP2 and RESP3 on the server side,
+//! RESP2 replies without arrays on the client side. Source: the Redis protocol specification, and
+//! the behavior of 7.0.15 where it is silent.
 //!
 //! ```
 //! use wire::resp::{Limits, Name, Read, RequestReader};
@@ -10,24 +11,26 @@
 //! assert_eq!((used, request.command(), request.argument(1)), (24, Ok(Name::Get), b"hello".as_slice()));
 //! ```
 //!
-//! # What a bad request costs
+//! # Bad requests
 //!
-//! | what is wrong | answer | what is skipped |
+//! | error | response | skipped |
 //! |---|---|---|
-//! | no such command, wrong number of arguments | `-ERR …` | the request |
+//! | unknown command, wrong number of arguments | `-ERR …` | the request |
 //! | an argument, or all of them, over the limit | `-ERR …` | the request, argument by argument |
-//! | quotes of an inline request that do not close | `-ERR Protocol error: …` | the line |
-//! | a length that is none, a line over its limit, too many arguments, no `$` where one must be | `-ERR Protocol error: …` | everything |
+//! | unclosed quotes in an inline request | `-ERR Protocol error: …` | the line |
+//! | an invalid length, a line over its limit, too many arguments, a missing `$` | `-ERR Protocol error: …` | everything |
 //!
-//! After the last the connection is closed, as Redis does, since where the next request begins is not known. Redis closes it after quotes, too,
-//! and after a length over `proto-max-bulk-len` (512 MB); it has no limit of its own below that.
+//! After the last one the connection is closed, like in Redis, because the start of the next
+//! request is unknown. Redis also closes it after unclosed quotes and after a length over
+//! `proto-max-bulk-len` (512 MB). It has no limit below that.
 //!
-//! # Where the protocol leaves a choice
+//! # Choices that the protocol leaves open
 //!
-//! - **Empty requests** (`*0`, `*-1`, an empty line) are skipped without an answer, as Redis does.
-//! - **A null argument** (`$-1`) is a length that is none, as Redis has it; **an empty one** (`$0`) is an argument.
-//! - **Lines** of arrays end in CRLF; those of inline requests may end in LF alone.
-//! - **Names** of commands are compared without regard to case.
+//! - **Empty requests** (`*0`, `*-1`, an empty line) are skipped without a response, like in Redis.
+//! - **A null argument** (`$-1`) is an invalid length, like in Redis; `$0` is an **empty
+//!   argument**.
+//! - **Lines** of arrays end in CRLF; inline requests may end in LF.
+//! - **Command names** ignore case.
 
 mod command;
 mod compose;
@@ -41,21 +44,21 @@ pub use compose::{
 pub use reply::{Event, Progress, Reply, ReplyError, ReplyReader};
 pub use request::{Read, Refusal, Request, RequestReader};
 
-/// How much of a request, or of a reply, is read before it is refused. All are checked before anything is allocated.
+/// Limits on requests and replies, checked before any allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of an argument, or of a string in a reply.
     pub bulk_bytes: usize,
-    /// Bytes of all arguments of a request; at most 512 MiB, whatever is said here.
+    /// Bytes of all arguments of a request; capped at 512 MiB.
     pub request_bytes: usize,
-    /// Arguments of a request with its name, at most 2^24.
+    /// Arguments of a request including its name; capped at 2^24.
     pub arguments: usize,
-    /// Bytes of a line with its end: an inline request, at most 512 MiB; a length, an error.
+    /// Bytes of a line with its end: an inline request (capped at 512 MiB), a length or an error.
     pub line_bytes: usize,
 }
 
 impl Limits {
-    /// 1 MiB an argument, 8 MiB and 65,536 arguments a request; lines of 64 KiB, as Redis.
+    /// 1 MiB per argument, 8 MiB and 65,536 arguments per request. Lines of 64 KiB, as in Redis.
     pub const DEFAULT: Limits =
         Limits { bulk_bytes: 1 << 20, request_bytes: 8 << 20, arguments: 1 << 16, line_bytes: 64 << 10 };
 }

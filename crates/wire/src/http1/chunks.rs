@@ -1,43 +1,44 @@
-//! The chunked transfer coding, byte by byte as it comes, nothing kept. Source: RFC 9112 section 7.1.
+//! Decodes the chunked transfer coding incrementally, without a buffer. Source: RFC 9112 section
+//! 7.1.
 
 use super::Limits;
 use super::fields::{FieldError, is_control, is_token_byte};
 
-/// Longest line of a chunk: size, extensions and CRLF.
+/// Longest chunk line: size, extensions and CRLF.
 pub(super) const LINE_BYTES_MAX: u32 = 4096;
 
-/// How many bytes of chunk lines are read beyond what chunks of sensible sizes have. A body of chunks with one byte of data and many of
-/// extensions is work without a body.
+/// Most bytes of chunk lines beyond those that chunks of reasonable sizes need. Stops a body with
+/// one byte of data per chunk and long extensions.
 pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 
-/// What is wrong with a chunked body.
+/// An error in a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// The line does not begin with hexadecimal digits, or something other than an extension follows them.
+    /// The line does not start with hexadecimal digits, or they are not followed by an extension.
     #[error("0x{byte:02x} in a chunk size")]
     BadSize {
         /// The byte.
         byte: u8,
     },
-    /// The size does not fit into 64 bits.
+    /// The size exceeds 64 bits.
     #[error("a chunk of more than 2^64 - 1 bytes")]
     SizeOverflow,
-    /// A control character, a bare CR or a bare LF in the line of a chunk.
+    /// A control character, a bare CR or a bare LF in a chunk line.
     #[error("{0} in a chunk-size line")]
     Line(FieldError),
-    /// The line of a chunk is too long.
+    /// A chunk line over the limit.
     #[error("a chunk-size line of more than {limit} bytes")]
     LineTooLong {
         /// The limit, in bytes.
         limit: u32,
     },
-    /// Chunk lines outweigh their data.
+    /// Chunk lines outweigh the data.
     #[error("chunk extensions of more than {limit} bytes")]
     TooMuchExtension {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// The data of a chunk is not followed by CRLF: it is longer or shorter than its size.
+    /// No CRLF after the data of a chunk, which is longer or shorter than its size.
     #[error("expected CRLF after the chunk data, found 0x{byte:02x}")]
     BadEnd {
         /// The byte.
@@ -46,13 +47,13 @@ pub enum ChunkError {
     /// A trailer field is invalid.
     #[error("{0} in the trailer section")]
     Trailer(FieldError),
-    /// The trailer section is larger than a head may be.
+    /// The trailer section exceeds the size limit of a head.
     #[error("a trailer section of more than {limit} bytes")]
     TrailersTooLarge {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The trailer section has more fields than a head may have.
+    /// The trailer section exceeds the field limit of a head.
     #[error("more than {limit} trailer fields")]
     TooManyTrailers {
         /// The limit.
@@ -60,18 +61,17 @@ pub enum ChunkError {
     },
 }
 
-/// Where in a chunked body its reader is.
+/// The position in a chunked body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunks {
     state: State,
-    /// The size as far as it is read, then what is left of the data.
+    /// The size while its digits are read, then the bytes of data left.
     size: u64,
-    /// Bytes of the line of this chunk.
     line_bytes: u32,
     trailer_fields: u32,
     excess_bytes: u64,
     trailer_bytes: u64,
-    /// Whether a folded trailer line is read as one.
+    /// Whether folded trailer lines are accepted.
     folds: bool,
 }
 
@@ -105,7 +105,8 @@ impl Chunks {
         }
     }
 
-    /// Reads on: how many bytes were used where the body ended, `None` where all were used and it has not.
+    /// Returns the bytes used once the body is complete, or `None` if all bytes were used before
+    /// its end.
     pub(super) fn read(
         &mut self,
         limits: &Limits,
@@ -180,7 +181,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// A byte of the trailer section, by the rules of a head's fields.
+    /// Reads a byte of the trailer section, by the rules for fields of a head.
     fn trailer(&mut self, limits: &Limits, byte: u8) -> Result<(), ChunkError> {
         self.trailer_bytes += 1;
         if self.trailer_bytes > limits.head_bytes as u64 {

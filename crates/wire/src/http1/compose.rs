@@ -1,4 +1,4 @@
-//! Messages as bytes. What would end a line early, and so write a message that nobody meant, is an error.
+//! Writes messages. Input that would end a line early, and so inject another message, is an error.
 
 use std::io::Write;
 
@@ -32,23 +32,23 @@ pub enum ComposeError {
         /// The name.
         name: String,
     },
-    /// RFC 9110 5.5: controls in a value would end it, and begin a header of their own.
+    /// RFC 9110 5.5: control characters would end the value and inject a header.
     #[error("0x{byte:02x} in the value of header `{name}`, at byte {at}: control characters cannot be sent")]
     HeaderValue {
         /// The name of the field.
         name: String,
         /// The control character.
         byte: u8,
-        /// Its place in the value, counted from 0.
+        /// Its position in the value, from 0.
         at: usize,
     },
-    /// RFC 9112 3.2: a request of HTTP/1.1 has one `Host`.
+    /// RFC 9112 3.2: an HTTP/1.1 request has one `Host`.
     #[error("{count} `Host` headers: a request has exactly one")]
     Host {
         /// How many there are.
         count: usize,
     },
-    /// RFC 9112 3.2: `Host` is a host and perhaps a port.
+    /// RFC 9112 3.2: `Host` is a host with an optional port.
     #[error("`{}` is not a valid host and port", value.escape_debug())]
     HostValue {
         /// The value.
@@ -62,27 +62,18 @@ pub enum ComposeError {
         /// The size of the body, in bytes.
         body_bytes: usize,
     },
-    /// Bodies are sent as they are.
+    /// The body is sent without a transfer coding.
     #[error("`Transfer-Encoding` is not supported: a body is sent with `Content-Length`")]
     Encoding,
 }
 
 const MARKS: &str = "!#$%&'*+-.^_`|~";
 
-/// Whether `method` can be sent.
-///
-/// # Errors
-///
-/// [`ComposeError::Method`] where it is no token.
 fn check_method(method: &str) -> Result<(), ComposeError> {
     if is_token(method.as_bytes()) { Ok(()) } else { Err(ComposeError::Method { method: method.to_owned() }) }
 }
 
-/// Whether `target` can be sent behind `method`.
-///
-/// # Errors
-///
-/// [`ComposeError::Target`] where it has none of the forms of RFC 9112 section 3.2.
+/// Checks the target against the forms of RFC 9112 section 3.2.
 fn check_target(method: &str, target: &str) -> Result<(), ComposeError> {
     if is_target(method, target) {
         return Ok(());
@@ -90,11 +81,6 @@ fn check_target(method: &str, target: &str) -> Result<(), ComposeError> {
     Err(ComposeError::Target { method: method.to_owned(), target: target.to_owned() })
 }
 
-/// Whether a header can be sent.
-///
-/// # Errors
-///
-/// [`ComposeError::HeaderName`], [`ComposeError::HeaderValue`].
 fn check_header(name: &str, value: &str) -> Result<(), ComposeError> {
     if !is_token(name.as_bytes()) {
         return Err(ComposeError::HeaderName { name: name.to_owned() });
@@ -105,12 +91,13 @@ fn check_header(name: &str, value: &str) -> Result<(), ComposeError> {
     }
 }
 
-/// Appends a request of HTTP/1.1 to `out`: its head, then `body`. Adds `Content-Length` where there is a body, or where the method is one that
-/// has bodies (POST, PUT, PATCH; RFC 9110 8.6), and `Connection: close` if `close`, each unless given in `headers`. `Host` is among `headers`.
+/// Appends an HTTP/1.1 request to `out`. `headers` includes `Host`. Adds `Content-Length` if there
+/// is a body or the method expects one (POST, PUT, PATCH; RFC 9110 8.6), and `Connection: close` if
+/// `close`, unless `headers` has the field.
 ///
 /// # Errors
 ///
-/// What could not be read again as the request it is. `out` is then as it was.
+/// A request that a server would read differently. `out` is unchanged.
 pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
     out: &mut Vec<u8>,
     method: &str,

@@ -1,6 +1,6 @@
 //! Field lines: `name: value`. Source: RFC 9112 section 5, RFC 9110 section 5.
 
-/// What is wrong with a field line.
+/// An error in a field line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// RFC 9112 2.2: CR without LF.
@@ -9,7 +9,7 @@ pub enum FieldError {
     /// RFC 9112 2.2: LF without CR.
     #[error("a line that ends in LF without CR")]
     BareLf,
-    /// RFC 9110 5.5: CR, LF, NUL and other controls are not part of a value.
+    /// RFC 9110 5.5: CR, LF, NUL and other control characters are not allowed in a value.
     #[error("the control character 0x{byte:02x}")]
     Control {
         /// The character.
@@ -18,10 +18,10 @@ pub enum FieldError {
     /// RFC 9112 5: the line has no colon.
     #[error("a header without a colon")]
     NoColon,
-    /// RFC 9110 5.1: a name is a token, which has one character at least.
+    /// RFC 9110 5.1: a name is a token of at least one character.
     #[error("a header without a name")]
     EmptyName,
-    /// RFC 9110 5.6.2: a character that is not part of a token.
+    /// RFC 9110 5.6.2: not a token character.
     #[error("0x{byte:02x} in a header name")]
     BadName {
         /// The character.
@@ -30,13 +30,13 @@ pub enum FieldError {
     /// RFC 9112 5.1: no white space between name and colon.
     #[error("white space between a header name and its colon")]
     SpaceBeforeColon,
-    /// RFC 9112 2.2 and 5.2: a line that begins with white space continues the field before it, and there is none, or the message is a
-    /// request.
+    /// RFC 9112 2.2 and 5.2: a line that starts with white space but has no field to continue, or
+    /// is in a request.
     #[error("an unexpected folded line")]
     Fold,
 }
 
-/// Where the name of the line at the front of `bytes` ends, which is where its colon is; `None` where the bytes end before.
+/// Returns the position of the colon after the name, or `None` if the input ends first.
 #[inline]
 pub(super) fn name_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     let Some(end) = bytes.iter().position(|&byte| !is_token_byte(byte)) else { return Ok(None) };
@@ -57,8 +57,8 @@ fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Where the text at the front of `bytes` ends, which is where its CRLF is; `None` where the bytes end before. Text is HTAB, SP, visible
-/// characters and obs-text: what a value or a reason phrase is made of.
+/// Returns the position of the CRLF after the text, or `None` if the input ends first. Text is
+/// HTAB, SP, visible characters and obs-text, as in values and reason phrases.
 #[inline]
 pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     let mut at = control_at(bytes);
@@ -78,7 +78,8 @@ pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Where the first control character is, HTAB among them, eight bytes at a time; the number of bytes where there is none.
+/// Returns the position of the first control character, including HTAB, or the length. Eight bytes
+/// at a time.
 #[inline]
 fn control_at(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -87,7 +88,8 @@ fn control_at(bytes: &[u8]) -> usize {
     for (index, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
         let delete = word ^ (ONES * 0x7f);
-        // The high bit of each byte that is below 0x20, or is 0x7f. A borrow can only set bits above the first that is right.
+        // Sets the high bit of each byte below 0x20 or equal to 0x7f. A borrow can only set bits
+        // above the first true one.
         let found = ((word.wrapping_sub(ONES * 0x20) & !word) | (delete.wrapping_sub(ONES) & !delete)) & HIGHS;
         if found != 0 {
             return index * 8 + found.trailing_zeros() as usize / 8;
@@ -101,7 +103,7 @@ pub(super) fn is_control(byte: u8) -> bool {
     (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }
 
-/// Without the optional white space around it: RFC 9110 5.6.3.
+/// Removes optional white space at both ends: RFC 9110 5.6.3.
 pub(super) fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
         text = rest;
@@ -112,7 +114,7 @@ pub(super) fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Which bytes are letters, digits or one of `marks`.
+/// A table of letters, digits and `marks`.
 pub(super) const fn letters_digits_and(marks: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -139,15 +141,14 @@ pub(super) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| is_token_byte(byte))
 }
 
-/// The fields of a head that has been read, in their order: name and value, the value without the white space around it. A value need
-/// not be UTF-8.
+/// Iterates over the fields of a head in order: name and trimmed value. A value may not be UTF-8.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// Of field lines that have been found to be valid and unfolded; each ends in CRLF.
+    /// `lines` must be valid, unfolded field lines that end in CRLF.
     pub(super) fn new(lines: &'a [u8]) -> Fields<'a> {
         Fields { rest: lines }
     }

@@ -1,8 +1,9 @@
-//! What the fields of a head say of the length of its body and of its connection. Source: RFC 9112 sections 6 and 9.3.
+//! Fields that determine the length of a body and the reuse of a connection. Source: RFC 9112
+//! sections 6 and 9.3.
 
 use super::fields::{is_token, trim};
 
-/// What `Content-Length`, `Transfer-Encoding` and `Connection` of one head say together.
+/// `Content-Length`, `Transfer-Encoding` and `Connection` of one head, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Declared {
     pub(super) length: ContentLength,
@@ -11,7 +12,7 @@ pub(super) struct Declared {
     keep_alive: bool,
 }
 
-/// All `Content-Length` of a head.
+/// All `Content-Length` fields of a head, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ContentLength {
     #[default]
@@ -21,27 +22,27 @@ pub(super) enum ContentLength {
     Invalid,
 }
 
-/// All `Transfer-Encoding` of a head.
+/// All `Transfer-Encoding` fields of a head, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum TransferCoding {
     #[default]
     Absent,
-    /// The field is there, and names none. Another may.
+    /// The field is present but empty; another field may add codings.
     Empty,
-    /// Chunked and nothing else.
+    /// Only `chunked`.
     Chunked,
-    /// Chunked is the last of several.
+    /// Several codings, `chunked` last.
     ThenChunked,
-    /// Chunked is not among them.
+    /// Codings without `chunked`.
     Other,
-    /// Chunked is among them and not the last.
+    /// Several codings, `chunked` not last.
     ChunkedThen,
-    /// No list of codings, chunked twice, or chunked with parameters.
+    /// Not a list of codings, `chunked` twice, or `chunked` with parameters.
     Invalid,
 }
 
 impl Declared {
-    /// Takes one of the fields, its value without the white space around it.
+    /// Adds a field. `value` is trimmed.
     pub(super) fn take(&mut self, field: Field, value: &[u8]) {
         match field {
             Field::ContentLength => self.take_length(value),
@@ -69,7 +70,7 @@ impl Declared {
 
     fn take_coding(&mut self, value: &[u8]) {
         use TransferCoding::*;
-        // Empty elements of a list are ignored: RFC 9110 5.6.1.2.
+        // RFC 9110 5.6.1.2: empty list elements are ignored.
         for element in value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty()) {
             let end = memchr::memchr(b';', element).unwrap_or(element.len());
             let is_chunked = trim(&element[..end]).eq_ignore_ascii_case(b"chunked");
@@ -101,7 +102,7 @@ impl Declared {
         }
     }
 
-    /// Whether the connection may be used again. Source: RFC 9112 section 9.3.
+    /// Whether the connection can be reused. Source: RFC 9112 section 9.3.
     pub(super) fn persists(&self, minor_version: u8) -> bool {
         !self.close && (minor_version >= 1 || self.keep_alive)
     }
@@ -116,7 +117,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// Of a name in any case.
+    /// Parses a field name, ignoring case.
     #[inline]
     pub(super) fn from_name(name: &[u8]) -> Option<Field> {
         let (field, expect): (Field, &[u8]) = match name.len() {
@@ -129,10 +130,12 @@ impl Field {
     }
 }
 
-/// Whether `name`, a token, is `expect`, letters and hyphens in small, in any case. Both have the same length, 8 to 24.
+/// Whether the token `name` equals `expect` ignoring case. `expect` is in lower case; both have the
+/// same length, 8 to 24.
 #[inline]
 fn is_token_of(name: &[u8], expect: &[u8]) -> bool {
-    // Only a letter in capitals becomes another character of a token, a letter, by this bit; so eight bytes are compared at a time.
+    // In tokens, setting this bit changes only upper-case letters. Eight bytes are compared at a
+    // time.
     const SMALL: u64 = 0x2020_2020_2020_2020;
     let word = |bytes: &[u8], at: usize| bytes[at..].first_chunk().map(|word| u64::from_le_bytes(*word) | SMALL);
     let last = expect.len() - 8;
@@ -140,7 +143,7 @@ fn is_token_of(name: &[u8], expect: &[u8]) -> bool {
     is_same(0) && is_same(last) && is_same(last / 2)
 }
 
-/// `1*DIGIT`, no sign, no space; `None` also where it does not fit.
+/// Parses `1*DIGIT`, without sign or space. `None` on overflow.
 pub(super) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

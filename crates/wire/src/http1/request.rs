@@ -1,4 +1,4 @@
-//! Requests, as a server reads them: heads of what has come so far, then bodies in pieces.
+//! Reads requests on the server side: heads from the bytes received so far, then bodies in pieces.
 
 use std::mem::MaybeUninit;
 
@@ -7,38 +7,39 @@ use super::fields::{Fields, letters_digits_and, trim};
 use super::framing::{ContentLength, Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
-/// The head of a request, in the bytes it was read from.
+/// The head of a request, borrowed from the input.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     /// The method, a token; case-sensitive.
     pub method: &'a str,
-    /// The target, in one of the four forms of RFC 9112 section 3.2, visible ASCII characters.
+    /// The target in one of the four forms of RFC 9112 section 3.2: visible ASCII characters.
     pub target: &'a str,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1 and later minor versions.
     pub minor_version: u8,
-    /// Whether the client lets the connection carry another request. Source: RFC 9112 section 9.3.
+    /// Whether the client allows another request on the connection. Source: RFC 9112 section 9.3.
     pub keep_alive: bool,
-    /// Whether the client waits for `100 Continue` before it sends the body. Source: RFC 9110 section 10.1.1. Other expectations, which a server
-    /// MAY answer with 417, are left to the reader of [`Request::headers`].
+    /// Whether the client waits for `100 Continue` before it sends the body. Source: RFC 9110
+    /// section 10.1.1. Callers can find other expectations, which a server MAY reject with 417, in
+    /// [`Request::headers`].
     pub expect_continue: bool,
-    /// How the body that follows is delimited.
+    /// The framing of the body.
     pub body: Body,
     fields: Fields<'a>,
 }
 
 impl<'a> Request<'a> {
-    /// The fields in their order, name and value. A value need not be UTF-8.
+    /// The fields in order: name and value. A value may not be UTF-8.
     pub fn headers(&self) -> Fields<'a> {
         self.fields.clone()
     }
 
-    /// The value of the first field of this name, whatever its case.
+    /// The value of the first field with this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         self.headers().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
-/// Why bytes are no request that can be answered other than by [`RequestError::status`] and the end of the connection.
+/// An error in a request. Send [`RequestError::status`] and close the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// RFC 9112 3: not a method, a target and a version with one space between each.
@@ -47,10 +48,11 @@ pub enum RequestError {
     /// RFC 9112 2.3: another major version of HTTP.
     #[error("a version other than HTTP/1.0 and HTTP/1.1")]
     BadVersion,
-    /// RFC 9112 3.2: a target in none of the four forms, or in one that the method does not have.
+    /// RFC 9112 3.2: a target in none of the four forms, or in a form that the method does not
+    /// allow.
     #[error("a target that is not a path, a URI, `*` (OPTIONS) or an authority (CONNECT)")]
     BadTarget,
-    /// RFC 9112 3: the request line alone is larger than a head may be.
+    /// RFC 9112 3: the request line exceeds the limit on heads.
     #[error("a target of more than {limit} bytes")]
     TargetTooLong {
         /// The limit, in bytes.
@@ -65,10 +67,10 @@ pub enum RequestError {
     /// RFC 9112 2.2: LF without CR.
     #[error("a line that ends in LF without CR")]
     BareLf,
-    /// RFC 9112 2.2: CR without LF, or something else where the request line or the head should end.
+    /// RFC 9112 2.2: CR without LF, or another byte where the request line or the head should end.
     #[error("a line that does not end in CRLF")]
     BadLineEnd,
-    /// The head is larger than the limit. Source of its status: RFC 6585 section 5.
+    /// The head exceeds the limit. Source of the status: RFC 6585 section 5.
     #[error("a head of more than {limit} bytes")]
     HeadTooLarge {
         /// The limit, in bytes.
@@ -80,28 +82,29 @@ pub enum RequestError {
         /// The limit.
         limit: usize,
     },
-    /// RFC 9112 3.2: a request of HTTP/1.1 has a `Host`.
+    /// RFC 9112 3.2: an HTTP/1.1 request has a `Host`.
     #[error("missing `Host`")]
     MissingHost,
-    /// RFC 9112 3.2: and only one.
+    /// RFC 9112 3.2: `Host` must not be repeated.
     #[error("more than one `Host`")]
     DuplicateHost,
-    /// RFC 9112 3.2: and it is a host and perhaps a port.
+    /// RFC 9112 3.2: `Host` is a host with an optional port.
     #[error("a `Host` that is not a host and port")]
     BadHost,
-    /// RFC 9112 6.3, rule 5: lengths that differ.
+    /// RFC 9112 6.3, rule 5: different lengths.
     #[error("conflicting `Content-Length` headers")]
     ConflictingLength,
-    /// RFC 9112 6.3, rule 5: not a number, or one that does not fit into 64 bits.
+    /// RFC 9112 6.3, rule 5: not a number, or 2^64 or more.
     #[error("a `Content-Length` that is not a number below 2^64")]
     BadLength,
-    /// RFC 9112 6.3, rule 3: what smuggles requests.
+    /// RFC 9112 6.3, rule 3: a request-smuggling attempt.
     #[error("`Transfer-Encoding` together with `Content-Length`")]
     EncodingWithLength,
-    /// RFC 9112 6.1: HTTP/1.0 has no transfer codings, so the framing is faulty.
+    /// RFC 9112 6.1: HTTP/1.0 has no transfer codings.
     #[error("`Transfer-Encoding` in HTTP/1.0")]
     EncodingInHttp10,
-    /// RFC 9112 6.3, rule 4: chunked is not the last coding, so the end of the body cannot be known; or no list of codings.
+    /// RFC 9112 6.3, rule 4: `chunked` is not the last coding, so the end of the body is unknown,
+    /// or not a list of codings.
     #[error("a `Transfer-Encoding` that does not end in `chunked`")]
     BadEncoding,
     /// RFC 9112 6.1: a coding other than chunked.
@@ -119,7 +122,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// The status of the answer: 400, 413, 414, 431, 501 or 505. The connection is closed after it.
+    /// The response status: 400, 413, 414, 431, 501 or 505. Close the connection after it.
     pub fn status(&self) -> u16 {
         match self {
             RequestError::BodyTooLarge { .. } => 413,
@@ -134,26 +137,28 @@ impl RequestError {
     }
 }
 
-/// Partial heads from this size on are searched for their end before they are parsed again: a client that sends 64 KiB byte by byte must not
-/// cost 64 KiB of parsing for each.
+/// Size from which a partial head is searched for its end before it is parsed again. Otherwise a
+/// client that sends 64 KiB byte by byte would cause 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
-/// The request at the front of `bytes` and the bytes of its head, `None` when more are needed. Its body follows and is read by a
-/// [`BodyReader`]; after it the next request may follow at once (pipelining).
+/// Parses the request at the start of `bytes` and returns it with the size of its head, or `None`
+/// if it is incomplete. A [`BodyReader`] reads the body; the next request may follow it
+/// (pipelining).
 ///
-/// `bytes` are all that has come of this request. The head is parsed from its beginning on each call.
+/// Pass all received bytes of the request: each call parses the head from its start.
 ///
 /// # Errors
 ///
-/// What is not a request of HTTP/1.1 as RFC 9112 has it, and what exceeds `limits`: what is wrong first, however much has come. It is reported as
-/// soon as it has come, or, where more than 1 KiB has come in pieces, when the head is complete or too large.
+/// A request that violates RFC 9112 or exceeds `limits`. The first error wins, no matter how the
+/// head is split. An error is returned as soon as its bytes arrive. For a partial head over 1 KiB,
+/// that is when the head is complete or too large.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usize)>, RequestError> {
     // RFC 9112 2.2: empty lines before a request are skipped.
     let mut start = 0;
     while bytes[start..].starts_with(b"\r\n") {
         start += 2;
     }
-    // Nothing behind the limit is looked at, so that what has come at once is judged like what came in pieces.
+    // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
     let is_cut = bytes.len() > limits.head_bytes;
     let shown = &bytes[start.min(limits.head_bytes)..bytes.len().min(limits.head_bytes)];
     let incomplete = || {
@@ -186,8 +191,8 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
         return Err(RequestError::BadRequestLine);
     };
     let head = &shown[..head_bytes];
-    // httparse takes LF for CRLF, and so does not see a head of which half is smuggled.
-    // It takes CR nowhere but before LF, so there must be as many CR as there are lines.
+    // httparse accepts LF for CRLF, which allows smuggling. It accepts CR only before LF, so there
+    // must be one CR per line.
     if head[0] == b'\n' || count(head, b'\r') != parsed.headers.len() + 2 {
         return Err(RequestError::BareLf);
     }
@@ -233,7 +238,8 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
     Ok(Some((request, start + head_bytes)))
 }
 
-/// The place of the minor version in a request line that names HTTP/1.2 to HTTP/1.9, which httparse refuses.
+/// Returns the position of the minor version in a request line with HTTP/1.2 to HTTP/1.9, which
+/// httparse rejects.
 #[cold]
 fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     let version = memchr::memchr_iter(b' ', bytes).nth(1).map(|space| space + 1)?;
@@ -242,7 +248,8 @@ fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     (error == httparse::Error::Version && is_later).then_some(digit)
 }
 
-/// Parses a request of a later minor version as one of HTTP/1.1 (RFC 9110 2.5). `digit` is the place of its minor version.
+/// Parses a request with a later minor version as HTTP/1.1 (RFC 9110 2.5). `digit` is the position
+/// of that version.
 #[cold]
 fn parse_as_1_1<'a>(
     bytes: &'a [u8],
@@ -253,7 +260,7 @@ fn parse_as_1_1<'a>(
     let mut changed = bytes[..bytes.len().min(limits.head_bytes + 1)].to_vec();
     changed[digit] = b'1';
     let Some((request, head_bytes)) = parse_request(&changed, limits)? else { return Ok(None) };
-    // The parts of the request, in the bytes that were given.
+    // Map the parts of the request back to the original bytes.
     let text = |from: usize, length: usize| std::str::from_utf8(&bytes[from..from + length]);
     let method_end = start + request.method.len();
     let (Ok(method), Ok(target)) = (text(start, request.method.len()), text(method_end + 1, request.target.len()))
@@ -265,12 +272,12 @@ fn parse_as_1_1<'a>(
     Ok(Some((Request { method, target, minor_version, keep_alive, expect_continue, body, fields }, head_bytes)))
 }
 
-/// How often `byte` is in `bytes`. Written so that the compiler compares many at once.
+/// Counts `byte` in `bytes`. Written so that the compiler vectorizes it.
 fn count(bytes: &[u8], byte: u8) -> usize {
     bytes.chunks(255).map(|piece| piece.iter().map(|&other| u8::from(other == byte)).sum::<u8>() as usize).sum()
 }
 
-/// Whether an empty line may lie in `bytes`.
+/// Whether `bytes` may contain an empty line.
 fn has_head_end(bytes: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', bytes).any(|at| matches!(&bytes[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
@@ -287,8 +294,8 @@ fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> Re
     }
 }
 
-/// Whether the version of the request line is one of HTTP, as that of HTTP/2's preface is. Decided by the first byte that httparse refuses, so
-/// that it does not matter how many came with it.
+/// Whether the request line has another HTTP version, such as HTTP/2's preface. Depends only on the
+/// first byte that httparse rejects, not on how many bytes arrived with it.
 fn names_other_version(bytes: &[u8]) -> bool {
     let version = bytes.trim_ascii_start().splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
     match version.strip_prefix(b"HTTP/") {
@@ -313,7 +320,8 @@ fn check_target(method: &str, target: &str) -> Result<(), RequestError> {
     if is_visible && is_of_method { Ok(()) } else { Err(RequestError::BadTarget) }
 }
 
-/// A scheme, `://`, and an authority that has a host and no user. Source: RFC 3986 sections 3 and 4.3, RFC 9110 4.2.4.
+/// Whether `target` is a scheme, `://`, and an authority with a host and no user. Source: RFC 3986
+/// sections 3 and 4.3, RFC 9110 4.2.4.
 fn is_absolute(target: &str) -> bool {
     let Some((scheme, rest)) = target.split_once("://") else { return false };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -322,10 +330,10 @@ fn is_absolute(target: &str) -> bool {
     is_scheme && !authority.is_empty() && !authority.starts_with(':') && is_host(authority.as_bytes())
 }
 
-/// `uri-host [ ":" port ]`, or nothing. Source: RFC 9110 section 7.2, RFC 3986 section 3.2.2.
+/// Whether `value` is `uri-host [ ":" port ]` or empty. Source: RFC 9110 section 7.2, RFC 3986
+/// section 3.2.2.
 fn is_host(value: &[u8]) -> bool {
     let literal = match value {
-        // An address in brackets.
         [b'[', rest @ ..] => {
             let end = rest.iter().position(|&byte| !byte.is_ascii_alphanumeric() && !b":.%-_~".contains(&byte));
             match end {
@@ -350,7 +358,7 @@ fn is_host_byte(byte: u8) -> bool {
     TABLE[usize::from(byte)]
 }
 
-/// Source: RFC 9112 section 6.3, its rules for requests.
+/// Determines the framing. Source: RFC 9112 section 6.3, the rules for requests.
 fn body(declared: &Declared, minor_version: u8) -> Result<Body, RequestError> {
     if declared.coding != TransferCoding::Absent {
         return match declared.coding {
@@ -369,19 +377,19 @@ fn body(declared: &Declared, minor_version: u8) -> Result<Body, RequestError> {
     }
 }
 
-/// How far a body is.
+/// The state of a body after a call to [`BodyReader::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyProgress {
-    /// All bytes were taken, and the body goes on.
+    /// All bytes were used; the body is incomplete.
     More,
     /// The body is complete.
     Done {
-        /// How many of the bytes were its own; what follows them is the next request.
+        /// Bytes of the input that belong to this body.
         used: usize,
     },
 }
 
-/// Reads the body of one request as its bytes come, and keeps nothing of it.
+/// Reads the body of one request in pieces, without a buffer.
 #[derive(Debug, Clone)]
 pub struct BodyReader {
     limits: Limits,
@@ -398,13 +406,13 @@ enum BodyState {
 }
 
 impl BodyReader {
-    /// For a body of any size; trailers within [`Limits::DEFAULT`].
+    /// Creates a reader without a size limit; trailers within [`Limits::DEFAULT`].
     pub fn new(body: Body) -> BodyReader {
         BodyReader::with_limits(body, &Limits::DEFAULT, u64::MAX)
     }
 
-    /// For a body of at most `limit_bytes`; trailers within `limits`. A body whose length is announced beyond the limit fails at the first
-    /// call, before any of it goes to the sink.
+    /// Creates a reader for at most `limit_bytes`; trailers within `limits`. If the announced
+    /// length exceeds the limit, the first call fails before the sink gets data.
     pub fn with_limits(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {
             Body::Length(bytes) if bytes > limit_bytes => {
@@ -417,17 +425,17 @@ impl BodyReader {
         BodyReader { limits: *limits, limit_bytes, read_bytes: 0, state }
     }
 
-    /// Bytes of data that went to the sink.
+    /// Bytes of data passed to the sink.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes
     }
 
-    /// Reads `bytes`, which follow those of the last call; data goes to `sink` in pieces as it lies in `bytes`. Stops behind the body; there is no
-    /// call after that.
+    /// Reads the next `bytes` and passes data to `sink` as slices of them. Stops after the body; do
+    /// not call it again after that.
     ///
     /// # Errors
     ///
-    /// A chunked body that is invalid, and one beyond the limit. Further calls give the same error.
+    /// An invalid chunked body, or a body over the limit. Further calls return the same error.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<BodyProgress, RequestError> {
         match &mut self.state {
             BodyState::Length(left) => {
@@ -463,12 +471,10 @@ impl BodyReader {
     }
 }
 
-/// Whether `target` may stand in a request line behind `method`.
 pub(super) fn is_target(method: &str, target: &str) -> bool {
     check_target(method, target).is_ok()
 }
 
-/// Whether `value` may be that of a `Host`.
 pub(super) fn is_host_value(value: &str) -> bool {
     is_host(trim(value.as_bytes()))
 }

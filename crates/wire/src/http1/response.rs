@@ -1,23 +1,24 @@
-//! Responses, as a client reads them off one connection.
+//! Reads a client's responses from one connection.
 
 use super::chunks::{ChunkError, Chunks};
 use super::fields::{self, FieldError};
 use super::framing::{ContentLength, Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
-/// The method of a request, as far as the framing of its response depends on it. Source: RFC 9112 section 6.3.
+/// The method of a request, reduced to the cases that affect the framing of its response. Source:
+/// RFC 9112 section 6.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestMethod {
-    /// GET, and every method that is neither HEAD nor CONNECT.
+    /// GET, or any method other than HEAD and CONNECT.
     Get,
-    /// HEAD: no response has a body.
+    /// HEAD: the response never has a body.
     Head,
-    /// CONNECT: after a 2xx the connection is a tunnel.
+    /// CONNECT: the connection becomes a tunnel after a 2xx.
     Connect,
 }
 
 impl RequestMethod {
-    /// Of a method, which is case-sensitive (RFC 9110 section 9.1).
+    /// Parses a method name, which is case-sensitive (RFC 9110 section 9.1).
     pub fn parse(method: &str) -> RequestMethod {
         match method {
             "HEAD" => RequestMethod::Head,
@@ -30,38 +31,39 @@ impl RequestMethod {
 /// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
-    /// The status code: three digits, whether a code of that number is defined or not.
+    /// The status code: any three digits.
     pub status: u16,
-    /// Whether the connection may carry another request. Source: RFC 9112 section 9.3. Always false after a body that ended with the
-    /// stream and after a 2xx to CONNECT.
+    /// Whether the connection can carry another request (RFC 9112 section 9.3). Always false if the
+    /// body ended with the stream, and after a 2xx to CONNECT.
     pub keep_alive: bool,
-    /// Bytes of the head, with the heads of interim responses before it.
+    /// Size of the head and of any interim heads before it, in bytes.
     pub head_bytes: u64,
-    /// Bytes of the body: the data of chunks without their framing.
+    /// Size of the body without chunk framing, in bytes.
     pub body_bytes: u64,
 }
 
-/// How far a response is.
+/// The state of a response after a call to [`ResponseReader::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// All bytes were taken, and the response goes on.
+    /// All bytes were used; the response is incomplete.
     More,
     /// The response is complete.
     Done {
-        /// How many of the bytes were its own; what follows them is the next response's.
+        /// Bytes of the input that belong to this response.
         used: usize,
-        /// What it was.
+        /// The response.
         response: Response,
     },
 }
 
-/// Why a stream of responses cannot be read on. The connection is of no more use.
+/// An error in a stream of responses. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// The bytes do not begin with `HTTP/`: HTTP/0.9, HTTP/2, TLS, another protocol, or what a body is longer than announced.
+    /// The bytes do not start with `HTTP/`: HTTP/0.9, HTTP/2, TLS, another protocol, or a body
+    /// longer than announced.
     #[error("the response does not start with `HTTP/`: another protocol, or a body longer than announced")]
     NotHttp,
-    /// RFC 9112 2.2: an empty line where a response should begin.
+    /// RFC 9112 2.2: an empty line before the status line.
     #[error("an empty line before the status line: the previous body may be longer than announced")]
     EmptyLine,
     /// RFC 9112 4: not `HTTP/1.1 200 OK`.
@@ -76,9 +78,9 @@ pub enum ResponseError {
     /// A line of the head is invalid.
     #[error("{error} in line {line} of the head")]
     Field {
-        /// The line, counted from 1, which is the status line; folded lines count.
+        /// Line number; the status line is 1. Folded lines count.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         error: FieldError,
     },
     /// The head is larger than the limit.
@@ -93,57 +95,58 @@ pub enum ResponseError {
         /// The limit.
         limit: usize,
     },
-    /// RFC 9112 6.3, rule 5: lengths that differ.
+    /// RFC 9112 6.3, rule 5: different lengths.
     #[error("conflicting `Content-Length` headers")]
     ConflictingLength,
-    /// RFC 9112 6.3, rule 5: not a number, or one that does not fit into 64 bits.
+    /// RFC 9112 6.3, rule 5: not a number, or 2^64 or more.
     #[error("a `Content-Length` that is not a number below 2^64")]
     BadLength,
-    /// RFC 9112 6.3, rule 3: one of the two lies.
+    /// RFC 9112 6.3, rule 3: the two contradict each other.
     #[error("`Transfer-Encoding` together with `Content-Length`")]
     EncodingWithLength,
-    /// RFC 9112 6.1: HTTP/1.0 has no transfer codings, so the framing is faulty.
+    /// RFC 9112 6.1: HTTP/1.0 has no transfer codings.
     #[error("`Transfer-Encoding` in HTTP/1.0")]
     EncodingInHttp10,
-    /// RFC 9112 6.1 and 7.1: not a list of codings, or chunked twice or with parameters.
+    /// RFC 9112 6.1 and 7.1: not a list of codings, `chunked` twice, or `chunked` with parameters.
     #[error("a `Transfer-Encoding` that is not a list of codings with `chunked` at most once")]
     BadEncoding,
     /// The chunked body is invalid.
     #[error("chunked body: {0}")]
     BadChunk(#[from] ChunkError),
-    /// RFC 9110 15.2.2: 101 leaves HTTP/1.1, and nobody asked for it.
+    /// RFC 9110 15.2.2: the server left HTTP/1.1 without a request to do so.
     #[error("status 101: the server switched protocols without being asked")]
     SwitchingProtocols,
-    /// RFC 9112 8: the stream ended within a response.
+    /// RFC 9112 8: the stream ended inside a response.
     #[error("the stream ended in the middle of {}", if *.head { "a head" } else { "a body" })]
     Truncated {
-        /// Whether the head, or what follows an interim response, is incomplete; else the body is.
+        /// Whether the stream ended in a head, or between an interim response and the final one.
         head: bool,
     },
 }
 
-/// The last final heads that were read and what they meant, so that the same bytes need not be understood again. One for all connections of
-/// a worker. It never changes what is read, only how long that takes.
+/// A cache of parsed heads, shared by all connections of a worker. A response with identical head
+/// bytes skips parsing; the result is the same.
 #[derive(Debug, Clone, Default)]
 pub struct Memo {
     known: [KnownHead; MEMO_HEADS],
-    /// The head that was found or kept last: answers to a few URLs take turns, and the answer to one stays what it is.
+    /// Index of the latest hit or insertion: a server's responses rarely change.
     recent: usize,
 }
 
-/// Answers to a few URLs, with a few statuses: more would be searched for longer than they save.
+/// Enough for a few URLs and statuses. Searching more would cost more than it saves.
 const MEMO_HEADS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 struct KnownHead {
-    /// Ends with the empty line, so that no other head begins with it. Empty where none is known.
+    /// Includes the final empty line, so a head matches only if it is identical. Empty if the slot
+    /// is unused.
     bytes: Vec<u8>,
     asked: Option<RequestMethod>,
     head: Head,
 }
 
 impl Memo {
-    /// An empty one.
+    /// Creates an empty memo.
     pub fn new() -> Memo {
         Memo::default()
     }
@@ -172,26 +175,26 @@ impl Memo {
     }
 }
 
-/// What a final head means.
 #[derive(Debug, Clone, Copy, Default)]
 struct Head {
     status: u16,
     keep_alive: bool,
     fields: usize,
-    /// `None`: until the stream ends.
+    /// `None`: the body ends with the stream.
     body: Option<Body>,
 }
 
-/// Reads the responses of one connection as their bytes come. Of a head it keeps what has come of it, of a body nothing.
+/// Reads the responses of one connection from pieces of its stream. Buffers an incomplete head, but
+/// never a body.
 #[derive(Debug, Clone)]
 pub struct ResponseReader {
     limits: Limits,
     state: State,
     head: Head,
-    /// Of all heads of this response.
+    /// Over all heads of this response.
     head_bytes: u64,
     body_bytes: u64,
-    /// A head that came in pieces, as far as it has come.
+    /// The bytes of an incomplete head.
     partial: Vec<u8>,
     parser: Parser,
 }
@@ -199,18 +202,18 @@ pub struct ResponseReader {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Head,
-    /// A body, and what is left of it.
+    /// Body bytes left.
     Length(u64),
     Chunked(Chunks),
     UntilEnd,
     Failed(ResponseError),
 }
 
-/// Memory for partial heads that is kept from one to the next.
+/// Largest buffer that is kept for the next partial head.
 const PARTIAL_KEPT_BYTES: usize = 4096;
 
 impl ResponseReader {
-    /// For a connection that has just been opened. Allocates nothing before a head comes in pieces.
+    /// Creates a reader for a new connection. Allocates only when a head is split.
     pub fn new(limits: Limits) -> ResponseReader {
         ResponseReader {
             limits,
@@ -223,15 +226,13 @@ impl ResponseReader {
         }
     }
 
-    /// Reads `bytes`, which follow those of the last call, of the response to what was `asked`; data of the body goes to `body` in pieces
-    /// as it lies in `bytes`. Stops behind a complete response: what follows is for the next call. How the stream is cut into calls
-    /// changes neither responses nor errors, nor which bytes go to `body`.
-    ///
-    /// Interim responses (1xx) are read and skipped.
+    /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as
+    /// slices of `bytes`. Stops after a complete response; pass the remaining bytes to the next
+    /// call. Skips interim responses (1xx). Results do not depend on how the stream is split.
     ///
     /// # Errors
     ///
-    /// What is not HTTP/1.1 as RFC 9112 has it. The stream cannot be read on: further calls give the same error.
+    /// Bytes that violate RFC 9112. Every later call returns the same error.
     #[inline]
     pub fn read(
         &mut self,
@@ -245,7 +246,7 @@ impl ResponseReader {
             if self.is_between()
                 && let Some((head, head_bytes)) = memo.find(asked, bytes, &self.limits, self.limits.head_bytes)
             {
-                // The whole of a response that is as the last one: nothing is to be remembered.
+                // Fast path: a known head and a complete body need no state.
                 if let Some(Body::Length(body_bytes)) = head.body
                     && body_bytes <= (bytes.len() - head_bytes) as u64
                 {
@@ -307,17 +308,18 @@ impl ResponseReader {
         })
     }
 
-    /// The peer has ended the stream: the response that ended with it, `None` where none had begun. A stream that was secured by TLS ends
-    /// with `close_notify`; without it, a response that is given here may be incomplete (RFC 9112 section 9.8).
+    /// Ends the stream. Returns the response whose body ended with it, or `None` between responses.
+    /// On TLS, such a body may be truncated unless the peer sent `close_notify` (RFC 9112 section
+    /// 9.8).
     ///
     /// # Errors
     ///
-    /// [`ResponseError::Truncated`] within a response of another framing, and what an earlier call has failed with.
+    /// [`ResponseError::Truncated`] inside any other response, and the error of an earlier call.
     pub fn end(&mut self) -> Result<Option<Response>, ResponseError> {
         match self.state {
             State::Head if self.partial.is_empty() && self.head_bytes == 0 => Ok(None),
             State::Head => {
-                // What is wrong with a line that is not complete has perhaps not been looked for.
+                // An incomplete line has not been checked yet.
                 let partial = std::mem::take(&mut self.partial);
                 let wrong = match partial.as_slice() {
                     [] => None,
@@ -331,7 +333,7 @@ impl ResponseReader {
         }
     }
 
-    /// Whether no byte of a response has come: what comes now begins one.
+    /// Whether the reader is between responses.
     pub fn is_between(&self) -> bool {
         matches!(self.state, State::Head) && self.partial.is_empty() && self.head_bytes == 0
     }
@@ -369,7 +371,7 @@ impl ResponseReader {
         error
     }
 
-    /// Reads heads until a final one is complete; how many of the bytes they took.
+    /// Reads heads until a final one is complete. Returns the bytes used.
     fn read_heads(
         &mut self,
         memo: &mut Memo,
@@ -381,7 +383,7 @@ impl ResponseReader {
             let rest = &bytes[used..];
             let room = self.limits.head_bytes.saturating_sub(self.head_bytes as usize);
             if self.partial.is_empty() {
-                // Before the first head the memo has been asked already.
+                // `read` has already looked up the first head.
                 let is_first = used == 0 && self.head_bytes == 0;
                 if !is_first && let Some((head, head_bytes)) = memo.find(asked, rest, &self.limits, room) {
                     self.begin_body(head, head_bytes);
@@ -397,7 +399,7 @@ impl ResponseReader {
                     return Ok(Some(used));
                 }
             } else {
-                // Line by line, so that nothing behind the head is copied.
+                // Append line by line, so that body bytes are never copied.
                 let end = memchr::memchr(b'\n', rest);
                 let line = end.map_or(rest.len(), |end| end + 1).min(room.saturating_add(1) - self.partial.len());
                 self.partial.extend_from_slice(&rest[..line]);
@@ -423,7 +425,7 @@ impl ResponseReader {
         Ok(None)
     }
 
-    /// Begins the body of a final head.
+    /// Starts the body if the head is final. Skips interim heads.
     fn head_is_final(&mut self, memo: &mut Memo, asked: RequestMethod, bytes: &[u8]) -> Result<bool, ResponseError> {
         match self.parser.status {
             101 => Err(ResponseError::SwitchingProtocols),
@@ -441,24 +443,23 @@ impl ResponseReader {
     }
 }
 
-/// What every head begins with.
 const BEGIN: &[u8] = b"HTTP/";
 
-/// Understands a head from left to right: what is wrong with it is what is wrong first, however much has come.
+/// Parses a head from left to right. The first error wins, no matter how the head is split.
 #[derive(Debug, Clone, Default)]
 struct Parser {
-    /// Where the line begins that is not complete yet.
+    /// Start of the first incomplete line.
     line_start: usize,
     lines: usize,
     fields: usize,
     status: u16,
     minor_version: u8,
     declared: Declared,
-    /// A field of framing whose value may go on in a folded line.
+    /// A framing field that a folded line may continue.
     pending: Option<Pending>,
 }
 
-/// A field, where its value lies, and whether it is folded.
+/// A field with the range of its value in the head.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     field: Field,
@@ -468,10 +469,10 @@ struct Pending {
 }
 
 impl Parser {
-    /// Goes on with `bytes`, which begin with those of the last call: the size of the head once it is complete. `room` is how large it
-    /// may be.
+    /// Parses `bytes`, which start with the bytes of the last call. Returns the size of the head
+    /// once it is complete. `room` limits it.
     fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, ResponseError> {
-        // Nothing behind the limit is looked at, so that what has come at once is judged like what came in pieces.
+        // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(room)];
         loop {
             let start = self.line_start;
@@ -503,7 +504,7 @@ impl Parser {
         ResponseError::Field { line: self.lines + 1, error }
     }
 
-    /// Where the line ends, `None` where the bytes end before.
+    /// Returns the end of the line, or `None` if it is incomplete.
     fn status_line(&mut self, line: &[u8]) -> Result<Option<usize>, ResponseError> {
         let (minor, digits) = match line {
             [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'0'..=b'9', b' ', a, b, c, _, ..]
@@ -553,7 +554,7 @@ impl Parser {
         Ok(Some(end))
     }
 
-    /// The pending field does not go on.
+    /// Applies the pending field, which no further line continues.
     fn settle(&mut self, shown: &[u8]) {
         let Some(Pending { field, start, end, is_folded }) = self.pending.take() else { return };
         let value = &shown[start..end];
@@ -567,13 +568,13 @@ impl Parser {
         }
     }
 
-    /// What the head means as an answer to what was `asked`. Source: RFC 9112 section 6.3, its rules in their order.
+    /// Interprets the head as a response to `asked`. The rules of RFC 9112 section 6.3, in order.
     fn head(&self, asked: RequestMethod) -> Result<Head, ResponseError> {
         let Declared { length, coding, .. } = self.declared;
         let (status, fields) = (self.status, self.fields);
         let keep_alive = self.declared.persists(self.minor_version);
         let head = |keep_alive, body| Ok(Head { status, keep_alive, fields, body });
-        // Rule 2 before rule 1: a 204 to CONNECT opens a tunnel as well.
+        // Rule 2 comes before rule 1: a 204 to CONNECT also opens a tunnel.
         if asked == RequestMethod::Connect && (200..300).contains(&status) {
             return head(false, Some(Body::Length(0)));
         }
@@ -600,7 +601,8 @@ impl Parser {
     }
 }
 
-/// What is wrong with a line that does not begin with version and status, `None` if it is only too short.
+/// Returns the error of a line that does not start with a version and a status, `None` if the line
+/// is only too short.
 #[cold]
 fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, ResponseError> {
     for (at, &byte) in line.iter().enumerate().take(12) {

@@ -1,12 +1,12 @@
-//! Requests and answers as bytes.
+//! Writes requests and responses.
 
 use super::Limits;
 use crate::number;
 
-/// A key that cannot be sent, because a server would take it for something else. Nothing was appended then.
+/// A key that a server would misread. Nothing is written in that case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// A key that is empty or too long: servers differ in what they make of the block behind it.
+    /// An empty or oversized key: servers disagree on how to treat the block after it.
     #[error("a key of {bytes} bytes: must be 1 to {limit}")]
     Length {
         /// Its size.
@@ -19,7 +19,7 @@ pub enum KeyError {
     Byte {
         /// The byte.
         byte: u8,
-        /// Its place, counted from 0.
+        /// Its position, from 0.
         at: usize,
     },
 }
@@ -41,22 +41,23 @@ fn push_words(out: &mut Vec<u8>, words: &[&[u8]]) {
     words.iter().for_each(|word| out.extend_from_slice(word));
 }
 
-/// Appends `get` of one key.
+/// Appends `get` with one key.
 ///
 /// # Errors
 ///
-/// A key that cannot be sent.
+/// An invalid key.
 pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), KeyError> {
     check_key(key)?;
     push_words(out, &[b"get ", key, b"\r\n"]);
     Ok(())
 }
 
-/// Appends `set` with its block. `exptime` as in protocol.txt: 0 never, up to 30 days from now, beyond a date.
+/// Appends `set` with its block. `exptime` as in protocol.txt: 0 never, up to 30 days from now, or
+/// an absolute time.
 ///
 /// # Errors
 ///
-/// A key that cannot be sent.
+/// An invalid key.
 pub fn compose_set(
     out: &mut Vec<u8>,
     key: &[u8],
@@ -80,21 +81,21 @@ pub fn compose_set(
 ///
 /// # Errors
 ///
-/// A key that cannot be sent.
+/// An invalid key.
 pub fn compose_delete(out: &mut Vec<u8>, key: &[u8]) -> Result<(), KeyError> {
     check_key(key)?;
     push_words(out, &[b"delete ", key, b"\r\n"]);
     Ok(())
 }
 
-/// Appends the number that answers `incr` and `decr`.
+/// Appends the response to `incr` or `decr`.
 pub fn compose_number(out: &mut Vec<u8>, value: u64) {
     number::push(out, value);
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends `VALUE key flags bytes [cas]` and its end. The data follows, then [`compose_value_end`]; so a server can copy it from where it is. The
-/// key is one that was read from a request.
+/// Appends the line `VALUE key flags bytes [cas]`. The data and [`compose_value_end`] follow, so a
+/// server can copy the data from its place. `key` must come from a parsed request.
 #[inline]
 pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data_bytes: usize, cas: Option<u64>) {
     push_words(out, &[b"VALUE ", key, b" "]);
@@ -108,7 +109,7 @@ pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data_byte
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends what ends a value's block.
+/// Appends the end of a value's block.
 #[inline]
 pub fn compose_value_end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");

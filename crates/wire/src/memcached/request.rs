@@ -1,26 +1,26 @@
-//! Requests, as a server reads them.
+//! Reads requests on the server side.
 
 use super::Limits;
 use crate::number;
 
-/// When an item ends, as a request says it. Source: protocol.txt, "Expiration times".
+/// The expiration time in a request. Source: protocol.txt, "Expiration times".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
-    /// 0: not by time.
+    /// 0: never expires.
     Never,
-    /// A negative number: at once.
+    /// A negative number: expires immediately.
     Past,
-    /// So many seconds from now, at most 30 days.
+    /// Seconds from now, at most 30 days.
     AfterS(u32),
-    /// A larger number: seconds since 1970, which may be in the past.
+    /// A larger number: seconds since 1970, possibly in the past.
     AtUnixS(u32),
 }
 
-/// 30 days: a larger exptime is a date.
+/// 30 days; a larger exptime is an absolute time.
 const RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
 
 impl Expiry {
-    /// Of the number in a request.
+    /// Converts the number in a request.
     pub fn from_exptime(exptime: i32) -> Expiry {
         match i64::from(exptime) {
             0 => Expiry::Never,
@@ -31,7 +31,7 @@ impl Expiry {
     }
 }
 
-/// The keys of a request, in their order. There is at least one, and each is within the limits.
+/// The keys of a request in order: at least one, each within the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys<'a> {
     words: &'a [u8],
@@ -51,43 +51,43 @@ impl<'a> Iterator for Keys<'a> {
 /// `get`, `gets`, `gat` and `gats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Get<'a> {
-    /// What is asked for.
+    /// The requested keys.
     pub keys: Keys<'a>,
-    /// Whether the cas unique of each item is asked for (`gets`, `gats`).
+    /// Whether to return the cas unique of each item (`gets`, `gats`).
     pub with_cas: bool,
-    /// The new time of each item (`gat`, `gats`).
+    /// The new expiration time of each item (`gat`, `gats`).
     pub touch: Option<Expiry>,
 }
 
-/// What is to be done with a value.
+/// The kind of a storage command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// `set`: store it.
+    /// `set`: store unconditionally.
     Set,
-    /// `add`: only where there is none.
+    /// `add`: store if the key is absent.
     Add,
-    /// `replace`: only where there is one.
+    /// `replace`: store if the key is present.
     Replace,
-    /// `append`: behind what is there; flags and exptime are not used.
+    /// `append`: add after the existing value; flags and exptime are ignored.
     Append,
-    /// `prepend`: before what is there; flags and exptime are not used.
+    /// `prepend`: add before the existing value; flags and exptime are ignored.
     Prepend,
-    /// `cas`: only where the item is still the one that was read.
+    /// `cas`: store if the item has not changed since it was read.
     Cas,
 }
 
 /// A storage command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Store<'a> {
-    /// What is to be done.
+    /// The kind of command.
     pub verb: Verb,
-    /// Of what.
+    /// The key.
     pub key: &'a [u8],
-    /// The client's own 32 bits, given back with the value.
+    /// The client's 32 bits, returned with the value.
     pub client_flags: u32,
-    /// When it ends.
+    /// The expiration time.
     pub expiry: Expiry,
-    /// The cas unique of the item that was read; only of `cas`.
+    /// The cas unique from an earlier read; only for `cas`.
     pub cas: Option<u64>,
     /// `noreply`.
     pub noreply: bool,
@@ -104,63 +104,63 @@ pub enum Command<'a> {
     Store(Store<'a>),
     /// `delete key`.
     Delete {
-        /// What is to be forgotten.
+        /// The key.
         key: &'a [u8],
         /// `noreply`.
         noreply: bool,
     },
     /// `incr` and `decr`.
     Count {
-        /// What is to be counted.
+        /// The key.
         key: &'a [u8],
-        /// By how much; up wraps at 2^64, down stops at 0.
+        /// The amount. Increments wrap at 2^64, decrements stop at 0.
         delta: u64,
         /// `decr`.
         down: bool,
         /// `noreply`.
         noreply: bool,
     },
-    /// `touch`: a new time.
+    /// `touch`: set a new expiration time.
     Touch {
-        /// Of what.
+        /// The key.
         key: &'a [u8],
-        /// The new time.
+        /// The new expiration time.
         expiry: Expiry,
         /// `noreply`.
         noreply: bool,
     },
-    /// `flush_all`: forget everything.
+    /// `flush_all`: delete everything.
     FlushAll {
-        /// In so many seconds; 0 for now, negative as 0.
+        /// Delay in seconds; 0 means now, negative counts as 0.
         delay_s: u32,
         /// `noreply`.
         noreply: bool,
     },
     /// `version`.
     Version,
-    /// `verbosity`: has no meaning here, and is answered `OK`.
+    /// `verbosity`: ignored; the response is `OK`.
     Verbosity {
         /// `noreply`.
         noreply: bool,
     },
     /// `stats`.
     Stats {
-        /// What about, as it stands on the line; empty for the usual.
+        /// The rest of the line; empty for general statistics.
         argument: &'a [u8],
     },
-    /// `quit`: the connection is to be closed, without an answer.
+    /// `quit`: close the connection without a response.
     Quit,
     /// `mn`, the only meta command: the response `MN` marks the end of a pipeline.
     Noop,
 }
 
-/// Why a request is not carried out.
+/// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No such command, too few words or too many.
+    /// Unknown command, or a wrong number of words.
     #[error("an unknown command, or a wrong number of words")]
     UnknownCommand,
-    /// A key over the limit, or something that is no number.
+    /// A key over the limit, or an invalid number.
     #[error("a key over the limit, or a word that is not a number")]
     BadLine,
     /// A line over the limit.
@@ -169,25 +169,25 @@ pub enum Refusal {
     /// A value over the limit.
     #[error("a value over the limit")]
     TooLarge,
-    /// A value for which the server has no memory now.
+    /// No memory for the value at the moment.
     #[error("out of memory")]
     OutOfMemory,
-    /// A block that is not followed by CRLF.
+    /// A data block without CRLF after it.
     #[error("a data block that does not match its length")]
     BadChunk,
-    /// An exptime of `touch`, `gat` and `flush_all` that is no number.
+    /// An invalid exptime in `touch`, `gat` or `flush_all`.
     #[error("an exptime that is not a 32-bit number")]
     BadExptime,
-    /// A delta of `incr` and `decr` that is no number.
+    /// An invalid delta in `incr` or `decr`.
     #[error("a delta that is not a 64-bit number")]
     BadDelta,
-    /// A `delete` with a time other than 0.
+    /// `delete` with a time other than 0.
     #[error("`delete` with a time")]
     DeleteWithTime,
 }
 
 impl Refusal {
-    /// The line that answers it, with its end.
+    /// The response line, including CRLF.
     pub fn reply(self) -> &'static [u8] {
         match self {
             Refusal::UnknownCommand => b"ERROR\r\n",
@@ -203,49 +203,51 @@ impl Refusal {
     }
 }
 
-/// What the bytes at the front of a connection's stream come to. `used` bytes are done with when what was lent of them is.
+/// The result of reading from the start of a stream. `used` bytes can be discarded once the
+/// borrowed parts are no longer needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read<'a> {
     /// A request.
     Command {
-        /// Bytes taken.
+        /// Bytes used.
         used: usize,
         /// The request.
         command: Command<'a>,
     },
-    /// What follows is not all there.
+    /// The next request is incomplete.
     Need {
-        /// Bytes taken, which were skipped.
+        /// Bytes skipped.
         used: usize,
-        /// At least so many more are needed before it is worth reading again.
+        /// Minimum number of additional bytes before another attempt makes sense.
         more: usize,
     },
-    /// A bad request. What of it has not come yet is skipped.
+    /// A bad request. Its missing bytes will be skipped.
     Refused {
-        /// Bytes taken.
+        /// Bytes used.
         used: usize,
-        /// Why, and with what answer.
+        /// The reason, which determines the response.
         refusal: Refusal,
-        /// No answer is wanted, not even to this.
+        /// Whether to send no response, not even this error.
         noreply: bool,
-        /// Where it ends is not known: the connection is to be closed after the answer, and whatever comes is skipped.
+        /// Whether to close the connection after the response, because the end of the request is
+        /// unknown. Later bytes are skipped.
         close: bool,
-        /// The key whose older value is removed nevertheless, because its owner wanted to replace it.
+        /// The key whose old value must be removed because a `set` would have replaced it.
         outdated: Option<&'a [u8]>,
     },
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// In a line, so much of which has no end.
+    /// The first `scanned` bytes contain no line end.
     Line {
         scanned: usize,
     },
-    /// A line has been read, and it is with its block so long.
+    /// A storage command whose line and block take `total` bytes.
     Block {
         total: usize,
     },
-    /// In a block that nobody wants.
+    /// Skipping a rejected block.
     Swallow {
         left: u64,
     },
@@ -253,17 +255,18 @@ enum State {
     Closed,
 }
 
-/// Reads the requests of one connection. Keeps no bytes, only how far it has looked, so that a request that comes byte by byte is looked at once.
+/// Reads the requests of one connection. Keeps its position but no bytes, so a request that arrives
+/// byte by byte is scanned only once.
 #[derive(Debug, Clone)]
 pub struct RequestReader {
     limits: Limits,
     state: State,
 }
 
-/// A line as it was understood.
+/// A parsed line.
 enum Line<'a> {
     Command(Command<'a>),
-    /// A storage command and the length of the value that follows, bytes.
+    /// A storage command and the size of its value in bytes.
     Store(Store<'a>, usize),
     Refused {
         refusal: Refusal,
@@ -274,16 +277,17 @@ enum Line<'a> {
 }
 
 impl RequestReader {
-    /// For a connection that has just been opened.
+    /// Creates a reader for a new connection.
     pub fn new(limits: Limits) -> RequestReader {
         RequestReader { limits, state: State::Line { scanned: 0 } }
     }
 
-    /// Reads the next request off `bytes`: what has come and was not taken yet. Whoever calls again calls with the bytes behind `used`,
-    /// and with more of them after [`Read::Need`]. How the stream is cut into calls changes neither requests nor refusals.
+    /// Reads the next request from `bytes`, the received but unused part of the stream. Call again
+    /// with the bytes after `used`; after [`Read::Need`], with more of them. Results do not depend
+    /// on how the stream is split.
     #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
-        // What nearly all requests are: one key, all there at once.
+        // Fast path for most requests: one key, received whole.
         if let State::Line { scanned: 0 } = self.state
             && let Some(read) = self.read_single_get(bytes)
         {
@@ -292,8 +296,9 @@ impl RequestReader {
         self.read_any(bytes)
     }
 
-    /// Refuses the unfinished block that begins `bytes` and skips what is missing of it. Call it after [`Read::Need`]
-    /// with the same bytes when the server has no memory for the value. `None` if no block is unfinished.
+    /// Rejects the incomplete block at the start of `bytes` and skips the rest of it. Call it after
+    /// [`Read::Need`] with the same bytes if the server has no memory for the value. `None` if no
+    /// block is incomplete.
     pub fn refuse_unfinished<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let State::Block { total } = self.state else { return None };
         let line = &bytes[..memchr::memchr(b'\n', bytes)?];
@@ -355,11 +360,11 @@ impl RequestReader {
         }
     }
 
-    /// The request whose line begins at `at`, of which `scanned` bytes are known to have no end of line.
+    /// Reads the request whose line starts at `at`. Its first `scanned` bytes contain no line end.
     fn read_line<'a>(&mut self, bytes: &'a [u8], at: usize, scanned: usize) -> Read<'a> {
         let rest = &bytes[at..];
         let limit = self.line_limit(rest);
-        // Only so much is looked at, so that it does not matter how much came at once.
+        // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &rest[..rest.len().min(limit)];
         let Some(end) = memchr::memchr(b'\n', &shown[scanned.min(shown.len())..]).map(|end| end + scanned) else {
             if shown.len() == limit {
@@ -410,7 +415,8 @@ impl RequestReader {
         Read::Command { used: at + total, command: Command::Store(store) }
     }
 
-    /// Bytes that the line at the front of `rest` may have. Decided by what a line of any kind may have.
+    /// The maximum size of the line at the start of `rest`. Only bytes within the smaller limit are
+    /// examined.
     fn line_limit(&self, rest: &[u8]) -> usize {
         let Limits { line_bytes, get_line_bytes, .. } = self.limits;
         if rest.len() < line_bytes || get_line_bytes <= line_bytes {
@@ -423,12 +429,12 @@ impl RequestReader {
     }
 }
 
-/// Whether a line begins as one that announces a block.
+/// Whether a line starts with a storage command.
 fn is_storage(line: &[u8]) -> bool {
     matches!(next_word(line), Some((b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas", _)))
 }
 
-/// The first word of `line` and what is behind it.
+/// Splits off the first word of `line`.
 #[inline]
 fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = line.iter().position(|&byte| byte != b' ')?;
@@ -437,7 +443,7 @@ fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..end], &line[end..]))
 }
 
-/// The words of a line: never more than a command has, and how many there are.
+/// The first `MAX` words of a line, and the number of all words.
 struct Words<'a> {
     words: [&'a [u8]; Words::MAX],
     count: usize,
@@ -513,12 +519,12 @@ fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -
     Line::Command(Command::Get(Get { keys, with_cas, touch }))
 }
 
-/// 32 bits of it are kept, as memcached does.
+/// Keeps the low 32 bits, like memcached.
 fn expiry(word: &[u8]) -> Option<Expiry> {
     number::signed_of_c(word).map(|seconds| Expiry::from_exptime(seconds as i32))
 }
 
-/// The same.
+/// Keeps the low 32 bits, like memcached.
 fn client_flags(word: &[u8]) -> Option<u32> {
     number::unsigned_of_c(word).map(|flags| flags as u32)
 }
@@ -529,7 +535,7 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
     let wanted = if verb == Verb::Cas { 5 } else { 4 };
     let [key, flags_word, exptime_word, bytes_word, cas_word, ..] = found.words;
     let noreply = found.last == b"noreply" && found.count > wanted;
-    // Whatever else is wrong: the block that was announced will come.
+    // The announced block follows even if the line is invalid.
     let block_bytes = if found.count >= 4 { number::unsigned(bytes_word) } else { None };
     let refuse = |refusal| Line::Refused { refusal, noreply, block_bytes, outdated: None };
     if found.count < wanted || found.count > wanted + 1 {
@@ -548,7 +554,7 @@ fn store<'a>(verb: Verb, rest: &'a [u8], limits: &Limits) -> Line<'a> {
             Line::Store(Store { verb, key, client_flags, expiry, cas, noreply, data: b"" }, data_bytes)
         }
         _ => {
-            // Of `set` alone, as memcached 1.6.18 has it: the others leave the older value.
+            // Like memcached 1.6.18, which keeps the old value for the other commands.
             let outdated = (verb == Verb::Set).then_some(key);
             Line::Refused { refusal: Refusal::TooLarge, noreply, block_bytes, outdated }
         }
@@ -564,7 +570,7 @@ fn on_a_key<'a>(name: &[u8], rest: &'a [u8], limits: &Limits) -> Line<'a> {
     if found.count < wanted || found.count > 3 {
         return refuse(Refusal::UnknownCommand);
     }
-    // `delete key 0` is of old clients, and memcached still takes it.
+    // Old clients send `delete key 0`; memcached still accepts it.
     if name == b"delete" && found.count > 1 {
         let is_valid = match found.count {
             2 => noreply || argument == b"0",

@@ -1,4 +1,4 @@
-//! Answers to `get` of one key, `set` and `delete`, as a client reads them off one connection.
+//! Reads a client's responses to `get` with one key, `set` and `delete` from one connection.
 
 use super::Limits;
 use crate::number;
@@ -17,7 +17,7 @@ pub enum Expected<'a> {
 /// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// `END` behind a value.
+    /// `END` after a value.
     Hit,
     /// `END` without a value.
     Miss,
@@ -29,46 +29,47 @@ pub enum Outcome {
     Deleted,
     /// `NOT_FOUND`.
     NotFound,
-    /// `ERROR`, `CLIENT_ERROR`. The stream stays in step.
+    /// `ERROR`, `CLIENT_ERROR`. The stream remains usable.
     Error,
-    /// `SERVER_ERROR`, likewise.
+    /// `SERVER_ERROR`. The stream remains usable.
     ServerError,
 }
 
 /// A part of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'e> {
-    /// A value begins.
+    /// The start of a value.
     Value {
-        /// The client's own 32 bits.
+        /// The client's 32 bits.
         client_flags: u32,
         /// Bytes of the value.
         bytes: u64,
     },
-    /// A piece of it, as it lies in the bytes read; never empty.
+    /// A nonempty piece of the value, borrowed from the input.
     Data(&'e [u8]),
     /// The text of an error.
     Text(&'e [u8]),
 }
 
-/// How far an answer is.
+/// The state of a response after a call to [`ResponseReader::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// All bytes were taken, and the answer goes on.
+    /// All bytes were used; the response is incomplete.
     More,
-    /// The answer is complete.
+    /// The response is complete.
     Done {
-        /// How many of the bytes were its own.
+        /// Bytes of the input that belong to this response.
         used: usize,
         /// The response.
         outcome: Outcome,
     },
 }
 
-/// Why a stream of answers cannot be read on. The connection is of no more use.
+/// An error in a stream of responses. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// A line that cannot follow the request: another protocol, a value longer than announced, or responses out of step.
+    /// A line that does not fit the request: another protocol, a value longer than announced, or
+    /// responses out of order.
     #[error("a line that is not a response to the request")]
     Unexpected,
     /// A line without an end within the limit.
@@ -80,16 +81,16 @@ pub enum ResponseError {
     /// LF without CR, or CR without LF.
     #[error("a line that does not end in CRLF")]
     BadLineEnd,
-    /// A `VALUE` line whose numbers are none.
+    /// A `VALUE` line with invalid numbers.
     #[error("a value whose line is not a key and numbers")]
     BadValueLine,
-    /// The value is not followed by CRLF: it is longer or shorter than announced.
+    /// No CRLF after the value, which is longer or shorter than announced.
     #[error("a value not followed by CRLF")]
     BadValueEnd,
     /// A value over the limit.
     #[error("a value of {bytes} bytes, over the limit of {limit}")]
     TooLarge {
-        /// What was announced.
+        /// The announced size.
         bytes: u64,
         /// The limit.
         limit: u64,
@@ -105,38 +106,36 @@ enum State {
     Data {
         left: u64,
     },
-    /// CRLF behind a value, and how much of it has come.
+    /// CRLF after a value; `seen` bytes of it have arrived.
     DataEnd {
         seen: usize,
     },
     Failed(ResponseError),
 }
 
-/// What a line leads to.
 enum Step {
-    /// A value and its length, bytes.
+    /// The size of a value in bytes.
     Value(u64),
     Done(Outcome),
 }
 
-/// Reads the answers of one connection as their bytes come. Of a line that comes in pieces it keeps what has come, at most
-/// [`Limits::line_bytes`]; of values nothing.
+/// Reads the responses of one connection from pieces of its stream. Buffers an incomplete line, at
+/// most [`Limits::line_bytes`], but never a value.
 #[derive(Debug, Clone)]
 pub struct ResponseReader {
     limits: Limits,
     state: State,
     partial: Vec<u8>,
-    /// The value has begun.
     has_value: bool,
 }
 
 impl ResponseReader {
-    /// For a connection that has just been opened.
+    /// Creates a reader for a new connection.
     pub fn new(limits: Limits) -> ResponseReader {
         ResponseReader { limits, state: State::Line, partial: Vec::new(), has_value: false }
     }
 
-    /// Whether no answer is half read.
+    /// Whether the reader is between responses.
     pub fn is_between(&self) -> bool {
         !self.has_value && self.partial.is_empty() && matches!(self.state, State::Line)
     }
@@ -228,7 +227,7 @@ impl ResponseReader {
         error
     }
 
-    /// The next state after `line`, without its LF.
+    /// Parses `line`, without its LF.
     #[inline]
     fn parse_line(
         &self,
@@ -260,7 +259,7 @@ impl ResponseReader {
         }))
     }
 
-    /// `VALUE key flags bytes`, of which `VALUE ` is gone.
+    /// Parses `VALUE key flags bytes` after `VALUE `.
     #[inline]
     fn parse_value(&self, key: &[u8], value: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<Step, ResponseError> {
         let mut words = value.split(|&byte| byte == b' ');

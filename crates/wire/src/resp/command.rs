@@ -1,4 +1,4 @@
-//! The commands that a cache has, by name and number of arguments.
+//! The supported commands, their arity, and the options of SET.
 
 use super::Request;
 use crate::number;
@@ -12,15 +12,16 @@ macro_rules! names {
         }
 
         impl Name {
-            /// All of them.
+            /// All commands.
             pub const ALL: &[Name] = &[$(Name::$name),*];
 
-            /// Its name in small letters, as Redis writes it in errors.
+            /// The name in lower case, as in Redis' errors.
             pub fn text(self) -> &'static str {
                 match self { $(Name::$name => $text),* }
             }
 
-            /// Whether it takes so many arguments, its name among them. Source: the arities that `COMMAND INFO` of Redis 7.0.15 gives.
+            /// Whether the command accepts `count` arguments, including its name. Source: `COMMAND
+            /// INFO` of Redis 7.0.15.
             #[inline]
             pub fn takes(self, count: usize) -> bool {
                 match self { $(Name::$name => ($least..=$most).contains(&count)),* }
@@ -66,10 +67,10 @@ names! {
 }
 
 impl Name {
-    /// The command of this name, whatever its case.
+    /// Parses a command name, ignoring case.
     #[inline]
     pub fn parse(name: &[u8]) -> Option<Name> {
-        // What caches are asked nearly always.
+        // Fast path for the most frequent commands.
         match name {
             b"GET" | b"get" => return Some(Name::Get),
             b"SET" | b"set" => return Some(Name::Set),
@@ -79,17 +80,18 @@ impl Name {
     }
 }
 
-/// When an item is to end.
+/// The expiration time of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// `EX`, `PX`: so many milliseconds from now; 1 to 2^63 - 1.
+    /// `EX`, `PX`: milliseconds from now; 1 to 2^63 - 1.
     AfterMs(u64),
     /// `EXAT`, `PXAT`: milliseconds since 1970; 1 to 2^63 - 1.
     AtUnixMs(u64),
 }
 
 impl When {
-    /// The millisecond since 1970 from which on the item is gone, where it is now `now_unix_ms`; `None` from 2^63 on, which Redis refuses.
+    /// The Unix time in milliseconds at which the item expires. `None` from 2^63, which Redis
+    /// rejects.
     pub fn ends_unix_ms(self, now_unix_ms: u64) -> Option<u64> {
         let ends = match self {
             When::AfterMs(ms) => now_unix_ms.checked_add(ms)?,
@@ -99,43 +101,44 @@ impl When {
     }
 }
 
-/// What stands behind key and value of `SET`.
+/// The options of `SET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetOptions {
-    /// `EX`, `PX`, `EXAT`, `PXAT`: when it ends.
+    /// `EX`, `PX`, `EXAT`, `PXAT`: the expiration time.
     pub when: Option<When>,
-    /// `NX`: only where there is none.
+    /// `NX`: store only if the key is absent.
     pub if_absent: bool,
-    /// `XX`: only where there is one.
+    /// `XX`: store only if the key is present.
     pub if_present: bool,
-    /// `KEEPTTL`: the time it had.
+    /// `KEEPTTL`: keep the old expiration time.
     pub keep_ttl: bool,
-    /// `GET`: the value it had is the answer.
+    /// `GET`: return the old value.
     pub get: bool,
 }
 
-/// Why the options of `SET` are none.
+/// An error in the options of `SET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
-    /// An option that is none, that lacks its number, or that excludes another.
+    /// An unknown option, one without its number, or one that excludes another.
     #[error("syntax error")]
     Syntax,
-    /// A time that is no number.
+    /// The time is not a number.
     #[error("value is not an integer or out of range")]
     NotAnInteger,
-    /// A time that is 0, negative, or too large for milliseconds.
+    /// The time is 0, negative, or too large in milliseconds.
     #[error("invalid expire time in 'set' command")]
     InvalidExpire,
 }
 
-/// The options of `SET key value …`. Source: Redis 7.0.15, `parseExtendedStringArgumentsOrReply`.
+/// Parses the options of `SET key value …`. Source: Redis 7.0.15,
+/// `parseExtendedStringArgumentsOrReply`.
 ///
 /// # Errors
 ///
-/// Answered by `-ERR` and the error's words.
+/// The response is `-ERR` and the error's text.
 pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, SetError> {
     let mut options = SetOptions::default();
-    // The option that names a time, which excludes the others and may be there twice, and the time as text.
+    // The time option and its text. It excludes the other time options but may be repeated.
     let mut time: Option<(&str, &[u8])> = None;
     let mut at = 3;
     while at < request.count() {

@@ -1,11 +1,11 @@
-//! Requests and replies as bytes.
+//! Writes requests and replies.
 
 use crate::number;
 
-/// The version of the protocol that a connection speaks, which `HELLO` changes.
+/// The protocol version of a connection, which `HELLO` changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
-    /// RESP2, what every connection begins with.
+    /// RESP2, the initial version.
     #[default]
     Two,
     /// RESP3.
@@ -24,7 +24,7 @@ pub fn compose_request(out: &mut Vec<u8>, arguments: &[&[u8]]) {
     arguments.iter().for_each(|argument| compose_bulk(out, argument));
 }
 
-/// Appends a string of any bytes.
+/// Appends a bulk string.
 #[inline]
 pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     push_count(out, b'$', data.len() as u64);
@@ -32,22 +32,23 @@ pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends an error, `-ERR words`: a code in capital letters first. Line ends within become spaces.
+/// Appends an error, `-ERR text`: `text` starts with a code in capital letters. Line breaks become
+/// spaces.
 pub fn compose_error(out: &mut Vec<u8>, text: &str) {
     out.push(b'-');
-    // A line end within would be two lines, and the peer out of step.
+    // A line break would start a second reply.
     out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a number.
+/// Appends an integer.
 pub fn compose_integer(out: &mut Vec<u8>, value: i64) {
     out.push(b':');
     number::push_signed(out, value);
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends that there is nothing: `$-1`, in RESP3 `_`.
+/// Appends null: `$-1`, or `_` in RESP3.
 #[inline]
 pub fn compose_null(out: &mut Vec<u8>, version: Version) {
     out.extend_from_slice(match version {
@@ -56,12 +57,13 @@ pub fn compose_null(out: &mut Vec<u8>, version: Version) {
     });
 }
 
-/// Appends the head of an array; so many replies follow.
+/// Appends the head of an array; `count` replies must follow.
 pub fn compose_array(out: &mut Vec<u8>, count: usize) {
     push_count(out, b'*', count as u64);
 }
 
-/// Appends the head of a map of so many pairs, which follow as key, value, key, value; in RESP2 an array of twice as many.
+/// Appends the head of a map with `pairs` pairs, which follow as key, value, key, value. In RESP2
+/// it is an array of twice as many.
 pub fn compose_map(out: &mut Vec<u8>, version: Version, pairs: usize) {
     match version {
         Version::Two => push_count(out, b'*', 2 * pairs as u64),

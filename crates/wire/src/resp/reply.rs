@@ -1,4 +1,5 @@
-//! Replies of RESP2 on one connection, for a client. Arrays are errors: our requests never cause one.
+//! Reads a client's RESP2 replies from one connection. Arrays are errors, because quintain's
+//! requests never cause one.
 
 use super::Limits;
 use crate::number;
@@ -8,45 +9,45 @@ use crate::number;
 pub enum Reply {
     /// `+`: a line of text.
     Simple,
-    /// `-`. The stream stays in step.
+    /// `-`: an error. The stream remains usable.
     Error,
     /// `:`.
     Integer(i64),
-    /// `$`: its length, bytes.
+    /// `$`: a string, with its length in bytes.
     Bulk(u64),
-    /// `$-1`: nothing.
+    /// `$-1`: null.
     Null,
 }
 
 /// A part of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'e> {
-    /// The string of a [`Reply::Bulk`] begins; its length, bytes.
+    /// The start of a [`Reply::Bulk`], with its length in bytes.
     BulkLength(u64),
-    /// A piece of it, borrowed from the input; never empty.
+    /// A nonempty piece of the string, borrowed from the input.
     Data(&'e [u8]),
     /// The text of a [`Reply::Simple`] or [`Reply::Error`].
     Text(&'e [u8]),
 }
 
-/// How far a reply is.
+/// The state of a reply after a call to [`ReplyReader::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// All bytes were taken, and it goes on.
+    /// All bytes were used; the reply is incomplete.
     More,
-    /// It is complete.
+    /// The reply is complete.
     Done {
-        /// How many of the bytes were its own.
+        /// Bytes of the input that belong to this reply.
         used: usize,
         /// The reply.
         reply: Reply,
     },
 }
 
-/// Why a stream of replies cannot be read on. The connection is of no more use.
+/// An error in a stream of replies. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    /// A byte that begins no reply we asked for: another protocol, or a string longer than announced.
+    /// A byte that starts no expected reply: another protocol, or a string longer than announced.
     #[error("byte 0x{byte:02x} at the start of a reply")]
     BadType {
         /// The byte.
@@ -61,16 +62,16 @@ pub enum ReplyError {
     /// CR without LF, or LF without CR.
     #[error("a line that does not end in CRLF")]
     BadLineEnd,
-    /// A number or length that is none.
+    /// An invalid number or length.
     #[error("an invalid number or length")]
     BadValue,
-    /// A string that is not followed by CRLF.
+    /// A string without CRLF after it.
     #[error("a string not followed by CRLF")]
     BadBulkEnd,
     /// A string over the limit.
     #[error("a string of {bytes} bytes, over the limit of {limit}")]
     TooLarge {
-        /// What was announced.
+        /// The announced size.
         bytes: u64,
         /// The limit.
         limit: u64,
@@ -80,12 +81,12 @@ pub enum ReplyError {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Line,
-    /// In a string; its length, bytes.
+    /// `left` bytes of a string of `bytes`.
     Data {
         left: u64,
         bytes: u64,
     },
-    /// CRLF behind a string, and how much of it has come.
+    /// CRLF after a string; `seen` bytes of it have arrived.
     DataEnd {
         seen: usize,
         bytes: u64,
@@ -93,8 +94,8 @@ enum State {
     Failed(ReplyError),
 }
 
-/// Reads the replies of one connection as their bytes come. Of a line that comes in pieces it keeps what has come, at most
-/// [`Limits::line_bytes`]; of strings nothing.
+/// Reads the replies of one connection from pieces of its stream. Buffers an incomplete line, at
+/// most [`Limits::line_bytes`], but never a string.
 #[derive(Debug, Clone)]
 pub struct ReplyReader {
     limits: Limits,
@@ -103,22 +104,22 @@ pub struct ReplyReader {
 }
 
 impl ReplyReader {
-    /// For a connection that has just been opened.
+    /// Creates a reader for a new connection.
     pub fn new(limits: Limits) -> ReplyReader {
         ReplyReader { limits, state: State::Line, partial: Vec::new() }
     }
 
-    /// Whether no reply is half read.
+    /// Whether the reader is between replies.
     pub fn is_between(&self) -> bool {
         self.partial.is_empty() && matches!(self.state, State::Line)
     }
 
-    /// Reads `bytes`, which follow those taken before; what is in the reply goes to `sink`. Stops behind a complete reply. How the stream
-    /// is cut into calls changes neither replies nor errors.
+    /// Reads the next `bytes` and passes parts of the reply to `sink`. Stops after a complete
+    /// reply. Results do not depend on how the stream is split.
     ///
     /// # Errors
     ///
-    /// What is no reply. The stream cannot be read on: further calls give the same error.
+    /// Invalid bytes. Further calls return the same error.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Result<Progress, ReplyError> {
         let mut used = 0;
         loop {
@@ -195,7 +196,7 @@ impl ReplyReader {
         error
     }
 
-    /// The reply that `line`, without its LF, is or begins.
+    /// Parses `line`, without its LF: a reply, or the start of a string.
     #[inline]
     fn parse_line(&self, line: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<Reply, ReplyError> {
         let Some(line) = line.strip_suffix(b"\r") else { return Err(ReplyError::BadLineEnd) };

@@ -1,4 +1,4 @@
-//! Requests, as a server reads them.
+//! Reads requests on the server side.
 
 use std::ops::Range;
 
@@ -6,32 +6,32 @@ use super::Limits;
 use super::command::Name;
 use crate::number;
 
-/// A request: a name and its arguments, in the bytes they were read from, `'b`, at places that the reader remembers until it reads on, `'r`. There
-/// is at least the name.
+/// A request: a name and its arguments. Borrows the input as `'b` and the reader's argument
+/// positions as `'r`; the next read ends both.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'b, 'r> {
     bytes: &'b [u8],
     places: &'r [Range<u32>],
-    /// What quotes of an inline request stand for, which are not in the bytes; they lie behind `INLINE`.
+    /// Arguments of an inline request with quotes removed. Their positions start at `INLINE`.
     unquoted: &'r [u8],
 }
 
-/// Places from here on lie in what was unquoted.
+/// Positions from here refer to `unquoted`.
 const INLINE: u32 = 1 << 31;
 
 impl<'b: 'r, 'r> Request<'b, 'r> {
-    /// How many arguments there are, with the name.
+    /// The number of arguments, including the name.
     pub fn count(&self) -> usize {
         self.places.len()
     }
 
-    /// The argument of this index; 0 is the name. Empty where there is none.
+    /// The argument at this index, or empty if out of range. 0 is the name.
     #[inline]
     pub fn argument(&self, index: usize) -> &'r [u8] {
         self.places.get(index).map_or(b"", |place| self.at(place))
     }
 
-    /// All of them in their order, the name first.
+    /// All arguments in order, the name first.
     pub fn arguments(&self) -> impl ExactSizeIterator<Item = &'r [u8]> + use<'b, 'r> {
         let request = *self;
         self.places.iter().map(move |place| request.at(place))
@@ -45,11 +45,11 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
         }
     }
 
-    /// The command that it names, with a number of arguments that the command has.
+    /// Returns the command if it accepts this number of arguments.
     ///
     /// # Errors
     ///
-    /// [`Refusal::UnknownCommand`], [`Refusal::WrongCount`]. The stream is in step.
+    /// [`Refusal::UnknownCommand`], [`Refusal::WrongCount`]. The stream remains usable.
     #[inline]
     pub fn command(&self) -> Result<Name, Refusal> {
         let name = Name::parse(self.argument(0)).ok_or(Refusal::UnknownCommand)?;
@@ -57,13 +57,13 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
     }
 }
 
-/// Why a request is not carried out.
+/// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No such command.
+    /// Unknown command.
     #[error("unknown command")]
     UnknownCommand,
-    /// The command does not have so many arguments.
+    /// The command does not accept this number of arguments.
     #[error("wrong number of arguments for '{}' command", name.text())]
     WrongCount {
         /// The command.
@@ -75,43 +75,44 @@ pub enum Refusal {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// All arguments together are over the limit.
+    /// All arguments together exceed the limit.
     #[error("arguments over the limit of {limit} bytes together")]
     RequestTooLarge {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// Quotes that do not close, or something behind them.
+    /// Unclosed quotes, or text directly after closing quotes.
     #[error("Protocol error: unbalanced quotes in request")]
     Quotes,
-    /// A count of arguments that is no number, or over the limit.
+    /// The argument count is not a number or exceeds the limit.
     #[error("Protocol error: invalid multibulk length")]
     BadCount,
-    /// A length that is no number, negative, or beyond what is skipped.
+    /// A length is not a number, is negative, or is larger than can be skipped.
     #[error("Protocol error: invalid bulk length")]
     BadLength,
-    /// Another byte than `$` before an argument.
+    /// A byte other than `$` before an argument.
     #[error("Protocol error: expected '$', got '{}'", char::from(*.found).escape_default())]
     NoLength {
         /// The byte.
         found: u8,
     },
-    /// An argument, or its length, that does not end in CRLF where it should.
+    /// No CRLF after an argument or its length.
     #[error("Protocol error: expected CRLF")]
     NoEnd,
-    /// An inline request over the limit of a line.
+    /// An inline request over the line limit.
     #[error("Protocol error: too big inline request")]
     LineTooLong,
-    /// A count over the limit of a line.
+    /// A count over the line limit.
     #[error("Protocol error: too big mbulk count string")]
     CountTooLong,
-    /// A length over the limit of a line.
+    /// A length over the line limit.
     #[error("Protocol error: too big bulk count string")]
     LengthTooLong,
 }
 
 impl Refusal {
-    /// Whether where the next request begins is not known: the connection is to be closed after the answer.
+    /// Whether the connection must be closed after the response, because the start of the next
+    /// request is unknown.
     pub fn closes(self) -> bool {
         !matches!(
             self,
@@ -123,61 +124,61 @@ impl Refusal {
         )
     }
 
-    /// Appends the error that answers it: `-ERR` and its words.
+    /// Appends the error response: `-ERR` and the text.
     pub fn compose(self, out: &mut Vec<u8>) {
         super::compose_error(out, &format!("ERR {self}"));
     }
 }
 
-/// What the bytes at the front of a connection's stream come to.
+/// The result of reading from the start of a stream.
 #[derive(Debug, Clone, Copy)]
 pub enum Read<'b, 'r> {
     /// A request.
     Request {
-        /// Bytes taken.
+        /// Bytes used.
         used: usize,
         /// The request.
         request: Request<'b, 'r>,
     },
-    /// It is not all there.
+    /// The next request is incomplete.
     Need {
-        /// Bytes taken, which were skipped.
+        /// Bytes skipped.
         used: usize,
-        /// At least so many more are needed before it is worth reading again.
+        /// Minimum number of additional bytes before another attempt makes sense.
         more: usize,
     },
     /// A bad request.
     Refused {
-        /// Bytes taken.
+        /// Bytes used.
         used: usize,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Before a request, or in an inline one, so much of which has no end.
+    /// Before a request, or in an inline request whose first `scanned` bytes contain no line end.
     Start {
         scanned: usize,
     },
-    /// In an array, with so many arguments to come; what was read of it ends at `at`.
+    /// In an array with `left` arguments to come; parsed up to `at`.
     Array {
         left: usize,
         at: usize,
     },
-    /// The same, within an argument.
+    /// Inside an argument of an array.
     Argument {
         left: usize,
         at: usize,
         bytes: usize,
     },
-    /// In an array that is refused when it ends: nothing of it is kept.
+    /// Skipping an array that is rejected at its end.
     Skip {
         left: usize,
         refusal: Refusal,
     },
-    /// The same, within an argument and its CRLF.
+    /// Skipping an argument of such an array, including its CRLF.
     SkipArgument {
         left: usize,
         bytes: u64,
@@ -186,24 +187,24 @@ enum State {
     Closed,
 }
 
-/// The longest argument that is skipped, as Redis' `proto-max-bulk-len`.
+/// The longest argument that is skipped: Redis' `proto-max-bulk-len`.
 const SKIPPED_MAX_BYTES: u64 = 512 << 20;
 
-/// Bytes of a count or length with its sign and end that can be a number: longer lines are refused without waiting for their end.
+/// The longest line that can be a valid count or length. Longer lines are rejected before their end
+/// arrives.
 const LENGTH_LINE_MAX_BYTES: usize = 32;
 
-/// Reads the requests of one connection. Of a request it keeps where its arguments are, 8 bytes each, and what its quotes stand for.
+/// Reads the requests of one connection. Keeps argument positions, 8 bytes each, and unquoted text.
 #[derive(Debug, Clone)]
 pub struct RequestReader {
     limits: Limits,
     state: State,
     places: Vec<Range<u32>>,
     unquoted: Vec<u8>,
-    /// Bytes of the arguments that are kept.
     argument_bytes: usize,
 }
 
-/// A length or count at the front of some bytes.
+/// The result of parsing a length or count.
 enum Length {
     Is { value: i64, used: usize },
     More,
@@ -213,10 +214,10 @@ enum Length {
 }
 
 impl RequestReader {
-    /// For a connection that has just been opened. Allocates nothing before a request comes.
+    /// Creates a reader for a new connection. The first request allocates.
     pub fn new(limits: Limits) -> RequestReader {
         let state = State::Start { scanned: 0 };
-        // Places are numbers of 31 bits.
+        // Positions are 31-bit numbers.
         let limits = Limits {
             request_bytes: limits.request_bytes.min(1 << 29),
             arguments: limits.arguments.min(1 << 24),
@@ -226,11 +227,11 @@ impl RequestReader {
         RequestReader { limits, state, places: Vec::new(), unquoted: Vec::new(), argument_bytes: 0 }
     }
 
-    /// Reads the next request off `bytes`: what has come and was not taken yet. Whoever calls again calls with the bytes behind `used`, and
-    /// with more of them after [`Read::Need`]. How the stream is cut into calls changes neither requests nor refusals, and nothing is
-    /// looked at twice but a count or length that has not come whole.
+    /// Reads the next request from `bytes`, the received but unused part of the stream. Call again
+    /// with the bytes after `used`; after [`Read::Need`], with more of them. Results do not depend
+    /// on how the stream is split. Only an incomplete count or length is scanned twice.
     pub fn read<'b: 'r, 'r>(&'r mut self, bytes: &'b [u8]) -> Read<'b, 'r> {
-        // Bytes that were skipped and precede the request.
+        // Skipped bytes before the request.
         let mut base = 0;
         loop {
             let rest = &bytes[base..];
@@ -302,7 +303,7 @@ impl RequestReader {
                     if &rest[end..end + 2] != b"\r\n" {
                         return self.close(bytes, Refusal::NoEnd);
                     }
-                    // The limits of `new` keep requests below 2 GiB.
+                    // The limits in `new` keep positions below 2^31.
                     self.places.push(at as u32..end as u32);
                     self.argument_bytes += length;
                     self.state = State::Array { left: left - 1, at: end + 2 };
@@ -320,7 +321,8 @@ impl RequestReader {
                     Err(refusal) => return self.close(bytes, refusal),
                 },
                 State::SkipArgument { left, bytes: length, refusal } => {
-                    // The two last are looked at together, so that a wrong one is found however the stream is cut.
+                    // Check the last two bytes together, so that a wrong one is found however the
+                    // stream is split.
                     let skipped = (length - 2).min(rest.len() as u64);
                     if skipped < length - 2 || rest.len() as u64 - skipped < 2 {
                         base += skipped as usize;
@@ -352,7 +354,7 @@ impl RequestReader {
         Read::Refused { used: bytes.len(), refusal }
     }
 
-    /// `$`, a length and CRLF, and how many bytes that is.
+    /// Parses `$`, a length and CRLF. Returns the length and the bytes used.
     #[inline]
     fn argument_length(&self, bytes: &[u8]) -> Result<Option<(u64, usize)>, Refusal> {
         match bytes.first() {
@@ -374,7 +376,7 @@ impl RequestReader {
         }
     }
 
-    /// A number and CRLF.
+    /// Parses a number and CRLF.
     #[inline]
     fn length(&self, bytes: &[u8]) -> Length {
         let limit = LENGTH_LINE_MAX_BYTES.min(self.limits.line_bytes);
@@ -385,7 +387,7 @@ impl RequestReader {
         match bytes.get(end + 1) {
             None => Length::More,
             Some(b'\n') => match (number::signed(&bytes[..end]), &bytes[..end]) {
-                // As Redis: a number is written in one way.
+                // Like Redis, accept only the canonical form of a number.
                 (_, [b'0', _, ..] | [b'-', b'0', ..]) | (None, _) => Length::Bad,
                 (Some(value), _) => Length::Is { value, used: end + 2 },
             },
@@ -405,7 +407,8 @@ impl RequestReader {
     }
 }
 
-/// The words of an inline request. Source: Redis, `sdssplitargs`: quotes with `\n \r \t \b \a \xHH` in double ones, `\'` in single ones.
+/// Splits an inline request into words. Source: Redis, `sdssplitargs`: `\n \r \t \b \a \xHH` in
+/// double quotes, `\'` in single quotes.
 fn split_inline(line: &[u8], places: &mut Vec<Range<u32>>, unquoted: &mut Vec<u8>) -> Result<(), Refusal> {
     places.clear();
     unquoted.clear();
@@ -430,7 +433,7 @@ fn split_inline(line: &[u8], places: &mut Vec<Range<u32>>, unquoted: &mut Vec<u8
     Ok(())
 }
 
-/// Appends what the word at the front of `bytes` stands for; gives the bytes it has.
+/// Appends the unquoted form of the word at the start of `bytes`. Returns the size of the word.
 fn unquote(bytes: &[u8], out: &mut Vec<u8>, is_space: impl Fn(u8) -> bool) -> Result<usize, Refusal> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -464,7 +467,7 @@ fn unquote(bytes: &[u8], out: &mut Vec<u8>, is_space: impl Fn(u8) -> bool) -> Re
                 ),
                 [b'\\', b'\'', ..] if quote == b'\'' => (b'\'', 2),
                 [other, rest @ ..] if *other == quote => {
-                    // Behind the quote the word is over.
+                    // A closing quote ends the word.
                     if rest.first().is_some_and(|&byte| !is_space(byte)) {
                         return Err(Refusal::Quotes);
                     }

@@ -1,4 +1,4 @@
-//! The cache over HTTP: targets.
+//! Tests targets of the cache over HTTP.
 
 use wire::cache_http::{Encoded, Limits, Operation, Refusal, parse, parse_target};
 use wire::http1;
@@ -81,7 +81,7 @@ fn targets() {
 }
 
 #[test]
-fn a_body_is_refused_and_an_empty_one_is_none() {
+fn rejects_nonempty_bodies() {
     for (length, expect) in [("0", None), ("1", Some(Refusal::HasBody))] {
         let head = format!("PUT /k/v HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
         let (request, _) = http1::parse_request(head.as_bytes(), &http1::Limits::DEFAULT).unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! The cache's protocols by tables. A case is a name, the bytes of a stream, and in words what they mean. Each is read whole, cut in two at every
-//! byte, byte by byte, and with another case before and behind it, and must mean the same each time.
+//! Table tests of the cache protocols. A case is a name, the bytes of a stream, and its meaning in
+//! words. The meaning must not depend on how the stream is split, nor on the cases around it.
 
 #[path = "../../../../fuzz/cache.rs"]
 #[allow(
@@ -13,18 +13,16 @@ mod memcached;
 mod properties;
 mod resp;
 
-/// Name, bytes, meaning.
 type Case = (&'static str, &'static [u8], &'static str);
 
-/// Whole, in two at every byte, byte by byte.
 fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     let mut cuts = vec![vec![bytes], bytes.chunks(1).collect()];
     cuts.extend((1..bytes.len()).map(|at| vec![&bytes[..at], &bytes[at..]]));
     cuts
 }
 
-/// Checks each case at every cut, and behind and before `good`, which means `good_means`: a request of known extent, however bad it is, leaves the
-/// stream in step.
+/// Checks each case at every split, and between two copies of `good`. A request of known extent
+/// must leave the stream in step, no matter how bad it is.
 fn check_all(cases: &[Case], good: &[u8], good_means: &str, read: impl Fn(&[&[u8]]) -> Vec<String>) {
     let mut wrong = Vec::new();
     for (name, bytes, expect) in cases {

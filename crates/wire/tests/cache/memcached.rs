@@ -1,4 +1,4 @@
-//! memcached, both ends.
+//! Tests the memcached client and server codecs.
 
 use wire::memcached::{Expected, Expiry, Limits};
 
@@ -9,14 +9,17 @@ fn check(limits: Limits, cases: &[Case]) {
     check_all(cases, b"get good\r\n", r#"get "good""#, |pieces| memcached_requests(limits, pieces));
 }
 
-// memcached 1.6.18 (Debian 12, `memcached -u nobody -p 21211 -l 127.0.0.1 -U 0`) was sent each case of the first three tables with
-// `version\r\n` behind it, over a socket of its own. Its answers are of the same kind and it is in step afterwards, but for these:
+// Each case of the first three tables was sent to memcached 1.6.18 (Debian 12, `memcached -u nobody
+// -p 21211 -l 127.0.0.1 -U 0`), followed by `version\r\n`, on its own connection. Its responses
+// were of the same kind and it remained in step, except:
 //
-// - a storage command that is refused for its key, flags, exptime, cas or number of words: it skips the line alone, and the block that follows is a
-//   command to it (`CLIENT_ERROR bad command line format`, then `END` of the `get x` in the block);
-// - "a length with a sign": it takes the plus sign, and waits for 5 bytes;
-// - "gat without a key": `END`; "cas with noreply for it": silence;
-// - "a length beyond what is skipped", "a length of 64 bits": `CLIENT_ERROR bad command line format`, the line alone is skipped and it stays open.
+// - a storage command with an invalid key, flags, exptime, cas or number of words: it skips only
+//   the line and parses the block as a command (`CLIENT_ERROR bad command line format`, then `END`
+//   for the `get x` in the block);
+// - "a length with a sign": it accepts the plus sign and waits for 5 bytes;
+// - "gat without a key": `END`; "cas with noreply for it": no response;
+// - "a length beyond what is skipped", "a length of 64 bits": `CLIENT_ERROR bad command line
+//   format`; it skips only the line and keeps the connection open.
 #[rustfmt::skip]
 const RETRIEVAL: &[Case] = &[
     ("get", b"get k\r\n", r#"get "k""#),
@@ -73,7 +76,7 @@ const STORAGE: &[Case] = &[
     ("LF ends the line", b"set k 0 0 1\na\r\n", r#"set "k" 0 Never "a""#),
     ("a value that has not come", b"set k 0 0 5\r\nhel", "more"),
     ("its CRLF has not come", b"set k 0 0 5\r\nhello\r", "more"),
-    // The extent is known: the block is skipped.
+    // The extent is known, so the block is skipped.
     ("flags over 32 bits", b"set k 4294967296 0 5\r\nget x\r\n", r#"set "k" 0 Never "get x""#),
     ("negative flags", b"set k -1 0 5\r\nget x\r\n", "refused bad-line"),
     ("flags that are none", b"set k x 0 5\r\nget x\r\n", "refused bad-line"),
@@ -88,7 +91,7 @@ const STORAGE: &[Case] = &[
     ("a shorter value", b"set k 0 0 5\r\nabc\r\nget x\r\n", "refused bad-chunk; refused unknown-command"),
     ("a value of the wrong end", b"set k 0 0 3\r\nabc\n\n", "refused bad-chunk"),
     ("the same silently", b"set k 0 0 3 noreply\r\nabc\n\n", "refused bad-chunk silent"),
-    // It is not: the line alone.
+    // The extent is unknown, so only the line is skipped.
     ("no length", b"set k 0 0\r\n", "refused unknown-command"),
     ("no words", b"set\r\n", "refused unknown-command"),
     ("a negative length", b"set k 0 0 -1\r\n", "refused bad-line"),
@@ -134,7 +137,7 @@ const OTHERS: &[Case] = &[
     ("other meta commands", b"mg k v\r\n", "refused unknown-command"),
 ];
 
-/// Keys of 10 bytes, values of 40, lines of 48 and of 64, blocks of 100.
+/// Limits: keys of 10 bytes, values of 40, lines of 48 (`get`: 64), skipped blocks of 100.
 #[rustfmt::skip]
 const NARROW: &[Case] = &[
     ("a key of the limit", b"get 1234567890\r\n", r#"get "1234567890""#),
@@ -180,7 +183,7 @@ fn times() {
     }
 }
 
-/// The requests sent, the bytes, and their meaning.
+/// Requests, response bytes and their meaning.
 type Answers = (&'static [Expected<'static>], &'static [u8], &'static str);
 
 const GET: &[Expected<'static>] = &[Expected::Get(b"a")];

@@ -1,4 +1,5 @@
-//! Properties: what was composed is what is parsed, however it is cut; and what was bad does not spoil what follows.
+//! Property tests: composed messages parse back for any split, and a bad request does not affect
+//! the next.
 
 use proptest::prelude::*;
 use wire::memcached::{self, Expected};
@@ -39,7 +40,7 @@ fn sizes() -> impl Strategy<Value = Vec<usize>> {
 
 proptest! {
     #[test]
-    fn requests_to_memcached(key in key(), value in data(), client_flags: u32, exptime: i32, sizes in sizes()) {
+    fn memcached_requests_parse_back(key in key(), value in data(), client_flags: u32, exptime: i32, sizes in sizes()) {
         let mut out = Vec::new();
         memcached::compose_get(&mut out, &key).unwrap();
         memcached::compose_set(&mut out, &key, client_flags, exptime, &value).unwrap();
@@ -51,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn values_of_memcached(key in key(), client_flags: u32, value in data(), sizes in sizes()) {
+    fn memcached_values_parse_back(key in key(), client_flags: u32, value in data(), sizes in sizes()) {
         let mut out = Vec::new();
         memcached::compose_value(&mut out, &key, client_flags, value.len(), None);
         out.extend_from_slice(&value);
@@ -64,7 +65,7 @@ proptest! {
         prop_assert_eq!(found, [hit, "Miss".to_owned()]);
     }
 
-    /// Whatever is wrong with a storage command whose length can be read: what follows its block is understood.
+    /// The announced length suffices to find the next request.
     #[test]
     fn a_bad_storage_command_leaves_the_stream_in_step(
         name in prop::sample::select(vec!["set", "add", "replace", "append", "prepend", "cas"]),
@@ -81,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn requests_in_resp(requests in prop::collection::vec(prop::collection::vec(data(), 1..6), 1..6), sizes in sizes()) {
+    fn resp_requests_parse_back(requests in prop::collection::vec(prop::collection::vec(data(), 1..6), 1..6), sizes in sizes()) {
         let mut out = Vec::new();
         for request in &requests {
             resp::compose_request(&mut out, &request.iter().map(Vec::as_slice).collect::<Vec<_>>());
@@ -94,7 +95,7 @@ proptest! {
         }
     }
 
-    /// A request over the limits is refused once, and what follows it is understood.
+    /// It is rejected once, and the next request is parsed.
     #[test]
     fn a_large_request_leaves_the_stream_in_step(arguments in prop::collection::vec(data(), 1..6), sizes in sizes()) {
         let limits = resp::Limits { bulk_bytes: 30, request_bytes: 60, ..resp::Limits::DEFAULT };
@@ -110,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn replies_in_resp(values in prop::collection::vec(prop::option::of(data()), 0..6), sizes in sizes()) {
+    fn resp_replies_parse_back(values in prop::collection::vec(prop::option::of(data()), 0..6), sizes in sizes()) {
         let (mut out, mut meant) = (Vec::new(), Vec::new());
         for value in &values {
             match value {
@@ -130,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn keys_that_would_end_early_are_not_written() {
+fn rejects_keys_that_would_end_early() {
     let mut out = Vec::new();
     for key in [b"".as_slice(), b"a b", b"a\nb", b"a\x7f", &[b'a'; 251]] {
         assert!(memcached::compose_get(&mut out, key).is_err());

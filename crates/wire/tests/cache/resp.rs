@@ -1,4 +1,4 @@
-//! RESP, both ends.
+//! Tests the RESP client and server codecs.
 
 use wire::resp::{
     Limits, Name, Read, RequestReader, SetError, SetOptions, Version, When, compose_array, compose_bulk, compose_error,
@@ -12,14 +12,19 @@ fn check(limits: Limits, cases: &[Case]) {
     check_all(cases, b"*1\r\n$4\r\nPING\r\n", r#"Ping "PING""#, |pieces| resp_requests(limits, pieces));
 }
 
-// Redis 7.0.15 (Debian 12, `redis-server --port 26379 --save '' --appendonly no`) was sent each case of the first two tables with
-// `*2\r\n$4\r\nECHO\r\n$3\r\nEND\r\n` behind it, over a socket of its own. It answers the same, errors word for word, but for these:
+// Each case of the first two tables was sent to Redis 7.0.15 (Debian 12, `redis-server --port 26379
+// --save '' --appendonly no`), followed by `*2\r\n$4\r\nECHO\r\n$3\r\nEND\r\n`, on its own
+// connection. Its replies were the same, including error texts, except:
 //
-// - "quotes that do not close" and the three behind it: the same error, and it closes the connection, which is still in step here;
-// - "a count over the limit", "a huge count": its own limit is 2^31 - 1;
-// - "a count without an end", "a length without an end": its own limit is 64 KiB, and it finds that they are no numbers;
-// - "a count that ends in CR", "an argument that is longer", "… shorter": it takes any two bytes for CRLF;
-// - "redis-py's first": 7.0 does not know `CLIENT SETINFO` yet; "HTTP": it closes without a word, as it does on `Host:`; "an unknown name" is one it has.
+// - "quotes that do not close" and the next three: the same error, but it closes the connection,
+//   which stays in step here;
+// - "a count over the limit", "a huge count": its limit is 2^31 - 1;
+// - "a count without an end", "a length without an end": its limit is 64 KiB, and it reports
+//   invalid numbers;
+// - "a count that ends in CR", "an argument that is longer", "… shorter": it accepts any two bytes
+//   as CRLF;
+// - "redis-py's first": 7.0 does not support `CLIENT SETINFO` yet;
+// - "HTTP": it closes without a reply, as after `Host:`; "an unknown name" is a command it has.
 #[rustfmt::skip]
 const ARRAYS: &[Case] = &[
     ("GET", b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", r#"Get "GET" "k""#),
@@ -51,7 +56,7 @@ const ARRAYS: &[Case] = &[
     ("half a name", b"*2\r\n$3\r\nGE", "more"),
     ("without its last byte", b"*1\r\n$4\r\nPING\r", "more"),
     ("nothing", b"", ""),
-    // Where the next begins is not known.
+    // The start of the next request is unknown.
     ("a count that is none", b"*x\r\n", "refused bad-count close"),
     ("no count", b"*\r\n", "refused bad-count close"),
     ("a count over 64 bits", b"*18446744073709551616\r\n", "refused bad-count close"),
@@ -98,7 +103,7 @@ const INLINE: &[Case] = &[
     ("half a line", b"PING", "more"),
 ];
 
-/// Arguments of 20 bytes, 48 together, 6 of them; lines of 40.
+/// Limits: arguments of 20 bytes, 48 in total, 6 arguments; lines of 40.
 #[rustfmt::skip]
 const NARROW: &[Case] = &[
     ("an argument of the limit", b"*2\r\n$4\r\nECHO\r\n$20\r\n01234567890123456789\r\n", r#"Echo "ECHO" "01234567890123456789""#),
@@ -122,7 +127,8 @@ fn requests() {
     check(Limits::DEFAULT, INLINE);
     check(NARROW_RESP, &NARROW[..8]);
     check(NARROW_RESP, &NARROW[9..]);
-    // Bytes that are skipped are not kept: that nothing is left over is no sign that nothing is under way.
+    // Skipped bytes are not kept, so an empty buffer does not mean that the reader is between
+    // requests.
     let (name, bytes, _) = NARROW[8];
     for pieces in crate::cuts(bytes) {
         assert!(matches!(resp_requests(NARROW_RESP, &pieces).as_slice(), [] | [_]), "{name}");
@@ -132,7 +138,6 @@ fn requests() {
     }
 }
 
-/// Bytes and their meaning.
 type Replies = (&'static [u8], &'static str);
 
 #[rustfmt::skip]
@@ -183,9 +188,9 @@ fn replies() {
     assert_eq!(resp_replies(NARROW_RESP, &[long]), ["error a line of more than 40 bytes"]);
 }
 
-/// Redis 7.0.15 was asked each of these, by `redis-cli SET k v …`: where it says an error, ours is the same.
+/// Each was sent to Redis 7.0.15 with `redis-cli SET k v …`. The errors are the same.
 #[test]
-fn options_of_set() {
+fn parses_set_options_like_redis() {
     let none = SetOptions::default();
     let cases: &[(&str, Result<SetOptions, SetError>)] = &[
         ("", Ok(none)),
@@ -199,7 +204,7 @@ fn options_of_set() {
         (" NX XX", Err(SetError::Syntax)),
         (" EX", Err(SetError::Syntax)),
         (" EX 1 PX 1", Err(SetError::Syntax)),
-        // As Redis has it, an option may come twice, and the last one counts.
+        // Like in Redis, an option may be repeated; the last one counts.
         (" EX 1 EX 2", Ok(SetOptions { when: Some(When::AfterMs(2_000)), ..none })),
         (" EX 010", Err(SetError::NotAnInteger)),
         (" EX 1 KEEPTTL", Err(SetError::Syntax)),
@@ -219,7 +224,7 @@ fn options_of_set() {
 }
 
 #[test]
-fn replies_that_were_composed() {
+fn composes_replies() {
     let mut out = Vec::new();
     for version in [Version::Two, Version::Three] {
         compose_null(&mut out, version);
@@ -236,7 +241,7 @@ fn replies_that_were_composed() {
 }
 
 #[test]
-fn commands_have_a_number_of_arguments() {
+fn commands_check_their_argument_count() {
     let count = |text: &str| Name::parse(text.as_bytes()).map(|name| [1, 2, 3, 4, 5].map(|count| name.takes(count)));
     assert_eq!(count("get"), Some([false, true, false, false, false]));
     assert_eq!(count("SETEX"), Some([false, false, false, true, false]));

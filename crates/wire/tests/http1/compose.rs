@@ -1,4 +1,4 @@
-//! What is written: the bytes, and what is refused.
+//! Tests written requests: their bytes, and invalid input.
 
 use wire::http1::{ComposeError, compose_request};
 
@@ -44,7 +44,7 @@ fn requests() {
 }
 
 #[test]
-fn requests_that_are_refused() {
+fn rejects_invalid_requests() {
     let check = |method, target, headers: &[(&str, &str)], expect: &str| {
         assert_eq!(request(method, target, headers, "test", false).unwrap_err().to_string(), expect);
     };

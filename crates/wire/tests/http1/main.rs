@@ -1,5 +1,5 @@
-//! HTTP/1.1 by tables. A case is a name, the bytes of a stream, and in words what they mean; every case is read whole, cut in two at every
-//! byte, byte by byte, and with a memo that has seen it before, and must mean the same each time.
+//! Table tests of HTTP/1.1. A case is a name, the bytes of a stream, and its meaning in words. The
+//! meaning must not depend on how the stream is split, nor on a memo that already knows the head.
 
 mod compose;
 mod properties;

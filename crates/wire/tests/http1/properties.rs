@@ -1,4 +1,5 @@
-//! Properties, over messages that are made up and cut at random. What bytes at random mean is compared with httparse by `fuzz/http1.rs`.
+//! Property tests with random messages and splits. `fuzz/http1.rs` compares random bytes with
+//! httparse.
 
 use proptest::prelude::*;
 use wire::http1::{
@@ -6,7 +7,6 @@ use wire::http1::{
     parse_request,
 };
 
-/// A response as a server means it.
 #[derive(Debug, Clone)]
 struct Meant {
     status: u16,
@@ -58,7 +58,7 @@ fn write(out: &mut Vec<u8>, meant: &Meant) {
     }
 }
 
-/// A stream in pieces of these sizes, over and over.
+/// Splits a stream into pieces of these sizes, cyclically.
 fn pieces<'a>(mut stream: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for &size in sizes.iter().cycle() {
@@ -73,9 +73,9 @@ fn pieces<'a>(mut stream: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
 }
 
 proptest! {
-    /// What is written is what is read, on one connection after the other with one memo.
+    /// Several connections share one memo.
     #[test]
-    fn responses_are_read_as_they_were_meant(
+    fn written_responses_parse_back(
         connections in prop::collection::vec(prop::collection::vec(meant(), 1..5), 1..4),
         repeated in 1..3_usize,
         sizes in prop::collection::vec(1..400_usize, 1..8),
@@ -117,9 +117,8 @@ proptest! {
         }
     }
 
-    /// Any method, target, header and body are refused, or read by a server as they were given, and as one request.
     #[test]
-    fn requests_are_refused_or_read_as_they_were_given(
+    fn requests_are_rejected_or_parse_back(
         method in prop_oneof![3 => "GET|POST|PUT|OPTIONS|CONNECT|DELETE", 1 => "[ -~\r\n\0]{0,6}"],
         target in prop_oneof![3 => "/[!-~]{0,20}", 1 => "(http://)?[a-z.:0-9*]{1,20}", 1 => any::<String>()],
         given in prop_oneof![3 => headers(), 1 => prop::collection::vec((any::<String>(), any::<String>()), 0..3)],

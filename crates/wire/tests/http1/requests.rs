@@ -1,4 +1,4 @@
-//! Requests: the table.
+//! Table tests of requests.
 
 use wire::http1::{Body, BodyProgress, BodyReader, Limits, RequestError, parse_request};
 
@@ -121,7 +121,6 @@ fn targets() {
         ("a target beyond ASCII", "GET /ä HTTP/1.1\r\nHost: a\r\n\r\n".as_bytes(), "error 400 bad-target"),
         ("a target that is no UTF-8", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n", "error 400 bad-request-line"),
         ("NUL in the target", b"GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n", "error 400 bad-request-line"),
-        // Host.
         ("no Host", b"GET / HTTP/1.1\r\n\r\n", "error 400 missing-host"),
         ("two Hosts", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "error 400 duplicate-host"),
         ("two Hosts alike", b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", "error 400 duplicate-host"),
@@ -152,7 +151,7 @@ fn framing() {
         ("half a body", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nte", "POST / 1.1 keep; more"),
         ("chunked", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntest\r\n0\r\nA: b\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", r#"POST / 1.1 keep "test"; GET / 1.1 keep"#),
         ("chunked and close", b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n", r#"POST / 1.1 close """#),
-        // Smuggling.
+        // Request smuggling.
         ("length and chunked", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG", "error 400 encoding-with-length"),
         ("chunked and length", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nG", "error 400 encoding-with-length"),
         ("length and identity", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: identity\r\n\r\na", "error 400 encoding-with-length"),
@@ -180,13 +179,13 @@ fn framing() {
         ("space behind the name", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n", "error 400 bad-field-name"),
         ("the name in a folded line", b"POST / HTTP/1.1\r\nHost: a\r\nA: b\r\n Transfer-Encoding: chunked\r\n\r\n", "error 400 bad-field-name"),
         ("the value in a folded line", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked\r\n\r\n", "error 400 bad-field-name"),
-        // Chunks: the same reader as that of responses.
+        // Chunks use the same reader as in responses.
         ("bare LF in an extension", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;\nxx\r\n0\r\n\r\n", "POST / 1.1 keep; error 400 bad-chunk"),
         ("a size that wraps", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n100000000000000001\r\n", "POST / 1.1 keep; error 400 bad-chunk"),
         ("data longer than its size", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", "POST / 1.1 keep; error 400 bad-chunk"),
         ("a folded trailer", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n c\r\n\r\n", "POST / 1.1 keep; error 400 bad-chunk"),
         ("the end in LF", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n", "POST / 1.1 keep; error 400 bad-chunk"),
-        // One MiB is the limit of this table's server.
+        // The server in this table has a limit of 1 MiB.
         ("a length beyond the limit", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1048577\r\n\r\n", "POST / 1.1 keep; error 413 body-too-large"),
     ]);
 }
@@ -215,7 +214,7 @@ fn limits() {
 }
 
 #[test]
-fn bodies_keep_to_their_limits() {
+fn rejects_bodies_over_the_limit() {
     let read = |body, limits: Limits, limit_bytes, bytes: &[u8]| {
         let mut data = Vec::new();
         let result =
@@ -237,9 +236,10 @@ fn bodies_keep_to_their_limits() {
     assert_eq!(read(Body::Chunked, few, 4, b"0\r\nA: 0123456789\r\n\r\n"), (Err((431, "bad-chunk".to_owned())), 0));
 }
 
-/// 64 KiB that come byte by byte are not parsed 65,536 times: what is searched is bounded by memchr's speed, and the answer is the same.
+/// Splitting 64 KiB into bytes must not cause 65,536 parses: memchr bounds the work, and the result
+/// is the same.
 #[test]
-fn a_long_head_in_small_pieces() {
+fn parses_a_long_head_byte_by_byte() {
     let mut bytes = b"GET / HTTP/1.1\r\nHost: a\r\n".to_vec();
     (0..200).for_each(|index| bytes.extend_from_slice(format!("A{index}: {}\r\n", "b".repeat(200)).as_bytes()));
     bytes.extend_from_slice(b"\r\n");
@@ -252,9 +252,9 @@ fn a_long_head_in_small_pieces() {
     assert_eq!(request.header("a200"), None);
 }
 
-/// What is wrong with a long head that comes in pieces is said at its end, or where it is too large.
+/// An error in a long partial head is reported at its end, or when it is too large.
 #[test]
-fn a_long_head_that_is_wrong() {
+fn reports_errors_in_long_heads_at_their_end() {
     let bytes = format!("GET / HTTP/1.1\r\nA: {}\r\nHost : a\r\n\r\n", "b".repeat(1024)).into_bytes();
     let wrong = Err(RequestError::BadFieldName);
     let judge = |bytes: &[u8], head_bytes| {
@@ -266,9 +266,8 @@ fn a_long_head_that_is_wrong() {
     assert_eq!(judge(&bytes, 1000), Err(RequestError::HeadTooLarge { limit: 1000 }));
 }
 
-/// 10^6 fields.
 #[test]
-fn fields_without_end() {
+fn rejects_a_million_fields() {
     let mut bytes = b"GET / HTTP/1.1\r\nHost: a\r\n".to_vec();
     (0..1_000_000).for_each(|_| bytes.extend_from_slice(b"A: b\r\n"));
     let found = parse_request(&bytes, &Limits::DEFAULT).unwrap_err();
@@ -276,7 +275,7 @@ fn fields_without_end() {
 }
 
 #[test]
-fn headers_in_their_order() {
+fn returns_headers_in_order() {
     let bytes = b"GET / HTTP/1.1\r\nHost: a\r\nB:  c d \t\r\nE:\r\nb: \xff\r\n\r\nX: y\r\n";
     let (request, used) = parse_request(bytes, &Limits::DEFAULT).unwrap().unwrap();
     assert_eq!(used, bytes.len() - 6);

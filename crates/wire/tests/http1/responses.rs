@@ -1,4 +1,4 @@
-//! Responses: the table.
+//! Table tests of responses.
 
 use wire::http1::{Limits, Memo, Progress, RequestMethod, ResponseError, ResponseReader};
 
@@ -9,7 +9,7 @@ type Case = (&'static str, &'static [u8], &'static str);
 
 fn check_all(limits: Limits, asked: RequestMethod, cases: &[Case]) {
     let mut wrong = Vec::new();
-    // Shared by all, as by the connections of a worker.
+    // Shared by all cases, like by the connections of a worker.
     let mut shared = Memo::new();
     for (name, bytes, expect) in cases {
         for pieces in streams::cuts(bytes) {
@@ -136,7 +136,7 @@ fn chunked() {
         ("a trailer with a bare CR", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nDigest: a\rb\r\n\r\n", "error bad-chunk"),
         ("the end in a bare CR", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\rX", "error bad-chunk"),
         ("the end in LF", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n", "error bad-chunk"),
-        // Sizes that parsers have taken for others.
+        // Sizes that some parsers misread.
         ("size with a prefix", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0x4\r\ntest\r\n0\r\n\r\n", "error bad-chunk"),
         ("size with a sign", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+4\r\ntest\r\n0\r\n\r\n", "error bad-chunk"),
         ("negative size", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\ntest\r\n0\r\n\r\n", "error bad-chunk"),
@@ -299,7 +299,7 @@ fn connections() {
 }
 
 #[test]
-fn head_requests() {
+fn head_responses_have_no_body() {
     #[rustfmt::skip]
     check_all(Limits::DEFAULT, RequestMethod::Head, &[
         ("HEAD with a length", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", r#"200 keep ""; 200 keep """#),
@@ -312,7 +312,7 @@ fn head_requests() {
 }
 
 #[test]
-fn connect_requests() {
+fn connect_opens_a_tunnel() {
     #[rustfmt::skip]
     check_all(Limits::DEFAULT, RequestMethod::Connect, &[
         ("a tunnel", b"HTTP/1.1 200 OK\r\n\r\n", r#"200 close """#),
@@ -350,9 +350,9 @@ fn limits() {
     check_all(any, RequestMethod::Get, &[("any room", b"HTTP/1.1 204 x\r\nA: b\r\n\r\n", r#"204 keep """#)]);
 }
 
-/// Eight bytes are looked at at a time: each byte, at each place of them, means the same.
+/// The parser examines eight bytes at a time, so check each byte at each position.
 #[test]
-fn every_byte_at_every_place_of_a_value() {
+fn checks_every_byte_at_every_position() {
     for byte in 0..=255_u8 {
         for before in 0..20 {
             let value = [vec![b'a'; before], vec![byte], vec![b'a'; 12]].concat();
@@ -370,9 +370,9 @@ fn every_byte_at_every_place_of_a_value() {
     }
 }
 
-/// Names that differ from those of framing in one byte have nothing to do with it, and those that differ in case are the same.
+/// A framing field is recognized in any case, but not if one byte differs.
 #[test]
-fn every_name_that_is_nearly_one_of_framing() {
+fn distinguishes_framing_names_from_similar_ones() {
     for (name, value) in [("Content-Length", "7"), ("Transfer-Encoding", "chunked"), ("Connection", "close")] {
         let read = |name: &[u8]| {
             let (begin, end) = (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", format!(": {value}\r\n\r\n"));
@@ -392,9 +392,9 @@ fn every_name_that_is_nearly_one_of_framing() {
     }
 }
 
-/// A memo that was filled under wider limits, or by an answer to another method, does not excuse a head.
+/// A memo filled under wider limits, or by a response to another method, does not accept the head.
 #[test]
-fn a_memo_keeps_to_limits_and_methods() {
+fn memo_respects_limits_and_methods() {
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nA: b\r\n\r\na";
     let mut memo = Memo::new();
     let mut read = |limits, asked| streams::responses(&mut memo, limits, asked, &[bytes]);
@@ -410,9 +410,8 @@ fn a_memo_keeps_to_limits_and_methods() {
     assert_eq!(read(Limits { head_bytes: 50, ..wide }), "error head-too-large");
 }
 
-/// Work without end is not read on with.
 #[test]
-fn endless_streams_end() {
+fn rejects_endless_streams() {
     let begin = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let endless = [
         ("interim responses", String::new(), "HTTP/1.1 100 Continue\r\n\r\n", "head-too-large"),
@@ -436,9 +435,9 @@ fn endless_streams_end() {
     }
 }
 
-/// Chunks of one byte, which some servers write, are no excess.
+/// Some servers write chunks of one byte.
 #[test]
-fn small_chunks_are_no_excess() {
+fn accepts_many_small_chunks() {
     let mut stream = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     (0..50_000).for_each(|_| stream.extend_from_slice(b"1\r\na\r\n"));
     stream.extend_from_slice(b"0\r\n\r\n");
@@ -450,7 +449,7 @@ fn small_chunks_are_no_excess() {
 }
 
 #[test]
-fn sizes_are_counted() {
+fn counts_head_and_body_bytes() {
     let bytes =
         b"HTTP/1.1 100 x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nA: b\r\n\r\nmore";
     let mut reader = ResponseReader::new(Limits::DEFAULT);
@@ -460,7 +459,7 @@ fn sizes_are_counted() {
 }
 
 #[test]
-fn methods_that_matter() {
+fn parses_methods_case_sensitively() {
     assert_eq!(
         ["HEAD", "CONNECT", "GET", "head", "POST"].map(RequestMethod::parse),
         [RequestMethod::Head, RequestMethod::Connect, RequestMethod::Get, RequestMethod::Get, RequestMethod::Get]
@@ -468,7 +467,7 @@ fn methods_that_matter() {
 }
 
 #[test]
-fn errors_say_what_where_and_how_much() {
+fn errors_name_cause_line_and_limit() {
     let error = |bytes: &[u8]| -> ResponseError {
         ResponseReader::new(Limits { head_bytes: 100, headers: 2 })
             .read(&mut Memo::new(), RequestMethod::Get, bytes, |_| {})

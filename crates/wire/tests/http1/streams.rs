@@ -1,11 +1,11 @@
-//! Streams in words: what a reader makes of the bytes of a connection, however they are cut.
+//! Describes in words how the readers parse a stream, for any split.
 
 use wire::http1::{
     Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, RequestMethod, ResponseReader, parse_request,
 };
 
-/// What a client makes of a stream that ends after `pieces`: `200 keep "body"`, `error bare-lf`, in their order. Checks on its way
-/// that no byte is lost and none is read twice.
+/// A client's view of a stream that ends after `pieces`: `200 keep "body"`, `error bare-lf`, in
+/// order. Also checks that each byte is read exactly once.
 pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: RequestMethod, pieces: &[&[u8]]) -> String {
     let mut reader = ResponseReader::new(limits);
     let mut words = Vec::new();
@@ -48,8 +48,8 @@ pub(crate) fn responses(memo: &mut Memo, limits: Limits, asked: RequestMethod, p
     words.join("; ")
 }
 
-/// What a server makes of a stream: `GET / 1.1 keep`, with the body if there is one; `error 400 bare-lf`; `more` where a request is
-/// incomplete at the end.
+/// A server's view of a stream: `GET / 1.1 keep`, plus the body if there is one; `error 400
+/// bare-lf`; `more` if a request is incomplete at the end.
 pub(crate) fn requests(limits: Limits, pieces: &[&[u8]]) -> String {
     let mut words = Vec::<String>::new();
     let mut buffer = Vec::new();
@@ -121,14 +121,15 @@ fn quoted(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes.escape_ascii())
 }
 
-/// The stream whole, byte by byte, and cut in two at every byte.
+/// Splits the stream: whole, byte by byte, and in two at every byte.
 pub(crate) fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     let mut cuts = vec![vec![bytes], bytes.chunks(1).collect()];
     cuts.extend((1..bytes.len()).map(|at| vec![&bytes[..at], &bytes[at..]]));
     cuts
 }
 
-/// The variant of an error: `bad-host` of `BadHost`, that of the field of an invalid line.
+/// The variant of an error, such as `bad-host` for `BadHost`. For an invalid line, the variant of
+/// its field error.
 pub(crate) fn variant(error: impl std::fmt::Debug) -> String {
     let text = format!("{error:?}");
     let text = match text.split_once("error: ") {
