@@ -1,20 +1,21 @@
-//! A cache server: one cache, shared by all threads, that speaks memcached's text protocol, RESP2 and RESP3, and the HTTP of
-//! small teaching caches. The first bytes of a connection decide which. It supports the commands that clients and benchmarks of
-//! caches send; all others are unknown commands.
+//! A cache server: one cache shared by all threads, over memcached's text protocol, RESP2, RESP3
+//! and the HTTP of small teaching caches. The first bytes of a connection select the protocol. Only
+//! the commands that cache clients and benchmarks send are supported.
 //!
-//! Requests that came in one read are carried out in one go, in order, and answered in one write. A value is copied from the
-//! cache into that write under the lock of its shard; a hit allocates nothing. What a client does or leaves undone has a limit: see
-//! [`CacheLimits`].
+//! Requests from one read are executed in order, and one write sends all their responses. Values
+//! are copied from the cache into that write under the lock of their shard; a hit allocates
+//! nothing. [`CacheLimits`] bounds every wait for a client.
 //!
-//! # What differs from the servers whose protocols these are
+//! # Differences from memcached and Redis
 //!
-//! - Over RESP an item ends in the millisecond it was given. Of memcached's protocol it ends within the second after its time, never before it;
-//!   memcached may end it up to a second early.
-//! - `MSET`, `MGET`, `DEL` of several keys and `get` of several are not one step: each key is.
-//! - `flush_all` and `FLUSHALL` go through the cache shard by shard; what is stored meanwhile may stay or go.
-//! - A value over the limit is refused and drops the older one of its key, as memcached 1.6.18 does for `set`; so does `PUT`. A
-//!   store refused because the cache is full (`--evict none`) drops it, too, in every protocol; Redis leaves it in both cases, and here `SET`
-//!   leaves it where its value is over the limit.
+//! - Over RESP an item expires in the exact millisecond. Over memcached's protocol it expires
+//!   within the second after its time; memcached may expire it up to a second early.
+//! - `MSET`, `MGET`, and `DEL` or `get` with several keys are atomic per key only.
+//! - `flush_all` and `FLUSHALL` clear one shard after another; concurrent stores may survive.
+//! - A value over the limit is refused and drops the old value of its key, like `set` in memcached
+//!   1.6.18; `PUT` does the same. `SET` keeps the old value, like Redis.
+//! - A store refused because the cache is full (`--evict none`) drops the old value in every
+//!   protocol. Redis keeps it.
 
 mod connection;
 mod executor;
@@ -40,31 +41,31 @@ use self::in_flight::InFlight;
 use crate::pool::{Handler, Next};
 use crate::timers::{NEVER, Timers};
 
-/// With so many bytes of answers to be sent, a connection is not served on until they are gone.
+/// Bytes of pending responses that stop further requests of a connection until they are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
-/// Bytes of one long answer handed to the driver at once, and what is kept of a thread's buffer of answers.
+/// Bytes of a long response per send, and the buffer size that a thread keeps for responses.
 const PIECE_BYTES: usize = 64 << 10;
-/// A connection whose answers wait is not read from once it has so much to be served.
+/// Bytes of unserved input that stop reads on a connection with pending responses.
 const INPUT_BYTES_MAX: usize = 16 << 10;
-/// Values in flight have at least this many times the memory of the largest request.
+/// The memory for values in flight is at least this multiple of the largest request.
 const LARGEST_REQUESTS_IN_FLIGHT: usize = 4;
-/// How often a connection that waits for memory is served again, ns.
+/// Interval at which connections that wait for memory are retried, ns.
 const MEMORY_RETRY_NS: Nanos = 1_000_000;
-/// A buffer for input beyond this is not kept once it is empty.
+/// Larger empty input buffers are freed.
 const INPUT_KEPT_BYTES: usize = 4 << 10;
-/// How long a server that ends waits for requests that may be under way to it, ns.
+/// How long a server that shuts down waits for requests on their way, ns.
 const GRACE_NS: Nanos = 100_000_000;
-/// How long at most it lingers then, ns.
+/// The longest linger during shutdown, ns.
 const ENDING_LINGER_NS: Nanos = 500_000_000;
-/// Bytes of a head beyond key and value.
+/// Bytes of a head in addition to key and value.
 const HEAD_BYTES: usize = 8 << 10;
-/// Bytes of a head at most: values over a third of it are stored over another protocol.
+/// Maximum size of a head in bytes. Values over a third of it must be stored over another protocol.
 const HEAD_BYTES_MAX: usize = 1 << 20;
 
-/// What the connections of a cache server speak.
+/// The protocol of a cache server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheProtocol {
-    /// Each what its first bytes say, see [`wire::detect`].
+    /// Detected per connection from its first bytes, see [`wire::detect`].
     Auto,
     /// memcached's text protocol.
     Memcached,
@@ -74,39 +75,39 @@ pub enum CacheProtocol {
     Http,
 }
 
-/// What a client may do, and for how long. Times are in ns; [`Nanos::MAX`] is for ever.
+/// Limits on clients. Times are in ns; [`Nanos::MAX`] means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
-    /// How long a connection may stand without a request.
+    /// The longest time without a request.
     pub idle_ns: Nanos,
-    /// How long a request that has begun may rest without a byte of it coming.
+    /// The longest time without a byte inside a request.
     pub request_ns: Nanos,
-    /// How long a client may take to read 64 KiB of answers; then it is cut off.
+    /// The longest time to read 64 KiB of responses before the connection is cut off.
     pub send_ns: Nanos,
-    /// How long a connection is still read from after an answer that closes it, so that the client sees the answer.
+    /// The longest linger after a response that closes the connection, so that the client receives
+    /// it.
     pub linger_ns: Nanos,
 }
 
 impl CacheLimits {
-    /// Idle as long as it likes, as caches have it; 30 s of rest within a request, 30 s to read, 2 s of lingering.
+    /// No idle limit, as in other caches; 30 s within a request, 30 s to read, 2 s of lingering.
     pub const DEFAULT: CacheLimits =
         CacheLimits { idle_ns: NEVER, request_ns: 30_000_000_000, send_ns: 30_000_000_000, linger_ns: 2_000_000_000 };
 }
 
-/// What the threads of one cache server have in common.
+/// State that all threads of a cache server share.
 pub struct CacheShared {
     cache: Cache,
-    /// Memory of unfinished requests and unsent answers over all connections.
+    /// Memory of unfinished requests and unsent responses over all connections.
     in_flight: InFlight,
     config: cache::Config,
     protocol: CacheProtocol,
     limits: CacheLimits,
     wall_ns: fn() -> u64,
-    /// What to add to a driver's clock to have ns since 1970: asked once, so that time never goes back.
+    /// Offset from a driver's clock to ns since 1970. Read once, so that time never goes backwards.
     epoch_ns: OnceLock<u64>,
-    /// The second at which everything is to be forgotten; 0: none.
+    /// The second at which all keys are deleted; 0: none.
     flush_at_s: AtomicU32,
-    /// The statistics at the last reset.
     stats_at_reset: Mutex<cache::Stats>,
     /// Open connections over all threads.
     open: AtomicUsize,
@@ -126,10 +127,8 @@ impl std::fmt::Debug for CacheShared {
 }
 
 impl CacheShared {
-    /// A cache of this configuration for `config.threads` threads. `wall_ns` is asked for the nanoseconds since 1970.
-    ///
-    /// # Errors
-    /// A configuration that no cache can have.
+    /// Creates a cache for `config.threads` threads. `wall_ns` returns ns since 1970. Fails if the
+    /// configuration is invalid.
     pub fn new(
         config: cache::Config,
         protocol: CacheProtocol,
@@ -174,23 +173,23 @@ impl CacheShared {
     }
 }
 
-/// The cache server, one thread's part.
+/// One thread of the cache server.
 #[derive(Debug)]
 pub struct CacheServer {
     core: Executor,
     connections: Vec<Connection>,
     timers: Timers,
-    /// Connections whose next answer waits until less is in flight.
+    /// Connections whose next response waits for memory.
     waiting: Vec<Conn>,
     open: usize,
-    /// The time when this turn began.
+    /// Start of the current turn.
     now: Nanos,
-    /// Set once the server is shutting down: when connections without a request are closed.
+    /// When connections without a request are closed. Set on shutdown.
     ending: Option<Nanos>,
 }
 
 impl CacheServer {
-    /// One thread's part.
+    /// Creates the part of one thread.
     pub fn new(shared: Arc<CacheShared>) -> Self {
         Self {
             core: Executor::new(shared),
@@ -207,7 +206,7 @@ impl CacheServer {
         self.core.shared.limits
     }
 
-    /// Takes what has gathered in the input.
+    /// Executes the buffered input.
     fn take_input(&mut self, slot: usize) {
         let connection = &mut self.connections[slot];
         let mut input = std::mem::take(&mut connection.input);
@@ -217,14 +216,14 @@ impl CacheServer {
         } else {
             input.drain(..used);
         }
-        // The buffer of a large value that is complete, unless the next one would make it grow again.
+        // Free the buffer of a large value, unless the next value would need it again.
         if input.capacity() > INPUT_KEPT_BYTES.max(4 * (input.len() + connection.lacks)) {
             input.shrink_to_fit();
         }
         connection.input = input;
     }
 
-    /// Takes what came behind an answer that has left.
+    /// Continues with the input after a response that was sent.
     fn go_on(&mut self, slot: usize) {
         let connection = &self.connections[slot];
         if connection.takes() && (!connection.input.is_empty() || connection.rest.is_some()) {
@@ -232,7 +231,7 @@ impl CacheServer {
         }
     }
 
-    /// Serves a connection on whose answers have left, or for whose next answer there may be memory.
+    /// Continues with a connection whose responses were sent, or that waited for memory.
     fn unblock<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         (connection.blocked, connection.lacks_memory) = (false, false);
@@ -240,7 +239,7 @@ impl CacheServer {
         self.settle(driver, conn);
     }
 
-    /// Serves the connections on that wait for memory, if there is some.
+    /// Continues with the connections that wait for memory, if any is free.
     fn retry_waiting<D: Driver>(&mut self, driver: &mut D) {
         if self.core.shared.in_flight.is_exhausted() {
             return;
@@ -253,7 +252,7 @@ impl CacheServer {
         }
     }
 
-    /// Sends the answers, and sees to what `conn` waits for next.
+    /// Sends the responses and decides what `conn` waits for next.
     #[inline]
     fn settle<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
@@ -308,7 +307,7 @@ impl CacheServer {
         self.pace(driver, conn);
     }
 
-    /// Stops reading from `conn` while its answers wait and its input is full, and goes on when that is over.
+    /// Pauses reads on `conn` while its responses are pending and its input is full.
     #[inline]
     fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
@@ -319,7 +318,6 @@ impl CacheServer {
         }
     }
 
-    /// Sends the next piece of a long answer.
     fn send_piece<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         let from = connection.unsent_from;
@@ -342,7 +340,7 @@ impl CacheServer {
         }
     }
 
-    /// Sends what is left and closes.
+    /// Sends the remaining responses, then closes.
     fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         connection.over = CloseState::Closing;
@@ -351,7 +349,7 @@ impl CacheServer {
         driver.close(conn, Close::Graceful);
     }
 
-    /// Closes at once.
+    /// Closes immediately.
     fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         connection.over = CloseState::Closing;
@@ -363,7 +361,7 @@ impl CacheServer {
     #[cold]
     fn undeliverable<D: Driver>(&mut self, driver: &mut D, conn: Conn, error: SendError) {
         match error {
-            // Its end is on the way.
+            // The `closed` event is on its way.
             SendError::Closed => {
                 let connection = &mut self.connections[conn.index()];
                 connection.over = CloseState::Closing;
@@ -374,7 +372,6 @@ impl CacheServer {
         }
     }
 
-    /// The deadline of `conn` has passed.
     fn expire<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         let connection = &mut self.connections[slot];
@@ -391,7 +388,7 @@ impl CacheServer {
         }
     }
 
-    /// A connection stands, in a slot that may have had others.
+    /// Sets up a connection in its slot, which may be reused.
     fn open_connection(&mut self, conn: Conn, now: Nanos) {
         let slot = conn.index();
         if self.connections.len() <= slot {
@@ -411,7 +408,7 @@ impl CacheServer {
         self.timers.by(slot, connection.deadline);
     }
 
-    /// Closes the connections without a request that has begun.
+    /// Closes all connections between requests.
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
         for slot in 0..self.connections.len() {
             if let Connection { conn: Some(conn), over: CloseState::No, blocked: false, input, .. } =
@@ -464,7 +461,7 @@ impl Handler for CacheServer {
         } else {
             connection.keep(bytes);
             connection.lacks = connection.lacks.saturating_sub(bytes.len());
-            // A request that is known to lack more is not looked at again.
+            // The request is known to be incomplete otherwise, so do not parse it again.
             if connection.lacks == 0 {
                 self.take_input(slot);
             }

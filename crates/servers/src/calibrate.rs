@@ -1,4 +1,4 @@
-//! A ping-pong server whose delays are known: the truth that a generator's histogram is held against.
+//! A ping-pong server with known delays, to check a load generator's histogram against.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,18 +10,18 @@ use wire::pingpong;
 use crate::pingpong::Words;
 use crate::pool::{Handler, Next, send_or_close};
 
-/// Times at which nothing is answered: for `length_ns`, once in every `every_ns`.
+/// Periodic pauses without responses: `length_ns` in every `every_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pauses {
-    /// From the beginning of one pause to that of the next, ns.
+    /// From the start of one pause to the start of the next, ns.
     pub every_ns: Nanos,
     /// Length of a pause, ns.
     pub length_ns: Nanos,
 }
 
 impl Pauses {
-    /// The moment, not before `at`, at which no pause is on. Pauses end whenever a whole number of `every_ns` has gone
-    /// by since `start`.
+    /// The earliest time from `at` on outside a pause. Pauses end at multiples of `every_ns` after
+    /// `start`.
     fn end(&self, start: Nanos, at: Nanos) -> Nanos {
         let phase = at.saturating_sub(start) % self.every_ns.max(1);
         let paused = phase >= self.every_ns.saturating_sub(self.length_ns);
@@ -29,27 +29,27 @@ impl Pauses {
     }
 }
 
-/// What a calibration server knows of its own doing.
+/// The measurements of a calibration server.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// From the moment a request was read to the moment its answer was handed to the kernel, ns.
+    /// From reading a request to handing its response to the kernel, ns.
     pub service: Histogram,
-    /// Requests answered.
+    /// Number of responses.
     pub requests: u64,
 }
 
-/// An answer that is due later; the order of the fields is the order in which they leave.
+/// A delayed response; the field order is the order of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Nanos,
-    /// Requests so far when it came: whether it is of the connection that has its slot now.
+    /// Number of requests so far, to check whether the slot still has the same connection.
     count: u64,
     slot: usize,
     received: Nanos,
     word: u32,
 }
 
-/// The calibration server, one thread's part.
+/// One thread of the calibration server.
 #[derive(Debug)]
 pub struct Calibrate {
     delay_ns: Option<Distribution>,
@@ -58,16 +58,16 @@ pub struct Calibrate {
     start: Option<Nanos>,
     words: Words,
     read: Vec<u32>,
-    /// Answers that are due later.
     due: BinaryHeap<Reverse<Due>>,
     count: u64,
-    /// By slot, the connection that has it now; an answer to an earlier one is dropped.
+    /// Per slot, its current connection; responses to earlier ones are dropped.
     conns: Vec<Option<(Conn, u64)>>,
     log: Log,
 }
 
 impl Calibrate {
-    /// A server that answers after a delay drawn from `delay_ns` (`None`: at once), but not during a pause.
+    /// Creates a server that delays responses by `delay_ns` (`None`: not at all), and sends none
+    /// during a pause.
     pub fn new(delay_ns: Option<Distribution>, pauses: Option<Pauses>, seed: u64, thread: u32) -> Self {
         Self {
             delay_ns,
@@ -83,7 +83,7 @@ impl Calibrate {
         }
     }
 
-    /// What it knows of its own doing.
+    /// The measurements.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_ends_on_its_beat() {
+    fn pause_ends_at_a_multiple_of_its_period() {
         let pauses = Pauses { every_ns: 2_000, length_ns: 200 };
         for (at, end) in [(0, 0), (1_799, 1_799), (1_800, 2_000), (1_999, 2_000), (2_000, 2_000), (5_900, 6_000)] {
             assert_eq!(pauses.end(100, 100 + at), 100 + end, "{at}");

@@ -1,4 +1,4 @@
-//! Servers that misbehave, to show that a generator bears it.
+//! Misbehaving servers to test load generators with.
 
 use std::collections::VecDeque;
 
@@ -8,45 +8,45 @@ use wire::pingpong;
 use crate::pingpong::Words;
 use crate::pool::{Handler, Next, send_or_close};
 
-/// How a server misbehaves.
+/// The misbehavior of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Every answer is one too high.
+    /// Responds with a word that is one too high.
     WrongWords,
-    /// Sends without end, asked or not.
+    /// Sends data without end and without requests.
     EndlessData,
-    /// Right answers, each byte by itself, a millisecond apart.
+    /// Sends correct responses one byte per millisecond.
     OneByteAtATime,
-    /// Reads, and never answers.
+    /// Reads but never responds.
     NeverAnswer,
-    /// Closes every connection as soon as it stands.
+    /// Closes every connection immediately.
     CloseAtOnce,
-    /// Right answers until so many were given; from then on none, on any connection.
+    /// Responds correctly this many times, then never again on any connection.
     Freeze(u64),
-    /// Right answers, but on the first connection of which so many were given there; from then on none on it.
+    /// Freezes the first connection that has had this many correct responses; others continue.
     FreezeOne(u64),
 }
 
-/// Between two bytes of [`Kind::OneByteAtATime`], and between two floods of [`Kind::EndlessData`], ns.
+/// Interval between bytes of [`Kind::OneByteAtATime`] and between floods of [`Kind::EndlessData`],
+/// ns.
 const STEP_NS: Nanos = 1_000_000;
-/// Bytes of one flood.
 const FLOOD: [u8; 16_384] = [0x55; 16_384];
 
-/// A hostile server, one thread's part.
+/// One thread of a hostile server.
 #[derive(Debug)]
 pub struct Hostile {
     kind: Kind,
     words: Words,
-    /// Connections and the bytes they are still to be sent.
+    /// Connections and their unsent bytes.
     open: Vec<(Conn, VecDeque<u8>)>,
     step_at: Nanos,
-    /// Right answers of kinds that freeze: of all connections, and of the one that is to freeze or has.
+    /// Correct responses of the freezing kinds: of all connections, or of the one that freezes.
     answered: u64,
     frozen: Option<Conn>,
 }
 
 impl Hostile {
-    /// A server that misbehaves in this way.
+    /// Creates a server that misbehaves in this way.
     pub fn new(kind: Kind) -> Self {
         Self { kind, words: Words::default(), open: Vec::new(), step_at: 0, answered: 0, frozen: None }
     }
@@ -97,7 +97,7 @@ impl Handler for Hostile {
 
     fn closed(&mut self, conn: Conn) {
         self.open.retain(|(other, _)| *other != conn);
-        // Whoever only looked whether somebody listens was not the first.
+        // A connection that only probed the port was not the first one.
         if self.frozen == Some(conn) {
             (self.frozen, self.answered) = (None, 0);
         }
@@ -112,7 +112,7 @@ impl Handler for Hostile {
             self.step_at = now + STEP_NS;
             for (conn, waiting) in &mut self.open {
                 match self.kind {
-                    // What does not fit waits for the next step.
+                    // Bytes that do not fit wait for the next step.
                     Kind::EndlessData => drop(driver.send(*conn, &FLOOD)),
                     _ => {
                         if let Some(byte) = waiting.pop_front() {

@@ -1,19 +1,18 @@
-//! An HTTP/1.1 server with nothing behind it: what it answers is known beforehand, so that what is measured is the
-//! serving.
+//! An HTTP/1.1 server with fixed responses, so that a benchmark measures only the serving.
 //!
-//! | Target | Answer |
+//! | Target | Response |
 //! |---|---|
-//! | `/` | `test`; without `Date` (`--minimal`) byte for byte as WhaleConnect's benchmark server has it |
-//! | `/plaintext`, `/json` | `Hello, World!` as TechEmpower's benchmarks ask for it, with `Server` and `Date` (the JSON is not serialised anew) |
-//! | `/bytes/N` | N bytes, their number said before; up to 1 TiB |
+//! | `/` | `test`; without `Date` (`--minimal`) byte for byte like WhaleConnect's benchmark server |
+//! | `/plaintext`, `/json` | `Hello, World!` as in TechEmpower's benchmarks, with `Server` and `Date` (the JSON is not serialized per request) |
+//! | `/bytes/N` | N bytes with `Content-Length`; up to 1 TiB |
 //! | `/chunked/N?chunk=B` | the same N bytes in chunks of B |
-//! | `/echo` | the body of a POST or PUT, sent back as it comes |
-//! | `/delay?mean=1ms&dist=exponential` | `test`, as late as the law says |
-//! | `/health` | `ok`, or 503 once the server is shutting down |
+//! | `/echo` | the body of a POST or PUT, streamed back |
+//! | `/delay?mean=1ms&dist=exponential` | `test`, after a delay from this distribution |
+//! | `/health` | `ok`, or 503 during shutdown |
 //!
-//! Requests that came in one read are answered in one write, in order. An answer that is late or long holds back those
-//! behind it on its connection; what follows waits in a buffer that is bounded, and then in the kernel. Whatever a client
-//! does or leaves undone has a limit: see [`HttpLimits`].
+//! Requests from one read are answered in one write, in order. A delayed or long response holds
+//! back later ones on its connection; further requests wait in a bounded buffer and then in the
+//! kernel. [`HttpLimits`] bounds every wait for a client.
 
 mod answers;
 mod connection;
@@ -36,44 +35,45 @@ use crate::calibrate::Log;
 use crate::pool::{Handler, Next};
 use crate::timers::{NEVER, Timers};
 
-/// Bytes of a long body handed over at once. With a head it is less than half of the 64 KiB up to which a driver keeps the
-/// memory of what waits to be sent, and so is found there however that has grown.
+/// Bytes of a long body per send. With a head it is less than half of the 64 KiB up to which a
+/// driver keeps its send buffers, so the buffer is reused however it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
-/// A buffer for input beyond this is not kept once it is empty.
+/// Larger empty input buffers are freed.
 const INPUT_KEPT_BYTES: usize = 4 << 10;
-/// How long a server that ends waits for requests that may be under way to it, ns.
+/// How long a server that shuts down waits for requests on their way, ns.
 const GRACE_NS: Nanos = 100_000_000;
-/// How long at most it lingers then, ns.
+/// The longest linger during shutdown, ns.
 const ENDING_LINGER_NS: Nanos = 500_000_000;
 
 const ENDING: &str = "the server is shutting down";
 
-/// What a client may do, and for how long. Times are in ns.
+/// Limits on clients. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Bytes of a request's head; more is 431, or 414 where the target alone is as long.
+    /// Bytes of a request head. Responds with 431 beyond it, or 414 if the target alone exceeds it.
     pub head_bytes: usize,
-    /// Fields of a head, at most 256; more is 431.
+    /// Fields of a head, at most 256. Responds with 431 beyond it.
     pub headers: usize,
-    /// Bytes of a request's body; more is 413, or a reset where the echo of it has begun.
+    /// Bytes of a request body. Responds with 413 beyond it, or resets if its echo has begun.
     pub body_bytes: u64,
-    /// How long a connection may stand without a request.
+    /// The longest time without a request.
     pub idle_ns: Nanos,
-    /// How long a head may take from its first byte to its last; longer is 408.
+    /// The longest time from the first to the last byte of a head. Responds with 408 beyond it.
     pub head_ns: Nanos,
-    /// How long a body may take whatever its length ...
+    /// The time that any body may take, plus the time that it needs at `body_bytes_per_s`.
     pub body_ns: Nanos,
-    /// ... and how fast it has to come from then on, bytes a second on average; slower is 408. 0: any rate will do.
+    /// Minimum average rate of a body after `body_ns`, in bytes per second. Responds with 408 below
+    /// it. 0: no limit.
     pub body_bytes_per_s: u64,
-    /// How long a client may take to read 31 KiB of an answer; then it is cut off.
+    /// The longest time to read 31 KiB of a response before the connection is cut off.
     pub send_ns: Nanos,
-    /// How long a connection is still read from after an answer that closes it, so that the client sees the answer and
-    /// not a reset. Source: RFC 9112, section 9.6.
+    /// The longest linger after a response that closes the connection, so that the client receives
+    /// it instead of a reset. Source: RFC 9112, section 9.6.
     pub linger_ns: Nanos,
 }
 
 impl HttpLimits {
-    /// 32 KiB and 100 fields of head in 10 s, 16 MiB of body in 10 s and 1 KiB/s, a minute of idleness.
+    /// Head: 32 KiB and 100 fields in 10 s. Body: 16 MiB in 10 s plus 1 KiB/s. Idle: one minute.
     pub const DEFAULT: HttpLimits = HttpLimits {
         head_bytes: 32 << 10,
         headers: 100,
@@ -87,7 +87,7 @@ impl HttpLimits {
     };
 }
 
-/// The HTTP server, one thread's part.
+/// One thread of the HTTP server.
 #[derive(Debug)]
 pub struct Http {
     limits: HttpLimits,
@@ -98,15 +98,15 @@ pub struct Http {
     memo: Memo,
     connections: Vec<Connection>,
     open: usize,
-    /// What the connection being served is to be sent; empty between events.
+    /// Response bytes for the current connection; empty between events.
     out: Vec<u8>,
-    /// The time when this turn began.
+    /// Start of the current turn.
     now: Nanos,
-    /// Set once the server is shutting down: when connections without a whole request are closed.
+    /// When connections without a complete request are closed. Set on shutdown.
     ending: Option<Nanos>,
 }
 
-/// A time for people.
+/// A duration to display.
 struct Span(Nanos);
 
 impl std::fmt::Display for Span {
@@ -116,8 +116,8 @@ impl std::fmt::Display for Span {
 }
 
 impl Http {
-    /// A server within `limits`. Delays are drawn from `seed` and the number of the thread; `wall_s` is asked once a
-    /// second for the seconds since 1970, for `Date`.
+    /// Creates a server. `seed` and the thread number seed the delays. `wall_s` returns seconds
+    /// since 1970 for `Date` and is called once per second.
     pub fn new(limits: &HttpLimits, seed: u64, thread: u32, wall_s: fn() -> u64) -> Self {
         Self {
             limits: *limits,
@@ -134,7 +134,8 @@ impl Http {
         }
     }
 
-    /// Leaves `Server` and `Date` out of all answers, so that `/` is the answer of WhaleConnect's benchmark server.
+    /// Omits `Server` and `Date` from all responses, so that `/` matches WhaleConnect's benchmark
+    /// server.
     #[must_use]
     pub fn minimal(mut self, minimal: bool) -> Self {
         self.answers.set_minimal(minimal);
@@ -146,7 +147,7 @@ impl Http {
         self.delays.log()
     }
 
-    /// Sends the answers and does what the phase of `conn` asks for, until something has to be waited for.
+    /// Sends the responses and advances the phase of `conn` until it has to wait.
     #[inline]
     fn settle<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
@@ -235,7 +236,7 @@ impl Http {
         self.pace(driver, conn);
     }
 
-    /// Stops reading from `conn` while its input is full, and goes on when it no longer is.
+    /// Pauses reads on `conn` while its input is full.
     #[inline]
     fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
@@ -246,7 +247,6 @@ impl Http {
         }
     }
 
-    /// Sends the next piece of a long body.
     fn send_piece<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         let Phase::Streaming(stream) = &mut connection.phase else { return };
@@ -270,7 +270,8 @@ impl Http {
         }
     }
 
-    /// Answers what was asked at `received` and is due now, and goes on with what came behind it.
+    /// Sends the delayed response to a request received at `received`, then continues with the
+    /// input.
     fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: ParsedRequest, received: Nanos) {
         let slot = conn.index();
         self.answer_late(slot, asked);
@@ -285,7 +286,7 @@ impl Http {
         }
     }
 
-    /// Takes what came behind an answer that is complete now.
+    /// Continues with the input after a complete response.
     fn go_on(&mut self, slot: usize, now: Nanos) {
         let connection = &self.connections[slot];
         if connection.takes() && !connection.input.is_empty() {
@@ -293,7 +294,8 @@ impl Http {
         }
     }
 
-    /// The client has sent all that it will, and all that was whole of it is answered.
+    /// Ends a connection whose client has ended its stream, once all complete requests are
+    /// answered.
     fn end_of_requests<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         if self.connections[slot].input.is_empty() {
@@ -304,7 +306,7 @@ impl Http {
         }
     }
 
-    /// Sends what is left and closes.
+    /// Sends the remaining responses, then closes.
     fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         connection.phase = Phase::Closing;
@@ -313,7 +315,7 @@ impl Http {
         driver.close(conn, Close::Graceful);
     }
 
-    /// Closes at once.
+    /// Closes immediately.
     fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         connection.phase = Phase::Closing;
@@ -324,7 +326,7 @@ impl Http {
     #[cold]
     fn undeliverable<D: Driver>(&mut self, driver: &mut D, conn: Conn, error: SendError) {
         match error {
-            // Its end is on the way.
+            // The `closed` event is on its way.
             SendError::Closed => {
                 let connection = &mut self.connections[conn.index()];
                 connection.phase = Phase::Closing;
@@ -334,7 +336,6 @@ impl Http {
         }
     }
 
-    /// The deadline of `conn` has passed.
     fn expire<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         let connection = &mut self.connections[slot];
@@ -388,7 +389,7 @@ impl Http {
 }
 
 impl Http {
-    /// A connection stands, in a slot that may have had others.
+    /// Sets up a connection in its slot, which may be reused.
     fn open_connection(&mut self, conn: Conn, now: Nanos) {
         let slot = conn.index();
         if self.connections.len() <= slot {
@@ -406,7 +407,7 @@ impl Http {
         self.timers.by(slot, connection.deadline);
     }
 
-    /// The connection that has `slot`, if it is `life` that still has it and waits for its answer.
+    /// The connection in `slot`, if it is still `life` and waits for its delayed response.
     fn delayed(&self, slot: usize, life: u64) -> Option<(Conn, ParsedRequest)> {
         match &self.connections[slot] {
             Connection { conn: Some(conn), life: now, phase: Phase::Delayed(asked), .. } if *now == life => {
@@ -416,7 +417,7 @@ impl Http {
         }
     }
 
-    /// Closes the connections without a whole request.
+    /// Closes all connections without a complete request.
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
         for slot in 0..self.connections.len() {
             match &self.connections[slot] {

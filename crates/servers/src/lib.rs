@@ -1,8 +1,8 @@
-//! Reference servers, one event loop for each thread: `pingpong`, `calibrate`, `http`, `cache`, and hostile ones to test
-//! generators with.
+//! Reference servers with one event loop per thread: `pingpong`, `calibrate`, `http`, `cache`, and
+//! hostile ones to test load generators with.
 //!
-//! All of them listen in the first thread, which hands each new connection to the thread that has the fewest and works
-//! itself. What they do with a connection is a [`Handler`].
+//! The first thread accepts and hands each connection to the thread with the fewest, which may be
+//! itself. A [`Handler`] serves the connections.
 
 mod cache;
 mod calibrate;

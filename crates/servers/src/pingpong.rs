@@ -1,11 +1,12 @@
-//! Volley's server: each word is answered by the word plus one; zero terminates. Source: `subjects/REQUIREMENTS.md`.
+//! Volley's server: the response to a word is the word plus one; zero terminates. Source:
+//! `subjects/REQUIREMENTS.md`.
 
 use net::{Conn, Data, Driver};
 use wire::pingpong::{self, WORD_BYTES};
 
 use crate::pool::{Handler, Next, send_or_close};
 
-/// The ping-pong server, one thread's part.
+/// One thread of the ping-pong server.
 #[derive(Debug, Default)]
 pub struct Pingpong {
     words: Words,
@@ -37,15 +38,15 @@ impl Handler for Pingpong {
     fn closed(&mut self, _conn: Conn) {}
 }
 
-/// Words that arrive in pieces, for each connection.
+/// Reassembles words per connection.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
-    /// By slot: bytes of a word whose end has not come, and how many.
+    /// Per slot: the bytes of an incomplete word and their number.
     rests: Vec<([u8; WORD_BYTES], u8)>,
 }
 
 impl Words {
-    /// A new connection has this slot.
+    /// Resets the slot of a new connection.
     pub(crate) fn forget(&mut self, conn: Conn) {
         if self.rests.len() <= conn.index() {
             self.rests.resize(conn.index() + 1, Default::default());
@@ -53,7 +54,7 @@ impl Words {
         self.rests[conn.index()].1 = 0;
     }
 
-    /// Calls `word` with each word that is complete.
+    /// Calls `word` for each complete word.
     #[inline]
     pub(crate) fn feed(&mut self, conn: Conn, mut bytes: &[u8], mut word: impl FnMut(u32)) {
         let (rest, have) = &mut self.rests[conn.index()];

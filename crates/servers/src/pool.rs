@@ -1,4 +1,4 @@
-//! Threads with an event loop each, and the connections shared out among them.
+//! Threads with one event loop each, and the distribution of connections among them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,56 +8,54 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use net::{Address, Close, Config, Conn, Data, Driver, Event, KernelDriver, Listener, Nanos, Waker};
 
-/// Connections of one thread at most where nothing else is said; more wait in the accept queue.
+/// Default maximum of connections per thread; more wait in the accept queue.
 const CONNECTIONS: usize = 16_384;
-/// Connections beyond the limit that are told so at the same time; more wait in the accept queue.
+/// Connections over the limit that can be open to receive an error; more wait in the accept queue.
 const REFUSED: usize = 256;
-/// Bytes taken in one receive at most.
 const RECEIVE_BYTES: usize = 16_384;
-/// A connection with more unsent bytes than this is not read from.
+/// A connection with more unsent bytes is not read from.
 const PAUSE_READS_ABOVE_BYTES: usize = 65_536;
-/// Longest queue of connections that wait to be accepted; the kernel cuts it to `net.core.somaxconn`.
+/// Maximum length of the accept queue; the kernel caps it at `net.core.somaxconn`.
 const BACKLOG: u32 = 65_535;
 
-/// Where to listen, and with what.
+/// Where and how to listen.
 #[derive(Clone, Debug)]
 pub struct Listen {
-    /// Address; port 0 lets the kernel choose.
+    /// Address; with port 0 the kernel chooses one.
     pub address: Address,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Door to the kernel.
+    /// The kernel interface.
     pub backend: net::Choice,
-    /// Connections open at the same time, over all threads; what becomes of one more is [`Handler::refused`]. `None`: as
-    /// many as there are slots, 16,384 a thread, and more wait to be accepted.
+    /// Maximum number of open connections over all threads; [`Handler::refused`] handles further
+    /// ones. `None`: 16,384 per thread, and further ones wait to be accepted.
     pub connections: Option<usize>,
-    /// How long connections may go on after the server was asked to end, ns; for handlers that let them
-    /// ([`Handler::DRAINS`]).
+    /// The longest drain after a shutdown request, ns; for handlers with [`Handler::DRAINS`].
     pub drain_ns: Nanos,
 }
 
-/// Why a server could not serve.
+/// The reason why a server could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is taken, not ours, or not allowed.
+    /// The address is in use, not local, or not permitted.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: Address,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The kernel refused something else.
+    /// Another system call failed.
     #[error("{what}: {source}")]
     Kernel {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Asks all threads of a server to end, from any thread.
+/// Shuts down all threads of a server, from any thread.
 #[derive(Debug, Default)]
 pub struct Shutdown {
     /// 0, [`Shutdown::ASKED`] or [`Shutdown::FORCED`].
@@ -69,13 +67,13 @@ impl Shutdown {
     const ASKED: u8 = 1;
     const FORCED: u8 = 2;
 
-    /// Asks: no more connections are accepted, and those that stand may finish what they are about. Asking twice does
-    /// nothing more.
+    /// Requests a shutdown: no more connections are accepted, and open ones may finish their
+    /// requests. Idempotent.
     pub fn ask(&self) {
         self.raise(Self::ASKED);
     }
 
-    /// Ends it at once, whatever connections are about.
+    /// Shuts down immediately.
     pub fn force(&self) {
         self.raise(Self::FORCED);
     }
@@ -89,75 +87,78 @@ impl Shutdown {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the server should end.
+    /// Whether a shutdown was requested.
     #[inline]
     pub fn is_asked(&self) -> bool {
         self.level.load(Ordering::Acquire) >= Self::ASKED
     }
 
-    /// Whether it should end without waiting for its connections.
+    /// Whether the shutdown must not wait for connections.
     pub fn is_forced(&self) -> bool {
         self.level.load(Ordering::Acquire) >= Self::FORCED
     }
 }
 
-/// What becomes of the server after an event.
+/// The state of the server after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It goes on.
+    /// It continues.
     Serve,
-    /// A client asked it to terminate.
+    /// A client requested termination.
     Terminate,
 }
 
-/// What one thread does with its connections.
+/// The behavior of a server on its connections, one instance per thread.
 pub trait Handler {
-    /// Whether connections may finish what they are about when the server is asked to end. Otherwise it ends at once.
+    /// Whether connections may finish their requests on shutdown. Otherwise the server stops
+    /// immediately.
     const DRAINS: bool = false;
 
-    /// A connection is there.
+    /// Handles a new connection.
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn);
 
-    /// Bytes arrived.
+    /// Handles received bytes.
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next;
 
-    /// A connection is gone.
+    /// Handles the end of a connection.
     fn closed(&mut self, conn: Conn);
 
-    /// The peer of `conn` sends no more; by default what is left is sent and the connection ends.
+    /// Handles the end of the peer's stream. By default sends the remaining bytes and closes.
     fn end_of_stream<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         driver.end_stream(conn);
     }
 
-    /// A connection is there that is one too many. It counts as any other until it is closed, which by default is now.
+    /// Handles a connection over the limit, which counts like any other until it is closed. By
+    /// default closes it now.
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         self.accepted(driver, conn);
         driver.close(conn, Close::Reset);
     }
 
-    /// What was sent on `conn` has left, as [`Driver::notify_when_sent`] asked.
+    /// Handles the completion of writes on `conn`, after [`Driver::notify_when_sent`].
     fn sent<D: Driver>(&mut self, _driver: &mut D, _conn: Conn) {}
 
-    /// Called once a turn, before its events.
+    /// Runs at the start of each turn, before its events.
     fn turning<D: Driver>(&mut self, _driver: &mut D) {}
 
-    /// Called once a turn, after its events; returns when to be called again at the latest.
+    /// Runs at the end of each turn. Returns the latest time of the next turn.
     fn turned<D: Driver>(&mut self, _driver: &mut D) -> Option<Nanos> {
         None
     }
 
-    /// The server is ending: no more connections are accepted, though some may be on their way to this thread. Called
-    /// once, where [`Handler::DRAINS`].
+    /// Starts the drain. No more connections are accepted, though some may be on their way to this
+    /// thread. Called once, only if [`Handler::DRAINS`].
     fn end<D: Driver>(&mut self, _driver: &mut D) {}
 
-    /// Whether nothing is left to be done since [`Handler::end`].
+    /// Whether the drain is complete.
     fn is_done(&self) -> bool {
         true
     }
 }
 
-/// Waits for what happens next, until `wake` at the latest, and has `handler` deal with it. `accept` says what becomes of
-/// a new connection. Returns when to come again at the latest, and whether a client asked the server to terminate.
+/// Waits for events until `wake` at the latest, and passes them to `handler`. `accept` places new
+/// connections. Returns the latest time of the next turn, and whether a client requested
+/// termination.
 pub(crate) fn turn<D: Driver, H: Handler>(
     driver: &mut D,
     handler: &mut H,
@@ -190,13 +191,11 @@ pub(crate) fn turn<D: Driver, H: Handler>(
     Ok((handler.turned(driver), next))
 }
 
-/// Serves until a client or `shutdown` ends it, with one handler a thread, and gives the handlers back. `ready` is
-/// called with the address bound, once connections are accepted.
+/// Serves until a client or `shutdown` ends it, with one handler per thread, and returns the
+/// handlers. Calls `ready` with the bound address once connections are accepted.
 ///
-/// The first thread accepts, and each connection goes to the thread that has the fewest, where it stays.
-///
-/// # Errors
-/// [`ServeError`]; what clients do is never one.
+/// The first thread accepts; each connection goes to the thread with the fewest and stays there.
+/// Only the system causes a [`ServeError`], never a client.
 pub fn serve<H: Handler + Send>(
     listen: &Listen,
     handler: impl Fn(u32) -> H + Sync,
@@ -210,7 +209,7 @@ pub fn serve<H: Handler + Send>(
     let threads: Vec<Thread> = (0..count).map(|_| Thread::default()).collect();
     let mut front =
         Some(Front { listen, senders, threads: &threads, ready: Some(ready), listener: None, latest: count - 1 });
-    // One slot more than connections, for that which is to go to another thread or to be refused.
+    // One extra slot, for a connection to be handed over or refused.
     let slots = listen.connections.map_or(CONNECTIONS, |all| all.div_ceil(count) + 1);
     std::thread::scope(|scope| {
         let mut running = Vec::new();
@@ -225,7 +224,7 @@ pub fn serve<H: Handler + Send>(
             };
             let (handler, thread) = (&handler, &threads[index]);
             let spawned = std::thread::Builder::new().name(format!("server {index}")).spawn_scoped(scope, move || {
-                // Whatever ends one thread ends them all.
+                // If one thread ends, all end.
                 let _ending = Ending(shutdown);
                 let handler = handler(index as u32);
                 let place = |waker: Waker| {
@@ -267,10 +266,10 @@ impl Drop for Ending<'_> {
 /// A connection on its way to its thread.
 type Given = OwnedFd;
 
-/// What threads know of each other.
+/// The state that threads share.
 #[derive(Debug, Default)]
 struct Thread {
-    /// Connections that it has or is being given.
+    /// Connections that it has or is about to get.
     connections: AtomicUsize,
     waker: Mutex<Option<Waker>>,
 }
@@ -287,15 +286,15 @@ impl Thread {
     }
 }
 
-/// What the first thread has beyond the others: the listener, and the way to them.
+/// The additional state of the first thread: the listener and the channels to all threads.
 struct Front<'a, R> {
     listen: &'a Listen,
-    /// One for each thread; none once nothing is accepted any more.
+    /// One per thread; empty once the listener is closed.
     senders: Vec<Sender<Given>>,
     threads: &'a [Thread],
     ready: Option<R>,
     listener: Option<Listener>,
-    /// Who was given the latest connection.
+    /// The thread that got the latest connection.
     latest: usize,
 }
 
@@ -311,7 +310,7 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
         Ok(())
     }
 
-    /// No more connections: threads that have none can end.
+    /// Stops accepting, so that idle threads can end.
     fn end(&mut self, driver: &mut impl KernelDriver) {
         if let Some(listener) = self.listener.take() {
             driver.stop_listening(listener);
@@ -320,8 +319,8 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
         self.threads.iter().for_each(Thread::wake);
     }
 
-    /// Gives a new connection to the thread that has the fewest, of several the one whose turn it is. This thread's own
-    /// go to `handler`, and so does one too many.
+    /// Hands a new connection to the thread with the fewest, round robin among equals. This
+    /// thread's own connections, and those over the limit, go to `handler`.
     fn accept<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, conn: Conn) {
         let open: usize = self.threads.iter().map(Thread::connections).sum();
         if self.listen.connections.is_some_and(|most| open >= most) {
@@ -345,7 +344,6 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
     }
 }
 
-/// One thread.
 struct Worker<'a> {
     thread: &'a Thread,
     given: Receiver<Given>,
@@ -363,7 +361,7 @@ impl Worker<'_> {
         if let Some(front) = &mut front {
             front.start_listening(driver)?;
         }
-        // A socket may have been given before this thread's waker stood in its place.
+        // A socket may have arrived before this thread registered its waker.
         self.adopt(driver, &mut handler);
         let mut wake = None;
         while !self.shutdown.is_asked() {
@@ -372,14 +370,14 @@ impl Worker<'_> {
         if !H::DRAINS || self.shutdown.is_forced() {
             return Ok(handler);
         }
-        // What has come by now is still taken, so that nobody is turned away who was there in time.
+        // Accept connections that arrived in time.
         self.turn(driver, &mut handler, front.as_mut(), Some(0))?;
         if let Some(front) = &mut front {
             front.end(driver);
         }
         handler.end(driver);
         let until = driver.now().saturating_add(self.drain_ns);
-        wake = Some(0); // The handler sees what it has to end.
+        wake = Some(0); // The handler starts its drain.
         loop {
             let is_last = self.adopt(driver, &mut handler);
             if (is_last && handler.is_done()) || self.shutdown.is_forced() || driver.now() >= until {
@@ -411,13 +409,13 @@ impl Worker<'_> {
         Ok(wake)
     }
 
-    /// Takes over the connections that were given to this thread; whether there will be no more.
+    /// Adopts the connections given to this thread. Returns whether there will be no more.
     fn adopt<D: KernelDriver, H: Handler>(&self, driver: &mut D, handler: &mut H) -> bool {
         loop {
             match self.given.try_recv() {
                 Ok(socket) => match driver.adopt(socket) {
                     Ok(conn) => handler.accepted(driver, conn),
-                    // Without a free slot the connection is closed, as any server that is full does.
+                    // A full server closes the connection.
                     Err(_) => _ = self.thread.connections.fetch_sub(1, Ordering::Relaxed),
                 },
                 Err(TryRecvError::Empty) => return false,
@@ -427,7 +425,7 @@ impl Worker<'_> {
     }
 }
 
-/// Sends `bytes`, or ends a connection whose peer does not read.
+/// Sends `bytes`, or resets a connection whose peer does not read.
 pub(crate) fn send_or_close<D: Driver>(driver: &mut D, conn: Conn, bytes: &[u8]) {
     if let Err(net::SendError::Full { .. }) = driver.send(conn, bytes) {
         driver.close(conn, Close::Reset);

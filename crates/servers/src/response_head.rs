@@ -1,22 +1,21 @@
-//! Heads of HTTP/1.1 responses, for the servers that answer over HTTP.
+//! Heads of HTTP/1.1 responses, for both HTTP servers.
 
 use std::io::Write;
 
 use wire::number;
 
-/// Whether the connection stays after a response, and whether a header says so.
+/// Whether the connection persists after a response, and whether a header states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeepAlive {
-    /// It stays, the default of HTTP/1.1.
+    /// It persists, the default of HTTP/1.1.
     Implicit,
-    /// It stays, which a client of HTTP/1.0 must be told.
+    /// It persists, which HTTP/1.0 clients need stated.
     Explicit,
-    /// It closes.
     Close,
 }
 
 impl KeepAlive {
-    /// For a request of HTTP/1.`minor_version` whose connection stays or does not.
+    /// For a response to HTTP/1.`minor_version` on a connection that stays or closes.
     #[inline]
     pub(crate) fn new(stays: bool, minor_version: u8) -> KeepAlive {
         match (stays, minor_version) {
@@ -27,16 +26,14 @@ impl KeepAlive {
     }
 }
 
-/// How the end of a body is found.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// `Content-Length`.
     Known(u64),
-    /// `Transfer-Encoding: chunked`.
     Chunked,
-    /// By the end of the connection.
+    /// Until the connection closes.
     UntilClose,
-    /// There is no body and nothing says so: 204.
+    /// No body and no length field: 204.
     Nothing,
 }
 
@@ -54,7 +51,8 @@ pub(crate) fn push_status(out: &mut Vec<u8>, stamp: &[u8], status: &str, keep_al
     });
 }
 
-/// Appends a whole head. `stamp` has the headers of every response, with their line ends; empty values are left out.
+/// Appends a complete head. `stamp` is the headers of every response with their line ends; empty
+/// values are omitted.
 #[inline]
 pub(crate) fn push_head(
     out: &mut Vec<u8>,
@@ -85,7 +83,7 @@ pub(crate) fn push_head(
     out.extend_from_slice(b"\r\n");
 }
 
-/// The status line's code and reason. Source: RFC 9110, section 15, RFC 6585 for 431 and RFC 4918 for 507.
+/// The status line for a code. Source: RFC 9110, section 15, RFC 6585 for 431 and RFC 4918 for 507.
 pub(crate) fn status_line(code: u16) -> &'static str {
     match code {
         404 => "404 Not Found",

@@ -1,10 +1,9 @@
-//! Deadlines of connections, for which the hot path pays one store.
+//! Connection deadlines at the cost of one store per request.
 //!
-//! A deadline moves with every request, so it is kept in the connection and not here. Here is, for each slot, when it is
-//! to be looked at next: no later than its deadline. Whoever looks too early looks again at the deadline, so a busy
-//! connection costs one entry for each timeout that goes by and not one for each request. An entry belongs to the slot
-//! and outlives the connection: a slot has as many entries as there are lengths of timeouts, however many connections
-//! come and go.
+//! Each request moves its deadline, so the deadline is kept in the connection. A heap entry per
+//! slot only says when to check it, no later than the deadline. An early check is repeated at the
+//! deadline, so a busy connection costs one entry per timeout, not per request. Entries belong to
+//! slots and outlive connections: a slot has at most one entry per timeout length.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,16 +13,16 @@ use net::Nanos;
 /// No deadline.
 pub(crate) const NEVER: Nanos = Nanos::MAX;
 
-/// When which slot is to be looked at.
+/// When to check which slot.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// By slot, its earliest entry in `heap`; later ones are left over and found to be so.
+    /// Per slot, its earliest entry in `heap`; later ones are stale.
     earliest: Vec<Nanos>,
 }
 
 impl Timers {
-    /// `slot` is looked at by `deadline` at the latest.
+    /// Schedules a check of `slot` by `deadline`.
     #[inline]
     pub(crate) fn by(&mut self, slot: usize, deadline: Nanos) {
         if deadline < self.earliest.get(slot).copied().unwrap_or(NEVER) {
@@ -39,7 +38,7 @@ impl Timers {
         self.heap.push(Reverse((deadline, slot as u32)));
     }
 
-    /// A slot whose time to be looked at has come by `now`. Its entry is gone.
+    /// Removes and returns a slot that is due for a check.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<usize> {
         while let Some(&Reverse((at, slot))) = self.heap.peek() {
             if at > now {
@@ -55,7 +54,7 @@ impl Timers {
         None
     }
 
-    /// When [`Timers::pop`] may have something.
+    /// When the next entry is due.
     #[inline]
     pub(crate) fn next(&self) -> Option<Nanos> {
         self.heap.peek().map(|&Reverse((at, _))| at)
@@ -67,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_looked_at_at_its_earliest() {
+    fn slot_is_checked_at_its_earliest_deadline() {
         let mut timers = Timers::default();
         timers.by(0, 60);
         timers.by(0, 10);
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_moves_on_costs_one_entry() {
+    fn moving_a_deadline_costs_one_entry() {
         let mut timers = Timers::default();
         let (mut deadline, mut entries) = (0, 0);
         for now in 0..1_000_000u64 {
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_stay_few_when_connections_come_and_go() {
+    fn short_connections_do_not_accumulate_entries() {
         let mut timers = Timers::default();
         for now in 0..100_000u64 {
             timers.by(0, now + 60_000); // Accepted.

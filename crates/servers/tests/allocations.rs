@@ -1,4 +1,4 @@
-//! Nothing is allocated for a request of `serve http` in steady state.
+//! `serve http` allocates nothing per request in steady state.
 
 use std::alloc::System;
 use std::io::{Read, Write};
@@ -11,11 +11,11 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Requests of each kind before and while allocations are counted.
+/// Requests of each kind before and during the count.
 const WARM_UP: usize = 300;
 const ROUNDS: usize = 3_000;
 
-/// Sends `request` and waits for `answer_bytes`, `rounds` times, in the buffers given.
+/// Sends `request` and waits for `answer_bytes`, `rounds` times.
 fn play(stream: &mut TcpStream, request: &[&[u8]], answer_bytes: usize, rounds: usize, buffer: &mut [u8]) {
     for _ in 0..rounds {
         for piece in request {
@@ -26,8 +26,8 @@ fn play(stream: &mut TcpStream, request: &[&[u8]], answer_bytes: usize, rounds: 
     }
 }
 
-/// Allocations, of the whole process, in [`ROUNDS`] requests of each kind. One test alone in this binary, so that no other
-/// thread has its share.
+/// Counts allocations of the whole process in [`ROUNDS`] requests of each kind. The binary has only
+/// this test, so that no other thread allocates.
 fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
     let requests: [(&str, &[&[u8]]); 9] = [
         ("root", &[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]),
@@ -62,7 +62,7 @@ fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
         for (name, request) in requests {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.set_nodelay(true).unwrap();
-            // The size of the first answer is that of all.
+            // All responses have the size of the first.
             request.iter().for_each(|piece| stream.write_all(piece).unwrap());
             stream.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
             let mut bytes = 0;
@@ -84,10 +84,10 @@ fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
 }
 
 #[test]
-fn nothing_is_allocated_in_steady_state() {
+fn allocates_nothing_in_steady_state() {
     let region = Region::new(ALLOCATOR);
     drop(std::hint::black_box(vec![1]));
-    // The harness has a thread of its own, which may have its share here.
+    // The harness has its own thread, which may also allocate here.
     assert!(region.change().allocations >= 1, "the count counts");
 
     let mut backends = vec![net::Choice::Epoll];
@@ -97,8 +97,8 @@ fn nothing_is_allocated_in_steady_state() {
     }
     for backend in backends {
         for (name, allocations) in count(backend) {
-            // The buffer of a sender that is held back, or of a head that comes in two reads, is made when that happens
-            // first, which may be now.
+            // The buffer of a paused sender or of a split head is allocated on first use, which may
+            // be now.
             let allowed = if matches!(name, "many bytes" | "chunks" | "in two pieces") { 4 } else { 0 };
             assert!(allocations <= allowed, "{name}, {backend:?}: {allocations} allocations");
         }

@@ -1,4 +1,5 @@
-//! Eight clients of four threads of `serve cache` write, read and delete the same keys, in two protocols: everything they see has one order.
+//! Eight clients of a `serve cache` with four threads write, read and delete the same keys in two
+//! protocols. Their observations must be linearizable.
 
 #[path = "../../cache/tests/history/mod.rs"]
 mod history;
@@ -14,7 +15,6 @@ use servers::{CacheLimits, CacheProtocol, CacheServer, CacheShared, Listen, Shut
 const CLIENTS: u64 = 8;
 const STEPS: u64 = 3_000;
 
-/// A connection, and in what protocol it speaks.
 struct Client {
     stream: BufReader<TcpStream>,
     speaks_redis: bool,
@@ -85,7 +85,6 @@ impl Ask for Client {
     }
 }
 
-/// Runs `client` against a server of four threads.
 fn with_server<R>(backend: net::Choice, memory_bytes: u64, client: impl FnOnce(SocketAddr, &CacheShared) -> R) -> R {
     let config = cache::Config { threads: 4, ..cache::Config::new(memory_bytes) };
     let shared =
@@ -130,12 +129,12 @@ fn one_order(backend: net::Choice) {
 }
 
 #[test]
-fn what_eight_clients_see_has_one_order_on_epoll() {
+fn eight_clients_observe_one_order_on_epoll() {
     one_order(net::Choice::Epoll);
 }
 
 #[test]
-fn what_eight_clients_see_has_one_order_by_choice() {
+fn eight_clients_observe_one_order_on_the_default_backend() {
     one_order(net::Choice::Auto);
 }
 

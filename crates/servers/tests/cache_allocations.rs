@@ -1,4 +1,4 @@
-//! Nothing is allocated for a hit or an overwrite of `serve cache` in steady state, whatever the protocol.
+//! `serve cache` allocates nothing for a hit or an overwrite in steady state, in any protocol.
 
 use std::alloc::System;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Writes of each kind before and while allocations are counted.
+/// Writes of each kind before and during the count.
 const WARM_UP: usize = 300;
 const ROUNDS: usize = 1_500;
 const VALUE_BYTES: usize = 200;
@@ -20,9 +20,9 @@ const VALUE_BYTES: usize = 200;
 struct Kind {
     name: &'static str,
     request: Vec<u8>,
-    /// What an answer begins with.
+    /// The start of a response.
     begins: &'static str,
-    /// What it ends with, and has nowhere else.
+    /// The end of a response, which occurs nowhere else in it.
     ends: Vec<u8>,
 }
 
@@ -36,7 +36,7 @@ fn kinds() -> Vec<Kind> {
     };
     let http = |method: &str, path: &str| format!("{method} {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     vec![
-        // The first stores what all others hit.
+        // The first one stores the value that all others hit.
         kind("text set", format!("set key 0 0 {VALUE_BYTES}\r\n{value}\r\n"), "STORED", "\r\n"),
         kind("text get", "get key\r\n".to_owned(), "VALUE key 0 200\r\n", "END\r\n"),
         kind("text get of two", "get key key\r\n".to_owned(), "VALUE key 0 200\r\n", "END\r\n"),
@@ -56,8 +56,8 @@ fn play(stream: &mut TcpStream, request: &[u8], begins: &str, answer: &mut [u8],
     }
 }
 
-/// Allocations, of the whole process, in [`ROUNDS`] writes of each kind. One test alone in this binary, so that no other thread has
-/// its share.
+/// Counts allocations of the whole process in [`ROUNDS`] writes of each kind. The binary has only
+/// this test, so that no other thread allocates.
 fn count(backend: net::Choice, evictor: cache::Evictor) -> Vec<(&'static str, usize, usize)> {
     let config = cache::Config { evictor, versions: true, ..cache::Config::new(4 << 20) };
     let shared =
@@ -83,7 +83,7 @@ fn count(backend: net::Choice, evictor: cache::Evictor) -> Vec<(&'static str, us
         for kind in kinds() {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.set_nodelay(true).unwrap();
-            // A first store answers that it created something; the size of the second answer is that of all.
+            // The first store creates the key; the second response has the size of all later ones.
             let mut answer = Vec::new();
             for _ in 0..2 {
                 answer.clear();
@@ -111,10 +111,10 @@ fn count(backend: net::Choice, evictor: cache::Evictor) -> Vec<(&'static str, us
 }
 
 #[test]
-fn nothing_is_allocated_for_a_hit_or_an_overwrite() {
+fn allocates_nothing_for_hits_and_overwrites() {
     let region = Region::new(ALLOCATOR);
     drop(std::hint::black_box(vec![1]));
-    // The harness has a thread of its own, which may have its share here.
+    // The harness has its own thread, which may also allocate here.
     assert!(region.change().allocations >= 1, "the count counts");
 
     let mut backends = vec![net::Choice::Epoll];

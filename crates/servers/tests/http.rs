@@ -1,4 +1,4 @@
-//! `serve http` on real sockets, with both doors to the kernel.
+//! Tests `serve http` on real sockets, over both kernel interfaces.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,10 +12,11 @@ use std::time::Duration;
 use net::{Address, Choice, Conn, Data, Driver};
 use servers::{Handler, Http, HttpLimits, Listen, Next, Shutdown, serve};
 
-/// A test that waits longer than this has failed.
+/// A test that waits longer fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Each test of this file with each door. Where the kernel has no usable io_uring its tests say so and pass.
+/// Runs each test over both kernel interfaces. Without a usable io_uring, its tests print a message
+/// and pass.
 macro_rules! suite {
     ($($name:ident),* $(,)?) => {
         mod epoll { $(#[test] fn $name() { super::$name(super::Choice::Epoll) })* }
@@ -43,7 +44,6 @@ suite!(
     a_unix_socket,
 );
 
-/// A server that ends with the test.
 struct Running {
     address: Address,
     shutdown: Arc<Shutdown>,
@@ -79,7 +79,7 @@ impl Running {
         stream
     }
 
-    /// Waits for the end, which somebody asked for.
+    /// Waits for a requested shutdown.
     fn ended(&mut self) {
         let thread = self.thread.take().unwrap();
         eventually("the server ends", || thread.is_finished());
@@ -116,7 +116,7 @@ fn get(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
 }
 
-/// Reads one answer with a `Content-Length`: its head, and its body.
+/// Reads one response with `Content-Length`: head and body.
 fn answer(stream: &mut impl Read) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -131,14 +131,13 @@ fn answer(stream: &mut impl Read) -> (String, Vec<u8>) {
     (head, body)
 }
 
-/// Asks for `/` and is answered.
 fn is_served(stream: &mut (impl Read + Write)) {
     stream.write_all(&get("/")).unwrap();
     let (head, body) = answer(stream);
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body == b"test", "{head}");
 }
 
-/// All that comes until the end of the stream or a reset.
+/// Reads until the end of the stream or a reset.
 fn rest(stream: &mut impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 65_536];
@@ -153,7 +152,7 @@ fn rest(stream: &mut impl Read) -> Vec<u8> {
     }
 }
 
-/// Says which thread it is.
+/// Responds with its thread number.
 struct Which {
     thread: u32,
     open: Arc<Vec<AtomicUsize>>,
@@ -194,7 +193,7 @@ fn connections_are_spread_evenly(backend: Choice) {
     let all_open = || open.iter().map(|count| count.load(Ordering::SeqCst)).sum::<usize>();
     let is_even = |counts: [usize; THREADS]| counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1;
 
-    // Those that come and go between them do not matter: every other one leaves at once.
+    // Short connections in between do not matter: every other one closes immediately.
     let mut staying = Vec::new();
     for _ in 0..40 {
         staying.push(connect());
@@ -203,7 +202,7 @@ fn connections_are_spread_evenly(backend: Choice) {
     }
     assert!(is_even(counts(&staying)), "{:?}", counts(&staying));
 
-    // A thread that lost its connections is given the next ones.
+    // A thread that lost its connections gets the next ones.
     staying.retain(|(_, which)| *which != 1);
     eventually("connections that left are forgotten", || all_open() == staying.len());
     assert_eq!(counts(&staying)[1], 0);
@@ -234,11 +233,12 @@ fn one_too_many_is_refused(backend: Choice) {
     }
 }
 
-/// Writes `bytes` over and over until `most` were written or the server does not take them.
+/// Writes `bytes` repeatedly until `most` were written or the server stops reading.
 fn flood(stream: &mut TcpStream, bytes: &[u8], most: usize) -> usize {
     let mut written = 0;
     while written < most {
-        // A kernel that is busy may take a part: the rest comes next, or the stream would be another one.
+        // A busy kernel may accept only a part. Continue there, or the stream would be a different
+        // one.
         match stream.write(&bytes[written % bytes.len()..]) {
             Ok(count) => written += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -252,12 +252,12 @@ fn flood(stream: &mut TcpStream, bytes: &[u8], most: usize) -> usize {
 fn a_gibibyte_is_refused(backend: Choice) {
     let server = Running::http(listen(backend, 1, 10), HttpLimits::DEFAULT);
     let mut other = server.client();
-    // Announced: refused before any of it.
+    // With `Content-Length`: rejected before any of the body.
     let mut stream = server.client();
     stream.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1073741824\r\n\r\n").unwrap();
     let (head, _) = answer(&mut stream);
     assert!(head.starts_with("HTTP/1.1 413 ") && head.contains("Connection: close"), "{head}");
-    // Not announced, and discarded up to the limit; what comes after that is lingered over.
+    // Chunked: discarded up to the limit; the server lingers over the rest.
     let mut stream = server.client();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
     let chunk = [b"10000\r\n", vec![b'x'; 0x10000].as_slice(), b"\r\n"].concat();
@@ -296,7 +296,7 @@ fn garbage_is_answered(backend: Choice) {
         let said = rest(&mut stream);
         assert!(said.starts_with(b"HTTP/1.1 400 "), "{}", String::from_utf8_lossy(&said));
     }
-    // The beginning of TLS, which is what a client of `https` sends.
+    // The start of a TLS handshake, as from an `https` client.
     let mut stream = server.client();
     stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").unwrap();
     assert!(rest(&mut stream).starts_with(b"HTTP/1.1 400 "));
@@ -308,7 +308,7 @@ fn a_reader_at_its_own_pace_gets_all(backend: Choice) {
     let server = Running::http(listen(backend, 1, 10), HttpLimits::DEFAULT);
     let mut stream = server.client();
     stream.write_all(&get(&format!("/bytes/{BYTES}"))).unwrap();
-    // Nothing is read while another is served.
+    // Read nothing while another client is served.
     let mut other = server.client();
     (0..100).for_each(|_| is_served(&mut other));
     let (_, body) = answer(&mut stream);
@@ -352,8 +352,8 @@ fn many_short_connections(backend: Choice) {
     }
 }
 
-/// A hundred clients that send one byte and then none each cost a timer. What they make others wait is for a measurement
-/// to say; here they have to be told, and others served.
+/// Each of a hundred clients that stall after one byte must get a timeout, and others must be
+/// served. Measurements cover how long others wait.
 fn slow_clients_do_not_hold_up_others(backend: Choice) {
     let limits = HttpLimits { head_ns: 300_000_000, ..HttpLimits::DEFAULT };
     let server = Running::http(listen(backend, 1, 200), limits);
@@ -384,7 +384,7 @@ fn an_orderly_end_answers_what_was_asked(backend: Choice) {
     let mut long = server.client();
     long.write_all(&get("/bytes/30000000")).unwrap();
     long.read_exact(&mut [0; 100]).unwrap();
-    // Another answer tells that the requests before it were read, as there is one loop for both.
+    // One loop serves both, so another response proves that the earlier requests were read.
     late.iter_mut().for_each(|stream| stream.set_nonblocking(true).unwrap());
     (0..4).for_each(|_| is_served(&mut server.client()));
     server.shutdown.ask();
@@ -411,7 +411,7 @@ fn an_end_has_a_limit_and_can_be_forced(backend: Choice) {
         (0..4).for_each(|_| is_served(&mut server.client()));
         server.shutdown.ask();
         if force {
-            server.shutdown.ask(); // Again: nothing more.
+            server.shutdown.ask(); // The second request has no effect.
             server.shutdown.force();
         }
         server.ended();

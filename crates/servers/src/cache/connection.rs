@@ -1,4 +1,4 @@
-//! What is kept of a connection.
+//! The state of a connection.
 
 use net::{Conn, Nanos};
 use wire::http1::BodyReader;
@@ -8,43 +8,42 @@ use wire::{memcached as text, resp as redis};
 use super::{CacheProtocol, CacheShared};
 use crate::timers::NEVER;
 
-/// A connection, or the slot of one that is gone.
+/// A connection, or an empty slot.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// `None`: the slot is free.
     pub(super) conn: Option<Conn>,
     pub(super) protocol: ProtocolState,
-    /// When what it is waiting for is too late.
+    /// When the current wait times out.
     pub(super) deadline: Nanos,
-    /// Read, and not taken yet: a request that is not complete, or requests behind answers that have not left.
+    /// Unused input: an incomplete request, or requests after unsent responses.
     pub(super) input: Vec<u8>,
-    /// How many more bytes of input are needed at least before it is worth reading again.
+    /// Minimum number of additional bytes before another read makes sense.
     pub(super) lacks: usize,
-    /// Bytes of the request that `input` begins, as far as it says how long it is; 0 if it is short.
+    /// Known size of the request at the start of `input`; 0 if it is short.
     pub(super) unfinished: usize,
-    /// A long answer, of which the bytes from `unsent_from` on were not handed over.
+    /// A long response; the bytes from `unsent_from` have not been sent.
     pub(super) unsent: Vec<u8>,
     pub(super) unsent_from: usize,
-    /// What `input` and `unsent` hold of the memory for values in flight, see `InFlight`.
+    /// Reservations of `input` and `unsent`, see `InFlight`.
     pub(super) input_reserved: usize,
     pub(super) unsent_reserved: usize,
-    /// Keys of a request that were not looked up yet.
+    /// Keys of a request that still need a lookup.
     pub(super) rest: Option<Box<PendingMultiGet>>,
     pub(super) over: CloseState,
-    /// Nothing is taken until what was sent has left.
+    /// Whether requests wait until the sent bytes have left.
     pub(super) blocked: bool,
-    /// With `blocked`: what it waits for is memory for the next answer.
+    /// With `blocked`: whether the next response waits for memory.
     pub(super) lacks_memory: bool,
-    /// Nothing is read, as `input` is full.
+    /// Whether reads are paused because `input` is full.
     pub(super) paused: bool,
-    /// The client sends no more.
     pub(super) end_received: bool,
 }
 
-/// The protocol of a connection and how far its requests are read.
+/// The protocol of a connection and the state of its reader.
 #[derive(Debug)]
 pub(super) enum ProtocolState {
-    /// It has not said enough.
+    /// Not detected yet.
     Unknown,
     Memcached(text::RequestReader),
     Redis(Box<Redis>),
@@ -59,43 +58,44 @@ pub(super) struct Redis {
 
 #[derive(Debug, Default)]
 pub(super) struct Http {
-    /// Bytes of a head that is not complete at which it is read again, though no end of it is in sight: one that comes byte by byte is
-    /// read a few times only.
+    /// Size at which an incomplete head is parsed again even if its end is not in sight. Limits the
+    /// parses of a head that arrives byte by byte.
     pub(super) parse_at: usize,
-    /// Bytes of it that were searched for its end.
+    /// Bytes of the head already searched for its end.
     pub(super) seen: usize,
-    /// A body, which is read over, and what its request is answered.
+    /// The reader that skips a body, and the refusal to send after it.
     pub(super) body: Option<(BodyReader, wire::cache_http::Refusal, bool)>,
 }
 
-/// How far the end of a connection is.
+/// The progress of closing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseState {
     No,
-    /// The last answer is written. With `linger` the client may be sending still.
+    /// The last response is written. With `linger` the client may still be sending.
     Answered {
         linger: bool,
     },
-    /// It was sent and so was the end; what comes is thrown away until the client ends, too.
+    /// The response and the end of the stream are sent; input is discarded until the client ends
+    /// its stream.
     Lingering,
-    /// Closed; what is left is being sent.
+    /// Closed; remaining bytes are being sent.
     Closing,
 }
 
-/// What is left of a request for many values, whose answers do not fit at once.
+/// The rest of a request for many values whose responses exceed the output limit.
 #[derive(Debug)]
 pub(super) struct PendingMultiGet {
     pub(super) kind: MultiGetKind,
-    /// Keys, each behind its length in 4 bytes.
+    /// Keys, each after its length in 4 bytes.
     pub(super) keys: Vec<u8>,
     pub(super) from: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum MultiGetKind {
-    /// Of `get` and its like.
+    /// `get`, `gets`, `gat`, `gats`.
     Memcached { with_cas: bool, touch: Option<text::Expiry> },
-    /// Of `MGET`.
+    /// `MGET`.
     Redis(Version),
 }
 
@@ -109,7 +109,6 @@ impl PendingMultiGet {
         Box::new(rest)
     }
 
-    /// The next key.
     pub(super) fn next(&mut self) -> Option<&[u8]> {
         let (length, behind) = self.keys[self.from..].split_first_chunk::<4>()?;
         let key = &behind[..u32::from_le_bytes(*length) as usize];
@@ -163,19 +162,20 @@ impl Connection {
         }
     }
 
-    /// Whether input can be taken.
+    /// Whether requests can be executed.
     #[inline]
     pub(super) fn takes(&self) -> bool {
         self.over == CloseState::No && !self.blocked
     }
 
-    /// Whether nothing that comes will be taken any more.
+    /// Whether all further input is ignored.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.over != CloseState::No
     }
 
-    /// Keeps what was read and cannot be taken yet. A large value is given memory as it comes, never all that was announced.
+    /// Buffers input. The buffer grows as a large value arrives, never to the announced size at
+    /// once.
     pub(super) fn keep(&mut self, bytes: &[u8]) {
         let room = self.input.capacity() - self.input.len();
         if room < bytes.len() {

@@ -1,4 +1,4 @@
-//! From bytes to answers, without a network: what all protocols have in common.
+//! Executes requests without a network: the part that all protocols share.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,19 +11,18 @@ use wire::detect::{Detected, detect};
 use super::connection::{CloseState, Connection, MultiGetKind, ProtocolState};
 use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
 
-/// What carries requests out.
 #[derive(Debug)]
 pub(super) struct Executor {
     pub(super) shared: Arc<CacheShared>,
-    /// What the connection being served is to be sent; empty between events.
+    /// Response bytes for the current connection; empty between events.
     pub(super) out: Vec<u8>,
-    /// Now, in ns since 1970.
+    /// Current Unix time, ns.
     pub(super) unix_ns: u64,
-    /// The same in milliseconds: the clock of the cache.
+    /// Current Unix time, ms: the clock of the cache.
     pub(super) now_ms: u64,
-    /// The same in seconds.
+    /// Current Unix time, s.
     pub(super) now_s: u32,
-    /// Key and value of a request that have to be decoded.
+    /// Buffers for decoded keys and values.
     pub(super) scratch: [Vec<u8>; 2],
     /// `Date`, with its line end.
     pub(super) date: Vec<u8>,
@@ -48,14 +47,14 @@ impl Executor {
         }
     }
 
-    /// A turn begins at `now`.
+    /// Starts a turn at `now`.
     #[inline]
     pub(super) fn turn(&mut self, now: Nanos) {
         let shared = &self.shared;
         let epoch_ns = shared.epoch_ns.get_or_init(|| (shared.wall_ns)().wrapping_sub(now));
         self.unix_ns = epoch_ns.wrapping_add(now);
         self.now_ms = self.unix_ns / MS;
-        // Until the year 2106.
+        // Overflows in the year 2106.
         let now_s = (self.unix_ns / S) as u32;
         if now_s != self.now_s {
             self.now_s = now_s;
@@ -66,7 +65,7 @@ impl Executor {
         }
     }
 
-    /// What is done once a second.
+    /// Runs once per second.
     fn second(&mut self) {
         let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(self.now_s)));
         self.date.clear();
@@ -81,7 +80,7 @@ impl Executor {
         }
     }
 
-    /// Forgets everything in so many seconds.
+    /// Deletes all keys after `delay_s`.
     pub(super) fn flush(&self, delay_s: u32) {
         let at = if delay_s == 0 { 0 } else { self.now_s.saturating_add(delay_s) };
         self.shared.flush_at_s.store(at, Ordering::Relaxed);
@@ -90,7 +89,8 @@ impl Executor {
         }
     }
 
-    /// Takes requests from `bytes` until there is no whole one left or answers have to leave first. How many bytes were used.
+    /// Executes requests from `bytes` until none is complete or responses must be sent first.
+    /// Returns the bytes used.
     #[inline]
     pub(super) fn take_requests(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let used = self.take_available(connection, bytes);
@@ -114,7 +114,7 @@ impl Executor {
         }
     }
 
-    /// Reserves memory for the request that `connection` has received a part of; false if there is none.
+    /// Reserves memory for a partly received request. Returns false if there is none.
     #[inline]
     pub(super) fn reserve(&self, connection: &mut Connection, bytes: usize) -> bool {
         if bytes <= INPUT_BYTES_MAX {
@@ -124,7 +124,7 @@ impl Executor {
         self.shared.in_flight.try_set(&mut connection.input_reserved, bytes)
     }
 
-    /// Whether the value of `key` must not be copied now: it is large, and too much is in flight.
+    /// Whether the value of `key` must wait: it is large, and too much is in flight.
     #[inline]
     pub(super) fn lacks_memory_for(&self, key: &[u8]) -> bool {
         self.shared.in_flight.is_exhausted() && self.is_large(key)
@@ -136,7 +136,7 @@ impl Executor {
         cache.peek(key, cache.hash(key), self.now_ms, |item| item.value.len()) > Some(PIECE_BYTES)
     }
 
-    /// Whether answers have to leave before more are made.
+    /// Whether responses must be sent before more requests are executed.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.out.len() >= OUT_BYTES_MAX
@@ -150,7 +150,7 @@ impl Executor {
             Detected::RespArray | Detected::RespInline => ProtocolState::redis(&self.shared),
             Detected::Http => ProtocolState::http(),
             Detected::Tls => {
-                // An alert that this is no TLS would have to be in TLS.
+                // An alert would have to be sent over TLS.
                 connection.over = CloseState::Answered { linger: false };
                 return bytes.len();
             }
@@ -165,7 +165,8 @@ impl Executor {
                 return bytes.len();
             }
         };
-        // memcached's words for an empty line are an error; before the first request they were nobody's.
+        // memcached answers an empty line with an error, but empty lines before the first request
+        // are skipped.
         let from = match &connection.protocol {
             ProtocolState::Memcached(_) => bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0),
             _ => 0,
@@ -173,7 +174,7 @@ impl Executor {
         from + self.take_available(connection, &bytes[from..])
     }
 
-    /// Goes on with a request for many values; whether it is done.
+    /// Continues a request for many values. Returns whether it is done.
     fn take_rest(&mut self, connection: &mut Connection) -> bool {
         let Some(mut rest) = connection.rest.take() else { return true };
         let kind = rest.kind;
@@ -202,7 +203,7 @@ impl Executor {
         true
     }
 
-    /// The rest of a request did not come in time.
+    /// Answers a request that timed out.
     pub(super) fn too_slow(&mut self, connection: &mut Connection) {
         match &connection.protocol {
             ProtocolState::Memcached(_) => {
@@ -215,7 +216,8 @@ impl Executor {
         connection.over = CloseState::Answered { linger: true };
     }
 
-    /// Answers that there is no memory for the request, and ends the connection, as the rest of it will still come.
+    /// Reports that there is no memory for the request, and closes, because the rest of it will
+    /// still arrive.
     #[cold]
     pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
         match &connection.protocol {
@@ -229,7 +231,7 @@ impl Executor {
         connection.over = CloseState::Answered { linger: true };
     }
 
-    /// There are as many connections as there may be.
+    /// Rejects a connection over the limit.
     pub(super) fn too_many(&mut self, connection: &mut Connection) {
         match self.shared.protocol {
             CacheProtocol::Auto | CacheProtocol::Memcached => {

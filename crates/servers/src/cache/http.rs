@@ -1,4 +1,4 @@
-//! HTTP/1.1: the interface of small teaching caches. See [`wire::cache_http`].
+//! The HTTP/1.1 interface of small teaching caches. See [`wire::cache_http`].
 
 use std::io::Write;
 
@@ -11,11 +11,11 @@ use super::executor::Executor;
 use super::statistics::item_bytes;
 use crate::response_head::{KeepAlive, Length, push_head, push_status, status_line};
 
-/// Bytes of a body that is read over; it is no part of any request here.
+/// Largest body that is skipped; no request here has one.
 const BODY_BYTES_MAX: u64 = 16 << 20;
 
 impl Executor {
-    /// Takes requests from `bytes`; how many of them were used.
+    /// Executes requests from `bytes`. Returns the bytes used.
     pub(super) fn take_http(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let ProtocolState::Http(http) = &mut connection.protocol else { return 0 };
         let heads = self.shared.heads;
@@ -83,7 +83,8 @@ impl Executor {
                     self.http_failure(503, "out of memory", on, false);
                 }
                 Ok(operation) => self.http_answer(operation, keep_alive),
-                // A client that waits to be told to go on is told the end instead; whether the body still comes cannot be known.
+                // A client that waits for 100 gets the final response instead. It may or may not
+                // still send the body.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
                     self.http_failure(refusal.status(), refusal, false, request.method == "HEAD");
                     connection.over = CloseState::Answered { linger: true };
@@ -104,7 +105,7 @@ impl Executor {
         at
     }
 
-    /// The value of a key is too long to be stored, and the one before it is not what its owner wants to be read.
+    /// Drops the old value of a key whose new value is too long.
     #[cold]
     fn http_outdate(&mut self, request: &Request<'_>) {
         let Self { shared, now_ms, scratch: [first, _], .. } = self;
@@ -133,7 +134,7 @@ impl Executor {
                         out.extend_from_slice(item.value);
                     }
                 };
-                // To ask whether it is there is no use of it.
+                // A HEAD does not count as a use.
                 let found =
                     if head { cache.peek(key, hash, now_ms, write) } else { cache.get(key, hash, now_ms, write) };
                 if found.is_none() {
@@ -198,7 +199,7 @@ impl Executor {
         }
     }
 
-    /// Large values are not kept room for.
+    /// Frees buffers that a large value has grown.
     fn shrink(&mut self) {
         for scratch in &mut self.scratch {
             if scratch.capacity() > super::PIECE_BYTES {
@@ -207,7 +208,6 @@ impl Executor {
         }
     }
 
-    /// Answers a request that is not carried out.
     #[cold]
     pub(super) fn http_failure(&mut self, status: u16, why: impl std::fmt::Display, on: bool, is_head: bool) {
         let text = format!("{why}\n");
@@ -222,7 +222,7 @@ impl Executor {
     }
 }
 
-/// What stands for itself or is decoded into `room`.
+/// Returns the plain bytes, or decodes them into `room`.
 fn plain<'a>(encoded: Encoded<'a>, room: &'a mut Vec<u8>) -> &'a [u8] {
     if let Some(plain) = encoded.as_plain() {
         return plain;

@@ -1,4 +1,5 @@
-//! memcached's text protocol. Source: protocol.txt of memcached 1.6, and what 1.6.18 answers where that is silent.
+//! memcached's text protocol. Source: protocol.txt of memcached 1.6, and the behavior of 1.6.18
+//! beyond it.
 
 use cache::{Item, Meta, Mode, Refusal};
 use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
@@ -11,7 +12,7 @@ use super::statistics::MEMCACHED_VERSION;
 const NON_NUMERIC: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 
 impl Executor {
-    /// Takes commands from `bytes`; how many of them were used.
+    /// Executes commands from `bytes`. Returns the bytes used.
     #[inline]
     pub(super) fn take_memcached(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let mut at = 0;
@@ -77,7 +78,7 @@ impl Executor {
         at
     }
 
-    /// Answers `get` and its like; the keys that are left when answers have to leave first.
+    /// Answers `get` and its variants. Returns the remaining keys if responses must be sent first.
     #[inline]
     fn text_get(&mut self, get: Get<'_>) -> Option<Box<PendingMultiGet>> {
         let kind = MultiGetKind::Memcached { with_cas: get.with_cas, touch: get.touch };
@@ -99,7 +100,7 @@ impl Executor {
         None
     }
 
-    /// `VALUE …` of one key, if it is there.
+    /// Appends `VALUE …` for one key if present.
     #[inline]
     pub(super) fn text_value(&mut self, key: &[u8], with_cas: bool, touch: Option<Expiry>) {
         let expires_ms = touch.map(|expiry| self.expires_ms(expiry));
@@ -114,20 +115,21 @@ impl Executor {
         if let Some(expires_ms) = expires_ms {
             let mut held = shared.cache.hold(key, hash);
             held.get(*now_ms, write);
-            // As memcached has it, what ends by this is given out once more. Where there is no room for the time, the item is gone.
+            // Like memcached, return an item once more even if this touch expires it. If there is
+            // no memory for the time, the item is dropped.
             let _ = held.expire(expires_ms, *now_ms);
         } else {
             shared.cache.get(key, hash, *now_ms, write);
         }
     }
 
-    /// The millisecond from which on an item is gone; 0: never.
+    /// Unix time of expiration, ms; 0: never.
     pub(super) fn expires_ms(&self, expiry: Expiry) -> u64 {
         match expiry {
             Expiry::Never => 0,
-            // Long ago.
+            // A time in the past.
             Expiry::Past => 1,
-            // Whole seconds, as memcached counts them, and not before its time.
+            // memcached counts whole seconds. Round up, so that no item expires early.
             Expiry::AfterS(seconds) => (self.now_ms.div_ceil(1000) + u64::from(seconds)) * 1000,
             Expiry::AtUnixS(seconds) => u64::from(seconds) * 1000,
         }
@@ -196,7 +198,7 @@ impl Executor {
             Command::Stats { argument: b"" } => self.memcached_stats(),
             Command::Stats { .. } => self.out.extend_from_slice(b"ERROR\r\n"),
             Command::Noop => self.out.extend_from_slice(b"MN\r\n"),
-            // These are dealt with where they were read.
+            // Handled in `take_memcached`.
             Command::Get(_) | Command::Store(_) | Command::Quit => {}
         }
     }
@@ -208,8 +210,8 @@ impl Executor {
     }
 }
 
-/// The text that `value` becomes in the place of `before`: as long, with spaces behind it, where it fits. Source: memcached 1.6.18,
-/// `do_add_delta`.
+/// The text of `value`, padded with spaces to the length of `before` if shorter. Source: memcached
+/// 1.6.18, `do_add_delta`.
 fn written_over(before: &[u8], value: u64) -> Vec<u8> {
     let mut text = Vec::with_capacity(before.len().max(20));
     number::push(&mut text, value);
@@ -231,13 +233,14 @@ fn mode(verb: Verb, cas: Option<u64>) -> Mode {
     }
 }
 
-/// The number that `value` becomes; `None` where it is none. Up wraps at 2^64, down stops at 0.
+/// Applies `incr` or `decr`; `None` if `value` is not a number. Increments wrap at 2^64, decrements
+/// stop at 0.
 fn counted(value: &[u8], delta: u64, down: bool) -> Option<u64> {
     let value = number::unsigned_of_c(value)?;
     Some(if down { value.saturating_sub(delta) } else { value.wrapping_add(delta) })
 }
 
-/// The line that answers a refusal which is no usual outcome.
+/// The response line for an unusual refusal.
 #[cold]
 fn error(refusal: &Refusal) -> &'static [u8] {
     match refusal {

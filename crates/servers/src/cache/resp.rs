@@ -1,4 +1,5 @@
-//! RESP2 and RESP3: the commands that clients and benchmarks of caches send. Replies follow Redis 7.0.15.
+//! RESP2 and RESP3: the commands that cache clients and benchmarks send. Replies follow Redis
+//! 7.0.15.
 
 use cache::{Meta, Mode, Refusal};
 use wire::number;
@@ -24,7 +25,7 @@ enum After {
 }
 
 impl Executor {
-    /// Takes commands from `bytes`; how many of them were used.
+    /// Executes commands from `bytes`. Returns the bytes used.
     #[inline]
     pub(super) fn take_redis(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let ProtocolState::Redis(redis) = &mut connection.protocol else { return 0 };
@@ -90,7 +91,6 @@ impl Executor {
         at
     }
 
-    /// The value of a key, or that there is none.
     #[inline]
     pub(super) fn redis_value(&mut self, key: &[u8], version: Version) {
         let Self { shared, out, now_ms, .. } = self;
@@ -160,7 +160,7 @@ impl Executor {
                     Some(0) => -1,
                     Some(expires_ms) => {
                         let ms = expires_ms.saturating_sub(self.now_ms);
-                        // As Redis rounds: to the nearest second.
+                        // Redis rounds to the nearest second.
                         (if name == Name::Pttl { ms } else { (ms + 500) / 1000 }) as i64
                     }
                 };
@@ -257,7 +257,7 @@ impl Executor {
         let stored = held.store(mode, value, meta, *now_ms);
         drop(held);
         match stored {
-            // With `GET` the reply is the older value, stored or not.
+            // With `GET` the reply is the old value, stored or not.
             Ok(_) | Err(Refusal::NotStored) if options.get => {}
             Ok(_) => out.extend_from_slice(OK),
             Err(Refusal::NotStored) => compose_null(out, version),
@@ -268,7 +268,7 @@ impl Executor {
         }
     }
 
-    /// `INCR` and its like. A missing key counts as 0.
+    /// `INCR` and its variants. A missing key counts as 0.
     fn redis_increment(&mut self, key: &[u8], delta: i64) {
         let cache = &self.shared.cache;
         let mut held = cache.hold(key, cache.hash(key));
@@ -301,7 +301,7 @@ impl Executor {
         compose_error(&mut self.out, &format!("ERR invalid expire time in '{}' command", name.text()));
     }
 
-    /// 1 or 0, or why neither.
+    /// Appends 1 or 0, or the refusal.
     fn redis_done(&mut self, done: &Result<bool, Refusal>) {
         match done {
             Ok(done) => compose_integer(&mut self.out, i64::from(*done)),
@@ -309,7 +309,7 @@ impl Executor {
         }
     }
 
-    /// `SETEX` and `PSETEX`, whose time is in units of so many milliseconds.
+    /// `SETEX` and `PSETEX`. The time is in units of `unit_ms`.
     fn redis_setex(&mut self, request: &Request<'_, '_>, unit_ms: u64) {
         let Some(time) = number::canonical(request.argument(2)) else {
             return self.out.extend_from_slice(NOT_AN_INTEGER);
@@ -338,7 +338,7 @@ impl Executor {
         self.out.extend_from_slice(OK);
     }
 
-    /// `EXPIRE` and `PEXPIRE`; the unit of their time, ms.
+    /// `EXPIRE` and `PEXPIRE`. The time is in units of `unit_ms`.
     fn redis_expire(&mut self, request: &Request<'_, '_>, unit_ms: i64) {
         let key = request.argument(1);
         let Some(time) = number::canonical(request.argument(2)) else {
@@ -347,7 +347,7 @@ impl Executor {
         let Some(ends) = time.checked_mul(unit_ms).and_then(|ms| ms.checked_add(self.now_ms as i64)) else {
             return self.invalid_expire(if unit_ms == 1 { Name::Pexpire } else { Name::Expire });
         };
-        // An item that has ended is deleted, so that 0 and less need no representation.
+        // Delete expired items, so that times of 0 and less need no representation.
         let expires_ms = u64::try_from(ends).unwrap_or(0);
         let cache = &self.shared.cache;
         let hash = cache.hash(key);
@@ -358,7 +358,8 @@ impl Executor {
         self.redis_done(&done);
     }
 
-    /// `CONFIG GET name...`: the names that redis-benchmark and our own load send. No patterns.
+    /// `CONFIG GET name...` for the names that redis-benchmark and quintain request, without
+    /// patterns.
     fn redis_config(&mut self, request: &Request<'_, '_>, version: Version) {
         if !request.argument(1).eq_ignore_ascii_case(b"get") {
             return self.unknown_subcommand(Name::Config, request.argument(1));
@@ -379,7 +380,7 @@ impl Executor {
         }
     }
 
-    /// `HELLO [version [SETNAME name]]`. Users and passwords do not exist.
+    /// `HELLO [version [SETNAME name]]`. There are no users or passwords.
     fn redis_hello(&mut self, request: &Request<'_, '_>, version: &mut Version, id: i64) {
         let wanted = match request.argument(1) {
             b"" => *version,
@@ -394,7 +395,7 @@ impl Executor {
         *version = wanted;
         let out = &mut self.out;
         compose_map(out, wanted, 7);
-        // Clients go by the first two together.
+        // Clients decide by the first two.
         let texts = [("server", "redis"), ("version", REDIS_VERSION), ("mode", "standalone"), ("role", "master")];
         for text in texts.into_iter().flat_map(|(name, value)| [name, value]) {
             compose_bulk(out, text.as_bytes());
@@ -423,7 +424,7 @@ impl Executor {
     }
 }
 
-/// As Redis words it: the command, and as much of its arguments as fits into 128 bytes.
+/// Redis' error: the command, and the arguments that fit into 128 bytes.
 #[cold]
 fn unknown_command(out: &mut Vec<u8>, request: &Request<'_, '_>) {
     let shown = |bytes: &[u8], most: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).into_owned();

@@ -1,4 +1,4 @@
-//! Statistics of the server: `stats`, `INFO`, the headers of `HEAD /`.
+//! Server statistics: `stats`, `INFO`, and the header fields of `HEAD /`.
 
 use std::io::Write;
 use std::sync::PoisonError;
@@ -9,9 +9,9 @@ use cache::Stats;
 use super::CacheShared;
 use super::executor::Executor;
 
-/// The version of memcached whose protocol this is, by which clients decide what they may send; and our own.
+/// The emulated version of memcached, which clients use to decide what to send, and quintain's own.
 pub(super) const MEMCACHED_VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
-/// The version of Redis whose commands these are, likewise.
+/// The emulated version of Redis.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
 impl CacheShared {
@@ -32,19 +32,17 @@ impl CacheShared {
         }
     }
 
-    /// Counts from 0 again.
     pub(super) fn reset_stats(&self) {
         *self.stats_at_reset.lock().unwrap_or_else(PoisonError::into_inner) = self.cache.stats();
     }
 }
 
-/// Bytes of all items: keys, values and what the cache adds to each.
+/// Bytes of all items: keys, values and overhead.
 pub(super) fn item_bytes(stats: &Stats) -> u64 {
     stats.key_bytes + stats.value_bytes + stats.header_bytes + stats.index_bytes + stats.policy_bytes
 }
 
 impl Executor {
-    /// Answers `stats` of memcached.
     pub(super) fn memcached_stats(&mut self) {
         let shared = &self.shared;
         let (stats, config) = (shared.stats(), &shared.config);
@@ -74,7 +72,7 @@ impl Executor {
         let _ = write!(self.out, "STAT version {MEMCACHED_VERSION}\r\nEND\r\n");
     }
 
-    /// The text of `INFO`, all of it for every section.
+    /// The text of `INFO`; every section returns all of it.
     pub(super) fn redis_info(&self) -> String {
         let shared = &self.shared;
         let stats = shared.stats();
@@ -97,7 +95,7 @@ impl Executor {
     }
 }
 
-/// The evictor under Redis's name if it has one, else ours.
+/// The eviction policy by its Redis name if it has one.
 pub(super) fn redis_policy(evictor: cache::Evictor) -> &'static str {
     match evictor {
         cache::Evictor::None => "noeviction",

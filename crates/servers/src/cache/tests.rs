@@ -1,4 +1,4 @@
-//! The whole server on a simulated network.
+//! Tests the whole server on a simulated network.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -13,22 +13,21 @@ use crate::pool;
 const S: Nanos = 1_000_000_000;
 const MS: Nanos = 1_000_000;
 
-/// What a client of the simulation saw.
 #[derive(Debug, Default)]
 struct Seen {
     bytes: Vec<u8>,
     ended: Option<Nanos>,
-    /// When the connection was over, and whether by a reset.
+    /// When the connection closed, and whether by a reset.
     closed: Option<(Nanos, bool)>,
 }
 
 type Shared = Rc<RefCell<Seen>>;
 
-/// What a client does, and when after it has connected.
+/// A client's action and its time after the connection.
 #[derive(Clone, Debug)]
 enum Step {
     Send(Nanos, Vec<u8>),
-    /// Does not read from then on for so long.
+    /// Stops reading at the first time, for the second.
     Stall(Nanos, Nanos),
 }
 
@@ -91,7 +90,7 @@ impl World {
             driver.listen(&"10.0.0.1:11211".parse::<SocketAddr>().unwrap().into(), 64, false).unwrap();
         // Sun, 06 Nov 1994 08:49:37 GMT at the start.
         let shared = CacheShared::new(config, protocol, limits, || 784_111_777_000_000_000).unwrap();
-        // Between two seconds, so that no request sits on the edge of one.
+        // Between two seconds, so that no request is at the edge of one.
         shared.epoch_ns.set(784_111_777_300_000_000).unwrap();
         let server = CacheServer::new(Arc::new(shared));
         let address = address.inet().unwrap();
@@ -124,12 +123,12 @@ impl World {
         }
     }
 
-    /// What one client gets that sends `bytes` at once, on a connection of its own.
+    /// Sends `bytes` at once on a new connection and returns the response.
     fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.say_pieces(&[bytes])
     }
 
-    /// The same of several pieces, 1 ms apart.
+    /// Sends the pieces 1 ms apart.
     fn say_pieces(&mut self, pieces: &[&[u8]]) -> Vec<u8> {
         let send = |(index, piece): (usize, &&[u8])| Step::Send(index as Nanos * MS, piece.to_vec());
         let seen = self.client(pieces.iter().enumerate().map(send).collect());
@@ -143,10 +142,10 @@ fn show(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// A conversation with a new server has the same answers however it is cut.
+/// Checks that a conversation with a new server has the same responses however it is split.
 #[track_caller]
 fn check(asked: &[u8], answered: &[u8]) {
-    // Not at the very beginning of a second, where a time of 10 s is 9 a moment later.
+    // Not at the start of a second, when a time of 10 s soon reads as 9.
     let world = || {
         let mut world = World::new();
         world.run(1);
@@ -186,13 +185,13 @@ fn memcached_versions() {
 }
 
 #[test]
-fn memcached_mistakes_keep_the_connection_in_step() {
+fn memcached_errors_keep_the_connection_in_step() {
     let long = "k".repeat(251);
     let asked = format!(
         "nonsense\r\nget\r\nget {long}\r\nset {long} 0 0 5\r\nget a\r\nset a 0 0 x\r\nset a 0 0 2\r\nabcd\r\n\
          set a 0 0 1\r\n1\r\nget a\r\n"
     );
-    // The block that is too long is `ab` and, in place of its end, `cd`; its real end is an empty line.
+    // The block that is too long is `ab` plus `cd` instead of CRLF; its real CRLF is an empty line.
     let answered = "ERROR\r\nERROR\r\nCLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad command line format\r\n\
          CLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad data chunk\r\nERROR\r\nSTORED\r\nVALUE a 0 1\r\n1\r\nEND\r\n";
     let whole = World::new().say(format!("version\r\n{asked}").as_bytes());
@@ -219,11 +218,11 @@ fn redis_commands() {
     );
 }
 
-/// What was seen first: `PX 5` lived a second, and what else is said of times followed.
+/// Regression test: `PX 5` once lasted a second.
 #[test]
-fn times_over_resp_are_kept_to_the_millisecond() {
+fn resp_times_are_exact_to_the_millisecond() {
     let mut world = World::new();
-    // Commands come 1 ms apart, and each is answered at once.
+    // Commands arrive 1 ms apart, and each is answered immediately.
     let mut ask = |line: &str| String::from_utf8(world.say(format!("{line}\r\n").as_bytes())).unwrap();
     assert_eq!(ask("SET k v PX 5"), "+OK\r\n");
     // `say` ends 11 ms later.
@@ -244,7 +243,7 @@ fn times_over_resp_are_kept_to_the_millisecond() {
 }
 
 #[test]
-fn redis_increments_and_what_clients_send_first() {
+fn redis_increments_and_connection_setup() {
     check(
         b"INCR n\r\nINCRBY n 9\r\nDECR n\r\nDECRBY n 19\r\nGET n\r\nSET n 9223372036854775807\r\nINCR n\r\n\
           DECRBY n -9223372036854775808\r\nINCRBY n 01\r\nSET s 007\r\nINCR s\r\nPERSIST s\r\nSELECT x\r\nCLIENT SETNAME a\r\n\
@@ -257,7 +256,7 @@ fn redis_increments_and_what_clients_send_first() {
     );
 }
 
-/// As memcached 1.6.18 answers the same lines, one after the other.
+/// memcached 1.6.18 gives the same responses to these lines in order.
 #[test]
 fn memcached_counts_and_times() {
     check(
@@ -283,7 +282,7 @@ fn memcached_statistics() {
 }
 
 #[test]
-fn redis_answers_in_its_third_version() {
+fn redis_replies_in_resp3() {
     let mut world = World::new();
     let said = world.say(b"HELLO 3\r\nGET a\r\nCONFIG GET maxmemory\r\nHELLO 2\r\nGET a\r\nQUIT\r\nGET a\r\n");
     let said = String::from_utf8(said).unwrap();
@@ -342,7 +341,7 @@ fn all_protocols_see_one_cache_on_one_port() {
 }
 
 #[test]
-fn items_end_in_time_and_not_before() {
+fn items_expire_on_time_and_not_early() {
     let mut world = World::new();
     world.say(b"set a 0 2 1\r\n1\r\n");
     world.say(b"SET b 1 PX 1500\r\n");
@@ -388,7 +387,7 @@ fn a_full_cache_evicts_or_refuses() {
 }
 
 #[test]
-fn values_over_the_limit_are_swallowed() {
+fn values_over_the_limit_are_skipped() {
     let config = cache::Config { value_bytes_max: 1000, ..config() };
     let mut world = World::with(config, CacheProtocol::Auto, CacheLimits::DEFAULT);
     let value = vec![b'x'; 300_000];
@@ -405,9 +404,9 @@ fn values_over_the_limit_are_swallowed() {
     assert!(world.largest_input < 64 << 10, "{}", world.largest_input);
 }
 
-/// As memcached 1.6.18 answers the same lines; and nobody reads what was to be overwritten.
+/// memcached 1.6.18 gives the same responses. No client can read the value that was to be replaced.
 #[test]
-fn a_value_over_the_limit_drops_the_older_one() {
+fn value_over_the_limit_drops_the_old_value() {
     let config = cache::Config { value_bytes_max: 1000, ..config() };
     let mut world = World::with(config, CacheProtocol::Auto, CacheLimits::DEFAULT);
     let long = "x".repeat(1001);
@@ -429,14 +428,14 @@ fn a_value_over_the_limit_drops_the_older_one() {
     let said = show(&world.say(format!("{put}GET /a HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()));
     let of = |status: &str| said.find(&format!("HTTP/1.1 {status}")).unwrap_or_else(|| panic!("no {status}: {said}"));
     assert!(of("204") < of("413") && of("413") < of("404"), "{said}");
-    // Redis leaves it.
+    // Redis keeps the old value.
     let set = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1001\r\n";
     let said = show(&world.say(format!("{set}{long}\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n").as_bytes()));
     assert!(said.ends_with("$1\\r\\n1\\r\\n"), "{said}");
     assert_eq!(world.server.core.shared.cache().stats().refused, 3);
 }
 
-/// A cache for values of 800 kB of which four may be in flight.
+/// A cache for values of 800 kB; four of them can be in flight.
 fn world_of_large_values() -> (World, Vec<u8>) {
     let config = cache::Config { value_bytes_max: 1 << 20, ..cache::Config::new(16 << 20) };
     (World::with(config, CacheProtocol::Auto, CacheLimits::DEFAULT), vec![b'v'; 800_000])
@@ -467,7 +466,7 @@ fn refuses_values_beyond_the_memory_in_flight() {
 }
 
 #[test]
-fn value_refused_for_memory_drops_the_older_one_and_honours_noreply() {
+fn value_refused_for_memory_drops_the_old_value_and_honors_noreply() {
     let (mut world, value) = world_of_large_values();
     for key in 0..5 {
         world.client(vec![Step::Send(0, format!("set k{key} 0 0 800000\r\nv").into_bytes())]);
@@ -483,7 +482,7 @@ fn value_refused_for_memory_drops_the_older_one_and_honours_noreply() {
 }
 
 #[test]
-fn large_answers_wait_for_clients_that_do_not_read() {
+fn large_responses_wait_for_slow_readers() {
     let (mut world, value) = world_of_large_values();
     let set = [b"set k 0 0 800000\r\n", value.as_slice(), b"\r\nset s 0 0 1\r\n1\r\n"].concat();
     assert_eq!(world.say(&set), b"STORED\r\nSTORED\r\n");
@@ -505,7 +504,7 @@ fn large_answers_wait_for_clients_that_do_not_read() {
 }
 
 #[test]
-fn large_values_go_through_whole() {
+fn large_values_are_stored_and_returned_whole() {
     let config = cache::Config { value_bytes_max: 1 << 20, ..config() };
     let mut world = World::with(config, CacheProtocol::Auto, CacheLimits::DEFAULT);
     let value: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
@@ -534,7 +533,7 @@ fn a_long_pipeline_is_answered_in_order() {
 }
 
 #[test]
-fn who_does_not_read_is_not_read_from_and_then_cut_off() {
+fn client_that_stops_reading_is_paused_then_cut_off() {
     let mut world = World::new();
     world.say(&[b"set k 0 0 10000\r\n", vec![b'v'; 10_000].as_slice(), b"\r\n"].concat());
     let asked = b"get k\r\n".repeat(20_000);
@@ -549,7 +548,7 @@ fn who_does_not_read_is_not_read_from_and_then_cut_off() {
 }
 
 #[test]
-fn who_reads_late_gets_everything() {
+fn late_reader_gets_everything() {
     let mut world = World::new();
     world.say(&[b"set k 0 0 10000\r\n", vec![b'v'; 10_000].as_slice(), b"\r\n"].concat());
     let seen = world.client(vec![Step::Stall(0, 10 * S), Step::Send(0, b"get k\r\n".repeat(500))]);
@@ -559,7 +558,7 @@ fn who_reads_late_gets_everything() {
 }
 
 #[test]
-fn slow_and_idle_connections_end() {
+fn slow_and_idle_connections_are_closed() {
     let limits = CacheLimits { idle_ns: 5 * S, ..CacheLimits::DEFAULT };
     let mut world = World::with(config(), CacheProtocol::Auto, limits);
     let idle = world.client(vec![Step::Send(S, b"mn\r\n".to_vec())]);
@@ -573,7 +572,7 @@ fn slow_and_idle_connections_end() {
 }
 
 #[test]
-fn one_connection_too_many_is_told() {
+fn connection_over_the_limit_gets_an_error() {
     let mut world = World::new();
     world.connections = 1;
     let first = world.client(vec![Step::Send(MS, b"mn\r\n".to_vec())]);
@@ -585,7 +584,7 @@ fn one_connection_too_many_is_told() {
 }
 
 #[test]
-fn the_end_waits_for_what_was_begun() {
+fn shutdown_waits_for_started_requests() {
     let mut world = World::new();
     let idle = world.client(vec![Step::Send(0, b"mn\r\n".to_vec())]);
     let half = world.client(vec![Step::Send(0, b"set a 0 0 5\r\nab".to_vec()), Step::Send(2 * S, b"cde\r\n".to_vec())]);
@@ -601,7 +600,7 @@ fn the_end_waits_for_what_was_begun() {
 }
 
 #[test]
-fn one_protocol_alone() {
+fn fixed_protocol_skips_detection() {
     let only = |protocol| World::with(config(), protocol, CacheLimits::DEFAULT);
     assert_eq!(only(CacheProtocol::Redis).say(b"get k\r\n"), b"$-1\r\n");
     assert_eq!(only(CacheProtocol::Memcached).say(b"\r\nmn\r\n"), b"ERROR\r\nMN\r\n");

@@ -1,4 +1,4 @@
-//! Answers as bytes. What every answer of a second has in common is made once in that second.
+//! Response bytes. The parts that all responses within a second share are built once per second.
 
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
@@ -8,39 +8,35 @@ use net::Nanos;
 use super::route::Refusal;
 use crate::response_head::{KeepAlive, Length, push_head, status_line, write};
 
-/// How long a `Date` header holds, ns.
 const DATE_NS: Nanos = 1_000_000_000;
 
 const SERVER: &str = "Server: quintain\r\n";
-/// The head of `/`, without `Date`: that of WhaleConnect's benchmark server, byte for byte.
+/// The head of `/` without `Date`, byte for byte like WhaleConnect's benchmark server.
 const ROOT: &str = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\nContent-Type: text/html\r\n";
-/// The same to a client that wants the connection closed.
+/// Like [`ROOT`], for a client that closes the connection.
 const ROOT_CLOSE: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\nContent-Type: text/html\r\n";
-/// The body of `/`.
 pub(super) const ROOT_BODY: &[u8] = b"test";
 const PLAINTEXT: &[u8] = b"Hello, World!";
 const JSON: &[u8] = br#"{"message":"Hello, World!"}"#;
 
-/// Interim answer to `Expect: 100-continue`.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// The end of a body in chunks.
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-/// Room for the size of a chunk, written later: four digits, which may lead with zeros (RFC 9112, section 7.1).
+/// Placeholder for the size of a chunk: four digits, possibly with leading zeros (RFC 9112, section
+/// 7.1).
 const CHUNK_HEAD: &[u8] = b"0000\r\n";
 
-/// What is the same in all answers of a second.
 #[derive(Debug)]
 pub(super) struct Answers {
     wall_s: fn() -> u64,
     made_until: Nanos,
-    /// Whether `Server` and `Date` are left out.
+    /// Whether `Server` and `Date` are omitted.
     minimal: bool,
     /// `Server` and `Date`; empty if minimal.
     stamp: Vec<u8>,
-    /// Whole answers to `/` that keep and close the connection.
+    /// Complete responses to `/` with keep-alive and with close.
     root: Vec<u8>,
     root_close: Vec<u8>,
-    /// Whole answers to the common case: HTTP/1.1, GET, keep-alive.
+    /// Complete responses to the common case: HTTP/1.1, GET, keep-alive.
     plaintext: Vec<u8>,
     json: Vec<u8>,
 }
@@ -51,12 +47,11 @@ impl Answers {
         Self { wall_s, made_until: 0, minimal: false, stamp, root, root_close, plaintext, json }
     }
 
-    /// Leaves `Server` and `Date` out of all answers.
     pub(super) fn set_minimal(&mut self, minimal: bool) {
         self.minimal = minimal;
     }
 
-    /// Makes what has become too old by `now`.
+    /// Rebuilds the shared parts if they are too old at `now`.
     #[inline]
     pub(super) fn refresh(&mut self, now: Nanos) {
         if now >= self.made_until {
@@ -66,7 +61,7 @@ impl Answers {
 
     fn make(&mut self, now: Nanos) {
         self.made_until = now.saturating_add(DATE_NS);
-        // Dates end with the year 9999, and so does the format.
+        // The format, and `Date`, end with the year 9999.
         let wall = Duration::from_secs((self.wall_s)().min(253_402_300_799));
         let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + wall);
         self.stamp.clear();
@@ -89,14 +84,12 @@ impl Answers {
         }
     }
 
-    /// `/`.
     #[inline]
     pub(super) fn root(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, head_only: bool) {
         let whole = if keep_alive == KeepAlive::Close { &self.root_close } else { &self.root };
         out.extend_from_slice(if head_only { &whole[..whole.len() - ROOT_BODY.len()] } else { whole });
     }
 
-    /// `/plaintext`.
     #[inline]
     pub(super) fn plaintext(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, head_only: bool) {
         if keep_alive == KeepAlive::Implicit && !head_only {
@@ -106,7 +99,6 @@ impl Answers {
         }
     }
 
-    /// `/json`.
     #[inline]
     pub(super) fn json(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, head_only: bool) {
         if keep_alive == KeepAlive::Implicit && !head_only {
@@ -116,7 +108,7 @@ impl Answers {
         }
     }
 
-    /// An answer with all of its body.
+    /// Appends a response with a complete body.
     pub(super) fn whole(
         &self,
         out: &mut Vec<u8>,
@@ -132,17 +124,17 @@ impl Answers {
         }
     }
 
-    /// The head of an answer whose body follows.
+    /// Appends the head of a response whose body follows.
     pub(super) fn head(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, length: Length) {
         push_head(out, &self.stamp, "200 OK", keep_alive, "application/octet-stream", length, "");
     }
 
-    /// 204, with what is allowed.
+    /// Appends 204 with the allowed methods.
     pub(super) fn options(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, allowed: &str) {
         push_head(out, &self.stamp, "204 No Content", keep_alive, "", Length::Nothing, allowed);
     }
 
-    /// Says why a request that is well formed is not served.
+    /// Rejects a valid request with a reason.
     pub(super) fn refusal(&self, out: &mut Vec<u8>, refusal: Refusal, keep_alive: KeepAlive, head_only: bool) {
         let (code, text, allowed) = match refusal {
             Refusal::Parameter(text) => (400, text, ""),
@@ -156,7 +148,7 @@ impl Answers {
         self.failure(out, code, text, keep_alive, head_only, allowed);
     }
 
-    /// An answer of an error, with `text` as its body.
+    /// Appends an error response with `text` as body.
     pub(super) fn failure(
         &self,
         out: &mut Vec<u8>,
@@ -182,21 +174,20 @@ impl Answers {
     }
 }
 
-/// A whole chunk.
 pub(super) fn chunk(out: &mut Vec<u8>, bytes: &[u8]) {
     write(out, format_args!("{:x}\r\n", bytes.len()));
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }
 
-/// Begins a chunk whose size is not known yet; where it begins.
+/// Starts a chunk of unknown size. Returns its start.
 pub(super) fn begin_chunk(out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(CHUNK_HEAD);
     out.len()
 }
 
-/// Ends the chunk whose bytes begin at `start`, fewer than 65,536. A chunk without bytes would end the body, so it is
-/// taken back.
+/// Ends the chunk that begins at `start`; it must have fewer than 65,536 bytes. Removes an empty
+/// chunk, which would end the body.
 pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     let size = out.len() - start;
     if size == 0 {
@@ -210,8 +201,8 @@ pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The bytes of `/bytes` and `/chunked`: 64 letters over and over, so that the byte at `position` is always the same.
-/// 64 KiB of them, to be sent from any place of the first 64.
+/// The bodies of `/bytes` and `/chunked`: 64 repeating characters, so the byte at a position is
+/// always the same. 64 KiB can be sent from any of the first 64 positions.
 pub(super) static PATTERN: [u8; 65_536 + 64] = pattern();
 
 const fn pattern() -> [u8; 65_536 + 64] {
@@ -225,7 +216,7 @@ const fn pattern() -> [u8; 65_536 + 64] {
     bytes
 }
 
-/// `count` bytes from `position` of the body on, at most 64 KiB.
+/// Up to 64 KiB of the body from `position`.
 pub(super) fn piece(position: u64, count: u64) -> &'static [u8] {
     &PATTERN[(position % 64) as usize..][..count.min(65_536) as usize]
 }
@@ -251,7 +242,7 @@ mod tests {
     const STAMP: &str = "Server: quintain\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 
     #[test]
-    fn minimal_root_is_the_seeds_answer_byte_for_byte() {
+    fn minimal_root_matches_whaleconnect_byte_for_byte() {
         let answer = "HTTP/1.1 200 OK\nConnection: keep-alive\nContent-Length: 4\nContent-Type: text/html\n\ntest";
         let minimal = |head_only| text_with(true, |answers, out| answers.root(out, KeepAlive::Implicit, head_only));
         assert_eq!(minimal(false), answer.replace('\n', "\r\n"));
@@ -260,7 +251,7 @@ mod tests {
 
     /// RFC 9110, section 6.6.1.
     #[test]
-    fn every_answer_has_a_date_unless_minimal() {
+    fn every_response_has_a_date_unless_minimal() {
         type Write = fn(&Answers, &mut Vec<u8>);
         let all: [Write; 9] = [
             |answers, out| answers.root(out, KeepAlive::Implicit, false),
@@ -280,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn root_says_whether_the_connection_stays() {
+    fn root_states_whether_the_connection_persists() {
         assert!(
             text(|answers, out| answers.root(out, KeepAlive::Implicit, false)).contains("Connection: keep-alive\r\n")
         );
@@ -288,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_a_kind_differ_only_in_what_was_asked() {
+    fn prebuilt_responses_match_composed_ones() {
         let whole = text(|answers, out| answers.plaintext(out, KeepAlive::Implicit, false));
         let head = format!("HTTP/1.1 200 OK\r\n{STAMP}Content-Type: text/plain\r\nContent-Length: 13\r\n\r\n");
         assert_eq!(whole, format!("{head}Hello, World!"));
@@ -301,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_is_right() {
+    fn refusals_name_the_valid_input() {
         let refused = |refusal| text(|answers, out| answers.refusal(out, refusal, KeepAlive::Implicit, false));
         assert!(refused(Refusal::NotFound).starts_with("HTTP/1.1 404 Not Found\r\n"));
         assert!(refused(Refusal::MethodNotAllowed("POST")).contains("\r\nAllow: POST\r\n"));
@@ -312,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_date_is_made_once_a_second() {
+    fn date_is_rebuilt_once_per_second() {
         use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
         static ASKED: AtomicU64 = AtomicU64::new(0);
         let mut answers = Answers::new(|| ASKED.fetch_add(1, Relaxed));
@@ -323,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_far_away_do_not_panic() {
+    fn distant_dates_do_not_panic() {
         let mut answers = Answers::new(|| u64::MAX);
         answers.refresh(0);
         assert!(String::from_utf8_lossy(&answers.stamp).contains("9999"));
@@ -343,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_depends_on_its_position_alone() {
+    fn piece_depends_only_on_its_position() {
         let whole: Vec<u8> = (0..200).map(|at| piece(at, 1)[0]).collect();
         assert_eq!(piece(3, 150), &whole[3..153]);
         assert_eq!(piece(64 * 1000 + 5, 10), piece(5, 10));

@@ -1,4 +1,4 @@
-//! One connection: what it is about.
+//! The state of a connection.
 
 use net::{Conn, Nanos};
 use wire::http1::BodyReader;
@@ -9,77 +9,73 @@ use super::request::ParsedRequest;
 use crate::response_head::KeepAlive;
 use crate::timers::NEVER;
 
-/// A slot for connections, and the one that has it.
+/// A connection, or an empty slot.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// `None`: the slot is free.
     pub(super) conn: Option<Conn>,
-    /// Tells connections of one slot apart.
+    /// Distinguishes connections that use the same slot.
     pub(super) life: u64,
-    /// How far it is.
     pub(super) phase: Phase,
-    /// When what it is waiting for is too late.
+    /// When the current wait times out.
     pub(super) deadline: Nanos,
-    /// Read, and not taken yet: a head that is not complete, or requests behind an answer that is late or long.
+    /// Unused input: an incomplete head, or requests after a delayed or long response.
     pub(super) input: Vec<u8>,
-    /// When the first of `input` was read, where it waits behind an answer.
+    /// When the first byte of `input` was read, if it waits for an earlier response.
     pub(super) read_at: Option<Nanos>,
-    /// The deadline is that of a head that has begun.
+    /// Whether the deadline is for a partly received head.
     pub(super) head_begun: bool,
-    /// Nothing is taken until what was sent has left.
+    /// Whether requests wait until the sent bytes have left.
     pub(super) blocked: bool,
-    /// Nothing is read, as `input` is full.
+    /// Whether reads are paused because `input` is full.
     pub(super) paused: bool,
-    /// The client sends no more.
     pub(super) end_received: bool,
 }
 
-/// How far the request of a connection is.
+/// The progress of a connection's request.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// A request may come, or has come in part.
+    /// No request, or an incomplete head.
     Ready,
-    /// Its body comes.
+    /// The body is arriving.
     Body(Incoming),
-    /// Its answer is to be late; by how much is to be drawn.
+    /// The response will be delayed; the delay has not been drawn yet.
     Undrawn(ParsedRequest, Law),
-    /// Its answer is due later.
+    /// The response is due later.
     Delayed(ParsedRequest),
-    /// Its answer is being sent.
+    /// The body of the response is being sent.
     Streaming(Stream),
-    /// All is answered. With `linger` the client may be sending still.
+    /// All requests are answered. With `linger` the client may still be sending.
     Answered { linger: bool },
-    /// The answer was sent and so was the end; what comes is thrown away until the client ends, too.
+    /// The response and the end of the stream are sent; input is discarded until the client ends
+    /// its stream.
     Lingering,
-    /// Closed; what is left is being sent.
+    /// Closed; remaining bytes are being sent.
     Closing,
 }
 
-/// A body that comes.
+/// A request body in progress.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    /// The request.
     pub(super) asked: ParsedRequest,
-    /// Finds its end.
     pub(super) reader: BodyReader,
-    /// When its head was complete.
+    /// When the head was complete.
     pub(super) since: Nanos,
-    /// The head of the echo is sent.
+    /// Whether the head of the echo has been sent.
     pub(super) begun: bool,
 }
 
-/// A body that leaves.
+/// A response body in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// Bytes that were handed over.
+    /// Bytes handed to the driver.
     pub(super) position: u64,
-    /// Bytes that were not.
+    /// Bytes not handed over yet.
     pub(super) left: u64,
-    /// Bytes of a chunk; 0: none.
+    /// Chunk size; 0: not chunked.
     pub(super) chunk: u32,
-    /// What becomes of the connection then.
     pub(super) keep_alive: KeepAlive,
-    /// If it closes: the client did not ask for that, and may have sent more.
+    /// With close: whether to linger, because the client did not request the close.
     pub(super) linger: bool,
 }
 
@@ -99,20 +95,20 @@ impl Connection {
         }
     }
 
-    /// Whether input can be taken.
+    /// Whether requests can be executed.
     #[inline]
     pub(super) fn takes(&self) -> bool {
         matches!(self.phase, Phase::Ready | Phase::Body(_)) && !self.blocked
     }
 
-    /// Whether nothing that comes will be taken any more.
+    /// Whether all further input is ignored.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Answered { .. } | Phase::Lingering | Phase::Closing)
     }
 }
 
 impl Stream {
-    /// Writes what comes next, up to `budget` bytes of it or one chunk, and the end of the body if that is it.
+    /// Writes up to `budget` bytes or one chunk, and the end of the body if it is reached.
     pub(super) fn write(&mut self, out: &mut Vec<u8>, budget: u64) {
         let full = out.len() + budget as usize;
         let size = if self.chunk == 0 { budget } else { u64::from(self.chunk) };

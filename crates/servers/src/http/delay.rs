@@ -1,4 +1,4 @@
-//! Answers that come late by a stated law: what `/delay` asks for, when each is due, and what was really served.
+//! Delayed responses of `/delay`: distributions, due times, and the measured service times.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -8,19 +8,19 @@ use stats::{Distribution, Histogram, Rng};
 
 use crate::calibrate::Log;
 
-/// The longest mean, median or value that a query may ask for: a client that waits longer waits in vain.
+/// The longest mean, median or value in a query.
 const TIME_NS_MAX: f64 = 60e9;
-/// Sequences of random numbers that are kept apart, one for each `seed`; a client that asks for more starts all anew.
+/// Maximum number of seeded random sequences; a further seed restarts all of them.
 const SEEDS_MAX: usize = 1024;
-/// Answers that are due and whose connection is gone are cleared away when there are so many more than connections.
+/// Due responses of closed connections are removed when they outnumber the connections by this
+/// many.
 const LEFT_OVER_MAX: usize = 1024;
 
-/// What a query says of the delay.
+/// The parameters of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Law {
-    /// ns.
     pub(super) delay_ns: Distribution,
-    /// Which sequence of random numbers it is drawn from; the server's own where not given.
+    /// The seed of the sequence; `None`: the server's own.
     pub(super) seed: Option<u64>,
 }
 
@@ -28,7 +28,7 @@ const FORMS: &str = "/delay takes `mean=TIME` with `dist=constant` or `dist=expo
                      and `sigma=NUMBER` with `dist=lognormal`, `low=TIME`, `high=TIME` and `share=FRACTION` with \
                      `dist=bimodal`, and `seed=NUMBER`; TIME is like `1ms`, up to 60s";
 
-/// Reads the query of `/delay`: `mean=1ms&dist=exponential`.
+/// Parses the query of `/delay`: `mean=1ms&dist=exponential`.
 pub(super) fn law(query: &str) -> Result<Law, &'static str> {
     let (mut dist, mut seed) = (None, None);
     let (mut mean, mut median, mut sigma) = (None, None, None);
@@ -63,12 +63,12 @@ pub(super) fn law(query: &str) -> Result<Law, &'static str> {
         }
         _ => return Err(FORMS),
     };
-    // A sigma of 10 makes means that are 5e21 times the median: nothing that anybody waits for.
+    // A sigma of 10 would make the mean 5e21 times the median.
     let fine = delay_ns.is_valid() && sigma.is_none_or(|sigma| sigma <= 5.0);
     if fine { Ok(Law { delay_ns, seed }) } else { Err(FORMS) }
 }
 
-/// `250us`, `1.5ms`, `2s`, or `0`.
+/// Parses `250us`, `1.5ms`, `2s`, or `0`.
 fn time_ns(text: &str) -> Option<f64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -85,18 +85,18 @@ fn time_ns(text: &str) -> Option<f64> {
     (ns <= TIME_NS_MAX).then_some(ns)
 }
 
-/// An answer that is due later; the order of the fields is the order in which they leave.
+/// A delayed response; the field order is the order of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Nanos,
     number: u64,
     slot: u32,
-    /// Of the connection that has the slot: one that came later has another.
+    /// The connection that had the slot; a later one has another value.
     life: u64,
     received: Nanos,
 }
 
-/// What is due, and the truth about what was.
+/// The delayed responses, and the log of the sent ones.
 #[derive(Debug)]
 pub(super) struct Delays {
     thread: u64,
@@ -119,7 +119,7 @@ impl Delays {
         }
     }
 
-    /// A delay, ns.
+    /// Draws a delay, ns.
     pub(super) fn draw(&mut self, law: &Law) -> Nanos {
         let rng = match law.seed {
             None => &mut self.own,
@@ -134,8 +134,8 @@ impl Delays {
         law.delay_ns.sample(rng) as Nanos
     }
 
-    /// The answer to what `conn` asked at `received` is due `at`. `life` tells connections of one slot apart; `is_live`
-    /// says whether one still stands.
+    /// Schedules the response to the request of `conn`, received at `received`, for `at`. `life`
+    /// distinguishes connections of one slot; `is_live` tests whether one is still open.
     pub(super) fn put(
         &mut self,
         at: Nanos,
@@ -151,19 +151,19 @@ impl Delays {
         self.due.push(Reverse(Due { at, number: self.number, slot: conn.index() as u32, life, received }));
     }
 
-    /// When [`Delays::pop`] has something.
+    /// When the first response is due.
     #[inline]
     pub(super) fn next(&self) -> Option<Nanos> {
         self.due.peek().map(|Reverse(due)| due.at)
     }
 
-    /// What is due first: slot, life, and when it was received.
+    /// Removes the first due response: slot, life, and time of receipt.
     pub(super) fn pop(&mut self) -> Option<(usize, u64, Nanos)> {
         let Reverse(Due { slot, life, received, .. }) = self.due.pop()?;
         Some((slot as usize, life, received))
     }
 
-    /// An answer was handed to the kernel `service_ns` after its request was read.
+    /// Logs a response handed to the kernel `service_ns` after its request was read.
     pub(super) fn served(&mut self, service_ns: Nanos) {
         self.log.service.record(service_ns);
         self.log.requests += 1;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_a_lognormal_law_is_kept() {
+    fn lognormal_keeps_its_mean() {
         let law = law("dist=lognormal&mean=1ms&sigma=0.7").unwrap();
         assert!((law.delay_ns.mean() / 1e6 - 1.0).abs() < 1e-12);
     }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_repeats_and_seeds_are_bounded() {
+    fn seeds_repeat_and_their_number_is_bounded() {
         let drawn = |queries: &[&str]| {
             let mut delays = Delays::new(1, 0);
             queries.iter().map(|query| delays.draw(&law(query).unwrap())).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! From bytes to answers: what is done with a request, without a network.
+//! Executes requests without a network.
 
 use net::Nanos;
 use wire::http1::{Body, BodyProgress, BodyReader, RequestError};
@@ -10,16 +10,16 @@ use super::route::{Refusal, Route};
 use super::{ENDING, Http, INPUT_KEPT_BYTES};
 use crate::response_head::{KeepAlive, Length};
 
-/// With so many bytes of answers to be sent, a connection is not served on until they are gone.
+/// Bytes of pending responses that stop further requests of a connection until they are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
-/// A body up to this keep_alive with its head in one piece.
+/// Largest body that is sent in one piece with its head.
 const INLINE_BYTES_MAX: u64 = 16 << 10;
-/// Bytes of a request's body looked at at once; a chunk of the echo has no more.
+/// Bytes of a request body processed at once, and so the largest chunk of the echo.
 const BODY_PIECE_BYTES: usize = 32 << 10;
 
 impl Http {
-    /// Takes requests from `bytes` until there is no whole one left or an answer has to be waited for. Answers go to
-    /// `out`. How many bytes were used.
+    /// Executes requests from `bytes` until none is complete or a response must be awaited. Appends
+    /// responses to `out`. Returns the bytes used.
     #[inline]
     pub(super) fn take_requests(&mut self, slot: usize, bytes: &[u8]) -> usize {
         let mut used = 0;
@@ -56,7 +56,7 @@ impl Http {
         used
     }
 
-    /// The request has a body, which comes next, or is not wanted.
+    /// Prepares for the body of a request, or rejects it.
     fn expect_body(&mut self, slot: usize, asked: ParsedRequest, is_coming: bool) {
         let limit = self.limits.body_bytes;
         if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
@@ -66,7 +66,7 @@ impl Http {
         if let Err(refusal) = asked.route
             && (waits || refusal == Refusal::NotImplemented)
         {
-            // The answer is final, and whether the body still comes cannot be known.
+            // The response is final. The client may or may not still send the body.
             return self.refuse(slot, refusal, asked.head_only);
         }
         if waits {
@@ -78,7 +78,7 @@ impl Http {
         connection.phase = Phase::Body(Incoming { asked, reader, since: self.now, begun: false });
     }
 
-    /// Takes bytes of a body; how many, or `None` where there was an error.
+    /// Processes bytes of a body. Returns the bytes used, or `None` on error.
     fn take_body(&mut self, slot: usize, bytes: &[u8]) -> Option<usize> {
         let Phase::Body(incoming) = &mut self.connections[slot].phase else { return None };
         let asked = incoming.asked;
@@ -128,7 +128,7 @@ impl Http {
         }
     }
 
-    /// Answers a request that is complete, or begins to.
+    /// Answers a complete request, or starts to.
     #[inline]
     fn answer(&mut self, slot: usize, asked: ParsedRequest) {
         let keep_alive = asked.keep_alive(self.ending.is_some());
@@ -161,15 +161,15 @@ impl Http {
                 Some(_) => self.answers.failure(out, 503, ENDING, keep_alive, head_only, ""),
             },
             Ok(Route::Options(allowed)) => self.answers.options(out, keep_alive, allowed),
-            // Whoever sends such a method may not speak HTTP from here on.
+            // A client that sends such a method may switch to another protocol.
             Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, head_only),
             Err(refusal) => self.answers.refusal(out, refusal, keep_alive, head_only),
         }
         self.answered(slot, keep_alive, asked.keep_alive);
     }
 
-    /// An answer is complete. If it closes the connection, a client that did not ask for that (`unasked`) may have
-    /// sent more.
+    /// Completes a response. If it closes the connection and the client did not request that
+    /// (`unasked`), the client may have sent more.
     #[inline]
     pub(super) fn answered(&mut self, slot: usize, keep_alive: KeepAlive, unasked: bool) {
         if keep_alive == KeepAlive::Close {
@@ -179,7 +179,7 @@ impl Http {
         }
     }
 
-    /// Begins a body that may be long.
+    /// Starts a body of any length.
     fn stream(&mut self, slot: usize, mut stream: Stream, head_only: bool) {
         if head_only {
             return self.answered(slot, stream.keep_alive, stream.linger);
@@ -193,21 +193,21 @@ impl Http {
         self.connections[slot].phase = Phase::Streaming(stream);
     }
 
-    /// The answer of `/delay`, whose time has come.
+    /// Sends a delayed response of `/delay`.
     pub(super) fn answer_late(&mut self, slot: usize, asked: ParsedRequest) {
         let keep_alive = asked.keep_alive(self.ending.is_some());
         self.answers.whole(&mut self.out, "200 OK", keep_alive, asked.head_only, "text/plain", answers::ROOT_BODY);
         self.answered(slot, keep_alive, asked.keep_alive);
     }
 
-    /// Answers a request that is not served, and closes.
+    /// Rejects a valid request and closes.
     #[cold]
     fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
         self.answers.refusal(&mut self.out, refusal, KeepAlive::Close, head_only);
         self.connections[slot].phase = Phase::Answered { linger: true };
     }
 
-    /// Answers what is no request, or one beyond a limit, and closes.
+    /// Rejects an invalid request, or one over a limit, and closes.
     #[cold]
     fn fail(&mut self, slot: usize, error: RequestError) {
         self.fail_with(slot, error.status(), error);
@@ -217,7 +217,7 @@ impl Http {
     pub(super) fn fail_with(&mut self, slot: usize, code: u16, text: impl std::fmt::Display) {
         let connection = &mut self.connections[slot];
         if matches!(connection.phase, Phase::Body(Incoming { begun: true, .. })) {
-            // An answer is under way; only the end of the connection can say that it is not whole.
+            // The head is sent, so only a close can signal the truncated body.
             connection.phase = Phase::Closing;
             return;
         }
@@ -225,7 +225,7 @@ impl Http {
         connection.phase = Phase::Answered { linger: true };
     }
 
-    /// Keeps what was read at `now` and could not be taken.
+    /// Buffers the unused input that was read at `now`.
     pub(super) fn keep(&mut self, slot: usize, rest: &[u8], now: Nanos) {
         let connection = &mut self.connections[slot];
         if let Phase::Answered { linger } = &mut connection.phase {
@@ -236,7 +236,7 @@ impl Http {
         }
     }
 
-    /// Takes what has gathered in the input.
+    /// Executes the buffered input.
     pub(super) fn take_input(&mut self, slot: usize, now: Nanos) {
         let mut input = std::mem::take(&mut self.connections[slot].input);
         let used = self.take_requests(slot, &input);

@@ -1,18 +1,17 @@
-//! What a request asks for.
+//! Parsed requests, and a memo of the latest one.
 
 use wire::http1::{Body, Limits, RequestError, parse_request};
 
 use super::route::{Refusal, Route, route};
 use crate::response_head::KeepAlive;
 
-/// A head beyond this is not remembered.
+/// Larger heads are not remembered.
 const MEMO_BYTES_MAX: usize = 2 << 10;
 
-/// What a request asks for: all that is kept of its head.
+/// A parsed head.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ParsedRequest {
     pub(super) route: Result<Route, Refusal>,
-    /// HEAD: the answer has no body.
     pub(super) head_only: bool,
     pub(super) minor_version: u8,
     pub(super) keep_alive: bool,
@@ -21,15 +20,14 @@ pub(super) struct ParsedRequest {
 }
 
 impl ParsedRequest {
-    /// Whether the connection stays after the response.
+    /// Whether the connection persists after the response.
     #[inline]
     pub(super) fn keep_alive(&self, is_ending: bool) -> KeepAlive {
         KeepAlive::new(self.keep_alive && !is_ending, self.minor_version)
     }
 }
 
-/// The latest head and what it meant. A generator sends the same head over and over, and a head that is the same byte
-/// for byte means the same.
+/// The latest head and its meaning: a load generator repeats identical heads.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     head: Vec<u8>,
@@ -37,14 +35,15 @@ pub(super) struct Memo {
 }
 
 impl Memo {
-    /// The request at the front of `bytes` and the bytes of its head; `None` while it is not complete.
+    /// Parses the request at the start of `bytes`. Returns it with the size of its head; `None` if
+    /// it is incomplete.
     #[inline]
     pub(super) fn parse_head(
         &mut self,
         bytes: &[u8],
         limits: &Limits,
     ) -> Result<Option<(ParsedRequest, usize)>, RequestError> {
-        // A head ends in an empty line, so no longer one begins with it.
+        // Heads end in an empty line, so no head is a prefix of another.
         match self.asked {
             Some(asked) if bytes.starts_with(&self.head) => Ok(Some((asked, self.head.len()))),
             _ => self.parse_and_keep(bytes, limits),

@@ -1,18 +1,17 @@
-//! From a method and a target to what is asked for.
+//! Maps a method and a target to a route.
 
 use super::delay::{self, Law};
 
 /// The longest body of `/bytes/N` and `/chunked/N`: 1 TiB.
 pub(super) const BODY_BYTES_MAX: u64 = 1 << 40;
-/// The largest chunk that `/chunked/N?chunk=` may ask for, bytes.
+/// The largest chunk in `/chunked/N?chunk=`, bytes.
 pub(super) const CHUNK_BYTES_MAX: u32 = 65_536;
-/// The size of chunks where none is asked for, bytes.
+/// The default chunk size, bytes.
 const CHUNK_BYTES: u32 = 8192;
 
-/// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Route {
-    /// `/`: four bytes, always the same.
+    /// `/`: four fixed bytes.
     Root,
     /// `/plaintext`.
     Plaintext,
@@ -20,28 +19,28 @@ pub(super) enum Route {
     Json,
     /// `/health`.
     Health,
-    /// `/bytes/N`: a body of known length.
+    /// `/bytes/N`: a body with `Content-Length`.
     Bytes(u64),
-    /// `/chunked/N`: a body of the same bytes, in chunks.
+    /// `/chunked/N`: the same body, chunked.
     Chunked { total: u64, chunk: u32 },
-    /// `/echo`: the request's own body.
+    /// `/echo`: the request's body.
     Echo,
-    /// `/delay?..`: four bytes, late.
+    /// `/delay?..`: four bytes after a delay.
     Delay(Law),
-    /// `OPTIONS` of anything: which methods it allows.
+    /// `OPTIONS` for any target, with the allowed methods.
     Options(&'static str),
 }
 
-/// Why a request that is well formed is not served.
+/// The reason why a valid request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// 400: a parameter of the target is wrong; what is right.
+    /// 400: an invalid parameter, with the valid form.
     Parameter(&'static str),
     /// 404.
     NotFound,
-    /// 405, and what is allowed.
+    /// 405, with the allowed methods.
     MethodNotAllowed(&'static str),
-    /// 501: nobody knows such a method, or it would end HTTP on this connection (`CONNECT`).
+    /// 501: an unknown method, or `CONNECT`, which would end HTTP on the connection.
     NotImplemented,
 }
 
@@ -49,7 +48,7 @@ const GET: &str = "GET, HEAD, OPTIONS";
 const POST: &str = "POST, PUT, OPTIONS";
 const ANY: &str = "GET, HEAD, POST, PUT, OPTIONS";
 
-/// What `method` of `target` asks for. Source of the methods: RFC 9110, section 9.1, and RFC 5789.
+/// Routes a request. Source of the methods: RFC 9110, section 9.1, and RFC 5789.
 pub(super) fn route(method: &str, target: &str) -> Result<Route, Refusal> {
     let (path, query) = path_and_query(target);
     if !matches!(method, "GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "OPTIONS" | "TRACE" | "PATCH") {
@@ -89,7 +88,8 @@ fn allowed(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Takes the scheme and the authority off an absolute form, which a server must understand (RFC 9112, section 3.2.2).
+/// Strips scheme and authority of an absolute form, which a server must accept (RFC 9112, section
+/// 3.2.2).
 fn path_and_query(target: &str) -> (&str, &str) {
     let target = match target.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") => {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_lead_somewhere() {
+    fn routes_targets() {
         let chunked = |total, chunk| Ok(Route::Chunked { total, chunk });
         let parameter = |text: &str| matches!(route("GET", text), Err(Refusal::Parameter(_)));
         for (method, target, expected) in [

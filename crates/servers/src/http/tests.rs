@@ -1,4 +1,4 @@
-//! The whole server on a simulated network, to the nanosecond.
+//! Tests the whole server on a simulated network with exact times.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -15,35 +15,33 @@ use crate::pool::{self, Handler};
 const S: Nanos = 1_000_000_000;
 const MS: Nanos = 1_000_000;
 
-/// What a client of the simulation saw.
 #[derive(Debug, Default)]
 struct Seen {
     bytes: Vec<u8>,
-    /// When bytes came, and how many.
+    /// Arrival times and sizes.
     came: Vec<(Nanos, usize)>,
-    /// When the server's stream ended.
     ended: Option<Nanos>,
-    /// When the connection was over, and whether by a reset.
+    /// When the connection closed, and whether by a reset.
     closed: Option<(Nanos, bool)>,
 }
 
 type Shared = Rc<RefCell<Seen>>;
 
-/// What a client does, and when after it has connected.
+/// A client's action and its time after the connection.
 #[derive(Clone, Debug)]
 enum Step {
     Send(Nanos, Vec<u8>),
     End(Nanos),
     Stall(Nanos, Nanos),
     Reset(Nanos),
-    /// Sends the bytes without end, once each so many ns.
+    /// Sends the bytes repeatedly, at this interval in ns.
     Flood(Nanos, Vec<u8>),
 }
 
 struct Client {
     steps: Vec<Step>,
     seen: Shared,
-    /// It ends its stream when the server has ended its own.
+    /// Whether it ends its stream after the server has ended its own.
     is_polite: bool,
     flood: Option<(Nanos, Vec<u8>)>,
 }
@@ -90,14 +88,13 @@ impl Peer for Client {
     }
 }
 
-/// A server on a simulated network.
 struct World {
     driver: Sim,
     http: Http,
     listener: net::Listener,
     address: SocketAddr,
     wake: Option<Nanos>,
-    /// Connections at most; one more is refused.
+    /// Maximum number of connections; further ones are refused.
     connections: usize,
     largest_out: usize,
 }
@@ -144,14 +141,13 @@ impl World {
         assert!(self.http.out.is_empty(), "answers are left over");
     }
 
-    /// Lets the time run until `until`.
     fn run(&mut self, until: Nanos) {
         while self.driver.now() < until {
             self.turn(until);
         }
     }
 
-    /// Ends the server as the pool does, and lets the time run until it is done or `until`.
+    /// Shuts the server down like the pool does, and runs until it is done or `until`.
     fn end(&mut self, until: Nanos) {
         self.driver.stop_listening(self.listener);
         self.http.end(&mut self.driver);
@@ -162,7 +158,8 @@ impl World {
     }
 }
 
-/// What one client that sends `pieces`, 1 ms apart, gets on `network` within a virtual second, as `render` has it.
+/// Sends `pieces` 1 ms apart over `network` and returns `render` of the responses within a virtual
+/// second.
 fn talk(network: Network, pieces: &[&[u8]]) -> String {
     let mut world = World::new(network, &HttpLimits::DEFAULT);
     let send = |(index, piece): (usize, &&[u8])| Step::Send(index as Nanos * MS, piece.to_vec());
@@ -172,10 +169,10 @@ fn talk(network: Network, pieces: &[&[u8]]) -> String {
     render(&whole, &seen.borrow())
 }
 
-/// `200 "test", 404 close "nothing..", end`: status, whether the connection is to close, body. Read by the client's half
-/// of the codec, so that it is framed as a client would have it.
+/// Renders responses as `200 "test", 404 close "nothing..", end`: status, close, body. Uses the
+/// client's codec, so that a client would see the same framing.
 fn render(sent: &[u8], seen: &Seen) -> String {
-    // How responses are framed depends on the methods asked.
+    // The framing of responses depends on the request methods.
     let heads = sent
         .split(|&byte| byte == b'\n')
         .filter(|line| line.ends_with(b" HTTP/1.1\r") || line.ends_with(b" HTTP/1.0\r"));
@@ -229,7 +226,7 @@ fn render(sent: &[u8], seen: &Seen) -> String {
     said.join(", ")
 }
 
-/// `\n` for CRLF.
+/// Replaces `\n` by CRLF.
 fn crlf(text: &str) -> Vec<u8> {
     text.replace('\n', "\r\n").into_bytes()
 }
@@ -238,7 +235,8 @@ fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\nHost: a\n\n")
 }
 
-/// Sends `text` at once, cut in two at every byte, and byte by byte over a bad network; each must give `expected`.
+/// Sends `text` at once, split in two at every byte, and byte by byte over a bad network. Each must
+/// give `expected`.
 #[track_caller]
 fn check(name: &str, text: &str, expected: &str) {
     check_bytes(name, &crlf(text), expected);
@@ -389,7 +387,7 @@ fn connections_stay_or_close() {
 }
 
 #[test]
-fn mistakes_get_their_status_and_a_close() {
+fn errors_get_their_status_and_a_close() {
     let long = "x".repeat(40_000);
     let fields: String = (0..101).map(|field| format!("F{field}: x\n")).collect();
     for (name, text, expected) in [
@@ -419,7 +417,7 @@ fn mistakes_get_their_status_and_a_close() {
         ("a field too long", format!("GET / HTTP/1.1\nHost: a\nX: {long}\n\n"), 431),
         ("a target too long", format!("GET /{long} HTTP/1.1\nHost: a\n\n"), 414),
     ] {
-        // Cutting changes which of two mistakes is seen first nowhere here, so that every cut gives the same.
+        // In these cases the first error does not depend on the split.
         let sent = crlf(&text);
         let mut cuts = vec![talk(Network::PERFECT, &[&sent]), talk(Network::CHOPPY, &[&sent])];
         for at in (1..sent.len().min(200)).chain([sent.len() - 1]) {
@@ -456,7 +454,7 @@ fn expectations() {
 }
 
 #[test]
-fn requests_of_one_read_are_answered_in_one_write() {
+fn requests_from_one_read_are_answered_in_one_write() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let text = crlf(&[get("/"), get("/json"), get("/nowhere"), get("/bytes/100")].concat().repeat(10));
     let seen = world.client(vec![Step::Send(0, text.clone())]);
@@ -466,10 +464,10 @@ fn requests_of_one_read_are_answered_in_one_write() {
     assert_eq!(render(&text, &seen).matches("200").count(), 30);
 }
 
-/// Answers to more requests than one write may hold leave in several, and a client that does not read stops the
-/// server from reading, too.
+/// Responses that exceed one write are sent in several, and the server stops reading from a client
+/// that does not read.
 #[test]
-fn many_requests_and_a_client_that_does_not_read() {
+fn pauses_reads_from_a_client_that_does_not_read() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let text = crlf(&get("/bytes/16000").repeat(2_000));
     let seen = world.client(vec![Step::Stall(0, 20 * S), Step::Send(0, text.clone())]);
@@ -485,7 +483,7 @@ fn many_requests_and_a_client_that_does_not_read() {
 }
 
 #[test]
-fn a_late_answer_holds_those_behind_it() {
+fn delayed_response_holds_back_later_ones() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let text =
         crlf(&[get("/"), get("/delay?mean=30ms"), get("/plaintext"), get("/delay?mean=10ms"), get("/json")].concat());
@@ -494,8 +492,8 @@ fn a_late_answer_holds_those_behind_it() {
     world.run(S);
     let said = r#"200 "test", 200 "test", 200 "Hello, World!", 200 "test", 200 "{\"message\":\"Hello, World!\"}""#;
     assert_eq!(render(&text, &seen.borrow()), said);
-    // It came at 15 us: 10 us for the connection, 5 us for the request. The second delay counts from then as well, and is
-    // over when the first is.
+    // It arrived at 15 us: 10 us for the connection, 5 us for the request. The second delay also
+    // starts then, and ends with the first.
     let times: Vec<Nanos> = seen.borrow().came.iter().map(|&(at, _)| at).collect();
     assert_eq!(times[0], 20_000);
     assert!(times[1..].iter().all(|&at| at == 30_020_000), "{times:?}");
@@ -505,7 +503,7 @@ fn a_late_answer_holds_those_behind_it() {
 }
 
 #[test]
-fn delays_follow_their_law_and_the_log_is_the_truth() {
+fn delays_follow_their_distribution_and_match_the_log() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let text = crlf(&get("/delay?mean=1ms&dist=exponential&seed=3"));
     let seen: Vec<Shared> = (0..50)
@@ -520,16 +518,16 @@ fn delays_follow_their_law_and_the_log_is_the_truth() {
             latencies.push(at - (10_000 + round as Nanos * 100 * MS) - 10_000);
         }
     }
-    // On a network whose delays are known, what clients measure is what the log says, each and all.
+    // The network's delays are known, so clients measure exactly what the log has.
     assert_eq!(latencies.iter().sum::<Nanos>() as f64 / 2000.0, log.service.mean().unwrap());
     assert_eq!(latencies.iter().max().copied(), log.service.max());
-    // 5 standard errors of the mean of an exponential law.
+    // 5 standard errors of the mean of an exponential distribution.
     let mean = log.service.mean().unwrap();
     assert!((mean / 1e6 - 1.0).abs() < 5.0 / 2000f64.sqrt(), "{mean}");
 }
 
 #[test]
-fn an_idle_connection_is_closed_in_silence() {
+fn idle_connection_is_closed_without_a_response() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let never = world.client(vec![]);
     let once = world.client(vec![Step::Send(50 * S, crlf(&get("/")))]);
@@ -541,7 +539,7 @@ fn an_idle_connection_is_closed_in_silence() {
 }
 
 #[test]
-fn a_slow_head_is_timed_out_and_others_are_served_meanwhile() {
+fn slow_head_times_out_without_delaying_others() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let head = crlf(&format!("GET / HTTP/1.1\nHost: a\nX: {}\n\n", "x".repeat(100)));
     let drip = || head.iter().enumerate().map(|(second, &byte)| Step::Send(second as Nanos * S, vec![byte])).collect();
@@ -560,14 +558,14 @@ fn a_slow_head_is_timed_out_and_others_are_served_meanwhile() {
     assert_eq!(world.http.open, 1);
 }
 
-/// A head that takes 9 s and then another that takes 9 s are both in time: the limit is for each.
+/// The limit applies to each head: two heads of 9 s each are both in time.
 #[test]
-fn each_head_has_its_own_time() {
+fn each_head_has_its_own_timeout() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let head = crlf(&get("/"));
     let mut steps = Vec::new();
     for round in 0..5 {
-        // The first half comes with the end of the one before.
+        // Each first half arrives with the end of the previous head.
         steps.push(Step::Send(round * 9 * S, [if round > 0 { &head[10..] } else { &[] }, &head[..10]].concat()));
     }
     let seen = world.client(steps);
@@ -580,9 +578,9 @@ fn each_head_has_its_own_time() {
 }
 
 #[test]
-fn a_slow_body_is_timed_out() {
+fn slow_body_times_out() {
     let post = |bytes: usize| crlf(&format!("GET /json HTTP/1.1\nHost: a\nContent-Length: {bytes}\n\n"));
-    // 100 bytes a second are too slow; 2,000 a second are not, however long it takes.
+    // 100 bytes per second are too slow; 2,000 are fast enough for any length.
     for (rate, is_fine) in [(100, false), (2_000, true)] {
         let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
         let mut steps = vec![Step::Send(0, post(40 * rate))];
@@ -594,7 +592,7 @@ fn a_slow_body_is_timed_out() {
             assert_eq!(said, r#"200 "{\"message\":\"Hello, World!\"}""#);
         } else {
             assert_eq!(said, r#"408 close "the request body took longer than 10 s at 1024 bytes/s\n", end"#);
-            // 10 s, and what 1,000 bytes are worth.
+            // 10 s, plus the time that 1,000 bytes earn.
             let at = seen.borrow().came[0].0;
             assert!((10 * S + 900 * MS..11 * S).contains(&at), "{at}");
         }
@@ -618,9 +616,9 @@ fn a_client_that_does_not_read_is_cut_off() {
     assert_eq!(world.http.open, 0);
 }
 
-/// As long as it reads, it may be as slow as 31 KiB in the time given.
+/// A client can be as slow as 31 KiB per `send_ns`.
 #[test]
-fn a_client_that_reads_slowly_gets_all() {
+fn slow_reader_gets_everything() {
     let mut world = World::new(Network { window_bytes: 4096, ..Network::PERFECT }, &HttpLimits::DEFAULT);
     let mut steps = vec![Step::Send(0, crlf(&get("/chunked/300000")))];
     steps.extend((0..100).map(|second| Step::Stall(second * S, 900 * MS)));
@@ -630,7 +628,7 @@ fn a_client_that_reads_slowly_gets_all() {
 }
 
 #[test]
-fn a_tebibyte_is_sent_without_memory() {
+fn sends_a_tebibyte_with_bounded_memory() {
     for target in ["/bytes/1099511627776", "/chunked/1099511627776"] {
         let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
         let seen = world.client(vec![Step::Send(0, crlf(&get(target))), Step::Reset(10 * MS)]);
@@ -643,7 +641,7 @@ fn a_tebibyte_is_sent_without_memory() {
 }
 
 #[test]
-fn a_flood_of_garbage_is_bounded() {
+fn flood_of_garbage_is_bounded() {
     for (name, head, flood, expected) in [
         ("fields without end", "GET / HTTP/1.1\nHost: a\n", "X-Field: yes\n", "431 close"),
         ("a field without end", "GET / HTTP/1.1\nHost: a\nX: ", "xxxxxxxxxx", "431 close"),
@@ -683,7 +681,7 @@ fn a_flood_of_garbage_is_bounded() {
     }
 }
 
-/// What a client sends after its error is thrown away for a while, so that the answer reaches it; then no longer.
+/// Input after an error is discarded for a while, so that the client receives the response.
 #[test]
 fn lingering_ends() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
@@ -697,7 +695,7 @@ fn lingering_ends() {
 }
 
 #[test]
-fn a_client_that_ends_its_stream_is_still_answered() {
+fn client_that_ends_its_stream_gets_a_response() {
     for (name, text, expected) in [
         ("nothing asked", String::new(), "end"),
         ("one", get("/"), r#"200 "test", end"#),
@@ -735,7 +733,7 @@ fn a_client_that_ends_its_stream_is_still_answered() {
 }
 
 #[test]
-fn one_connection_too_many_is_told_so() {
+fn connection_over_the_limit_gets_an_error() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     world.connections = 2;
     let all: Vec<Shared> = (0..3).map(|_| world.client(vec![Step::Send(0, crlf(&get("/")))])).collect();
@@ -746,7 +744,7 @@ fn one_connection_too_many_is_told_so() {
 }
 
 #[test]
-fn an_orderly_end() {
+fn shutdown_answers_started_requests() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     let idle = world.client(vec![]);
     let kept = world.client(vec![Step::Send(0, crlf(&get("/")))]);
@@ -755,27 +753,27 @@ fn an_orderly_end() {
     let post = crlf("POST /echo HTTP/1.1\nHost: a\nContent-Length: 6\n\nabc");
     let upload = world.client(vec![Step::Send(0, post.clone()), Step::Send(200 * MS, b"def".to_vec())]);
     let half = world.client_that(vec![Step::Send(0, b"GET / HTTP".to_vec())], false);
-    // On its way when the server ends.
+    // Arrives when the server shuts down.
     let just = world.client(vec![Step::Send(100 * MS - 12_000, crlf(&get("/health")))]);
     world.run(100 * MS);
     world.end(5 * S);
     assert!(world.http.is_done(), "{} are left", world.http.open);
     assert!(world.driver.now() < 701 * MS, "{}", world.driver.now());
-    world.run(S); // What is under way arrives.
+    world.run(S); // Deliver the packets on their way.
     assert_eq!(render(b"", &half.borrow()), r#"503 close "the server is shutting down\n", end"#);
     assert_eq!(render(b"", &idle.borrow()), "end");
     assert!((200 * MS..201 * MS).contains(&idle.borrow().ended.unwrap()));
     assert_eq!(render(b"", &kept.borrow()), r#"200 "test", end"#);
-    // The answer says that it is the last, and the next request is not taken.
+    // The response announces the close, and the next request is not executed.
     assert_eq!(render(b"", &late.borrow()), r#"200 close "test", end"#);
     assert_eq!(render(b"", &long.borrow()), "200 1000000 bytes, end");
     assert_eq!(render(&post, &upload.borrow()), r#"200 "abcdef", end"#);
     assert_eq!(render(b"", &just.borrow()), r#"503 close "the server is shutting down\n", end"#);
 }
 
-/// What is forgotten of a connection is not found by the next one in its slot.
+/// A reused slot must not keep state of its previous connection.
 #[test]
-fn a_slot_begins_anew() {
+fn reused_slot_starts_fresh() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
     for round in 0..20u64 {
         let delayed = crlf(&get("/delay?mean=50ms"));
@@ -790,7 +788,7 @@ fn a_slot_begins_anew() {
     assert_eq!(world.http.log().requests, 0, "nobody was there to be answered");
 }
 
-/// A request of the property below, and what it is answered with.
+/// A request for the property below, and its response.
 fn request() -> impl Strategy<Value = (String, String)> {
     let test = r#"200 "test""#;
     let fixed = move |text: String, expected: &str| Just((text, expected.to_owned()));
@@ -821,7 +819,6 @@ fn request() -> impl Strategy<Value = (String, String)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However requests are mixed and cut, each is answered as it is alone, in order.
     #[test]
     fn pipelined_requests_are_answered_in_order(
         requests in prop::collection::vec(request(), 1..40),
@@ -844,7 +841,7 @@ proptest! {
         prop_assert!(world.largest_out <= 262_144);
     }
 
-    /// Bytes without meaning never do worse than a status and a close.
+    /// Random bytes cause at most an error response and a close.
     #[test]
     fn noise(pieces in prop::collection::vec(prop_oneof![
         any::<Vec<u8>>(),
