@@ -1,5 +1,6 @@
-//! A cache that breaks subjects/REQUIREMENTS.md in the one way that its first argument names, or keeps it (`none`): a few commands of memcached's
-//! text, a blocking thread per connection, so that each defect is a line.
+//! A cache with the one defect that its first argument names, or without defects (`none`). The
+//! requirements are in subjects/REQUIREMENTS.md. It has a few commands of memcached's text protocol
+//! and a blocking thread per connection, so that each defect takes one line.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,7 +20,7 @@ fn main() {
     }
 }
 
-/// Answers until the client is gone, which no defect is about.
+/// Responds to commands until the client disconnects. No defect concerns disconnecting.
 fn serve(defect: &str, stream: TcpStream) -> std::io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 20, stream.try_clone()?);
     let mut output = stream;

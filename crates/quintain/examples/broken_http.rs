@@ -1,5 +1,6 @@
-//! A server of HTTP that breaks subjects/REQUIREMENTS.md in the one way that its first argument names, or keeps it (`none`).
-//! A blocking thread per connection, so that each defect is a line.
+//! An HTTP server with the one defect that its first argument names, or without defects (`none`).
+//! The requirements are in subjects/REQUIREMENTS.md. It uses a blocking thread per connection, so
+//! that each defect takes one line.
 
 #![allow(clippy::print_stderr)]
 
@@ -51,7 +52,7 @@ fn main() {
 struct Connection {
     defect: &'static str,
     stream: TcpStream,
-    /// What was read and not answered.
+    /// Received bytes without a response yet.
     bytes: Vec<u8>,
 }
 
@@ -64,10 +65,10 @@ struct Request {
     used: usize,
 }
 
-/// What is no HTTP.
+/// Input that is not HTTP.
 struct Garbage;
 
-/// Held while a client is answered by `sends-under-one-lock`.
+/// Held by `sends-under-one-lock` while it sends a response.
 static LOCK: Mutex<()> = Mutex::new(());
 
 impl Connection {
@@ -89,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// Reads once; whether the client is there.
+    /// Reads once. Returns whether the client is still connected.
     fn fill(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];
         match self.stream.read(&mut buffer) {
@@ -107,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// Answers the requests that are whole; whether the connection goes on.
+    /// Responds to all complete requests. Returns whether to keep the connection open.
     fn answer_all(&mut self) -> bool {
         let mut count = 0;
         let mut answers = Vec::new();
@@ -146,7 +147,7 @@ impl Connection {
         true
     }
 
-    /// The next request, if it is whole.
+    /// The next request, or `None` if it is incomplete.
     fn next(&self) -> Result<Option<Request>, Garbage> {
         let find = |bytes: &[u8], mark: &[u8]| bytes.windows(mark.len()).position(|window| window == mark);
         if self.is("answers-early") && self.bytes.starts_with(b"GET / HTTP/1.1\r\n") && self.bytes.len() < 30 {
@@ -187,7 +188,7 @@ impl Connection {
         Ok(Some(Request { method, path, is_1_0: version == "HTTP/1.0", close, used: end + 4 + length }))
     }
 
-    /// Whether the connection goes on.
+    /// Returns whether to keep the connection open.
     fn answer(&mut self, request: &Request) -> bool {
         let head = request.method == "HEAD" && !self.is("sends-a-body-to-head");
         let size = request.path.strip_prefix("/bytes/").and_then(|size| size.parse::<usize>().ok());
@@ -213,7 +214,7 @@ impl Connection {
         self.send(status, &body, head, close) && !close
     }
 
-    /// Whether the client is there.
+    /// Returns whether the client is still connected.
     fn send(&mut self, status: u16, body: &[u8], head: bool, close: bool) -> bool {
         let length = if self.is("lies-to-head") && head { 0 } else { body.len() };
         let mut bytes = format!("HTTP/1.1 {status} Whatever\r\n").into_bytes();

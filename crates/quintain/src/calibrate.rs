@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_protocol_has_a_study_without_mistakes() {
+    fn every_protocol_has_a_valid_study() {
         for protocol in Calibrated::value_variants() {
             let study =
                 study::parse(&study_of(*protocol)).unwrap_or_else(|mistakes| panic!("{protocol:?} {mistakes:?}"));

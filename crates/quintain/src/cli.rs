@@ -211,7 +211,7 @@ pub(crate) struct InitArgs {
     /// What to find out [default: from the other flags, otherwise one]
     #[arg(long, value_enum)]
     pub(crate) kind: Option<InitKind>,
-    /// Command that starts the server, with {port} where it takes its port; no shell
+    /// Command that starts the server, with {port} in place of its port; no shell
     #[arg(long, value_name = "COMMAND")]
     pub(crate) command: Option<String>,
     /// Two versions: command of the first
@@ -226,7 +226,7 @@ pub(crate) struct InitArgs {
     /// `http`, `https`, `pingpong`; or a cache: `memcached`, `redis`, `http-cache` [default: http; for a cache, memcached]
     #[arg(long)]
     pub(crate) protocol: Option<String>,
-    /// Fixed port of a server that cannot be told one [default: a free one, passed as {port}]
+    /// Fixed port, for a server that cannot be given one [default: a free one, passed as {port}]
     #[arg(long, value_name = "PORT", allow_negative_numbers = true, value_parser = given(port))]
     pub(crate) port: Option<Given<u16>>,
     /// HTTP: path and query to request [default: /]
@@ -261,7 +261,6 @@ const INIT_HELP: &str = "On a terminal, without a command, it asks. Examples:\n 
                          quintain init --command './server' --port 8080 --objective 'p99 < 5ms'\n\
                          Exit codes: 0 written, 2 usage error, 3 the server did not answer (nothing is written).";
 
-/// The question that a new study answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InitKind {
     /// How fast one server is
@@ -318,7 +317,7 @@ pub(crate) enum StudiesVerb {
     },
 }
 
-/// Where the commands of a study start, for the help.
+/// The working directory of a study's commands, for the help.
 const STUDY_HELP: &str = "Commands and file names of a study are relative to the directory of its file; of a file in a directory `studies`, to the directory above; \
                           of stdin, to the working directory. Store and report are written to the working directory.";
 
@@ -508,7 +507,8 @@ pub(crate) struct CompareArgs {
     /// Build both revisions again every K pairs, each time in another folder: some differences are of one build's layout alone
     #[arg(long, value_name = "K", requires = "build", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = SIDES)]
     pub(crate) rebuild_every: Option<u32>,
-    /// Run the baseline a third time in each block and hold it against itself: shows the noise and the false alarms of this machine
+    /// Run the baseline a third time in each block and compare it with itself: shows the noise and
+    /// the false alarms of this machine
     #[arg(long, help_heading = SIDES)]
     pub(crate) null: bool,
     /// CPUs of the server
@@ -565,7 +565,7 @@ pub(crate) struct CompareArgs {
     /// Fraction of its requests that the candidate may fail beyond what the baseline fails; more makes it fail, or worse [default: 0]
     #[arg(long, value_name = "SHARE", help_heading = DECISION)]
     pub(crate) allow_errors: Option<String>,
-    /// What to make of a candidate of which nothing was shown: exit with 0, 1, or 125
+    /// How to treat a candidate without a result: exit with 0, 1, or 125
     #[arg(long, value_name = "OUTCOME", value_parser = one_of(words::UNDECIDED), default_value = "pass", help_heading = DECISION)]
     pub(crate) undecided: study::gate::Undecided,
     /// Without --fail-if: stop when the ratio is known to within this [default: 2%]

@@ -50,7 +50,7 @@ pub(crate) fn generators(
     Ok(Some(generators))
 }
 
-/// Calls `start` with what it needs to start this binary on other machines.
+/// Calls `start` with the means to start this binary on other machines.
 fn reach<T>(
     directory: Option<&Path>,
     interrupted: &dyn Fn() -> bool,

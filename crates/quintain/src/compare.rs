@@ -29,7 +29,7 @@ const AGAIN: &str = "base again";
 /// Precision of the ratio at which a comparison ends by default.
 const WITHIN: f64 = 0.02;
 
-/// When a comparison ends, and what makes the candidate fail.
+/// The stop rule and the fail conditions of a comparison.
 struct Decision {
     fail_if: Option<FailIf>,
     within: f64,

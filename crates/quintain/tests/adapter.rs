@@ -16,7 +16,7 @@ use serde_json::Value;
 const CONTRACT: &str =
     "contract 1\nservice Any { GET \"/\"(args) { index args.who  ensures fine: result.code == 200 } }\n";
 
-/// A service that answers every request with this status and no body.
+/// A service that responds to every request with this status and no body.
 fn service(status: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -82,7 +82,7 @@ fn entries_up_to_the_last_batch_survive_sigkill() {
     eventually("a few hundred calls", || (answered.load(Ordering::SeqCst) > 300).then_some(()));
     // The latest count includes the current call.
     let sure = answered.load(Ordering::SeqCst) - 1;
-    // Of two further batches, the second began after the first had ended, and so after this moment.
+    // The second of two further batches began after the first had ended, and so after this moment.
     for _ in 0..2 {
         let before = adapter.metric("store_written_total");
         eventually("a batch", || (adapter.metric("store_written_total") > before).then_some(()));
@@ -119,7 +119,7 @@ fn entries_up_to_the_last_batch_survive_sigkill() {
     }
 }
 
-/// A service that discards request bodies and answers each request with 200.
+/// A service that discards request bodies and responds to each request with 200.
 fn discarding() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -308,7 +308,7 @@ fn contract_check_reports_warnings_and_errors() {
     assert!(ran.json().as_array().unwrap().iter().all(|finding| finding["line"].as_u64().unwrap() == 2));
 }
 
-/// A shop that tells clients where its items are but serves none of them.
+/// A shop whose replies name the endpoint of its items. It serves no items itself.
 fn shop() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,5 +1,6 @@
-// A server that breaks subjects/REQUIREMENTS.md in the one way that its first argument names, or keeps it (`none`).
-// A blocking thread per connection, small reads, so that each defect is a line.
+// A ping-pong server with the one defect that its first argument names, or without defects (`none`).
+// The requirements are in subjects/REQUIREMENTS.md. It uses a blocking thread per connection and
+// small reads, so that each defect takes one line.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -49,7 +50,7 @@ static void *serve(void *argument) {
         if (got <= 0) break;
         filled += got;
         size_t whole = filled & ~(size_t)3, keep = filled - whole;
-        if (is("ends-with-the-client")) { // takes "no more to read" for "nobody is there"
+        if (is("ends-with-the-client")) { // treats a half-close as a close
             usleep(20000);
             struct pollfd state = {.fd = fd, .events = POLLRDHUP};
             if (poll(&state, 1, 0) > 0 && state.revents & POLLRDHUP) break;
@@ -87,7 +88,7 @@ int main(int argc, char **argv) {
     if (is("ignores-sigterm")) signal(SIGTERM, SIG_IGN);
     if (is("leaves-a-child") && fork() == 0)
         for (;;) pause();
-    if (is("leaves-a-session") && fork() == 0) { // as a daemon does
+    if (is("leaves-a-session") && fork() == 0) { // like a daemon
         setsid();
         for (;;) pause();
     }
@@ -99,7 +100,7 @@ int main(int argc, char **argv) {
         perror("listen");
         return 1;
     }
-    if (is("waits-for-a-client")) signal(SIGTERM, SIG_IGN); // until one has come and spoken
+    if (is("waits-for-a-client")) signal(SIGTERM, SIG_IGN); // until a client has sent data
     for (;;) {
         int fd = accept(listener, NULL, NULL);
         if (fd < 0) continue;

@@ -1,11 +1,11 @@
-//! Studies in the binary, in a folder that has nothing; and where a study's commands start.
+//! Built-in studies, run in an empty directory, and the working directory of a study's commands.
 
 use std::io::Write;
 use std::process::Stdio;
 
 use crate::common::{Folder, Ran};
 
-/// A study whose command is found beside its file alone.
+/// A study whose command and body are relative to the directory of its file.
 const BESIDE: &str = r#"question = "?"
 [subject]
 command = "./server -p {port}"
@@ -20,7 +20,7 @@ warmup = "0s"
 stop = { requests = 20 }
 "#;
 
-/// Puts a server and what it is asked into a folder.
+/// Writes the server and the request body of `BESIDE` into a directory.
 fn beside(folder: &Folder, place: &str) {
     std::fs::create_dir_all(folder.path().join(place)).unwrap();
     let server = folder.write(&format!("{place}/server"), "#!/bin/sh\nexec \"$QUINTAIN\" serve http \"$@\"\n");
@@ -37,7 +37,7 @@ fn run(folder: &Folder, study: &str) -> Ran {
 }
 
 #[test]
-fn a_built_in_study_runs_where_nothing_else_is() {
+fn built_in_study_runs_in_an_empty_directory() {
     let folder = Folder::new();
     let checked = folder.quintain(&["check", "proxy-cost"]).expect(0).out;
     assert!(checked.starts_with("proxy-cost (built in): no errors\n"), "{checked}");
@@ -52,16 +52,16 @@ fn a_built_in_study_runs_where_nothing_else_is() {
 }
 
 #[test]
-fn a_server_whose_toolchain_is_missing_is_a_row() {
+fn server_without_its_toolchain_becomes_a_row() {
     let folder = Folder::new();
     let mut command = folder.command(&["run", "volley", "--quick", "--set", "server=c-epoll,quintain"]);
-    // Neither make nor a compiler; the machine's report of itself does without.
+    // There is neither make nor a compiler. Describing the machine needs no programs.
     let ran = Ran::from(command.env("PATH", folder.path()).output().unwrap()).expect(0);
     assert!(ran.out.contains("`make` is not installed"), "{}", ran.out);
 }
 
 #[test]
-fn studies_are_listed_shown_and_copied() {
+fn lists_shows_and_copies_studies() {
     let folder = Folder::new();
     let list = folder.quintain(&["studies"]).expect(0).out;
     for words in ["volley\n  Which ping-pong server", "time   quick ", "needs  cargo, cc, go, make\n", "haproxy, nginx"]
@@ -87,7 +87,7 @@ fn studies_are_listed_shown_and_copied() {
 }
 
 #[test]
-fn commands_start_in_the_folder_of_their_study() {
+fn commands_start_in_the_directory_of_their_study() {
     let folder = Folder::new();
     beside(&folder, "mine");
     folder.write("mine/bench.toml", BESIDE);
@@ -108,7 +108,7 @@ fn commands_start_in_the_folder_of_their_study() {
 }
 
 #[test]
-fn a_study_may_come_from_standard_input() {
+fn reads_a_study_from_stdin() {
     let folder = Folder::new();
     beside(&folder, ".");
     let given = |args: &[&str], text: &str| {

@@ -1,4 +1,5 @@
-//! `quintain run` on several machines, all of which are this one: real nodes, their channels, and what becomes of them when one is lost.
+//! `quintain run` on several machines that are all this one: real nodes, their connections, and the
+//! loss of a node.
 
 use std::process::Stdio;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 const HOSTS: &str = "--hosts=subject=local,load=local,local,local";
 
-/// One point, two trials, at addresses that `{address}` says.
+/// A study with one design point. quintain replaces `{address}` by the machine's address.
 fn study(stop: &str, trials: u32) -> String {
     format!(
         r#"
@@ -36,17 +37,17 @@ fn sum<'a>(values: impl IntoIterator<Item = &'a Value>, of: impl Fn(&Value) -> &
     values.into_iter().map(|value| of(value).as_u64().unwrap()).sum()
 }
 
-/// Everything that a run has started, by the directory that its nodes are told.
+/// The node processes of a run, found by the directory in their command lines.
 fn nodes(folder: &Folder) -> Vec<u32> {
     let directory = folder.path().canonicalize().unwrap();
     let mark = format!("node --directory {}", directory.display());
-    // The process that becomes a node has the node's command in its own.
+    // A shell that execs a node also has the node's command in its own command line.
     let all = processes_with(&mark).into_iter().filter(|(_, line)| !line.contains(" exec "));
     all.map(|(pid, _)| pid).collect()
 }
 
 #[test]
-fn generators_on_several_machines_are_one_load() {
+fn merges_the_load_of_several_generators() {
     let folder = Folder::new();
     folder.write("mini.toml", &study("300ms", 2));
     let ran = folder.quintain(&["run", "mini.toml", HOSTS, "--json"]).expect(0);
@@ -75,12 +76,12 @@ fn generators_on_several_machines_are_one_load() {
         assert_eq!(sum(whole["windows"].as_array().unwrap(), |window| &window["requests"]), part("requests"));
         assert_eq!(whole["service"]["count"].as_u64(), Some(part("requests")));
         assert_eq!(whole["workers"].as_array().unwrap().len(), 3);
-        // All began at one moment; what is left is what the clocks are doubted by.
+        // All generators began at the same moment, within the uncertainty of their clocks.
         let began = agents.iter().map(|agent| agent["measurement"]["began_ns"].as_i64().unwrap()).collect::<Vec<_>>();
         let doubt: i64 = agents.iter().map(|agent| agent["clock"]["error_ns"].as_i64().unwrap()).sum();
         let apart = began.iter().max().unwrap() - began.iter().min().unwrap();
         assert!(apart <= 2, "{began:?}: translated back with the offset it was announced with");
-        // One clock it is here, so the truth is known: 0.
+        // All nodes share one clock, so the true offset is 0.
         for agent in agents {
             let clock = &agent["clock"];
             assert!(
@@ -89,7 +90,8 @@ fn generators_on_several_machines_are_one_load() {
             );
         }
         assert!(doubt > 0);
-        // In a closed loop clients wait or are waited for all the time: Little's law over all of them.
+        // Little's law over all generators: in a closed loop the mean number in flight is rate
+        // times service time.
         let mean_ns = whole["service"]["sum"].as_f64().unwrap() / whole["service"]["count"].as_f64().unwrap();
         let rate = whole["requests"].as_f64().unwrap() * 1e9 / whole["duration_ns"].as_f64().unwrap();
         let in_flight = whole["in_flight_mean"].as_f64().unwrap();
@@ -104,7 +106,7 @@ fn generators_on_several_machines_are_one_load() {
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
 }
 
-/// Starts a run that takes long, and waits until its first trial is stored.
+/// Starts a long run and waits until its first trial is stored.
 fn long_run(folder: &Folder) -> std::process::Child {
     folder.write("long.toml", &study("500ms", 4));
     let mut command = folder.command(&["run", "long.toml", HOSTS]);
@@ -117,7 +119,8 @@ fn long_run(folder: &Folder) -> std::process::Child {
     child
 }
 
-/// The run says which machine was lost and why, keeps what it has, and leaves nothing behind; resuming goes on.
+/// Checks that the run names the lost machine and the reason, keeps its trials and leaves no
+/// processes. Then resumes it.
 fn is_lost_and_goes_on(folder: &Folder, child: std::process::Child, why: &str) {
     let ran = Ran::from(child.wait_with_output().unwrap()).expect(4);
     assert!(ran.err.contains("lost local-") && ran.err.contains(why), "{}", ran.err);
@@ -130,7 +133,7 @@ fn is_lost_and_goes_on(folder: &Folder, child: std::process::Child, why: &str) {
 }
 
 #[test]
-fn a_node_that_is_killed_ends_the_run() {
+fn killed_node_ends_the_run() {
     let folder = Folder::new();
     let child = long_run(&folder);
     signal_process(nodes(&folder)[1], "KILL");
@@ -138,7 +141,7 @@ fn a_node_that_is_killed_ends_the_run() {
 }
 
 #[test]
-fn a_node_that_hangs_ends_the_run() {
+fn hung_node_ends_the_run() {
     let folder = Folder::new();
     let child = long_run(&folder);
     let hung = nodes(&folder)[1];
@@ -147,13 +150,13 @@ fn a_node_that_hangs_ends_the_run() {
 }
 
 #[test]
-fn nodes_end_without_their_lab() {
+fn nodes_exit_without_their_lab() {
     let folder = Folder::new();
     let mut child = long_run(&folder);
     signal_process(child.id(), "KILL");
     child.wait().unwrap();
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
-    // And one that hangs is as good as none.
+    // Nodes also exit if their lab hangs.
     let mut child = folder.command(&["run", "long.toml", HOSTS, "--resume"]).stderr(Stdio::null()).spawn().unwrap();
     eventually("there are nodes", || (nodes(&folder).len() == 4).then_some(()));
     signal_process(child.id(), "STOP");
@@ -163,7 +166,7 @@ fn nodes_end_without_their_lab() {
 }
 
 #[test]
-fn one_generator_elsewhere_needs_no_rule_that_can_be_divided() {
+fn one_remote_generator_accepts_any_stop_rule() {
     let folder = Folder::new();
     let text = study("100ms", 1).replace("stop = \"100ms\"", "stop = { requests = 500 }");
     folder.write("mini.toml", &text);
@@ -176,7 +179,7 @@ fn one_generator_elsewhere_needs_no_rule_that_can_be_divided() {
 }
 
 #[test]
-fn a_server_that_is_not_there_fails_its_trial_alone() {
+fn crashed_server_only_fails_its_trial() {
     let folder = Folder::new();
     let text = study("100ms", 1).replace("quintain serve pingpong --host", "sh -c 'echo dead >&2; exit 7'");
     folder.write("mini.toml", &text);
@@ -185,7 +188,7 @@ fn a_server_that_is_not_there_fails_its_trial_alone() {
 }
 
 #[test]
-fn one_load_from_several_machines() {
+fn load_runs_on_several_machines() {
     let folder = Folder::new();
     let server = Server::start(&["http", "-p", "0"]);
     let url = format!("http://127.0.0.1:{}/", server.port);
@@ -224,7 +227,7 @@ fn one_load_from_several_machines() {
 }
 
 #[test]
-fn a_calibration_on_several_machines() {
+fn calibrate_runs_on_several_machines() {
     let folder = Folder::new();
     let flags = ["calibrate", "--protocol", "http", "-d", "100ms", "--hosts", "subject=local,load=local,local"];
     let ran = folder.quintain(&flags).expect(0);
@@ -235,7 +238,7 @@ fn a_calibration_on_several_machines() {
 }
 
 #[test]
-fn what_cannot_be_a_cluster() {
+fn rejects_invalid_clusters() {
     let folder = Folder::new();
     folder.write("mini.toml", &study("100ms", 1));
     folder.write("bad.toml", "[[host]]\nname = 'a'\n");
@@ -257,7 +260,8 @@ fn what_cannot_be_a_cluster() {
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
 }
 
-/// Machines that are all this one and that one command starts, `head` says how; the server would see what it has no business with.
+/// Describes a cluster on this machine whose nodes are started by one command; `head` configures
+/// how. The server exits if it can see the cluster's ticket.
 fn joining(folder: &Folder, head: &str) {
     let hosts = [("s", "subject"), ("a", "load"), ("b", "load")].map(|(name, role)| {
         format!("[[host]]\nname = '{name}'\nrole = '{role}'\naddress = '127.0.0.1'\nquintain = '{QUINTAIN}'\n")
@@ -276,7 +280,7 @@ fn joining(folder: &Folder, head: &str) {
 const SHELL: &str = "start = \"sh -c 'for rank in 0 1 2; do {node} --rank $rank & done; wait'\"";
 
 #[test]
-fn nodes_that_one_command_starts_join() {
+fn nodes_started_by_one_command_join() {
     let folder = Folder::new();
     joining(&folder, SHELL);
     let ran = folder.quintain(&["run", "mini.toml", "--cluster", "cluster.toml"]).expect(0);
@@ -292,7 +296,7 @@ fn nodes_that_one_command_starts_join() {
 }
 
 #[test]
-fn nodes_that_mpirun_starts_join() {
+fn nodes_started_by_mpirun_join() {
     let folder = Folder::new();
     if !folder.shell("mpirun --version").output().unwrap().status.success() {
         eprintln!("skipped: no mpirun");
@@ -300,7 +304,7 @@ fn nodes_that_mpirun_starts_join() {
     }
     joining(&folder, "launcher = 'mpirun'");
     let mut command = folder.command(&["run", "mini.toml", "--cluster", "cluster.toml"]);
-    // One machine has as many places as it is asked for.
+    // Without this, Open MPI limits the number of processes per machine.
     let ran = Ran::from(command.env("OMPI_MCA_rmaps_base_oversubscribe", "1").output().unwrap()).expect(0);
     assert!(ran.err.contains("started by mpirun, whose own connections are not encrypted"), "{}", ran.err);
     assert_eq!(records(&folder).len(), 2);
@@ -308,7 +312,7 @@ fn nodes_that_mpirun_starts_join() {
 }
 
 #[test]
-fn nodes_that_do_not_join_are_told_of() {
+fn reports_nodes_that_do_not_join() {
     let folder = Folder::new();
     let fails = |head: &str, expected: &[&str]| {
         joining(&folder, head);
@@ -329,7 +333,7 @@ fn nodes_that_do_not_join_are_told_of() {
 }
 
 #[test]
-fn what_cannot_be_a_node() {
+fn rejects_invalid_node_arguments() {
     let folder = Folder::new();
     let fingerprint = "0".repeat(64);
     let join = ["node", "--directory", "/", "--join", "127.0.0.1:9", "--lab", &fingerprint];

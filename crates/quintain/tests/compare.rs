@@ -147,7 +147,7 @@ fn killed_comparison_leaves_nothing_and_resumes() {
     let other = with("main", other.trim());
     assert!(other.contains("has head") && other.contains("`--head-rev` is"), "{other}");
     assert!(with("2m", "1m").contains("other flags"));
-    // `--resume` does not mistake the URL after it for a run.
+    // `--resume` does not parse the URL after it as a run.
     let (url, before) = flags.split_last().unwrap();
     let ran = folder.quintain(&[before, &["--resume", url]].concat());
     agrees(&ran);
@@ -235,7 +235,7 @@ fn wrong_use() {
         let ran = compare(&folder, args).expect(2);
         assert!(ran.err.contains(expected), "{args:?}: {}", ran.err);
     }
-    // Several mistakes are told at once.
+    // All errors are reported at once.
     let ran =
         compare(&folder, &[&sides[..], &["http://a/", "--fail-if", "p99 > x", "--max-time", "0"]].concat()).expect(2);
     assert!(

@@ -1,4 +1,4 @@
-//! `quintain verify` against servers with a known defect each, and against the subjects in C.
+//! `quintain verify` with servers that have one known defect each, and with the C subjects.
 #![expect(clippy::disallowed_methods, reason = "these tests start servers as their users do")]
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use crate::common::QUINTAIN;
 
-/// The server of `broken.c`, built once. Like the C subjects it needs a C compiler.
+/// The server of `broken.c`, built once. It needs a C compiler, as do the C subjects.
 static BROKEN: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = folder.path().join("broken");
@@ -18,7 +18,6 @@ static BROKEN: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
     (folder, program)
 });
 
-/// The root of the repository.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("quintain lies in crates/")
 }
@@ -34,7 +33,8 @@ fn verify(protocol: &str, command: &str, cases: &[&str]) -> (Output, String) {
     (output, text)
 }
 
-/// Runs all cases, or those named: whether the server passes, the names of the cases that failed or were skipped, the output.
+/// Runs all cases, or the named ones. Returns whether the server passes, the cases that failed or
+/// were skipped, and the output.
 fn misses_of(protocol: &str, command: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     let (output, text) = verify(protocol, command, cases);
     let missed = |line: &str| {
@@ -47,17 +47,16 @@ fn misses_of(protocol: &str, command: &str, cases: &[&str]) -> (bool, Vec<String
     (output.status.success(), text.lines().filter_map(missed).collect(), text.clone())
 }
 
-/// As `misses_of`, for the server of `broken.c`.
 fn misses(defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     misses_of("pingpong", &format!("'{}' {defect} -p {{port}}", BROKEN.1.display()), cases)
 }
 
-/// As `misses_of`, for the server of `examples/broken_http.rs`; `around` is a shell command in which `{}` stands for it.
+/// As `misses_of`, for `examples/broken_http.rs`. In `around`, a shell command, `{}` stands for the
+/// server.
 fn http_misses(around: &str, defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     misses_of("http", &around.replace("{}", &format!("{} {defect} -p {{port}}", example("broken_http"))), cases)
 }
 
-/// As `misses_of`, for the server of `examples/broken_cache.rs`.
 fn cache_misses(defect: &str, cases: &[&str]) -> (bool, Vec<String>, String) {
     misses_of("cache", &format!("{} {defect} -p {{port}}", example("broken_cache")), cases)
 }
@@ -68,7 +67,7 @@ fn example(name: &str) -> String {
     program.display().to_string()
 }
 
-/// Looks at a few rows at a time: most of the time is spent waiting for answers that do not come.
+/// Checks four rows at a time, because most of the time is spent waiting for timeouts.
 fn for_each_row<T: Sync>(rows: &[T], look: impl Fn(&T) + Sync) {
     for few in rows.chunks(4) {
         std::thread::scope(|scope| few.iter().for_each(|row| drop(scope.spawn(|| look(row)))));
@@ -76,7 +75,7 @@ fn for_each_row<T: Sync>(rows: &[T], look: impl Fn(&T) + Sync) {
 }
 
 #[test]
-fn each_defect_fails_its_cases_and_no_other() {
+fn each_defect_fails_only_its_cases() {
     let rows: [(&str, &[&str]); 11] = [
         ("none", &[]),
         ("does-not-wrap", &["wrap"]),
@@ -98,7 +97,7 @@ fn each_defect_fails_its_cases_and_no_other() {
 }
 
 #[test]
-fn what_left_its_session_is_found_and_ended() {
+fn finds_and_ends_processes_in_other_sessions() {
     let (_, failed, text) = misses("leaves-a-session", &["sigterm-idle"]);
     assert_eq!(failed, ["sigterm-idle"], "{text}");
     assert!(text.contains("its children did not end within") && text.contains("processes left: 1"), "{text}");
@@ -108,7 +107,7 @@ fn what_left_its_session_is_found_and_ended() {
         let of_this = format!("{}\0leaves-a-session\0", BROKEN.1.display());
         lines.filter(|line| line.starts_with(of_this.as_bytes())).count()
     };
-    // A process that is killed takes a moment to go; the row above may have some of its own.
+    // A killed process takes a moment to exit, and the test above may have such processes.
     let mut tries = 0;
     while left() > 0 {
         tries += 1;
@@ -117,9 +116,9 @@ fn what_left_its_session_is_found_and_ended() {
     }
 }
 
-/// Defects that break nearly everything: the case that is meant for them must say what is wrong.
+/// For defects that fail nearly every case: the case written for the defect reports the reason.
 #[test]
-fn each_case_says_what_is_wrong() {
+fn each_case_reports_its_defect() {
     let rows = [
         ("adds-two", "answers", "bytes: expected `"),
         ("host-byte-order", "answers", "first difference at byte 0"),
@@ -139,7 +138,7 @@ fn each_case_says_what_is_wrong() {
 }
 
 #[test]
-fn each_defect_of_http_fails_its_cases_and_no_other() {
+fn each_http_defect_fails_only_its_cases() {
     let rows: [(&str, &str, &[&str]); 14] = [
         ("{}", "none", &[]),
         ("{}", "cuts-bytes", &["bytes", "slow-reader"]),
@@ -163,9 +162,8 @@ fn each_defect_of_http_fails_its_cases_and_no_other() {
     });
 }
 
-/// As for ping-pong: defects that break nearly everything, and what the case says that is meant for them.
 #[test]
-fn each_case_of_http_says_what_is_wrong() {
+fn each_http_case_reports_its_defect() {
     let rows = [
         ("another-body", "answers", "body: expected `test`, received `tset`"),
         ("another-status", "answers", "status: expected `200`, received `201`"),
@@ -204,9 +202,9 @@ fn each_case_of_http_says_what_is_wrong() {
     });
 }
 
-/// The cases of caches whose conversations are more than a table of questions and answers, and one that is.
+/// Cases of caches that need more than a table of requests and responses, and `answers`.
 #[test]
-fn each_case_of_caches_says_what_is_wrong() {
+fn each_cache_case_reports_its_defect() {
     let cases = ["answers", "large", "many-keys", "pipelined", "slow-reader"];
     let rows = [
         ("none", "", ""),
@@ -226,7 +224,7 @@ fn each_case_of_caches_says_what_is_wrong() {
         assert_eq!(success, case.is_empty(), "{defect}: {text}");
         assert!(text.contains(says), "{defect}: {text}");
     });
-    // A server of the same words that are not all of the protocol.
+    // A server that implements only a part of the protocol.
     let (success, failed, text) = cache_misses("none", &["text", "resp", "split"]);
     assert!(!success && failed == ["text", "resp", "split"], "{text}");
     assert!(text.contains("this server does not speak Resp"), "{text}");
@@ -234,7 +232,7 @@ fn each_case_of_caches_says_what_is_wrong() {
 }
 
 #[test]
-fn what_http_does_not_promise_is_not_checked() {
+fn skips_http_cases_that_do_not_apply() {
     let (success, failed, text) = http_misses("{}", "has-no-bytes", &["bytes", "unknown"]);
     assert!(success && failed == ["bytes"] && text.contains("the first response has the status 404"), "{text}");
     let (success, failed, text) = http_misses("{}", "says-it-cannot", &["answers"]);
@@ -245,7 +243,7 @@ fn what_http_does_not_promise_is_not_checked() {
 }
 
 #[test]
-fn no_nodelay() {
+fn detects_missing_tcp_nodelay() {
     // If the kernel hides the sockets of other processes, the case is skipped, which is not a failure.
     let (success, failed, text) = misses("nagle", &["nodelay"]);
     assert_eq!(failed, ["nodelay"], "{text}");
@@ -254,14 +252,14 @@ fn no_nodelay() {
 }
 
 #[test]
-fn a_server_that_cannot_run_here_is_not_checked() {
+fn skips_servers_that_cannot_run_here() {
     let (success, failed, text) = misses("says-it-cannot", &[]);
     assert!(!success && failed.is_empty(), "{text}");
     assert!(text.contains("cannot run here: no such thing"), "{text}");
 }
 
 #[test]
-fn the_subjects_in_c_conform() {
+fn c_subjects_conform() {
     for name in ["c-threaded", "c-epoll", "c-uring"] {
         let made = Command::new("make").args(["-C", &format!("subjects/{name}"), name]).current_dir(root()).output();
         assert!(made.expect("make").status.success(), "{name} does not build");

@@ -1,10 +1,10 @@
-//! Miss-ratio curves on real processes: a cache that evicts as it says misses what the replay of the same operations misses, one that does not
-//! is found out, and a program that is not installed is a row.
+//! Miss-ratio curves of real processes. A cache that implements its policy has the miss ratio of
+//! the replay, another one deviates, and a program that is not installed becomes a row.
 
 use crate::common::Folder;
 use serde_json::Value;
 
-/// Two capacities below the footprint, three trials of each.
+/// Two memory limits below the footprint, with three trials each.
 const STUDY: &str = r#"
 question = "Does it evict as it says?"
 [subject]
@@ -42,7 +42,7 @@ policies = ["lru", "belady", "belady-size"]
 "#;
 
 #[test]
-fn a_cache_that_evicts_as_it_says_misses_what_its_replay_misses() {
+fn miss_ratio_of_an_lru_cache_matches_its_replay() {
     let folder = Folder::new();
     folder.write("curves.toml", STUDY);
     let ran = folder.quintain(&["run", "curves.toml", "--seed", "7"]).expect(0);
@@ -58,9 +58,9 @@ fn a_cache_that_evicts_as_it_says_misses_what_its_replay_misses() {
         assert!((number(&point["miss_ratio"]) - number(&point["simulated"])).abs() < 0.002, "{point}");
         assert_eq!(point["strays"], false, "{point}");
     }
-    // FIFO in LRU's clothes.
+    // The variant `wrong-lru` evicts by FIFO.
     assert!(points("wrong-lru").iter().any(|point| point["strays"] == true), "{found}");
-    // Who knows what comes misses least, and less so where sizes are known, too.
+    // Clairvoyant policies miss least, and knowing sizes helps further.
     let policy = |name: &str, at: usize| {
         let policy = found["policies"].as_array().unwrap().iter().find(|policy| policy["name"] == name).unwrap();
         number(&policy["points"][at]["miss_ratio"])
@@ -71,7 +71,7 @@ fn a_cache_that_evicts_as_it_says_misses_what_its_replay_misses() {
     let absent = findings["rows"].as_array().unwrap().iter().find(|row| row["factors"]["cache"] == "absent").unwrap();
     assert_eq!(absent["state"]["state"], "unrunnable", "{absent}");
     assert_eq!(absent["state"]["reason"], "`no-such-cache-anywhere` is not installed");
-    // What was worked out is kept: a second report is the same.
+    // Reports reuse stored results, so a second report is the same.
     assert_eq!(folder.quintain(&["report", "-f", "json"]).expect(0).json(), findings);
     let rows = folder.quintain(&["report", "-f", "csv-miss-ratio"]).expect(0).out;
     assert_eq!(rows.lines().count(), 1 + 4 + 6, "{rows}");

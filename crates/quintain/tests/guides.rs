@@ -276,7 +276,7 @@ fn follow(name: &str) {
     assert!(ran > 0, "docs/guides/{name} has no block that is run");
 }
 
-/// Whether a program that a guide says it needs is there; where it is not, the guide is not followed.
+/// Whether a program that a guide needs is installed. Otherwise the guide is skipped.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {

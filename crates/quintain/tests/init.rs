@@ -1,11 +1,11 @@
-//! `quintain init` on real servers, and on what is none.
+//! `quintain init` with real servers, and with commands and flags that are wrong.
 
 use crate::common::Folder;
 
 const SERVER: &str = "quintain serve http -p {port}";
 
 #[test]
-fn a_study_of_a_server_is_tried_written_checked_and_run() {
+fn init_writes_a_study_that_runs() {
     let folder = Folder::new();
     let written = folder.quintain(&["init", "--command", SERVER, "--path", "/bytes/100"]).expect(0).out;
     assert!(
@@ -19,7 +19,7 @@ fn a_study_of_a_server_is_tried_written_checked_and_run() {
 }
 
 #[test]
-fn every_kind_is_tried_as_it_will_be_run() {
+fn init_tries_the_commands_of_each_kind() {
     let folder = Folder::new();
     for (flags, name, tried) in [
         (&["--base", SERVER, "--head", "quintain serve http --threads 2 -p {port}"][..], "versions", 2),
@@ -34,7 +34,7 @@ fn every_kind_is_tried_as_it_will_be_run() {
         assert_eq!(written.lines().filter(|line| line.starts_with("tried  ")).count(), tried, "{written}");
         folder.quintain(&["check", name]).expect(0);
     }
-    // A server stands in for a proxy: it answers, and that is all that is tried.
+    // A server can replace the proxy, because `init` only requires a valid response from it.
     let proxy = "quintain serve http --host 127.0.0.1 -p {port} --seed {next_port}";
     let written = folder.quintain(&["init", "in/front.toml", "--command", SERVER, "--proxy", proxy]).expect(0).out;
     assert!(
@@ -45,7 +45,7 @@ fn every_kind_is_tried_as_it_will_be_run() {
 }
 
 #[test]
-fn request_and_expected_status_are_those_of_load() {
+fn request_flags_are_written_to_the_study() {
     let folder = Folder::new();
     let request = ["-X", "PUT", "-H", "X-Token: a\"b", "--body", "ping", "--expect-body", "ping"];
     let base = ["init", "--command", SERVER, "--path", "/echo"];
@@ -63,7 +63,7 @@ fn request_and_expected_status_are_those_of_load() {
 }
 
 #[test]
-fn mistakes_in_the_request_are_told_before_the_server_starts() {
+fn reports_request_errors_before_the_server_starts() {
     let folder = Folder::new();
     let http = ["-X", "get it", "-H", "no colon", "-H", "A: 1", "-H", "a: 2", "--expect-status", "999"];
     let told = folder.quintain(&[&["init", "--command", SERVER][..], &http].concat()).expect(2).err;
@@ -75,7 +75,7 @@ fn mistakes_in_the_request_are_told_before_the_server_starts() {
 }
 
 #[test]
-fn what_cannot_be_is_told_all_at_once() {
+fn reports_all_errors_of_flags_at_once() {
     let folder = Folder::new();
     for flags in [
         &[][..],
@@ -92,7 +92,7 @@ fn what_cannot_be_is_told_all_at_once() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_not_written() {
+fn writes_no_study_if_the_server_fails() {
     let folder = Folder::new();
     let sh = |script: &str| format!("sh -c '{script}'");
     let exits = sh("echo no database >&2; exit 1; : {port}");

@@ -148,7 +148,7 @@ fn calibrate_logs_the_truth_and_the_generator_agrees_on_the_count() {
     }
 }
 
-/// A server that answers a few requests and then goes silent, on all connections or on one, is
+/// A server that responds to a few requests and then goes silent, on all connections or on one, is
 /// reported as silent in both loops, even if the trial is shorter than the timeout.
 fn assert_silences(folder: &Folder) {
     let warned = |json: &serde_json::Value, start: &str| {

@@ -64,12 +64,12 @@ fn all_wrong_flags_are_reported_at_once() {
 }
 
 #[test]
-fn sigterm_answers_pending_requests_and_exits() {
+fn sigterm_drains_pending_requests() {
     let server = Server::start(&["cache", "--threads", "2"]);
     let mut stream = connect(&server);
     stream.write_all(b"set k 0 0 3\r\nabc\r\n").unwrap();
     stream.read_exact(&mut [0; 8]).unwrap();
-    // A half-received request is answered once the other half arrives.
+    // A half-received request gets its response once the other half arrives.
     stream.write_all(b"set l 0 0 3\r\nd").unwrap();
     server.signal("TERM");
     stream.write_all(b"ef\r\nget k l\r\n").unwrap();

@@ -1,9 +1,10 @@
-//! Studies over HTTP on real processes: what they ask reaches the subject, and what it answers reaches the report.
+//! HTTP studies on real processes: the configured requests reach the server, and its responses the
+//! report.
 
 use crate::common::Folder;
 use serde_json::Value;
 
-/// A mix of requests on quintain's own server, two trials.
+/// A mix of requests to quintain's own server, with two trials.
 const STUDY: &str = r#"
 question = "What does it answer?"
 [subject]
@@ -51,7 +52,7 @@ fn findings(folder: &Folder) -> Value {
 }
 
 #[test]
-fn a_mix_of_requests_reaches_the_server_and_its_answers_the_report() {
+fn mix_of_requests_is_sent_and_reported() {
     let folder = Folder::new();
     study(&folder, &STUDY.replace("threads = [1, 2000]", "threads = [1, 2]"));
     let ran = folder.quintain(&["run", "asked.toml"]).expect(0);
@@ -79,7 +80,7 @@ fn a_mix_of_requests_reaches_the_server_and_its_answers_the_report() {
 }
 
 #[test]
-fn answers_that_are_not_right_are_told_with_an_example() {
+fn invalid_responses_are_reported_with_an_example() {
     let folder = Folder::new();
     let one = STUDY
         .split("[[load.request]]")
@@ -94,7 +95,7 @@ fn answers_that_are_not_right_are_told_with_an_example() {
 }
 
 #[test]
-fn more_threads_than_processors_is_said_and_not_refused() {
+fn more_threads_than_cpus_is_noted_but_allowed() {
     let folder = Folder::new();
     study(&folder, STUDY);
     let checked = folder.quintain(&["check", "asked.toml"]).expect(0).out;
@@ -106,7 +107,7 @@ fn more_threads_than_processors_is_said_and_not_refused() {
 }
 
 #[test]
-fn a_body_that_is_not_there_is_told_before_anything_is_started() {
+fn reports_a_missing_body_file_before_starting() {
     let folder = Folder::new();
     study(&folder, &STUDY.replace("body.bin", "gone.bin"));
     for verb in ["check", "run"] {
@@ -117,7 +118,7 @@ fn a_body_that_is_not_there_is_told_before_anything_is_started() {
 }
 
 #[test]
-fn characters_that_reorder_text_do_not_reach_the_terminal() {
+fn escapes_characters_that_reorder_text() {
     let folder = Folder::new();
     folder.write(
         "evil.toml",

@@ -41,7 +41,7 @@ fn a_study_and_its_figure() {
 }
 
 #[test]
-fn mistakes_have_their_place() {
+fn reports_errors_with_their_location() {
     let folder = Folder::new();
     folder.write(
         "w.toml",

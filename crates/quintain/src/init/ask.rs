@@ -1,4 +1,4 @@
-//! Asks questions on a terminal for missing flags.
+//! Questions on the terminal for missing flags of `quintain init`.
 
 use std::io::BufRead;
 
@@ -6,14 +6,14 @@ use crate::cli::{Given, InitArgs, InitKind, port};
 use crate::message::{Exit, Problem};
 use crate::output;
 
-/// Asks for missing flags and stores the answers in `args`.
+/// Asks for missing flags and stores the replies in `args`.
 pub(super) fn missing(args: &mut InitArgs) -> Result<(), Problem> {
     ask_in(args, &mut std::io::stdin().lock())
 }
 
 pub(super) fn ask_in(args: &mut InitArgs, input: &mut impl BufRead) -> Result<(), Problem> {
     let mut asker = Asker { input };
-    // With a command given, defaults answer the remaining questions.
+    // If a command is given, the defaults apply to all other flags.
     let has_commands = args.command.is_some() || args.base.is_some() || args.head.is_some();
     if has_commands {
         return Ok(());
@@ -54,12 +54,12 @@ struct Asker<'a, R> {
 }
 
 impl<R: BufRead> Asker<'_, R> {
-    /// Reads a non-empty answer, or the default.
+    /// Returns the reply, or the default if it is empty.
     fn text(&mut self, question: &str, default: Option<&str>) -> Result<String, Problem> {
         self.until(question, default.unwrap_or_default(), |text| (!text.is_empty()).then(|| text.to_owned()))
     }
 
-    /// Asks again until the answer is valid.
+    /// Repeats the question until the reply is valid.
     fn until<T>(
         &mut self,
         question: &str,
