@@ -1,5 +1,5 @@
-//! What each fuzz target asserts of any bytes. The targets run it under libFuzzer, `cargo test` on seeds and on random
-//! bytes.
+//! Assertions of each fuzz target, which hold for any input. libFuzzer runs them with the targets,
+//! and `cargo test` with the seeds and random bytes.
 #![allow(dead_code, reason = "each target uses one of these")]
 
 mod cache;
@@ -7,7 +7,7 @@ mod http1;
 
 use study::{ExpandOptions, LoadSpec, Profile};
 
-/// A study of any text is a plan or a list of mistakes that point into it.
+/// A study text gives a plan, or errors with valid locations.
 pub(crate) fn study_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let study = match study::parse(text) {
@@ -35,7 +35,7 @@ pub(crate) fn study_parse(bytes: &[u8]) {
             generators_apart: false,
             sets: Vec::new(),
         };
-        // A study without mistakes may still be too large here, through `auto`.
+        // A valid study may still be too large on this machine, because of `auto`.
         let Ok(plan) = study::expand(&study, &options) else { continue };
         let own = (0..plan.points.len()).filter(|point| !plan.comes_first(*point)).count();
         assert!((1..=study::expand::POINTS_MAX).contains(&own));
@@ -48,7 +48,7 @@ pub(crate) fn study_parse(bytes: &[u8]) {
     }
 }
 
-/// An objective is what its text says, or a list of mistakes that point into it.
+/// An objective parses, or gives errors with valid locations.
 pub(crate) fn objective(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::Objective::parse(text) {
@@ -63,7 +63,7 @@ pub(crate) fn objective(bytes: &[u8]) {
     }
 }
 
-/// Words come out as they went in, and cutting the stream anywhere changes nothing.
+/// Encoding returns the decoded words, and cuts in the stream change nothing.
 pub(crate) fn pingpong(bytes: &[u8]) {
     let words = words_of(bytes);
     assert_eq!(words.len(), bytes.len() / wire::pingpong::WORD_BYTES);
@@ -86,48 +86,40 @@ fn words_of(mut bytes: &[u8]) -> Vec<u32> {
     words
 }
 
-/// A stream of responses means one thing.
 pub(crate) fn http1_response(bytes: &[u8]) {
     http1::response(bytes);
 }
 
-/// A stream of requests means one thing.
 pub(crate) fn http1_request(bytes: &[u8]) {
     http1::request(bytes);
 }
 
-/// A stream of requests to memcached means one thing.
 pub(crate) fn memcached_request(bytes: &[u8]) {
     cache::memcached_request(bytes);
 }
 
-/// A stream of memcached's answers means one thing.
 pub(crate) fn memcached_response(bytes: &[u8]) {
     cache::memcached_response(bytes);
 }
 
-/// A stream of requests in RESP means one thing.
 pub(crate) fn resp_request(bytes: &[u8]) {
     cache::resp_request(bytes);
 }
 
-/// A stream of replies in RESP means one thing.
 pub(crate) fn resp_reply(bytes: &[u8]) {
     cache::resp_reply(bytes);
 }
 
-/// A target of the cache over HTTP is a mistake or an operation that can be written again.
 pub(crate) fn cache_http(bytes: &[u8]) {
     cache::cache_http(bytes);
 }
 
-/// What the first bytes have decided stays so.
 pub(crate) fn detect_protocol(bytes: &[u8]) {
     cache::detect_protocol(bytes);
 }
 
-/// Stored numbers are refused, or are a histogram whose quantiles lie in order between minimum and maximum and which is
-/// stored as it was.
+/// Stored numbers are rejected, or give a histogram with ordered quantiles between its minimum and
+/// maximum, which is stored unchanged.
 pub(crate) fn histogram_from_parts(bytes: &[u8]) {
     let Ok(stored) = serde_json::from_slice::<study::record::Histogram>(bytes) else { return };
     let Ok(histogram) = stats::Histogram::try_from(&stored) else { return };
@@ -142,14 +134,15 @@ pub(crate) fn histogram_from_parts(bytes: &[u8]) {
     }
 }
 
-/// A load spec is refused, or written as it was read.
+/// A load spec is rejected, or written as it was read.
 pub(crate) fn load_spec_json(bytes: &[u8]) {
     let Ok(spec) = serde_json::from_slice::<LoadSpec>(bytes) else { return };
     let written = serde_json::to_vec(&spec).expect("what was read can be written");
     assert_eq!(serde_json::from_slice::<LoadSpec>(&written).expect("what was written can be read"), spec);
 }
 
-/// A URL is refused with words, or names somebody and is written as what it was read as. What it asks breaks no framing.
+/// A URL is rejected with a message, or has a host and a port and survives a round trip. Its
+/// request target cannot break the framing.
 pub(crate) fn url(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let url = match study::url::parse(text) {
@@ -166,7 +159,7 @@ pub(crate) fn url(bytes: &[u8]) {
     assert_eq!(again, study::url::Url { fragment: None, ..url });
 }
 
-/// A file of URLs is a list of one origin, or mistakes that point into it.
+/// A file of URLs gives a list with one origin, or errors with valid locations.
 pub(crate) fn urls(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::urls::parse(text) {
@@ -185,7 +178,8 @@ pub(crate) fn urls(bytes: &[u8]) {
     }
 }
 
-/// A case file of any text is cases that draw the same values of the same seed, or a list of mistakes that point into it.
+/// A case file gives cases that sample the same values from the same seed, or errors with valid
+/// locations.
 pub(crate) fn cases_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::cases::parse(text) {
@@ -205,7 +199,8 @@ pub(crate) fn cases_parse(bytes: &[u8]) {
     }
 }
 
-/// A journey of any text is steps whose templates and paths can be read, and goes to the generator as it was read; or a list of mistakes that point into it.
+/// A journey text gives steps whose templates and paths parse, and survives JSON. Otherwise it
+/// gives errors with valid locations.
 pub(crate) fn journey_parse(bytes: &[u8]) {
     use study::journey::{path, template};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -234,7 +229,7 @@ pub(crate) fn journey_parse(bytes: &[u8]) {
     }
 }
 
-/// A workload of any text can be drawn, or is a list of mistakes that point into it.
+/// A workload text can be sampled, or gives errors with valid locations.
 pub(crate) fn workload_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match study::parse_workload(text) {
@@ -258,14 +253,14 @@ pub(crate) fn workload_parse(bytes: &[u8]) {
     }
 }
 
-/// A trace in any format ends, with a record for each line or an error that names one, and cutting the input into small reads changes
-/// nothing. The first byte chooses the format.
+/// Reading a trace ends with one record per line or an error, and small reads give the same result.
+/// The first byte chooses the format.
 pub(crate) fn trace(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else { return };
     let format = study::workload::trace::Format::ALL[usize::from(first) % 4];
     let whole = trace_of(study::workload::trace::Reader::new(rest, format));
     let pieces = std::io::BufReader::with_capacity(7, rest);
-    // The beginning of a compressed file is seen in one read only where it is not shorter than that.
+    // The reader must recognize a compressed file even if one read returns less than its header.
     assert_eq!(trace_of(study::workload::trace::Reader::new(pieces, format)), whole);
     assert!(whole.len() <= rest.len() + 1);
 }

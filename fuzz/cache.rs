@@ -1,4 +1,5 @@
-//! What is asserted of any stream of the cache's protocols. The first byte of an input says what was asked, the limits and where the stream is cut.
+//! Assertions for any stream of the cache protocols. The first byte of an input chooses the
+//! request, the limits and where the stream is cut.
 
 use wire::cache_http::{self, Operation};
 use wire::detect::{DETECT_MAX_BYTES, Detected, detect};
@@ -8,11 +9,10 @@ use wire::{memcached, resp};
 pub(crate) const NARROW_MEMCACHED: memcached::Limits =
     memcached::Limits { key_bytes: 10, value_bytes: 40, line_bytes: 48, get_line_bytes: 64, swallow_bytes: 100 };
 
-/// Limits that short inputs reach.
 pub(crate) const NARROW_RESP: resp::Limits =
     resp::Limits { bulk_bytes: 20, request_bytes: 48, arguments: 6, line_bytes: 40 };
 
-/// However a stream of requests is cut, it means the same.
+/// Requests do not depend on how the stream is cut.
 pub(crate) fn memcached_request(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 4 != 0 { NARROW_MEMCACHED } else { memcached::Limits::DEFAULT };
@@ -22,7 +22,7 @@ pub(crate) fn memcached_request(bytes: &[u8]) {
     }
 }
 
-/// What a server makes of a stream: each request in words, and its value behind it.
+/// The requests that a server reads from a stream, as text, with their values.
 pub(crate) fn memcached_requests(limits: memcached::Limits, pieces: &[&[u8]]) -> Vec<String> {
     use memcached::Read;
     let mut reader = memcached::RequestReader::new(limits);
@@ -101,7 +101,7 @@ fn command_words(command: &memcached::Command<'_>) -> String {
     }
 }
 
-/// However a stream of answers is cut, it means the same.
+/// Responses do not depend on how the stream is cut.
 pub(crate) fn memcached_response(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 1 != 0 { NARROW_MEMCACHED } else { memcached::Limits::DEFAULT };
@@ -112,14 +112,15 @@ pub(crate) fn memcached_response(bytes: &[u8]) {
     }
 }
 
-/// A pipeline of requests of all kinds, begun at one of them.
+/// One request of each kind, starting with the given one.
 fn expected(first: usize) -> Vec<memcached::Expected<'static>> {
     use memcached::Expected;
     const ALL: [Expected<'static>; 4] = [Expected::Get(b"a"), Expected::Set, Expected::Delete, Expected::Get(b"b")];
     (0..ALL.len()).map(|offset| ALL[(first + offset) % ALL.len()]).collect()
 }
 
-/// What a client makes of a stream that sent the requests of `expected`, over and over.
+/// The responses that a client reads from a stream after sending the requests of `expected`
+/// repeatedly.
 pub(crate) fn memcached_answers(
     limits: memcached::Limits,
     expected: &[memcached::Expected<'_>],
@@ -164,7 +165,8 @@ fn take(data: &mut Vec<u8>) -> String {
     if data.is_empty() { String::new() } else { format!(" {}", text(&std::mem::take(data))) }
 }
 
-/// However a stream of requests is cut, it means the same; and what was understood is understood again when it is written as an array.
+/// Requests do not depend on how the stream is cut. A known request can be written as an array and
+/// read back.
 pub(crate) fn resp_request(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 4 != 0 { NARROW_RESP } else { resp::Limits::DEFAULT };
@@ -174,7 +176,7 @@ pub(crate) fn resp_request(bytes: &[u8]) {
     }
 }
 
-/// What a server makes of a stream: the arguments of each request, `.` behind a command that is known.
+/// The arguments of each request that a server reads from a stream, with `.` after known commands.
 pub(crate) fn resp_requests(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<String> {
     use resp::Read;
     let mut reader = resp::RequestReader::new(limits);
@@ -239,7 +241,7 @@ fn again(arguments: &[&[u8]]) {
     assert!(request.arguments().eq(arguments.iter().copied()));
 }
 
-/// However a stream of replies is cut, it means the same.
+/// Replies do not depend on how the stream is cut.
 pub(crate) fn resp_reply(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 4 != 0 { NARROW_RESP } else { resp::Limits::DEFAULT };
@@ -249,7 +251,7 @@ pub(crate) fn resp_reply(bytes: &[u8]) {
     }
 }
 
-/// What a client makes of a stream: each reply with its text.
+/// The replies that a client reads from a stream, with their text.
 pub(crate) fn resp_replies(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<String> {
     use resp::{Event, Progress};
     let mut reader = resp::ReplyReader::new(limits);
@@ -282,7 +284,7 @@ pub(crate) fn resp_replies(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<String
     words
 }
 
-/// A target is a mistake or an operation whose keys and values are as long as they say.
+/// A target is rejected, or gives an operation whose key and value decode to their stated lengths.
 pub(crate) fn cache_http(bytes: &[u8]) {
     let Some((&control, target)) = bytes.split_first() else { return };
     let Ok(target) = std::str::from_utf8(target) else { return };
@@ -305,7 +307,7 @@ pub(crate) fn cache_http(bytes: &[u8]) {
     }
 }
 
-/// What has been decided stays so.
+/// A protocol, once detected, does not change when more bytes arrive.
 pub(crate) fn detect_protocol(bytes: &[u8]) {
     let mut decided = Detected::Need;
     for end in 0..=bytes.len().min(2 * DETECT_MAX_BYTES) {
@@ -320,7 +322,7 @@ fn text(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes.escape_ascii())
 }
 
-/// Byte by byte where that is not too much work, in two, and in pieces of a size.
+/// The stream in single bytes (if it is short), cut in two, and in pieces of equal size.
 fn cuts(control: u8, stream: &[u8]) -> Vec<Vec<&[u8]>> {
     let small = stream.len() / 512 + 1;
     let at = (usize::from(control) * 37) % (stream.len() + 1);
@@ -332,7 +334,7 @@ fn lengths(pieces: &[&[u8]]) -> Vec<usize> {
     pieces.iter().map(|piece| piece.len()).collect()
 }
 
-/// The variant of an error: `bad-host` of `BadHost`.
+/// The kebab-case variant of an error: `bad-host` for `BadHost`.
 pub(crate) fn variant(error: impl std::fmt::Debug) -> String {
     let text = format!("{error:?}");
     let mut name = String::new();

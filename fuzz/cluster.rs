@@ -1,9 +1,10 @@
-//! What is asserted of any list of machines.
+//! Assertions for any list of machines.
 
 use lab::cluster::file::{HOSTS_MAX, Hosts, STUDY, parse, short};
 use study::record::Role;
 
-/// Any text is a cluster, as a file or in short, or has mistakes; a cluster has one server, a generator, and no word that ssh would take for an option.
+/// A text is a cluster, as a file or as a list, or gives errors. A cluster has one server and at
+/// least one generator, and no word that ssh would parse as an option.
 pub(crate) fn cluster_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match parse(text, STUDY) {

@@ -1,4 +1,5 @@
-//! What is asserted of the codecs that contracts are checked on. The first byte of an input of Thrift says the limits, the framing and where the stream is cut.
+//! Assertions for the codecs of contracts. The first byte of a Thrift input chooses the limits, the
+//! framing and where the stream is cut.
 #![allow(dead_code, reason = "each target uses one of these")]
 
 use codecs::json;
@@ -20,10 +21,10 @@ fn no_file(path: &str) -> Result<String, String> {
     Err(format!("{path} is not there"))
 }
 
-/// A file is a schema or has mistakes, each at a place in it.
+/// A file is a schema, or gives errors with valid locations.
 pub(crate) fn thrift_idl(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    // What includes `again` gets the text itself once more.
+    // Text that includes `again` includes itself once more.
     let mut include = |path: &str| if path == "again" { Ok(text.to_owned()) } else { no_file(path) };
     match idl::parse("x.thrift", text, &mut include) {
         Ok(schema) => {
@@ -62,7 +63,7 @@ pub(crate) fn thrift_compact(bytes: &[u8]) {
     thrift_messages(Protocol::Compact, bytes);
 }
 
-/// However a stream is cut, it has the same messages; what was read is written, and then read and written the same.
+/// Messages do not depend on how the stream is cut, and survive a round trip.
 fn thrift_messages(protocol: Protocol, bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 1 != 0 { NARROW } else { thrift::Limits::DEFAULT };
@@ -131,7 +132,7 @@ fn message(schema: &Schema, protocol: Protocol, bytes: &[u8], limits: &thrift::L
     }
 }
 
-/// An envelope is refused, or what it says is written, and then read and written the same.
+/// An envelope is rejected, or survives a round trip.
 pub(crate) fn soap(bytes: &[u8]) {
     let limits = soap::Limits { document_bytes: 1 << 16, depth: 12, elements: 200, attributes: 8, text_bytes: 1 << 12 };
     let Ok(envelope) = Envelope::parse(bytes, &limits) else { return };
@@ -167,7 +168,7 @@ fn again(
     assert_eq!(first, second);
 }
 
-/// A file is a WSDL or has mistakes, each at a place in it.
+/// A file is a WSDL, or gives errors with valid locations.
 pub(crate) fn wsdl(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut import = |location: &str| if location == "again" { Ok(text.to_owned()) } else { no_file(location) };
@@ -186,7 +187,7 @@ pub(crate) fn wsdl(bytes: &[u8]) {
     }
 }
 
-/// What is read is JSON to serde_json, too; what is written of it is read and written the same.
+/// Accepted input is also JSON to serde_json, and survives a round trip.
 pub(crate) fn json(bytes: &[u8]) {
     let Ok(read) = json::parse(bytes) else { return };
     assert!(serde_json::from_slice::<serde_json::Value>(bytes).is_ok());
@@ -196,7 +197,8 @@ pub(crate) fn json(bytes: &[u8]) {
     assert_eq!(first, second);
 }
 
-/// Lines of templates, and then a target. A template without names finds itself; what is found has all names.
+/// The input is lines of templates, then a target. A template without parameters matches its own
+/// text, and a match has all parameters.
 pub(crate) fn rest(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (templates, target) = text.rsplit_once('\n').unwrap_or(("", text));

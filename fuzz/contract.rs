@@ -1,10 +1,10 @@
-//! What is asserted of any contract, any message and any block between adapters.
+//! Assertions for any contract, any message and any metadata block between adapters.
 #![allow(dead_code, reason = "each target uses one of these")]
 
 use contract::metadata::{CallContext, decode_reply, decode_request, encode_reply, encode_request};
 use contract::{Condition, Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, Verdict, check};
 
-/// Any text is a contract, or has mistakes that point into it.
+/// A text is a contract, or has errors with valid locations.
 pub(crate) fn contract_parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let checked = check(text, None);
@@ -17,7 +17,8 @@ pub(crate) fn contract_parse(bytes: &[u8]) {
     assert_eq!(checked.contract.is_none(), mistaken);
 }
 
-/// A clause, a line's end, and a message: it comes to a verdict within its budget, the same one each time.
+/// The input is a clause, a line feed and a message. Evaluating the clause ends within its budget
+/// and always gives the same verdict.
 pub(crate) fn contract_eval(bytes: &[u8]) {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return };
     let Ok(clause) = std::str::from_utf8(&bytes[..end]) else { return };
@@ -40,7 +41,7 @@ pub(crate) fn contract_eval(bytes: &[u8]) {
     }
 }
 
-/// A message from bytes: a kind, then what it takes.
+/// Builds a message from bytes: a kind, then its content.
 fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
     let mut byte = || match rest.split_first() {
         Some((first, after)) => {
@@ -81,7 +82,7 @@ fn value(rest: &mut &[u8], tape: &mut Tape<'static>, depth: u16) -> TapeId {
     }
 }
 
-/// Any block is metadata or an error, and what is read can be written and read again.
+/// A block is metadata or an error, and metadata survives a round trip.
 pub(crate) fn metadata_block(bytes: &[u8]) {
     let known = CallContext { receiver: "127.0.0.1:8000", service: "Chess", sender: "a" };
     if let Ok(request) = decode_request(bytes, known) {

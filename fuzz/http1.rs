@@ -1,28 +1,29 @@
-//! What is asserted of any stream of HTTP/1.1. The first byte of an input says what was asked, the limits and where the stream is cut.
+//! Assertions for any HTTP/1.1 stream. The first byte of an input chooses the request, the limits
+//! and where the stream is cut.
 
 use wire::http1::{
     Body, BodyProgress, BodyReader, Limits, Memo, Progress, RequestError, RequestMethod, Response, ResponseError,
     ResponseReader, compose_request, parse_request,
 };
 
-/// Lines of chunks, excess of extensions and heads are limited; a stream this short reaches none of the limits.
+/// Streams up to this size reach no limit on chunk lines, chunk extensions or heads.
 const STREAM_WITHIN_LIMITS_BYTES: usize = 4000;
 
-/// From this size on a server waits for the end of a head before it looks at it again.
+/// From this size on, a server waits for the end of a head before it parses the head again.
 const HEAD_AWAITED_BYTES: usize = 1024;
 
-/// What a client made of a stream.
+/// The responses that a client read from a stream.
 #[derive(Debug, PartialEq, Eq)]
 struct Answers {
-    /// Each complete response, its body, and where in the stream it ended.
+    /// Each complete response, its body, and the offset of its end in the stream.
     complete: Vec<(Response, Vec<u8>, usize)>,
-    /// What had come of the body of one that is not.
+    /// The received part of an incomplete body.
     rest: Vec<u8>,
     end: Result<(), ResponseError>,
 }
 
-/// However a stream of responses is cut, and whatever the memo has seen, it means the same; and that is what a reader makes of it that is
-/// written for clarity and built on httparse.
+/// Responses depend neither on how the stream is cut nor on the memo. They are equal to those of a
+/// simple reader based on httparse.
 pub(crate) fn response(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let asked =
@@ -77,7 +78,7 @@ fn answers(memo: &mut Memo, limits: Limits, asked: RequestMethod, pieces: &[&[u8
 }
 
 fn cuts(control: u8, stream: &[u8]) -> Vec<Vec<&[u8]>> {
-    // Byte by byte where that is not too much work.
+    // Single bytes, if the stream is short.
     let small = stream.len() / 512 + 1;
     let at = (usize::from(control) * 37) % (stream.len() + 1);
     let size = usize::from(control >> 3) + 2;
@@ -97,7 +98,7 @@ enum NaiveEnd {
 
 type NaiveAnswers = (Vec<(Response, Vec<u8>, usize)>, NaiveEnd);
 
-/// RFC 9112 6.3 on a stream that is all there, heads by httparse.
+/// RFC 9112 section 6.3 on a complete stream, with httparse for the heads.
 fn naive_answers(stream: &[u8], asked: RequestMethod) -> NaiveAnswers {
     let mut complete = Vec::new();
     let (mut at, mut interim_bytes) = (0, 0);
@@ -145,12 +146,11 @@ struct NaiveHead {
     status: u16,
     minor_version: u8,
     bytes: usize,
-    /// Names in small letters, values unfolded, bytes as characters.
+    /// Lower-case names, unfolded values; each byte is one character.
     fields: Vec<(String, String)>,
 }
 
 impl NaiveHead {
-    /// The elements of all fields of this name.
     fn list(&self, name: &str) -> Vec<String> {
         let values = self.fields.iter().filter(|field| field.0 == name);
         values.flat_map(|field| field.1.split(',').map(|element| trimmed(element).to_ascii_lowercase())).collect()
@@ -162,7 +162,7 @@ fn trimmed(text: &str) -> &str {
 }
 
 fn naive_head(bytes: &[u8]) -> Result<NaiveHead, NaiveEnd> {
-    // httparse has only heard of HTTP/1.0 and HTTP/1.1.
+    // httparse only accepts HTTP/1.0 and HTTP/1.1.
     let mut bytes = bytes.to_vec();
     if bytes.starts_with(b"HTTP/1.") && bytes.get(7).is_some_and(u8::is_ascii_digit) && bytes[7] > b'1' {
         bytes[7] = b'1';
@@ -191,7 +191,7 @@ fn has_bare_lf(bytes: &[u8]) -> bool {
     bytes.split_inclusive(|&byte| byte == b'\n').any(|line| line.ends_with(b"\n") && !line.ends_with(b"\r\n"))
 }
 
-/// Body, bytes used of `rest`, and whether it ended with the stream.
+/// The body, the used bytes of `rest`, and whether the end of the stream ended the body.
 fn naive_body(head: &NaiveHead, asked: RequestMethod, rest: &[u8]) -> Result<(Vec<u8>, usize, bool), NaiveEnd> {
     let is_tunnel = asked == RequestMethod::Connect && (200..300).contains(&head.status);
     if asked == RequestMethod::Head || matches!(head.status, 204 | 304) || is_tunnel {
@@ -267,20 +267,21 @@ fn naive_chunks(bytes: &[u8]) -> Result<(Vec<u8>, usize), NaiveEnd> {
             _ => return Err(NaiveEnd::Refused),
         }
     }
-    // Trailers are fields: those of a head that begins here.
+    // Trailers have the syntax of header fields, so they are parsed as a head.
     let begin = b"HTTP/1.1 200 OK\r\n";
     let head = naive_head(&[begin.as_slice(), &bytes[at..]].concat())?;
     Ok((body, at + head.bytes - begin.len()))
 }
 
-/// A stream of requests means the same however it is cut; what is accepted is what RFC 9112 allows, and can be written again.
+/// Requests do not depend on how the stream is cut. Accepted requests follow RFC 9112 and can be
+/// written again.
 pub(crate) fn request(bytes: &[u8]) {
     let Some((&control, stream)) = bytes.split_first() else { return };
     let limits = if control & 4 != 0 { Limits { head_bytes: 80, headers: 3 } } else { Limits::DEFAULT };
     let whole = asks(limits, &[stream]);
     for pieces in cuts(control, stream) {
         let cut = asks(limits, &pieces);
-        // A long head is judged when it is complete, and may be judged before.
+        // A long head is checked when it is complete, but may be checked earlier.
         let is_awaited = whole.end == Ok(()) && whole.head_bytes >= HEAD_AWAITED_BYTES && cut.end.is_err();
         assert_eq!(cut.complete, whole.complete, "cut {:?}", lengths(&pieces));
         assert!(cut.end == whole.end || is_awaited, "{:?} and {:?}, cut {:?}", cut.end, whole.end, lengths(&pieces));
@@ -290,12 +291,11 @@ pub(crate) fn request(bytes: &[u8]) {
     }
 }
 
-/// What a server made of a stream.
+/// The requests that a server read from a stream.
 #[derive(Debug, PartialEq, Eq)]
 struct Asks {
-    /// Each complete request: its head and its body.
     complete: Vec<(Vec<u8>, Vec<u8>)>,
-    /// What had come of a head that is not complete.
+    /// Received bytes of an incomplete head.
     head_bytes: usize,
     end: Result<(), RequestError>,
 }
@@ -375,7 +375,7 @@ fn check_request(head: &[u8], data: &[u8], limits: &Limits) {
     }
     let texts = request.headers().map(|(name, value)| Some((name, str::from_utf8(value).ok()?)));
     let Some(headers) = texts.collect::<Option<Vec<_>>>() else { return };
-    // A list of equal lengths is read, and not written.
+    // Repeated equal lengths are accepted but never written.
     if lengths.len() > 1 || lengths.iter().any(|value| value.contains(&b',')) {
         return;
     }

@@ -1,8 +1,9 @@
-//! What is asserted of any text of `perf script`.
+//! Assertions for any output of `perf script`.
 
 use lab::fold::{DEPTH_MAX, Fold, HOTTEST_KEPT, NAME_MAX, STACKS_KEPT};
 
-/// No sample is lost, no frame leads nowhere, and how the text comes in pieces does not matter.
+/// No sample is lost, every frame refers to a function, and the result does not depend on how the
+/// text is cut.
 pub(crate) fn perf_script(bytes: &[u8]) {
     let folded = |piece: usize| {
         let mut fold = Fold::default();

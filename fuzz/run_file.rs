@@ -1,8 +1,9 @@
-//! What is asserted of any file of a run.
+//! Assertions for any run file.
 
 use store::run_file::{Check, Line, RunFileError, Writer, read};
 
-/// Any bytes are a run or no run, also where the checksum is right; what is one is the same when it is written again, and can be reported.
+/// Bytes with a valid checksum are rejected, or give a run that survives a round trip and can be
+/// analyzed.
 pub(crate) fn run_file(bytes: &[u8]) {
     let _ = read(bytes, |_, _| Ok(()));
     let mut lines = Vec::new();
@@ -35,7 +36,7 @@ pub(crate) fn run_file(bytes: &[u8]) {
     assert_eq!(findings.run, run.id);
 }
 
-/// These lines as a file, with a last line that fits them.
+/// These lines as a run file, with a matching last line.
 pub(crate) fn packed(lines: &[u8]) -> Vec<u8> {
     let mut writer = Writer::bare(Vec::new());
     for line in lines.split(|byte| *byte == b'\n') {
