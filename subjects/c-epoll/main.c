@@ -1,4 +1,5 @@
-// Ping-pong server: a worker with its own epoll per core; the main thread accepts and deals connections round-robin.
+// Ping-pong server: one worker with its own epoll per CPU. The main thread accepts and
+// distributes connections round-robin.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,11 +16,11 @@
 
 enum { BUFFER = 16 * 1024, EVENTS = 256 };
 
-// Words are answered in place: `sent <= whole <= filled` split the buffer into sent answers, answers still to send, and
-// the word that has only begun.
+// Responses replace words in the buffer. `sent <= whole <= filled` split it into sent responses, unsent responses
+// and the incomplete word.
 struct connection {
     int fd, epoll;
-    uint32_t watched; // EPOLLIN, or EPOLLOUT while the peer does not read: then nothing more is taken from it
+    uint32_t watched; // EPOLLIN, or only EPOLLOUT while the peer does not read
     size_t sent, whole, filled;
     unsigned char buffer[BUFFER];
 };
@@ -43,7 +44,7 @@ static int listen_on(uint16_t port, const char *host) {
     return fd;
 }
 
-// Replaces each word by its answer. A zero ends the process.
+// Replaces each word by its response. A zero ends the process.
 static void answer(unsigned char *bytes, size_t size) {
     for (size_t at = 0; at < size; at += 4) {
         uint32_t word;
@@ -54,7 +55,7 @@ static void answer(unsigned char *bytes, size_t size) {
     }
 }
 
-// Receives unless answers are waiting, then sends. False when the connection is over.
+// Receives, unless responses are unsent, then sends. Returns false at the end of the connection.
 static int turn(struct connection *c) {
     if (c->sent == c->whole) {
         ssize_t got = recv(c->fd, c->buffer + c->filled, BUFFER - c->filled, 0);

@@ -1,4 +1,4 @@
-// Ping-pong server: a blocking thread per connection; the scheduler spreads them over the cores given.
+// Ping-pong server: a blocking thread per connection; the scheduler distributes them over the CPUs.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -32,7 +32,7 @@ static int listen_on(uint16_t port, const char *host) {
     return fd;
 }
 
-// Replaces each word by its answer. A zero ends the process.
+// Replaces each word by its response. A zero ends the process.
 static void answer(unsigned char *bytes, size_t size) {
     for (size_t at = 0; at < size; at += 4) {
         uint32_t word;
@@ -60,7 +60,7 @@ static void *serve(void *argument) {
             if (put < 0) goto closed;
             sent += put;
         }
-        memmove(buffer, buffer + whole, filled - whole); // the begun word, at most three bytes
+        memmove(buffer, buffer + whole, filled - whole); // the incomplete word, at most three bytes
         filled -= whole;
     }
 closed:

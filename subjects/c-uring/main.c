@@ -1,5 +1,5 @@
-// Ping-pong server: an io_uring per core, driven by the raw system calls. The main thread accepts and deals connections
-// round-robin through a pipe per worker. Answers and the next receive go to the kernel as one linked pair.
+// Ping-pong server: one io_uring per CPU, with raw system calls. The main thread accepts connections and distributes
+// them round-robin through a pipe per worker. Responses and the next receive are one linked pair.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/io_uring.h>
@@ -20,7 +20,7 @@ enum { BUFFER = 8 * 1024, ENTRIES = 1024, DEALT = 64 };
 
 struct connection {
     int fd;
-    size_t filled; // bytes of a begun word at the front of `in`
+    size_t filled; // bytes of an incomplete word at the front of `in`
     unsigned char in[BUFFER], out[BUFFER];
 };
 
@@ -66,7 +66,7 @@ static void open_ring(struct ring *ring) {
     for (unsigned i = 0; i < p.sq_entries; i++) ((unsigned *)(rings + p.sq_off.array))[i] = i;
 }
 
-// Hands what was queued to the kernel and waits for at least `wait` completions.
+// Submits the queued operations and waits for at least `wait` completions.
 static void enter(struct ring *ring, unsigned wait) {
     __atomic_store_n(ring->sq_tail, ring->tail, __ATOMIC_RELEASE);
     int taken = syscall(SYS_io_uring_enter, ring->fd, ring->pending, wait, IORING_ENTER_GETEVENTS, NULL, 0);
@@ -84,7 +84,7 @@ static void receive(struct ring *ring, struct connection *c) {
     queue(ring, IORING_OP_RECV, c->fd, c->in + c->filled, BUFFER - c->filled, 0, 0, (uintptr_t)c);
 }
 
-// Answers the whole words received. A zero ends the process.
+// Responds to the complete words. A zero ends the process.
 static void answer(struct ring *ring, struct connection *c) {
     size_t whole = c->filled & ~(size_t)3;
     for (size_t at = 0; at < whole; at += 4) {
@@ -95,7 +95,7 @@ static void answer(struct ring *ring, struct connection *c) {
         memcpy(c->out + at, &word, 4);
     }
     memmove(c->in, c->in + whole, c->filled -= whole);
-    // MSG_WAITALL sends everything before the linked receive starts, so a peer that does not read is not read from.
+    // MSG_WAITALL sends everything before the linked receive starts, so nothing is received from a peer that does not read.
     // A send that fails completes with tag 0 and cancels the receive, which then closes the connection.
     if (whole > 0)
         queue(ring, IORING_OP_SEND, c->fd, c->out, whole, MSG_NOSIGNAL | MSG_WAITALL, IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS, 0);
@@ -107,7 +107,7 @@ static pthread_barrier_t rings_open;
 static void *work(void *argument) {
     int dealt[DEALT], pipe = (int)(intptr_t)argument;
     struct ring ring;
-    open_ring(&ring); // by the thread that will use it, as IORING_SETUP_SINGLE_ISSUER asks
+    open_ring(&ring); // in the thread that uses it, as IORING_SETUP_SINGLE_ISSUER requires
     pthread_barrier_wait(&rings_open);
     queue(&ring, IORING_OP_READ, pipe, dealt, sizeof dealt, 0, 0, (uintptr_t)dealt);
     for (;;) {

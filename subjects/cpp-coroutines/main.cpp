@@ -1,5 +1,5 @@
-// Ping-pong server: C++20 coroutines over an epoll per core. A connection is a coroutine that reads like blocking code; the
-// main thread accepts and deals connections round-robin.
+// Ping-pong server: C++20 coroutines and one epoll per CPU. A connection is a coroutine that reads like blocking code.
+// The main thread accepts and distributes connections round-robin.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -25,7 +25,7 @@
     std::exit(1);
 }
 
-// A coroutine that nobody waits for: it starts at once, and its frame goes when it ends.
+// A coroutine without a caller that waits. It starts at once and frees its frame at its end.
 struct Detached {
     struct promise_type {
         Detached get_return_object() { return {}; }
@@ -42,7 +42,7 @@ class Socket {
     Socket(const Socket &) = delete;
     ~Socket() { close(fd); }
 
-    // To be awaited: goes on, in the thread of the socket's epoll, when the socket is ready for `events`.
+    // An awaitable that resumes in the thread of the socket's epoll when the socket is ready for `events`.
     auto ready(uint32_t events) {
         struct Ready {
             Socket &socket;
@@ -54,7 +54,7 @@ class Socket {
                 int op = socket.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
                 socket.watched = events;
                 epoll_event event{events, {.ptr = &socket}};
-                // Nothing of the coroutine may be touched after this: another thread may already have resumed it.
+                // The coroutine must not be accessed after this: another thread may already have resumed it.
                 if (epoll_ctl(socket.epoll, op, socket.fd, &event) < 0) die("epoll_ctl");
             }
             void await_resume() {}
@@ -69,7 +69,7 @@ class Socket {
     uint32_t watched = 0;
 };
 
-// Replaces each word by its answer. A zero ends the process.
+// Replaces each word by its response. A zero ends the process.
 static void answer(std::span<unsigned char> bytes) {
     for (size_t at = 0; at < bytes.size(); at += 4) {
         uint32_t word;
@@ -98,7 +98,7 @@ static Detached serve(int epoll, int fd) {
             else if (errno == EAGAIN) co_await socket.ready(EPOLLOUT);
             else if (errno != EINTR) co_return;
         }
-        std::memmove(buffer, buffer + whole, filled - whole); // the begun word, at most three bytes
+        std::memmove(buffer, buffer + whole, filled - whole); // the incomplete word, at most three bytes
         filled -= whole;
     }
 }

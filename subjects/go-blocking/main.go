@@ -1,5 +1,5 @@
-// Ping-pong server: Go without its poller. Each connection has an operating system thread of its own and blocks in read
-// and write, as a server in C with a thread per connection does.
+// Ping-pong server: Go without its poller. Each connection has its own operating system thread and blocks in read and
+// write, like the C server with a thread per connection.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// answer replaces each word by its answer. A zero ends the process.
+// answer replaces each word by its response. A zero ends the process.
 func answer(words []byte) {
 	for ; len(words) > 0; words = words[4:] {
 		word := binary.BigEndian.Uint32(words)
@@ -32,7 +32,7 @@ func serve(fd int) {
 	filled := 0
 	for {
 		got, err := syscall.Read(fd, buffer[filled:])
-		if err == syscall.EINTR { // the runtime preempts by signals
+		if err == syscall.EINTR { // the Go runtime preempts with signals
 			continue
 		}
 		if err != nil || got == 0 {
@@ -51,7 +51,7 @@ func serve(fd int) {
 			}
 			sent += put
 		}
-		filled = copy(buffer, buffer[whole:filled]) // the begun word, at most three bytes
+		filled = copy(buffer, buffer[whole:filled]) // the incomplete word, at most three bytes
 	}
 }
 

@@ -1,4 +1,4 @@
-// Ping-pong server: a goroutine per connection, as Go is meant to be written. The runtime reads the cores it is given.
+// Ping-pong server: a goroutine per connection, in idiomatic Go. The runtime respects the CPU affinity.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// answer replaces each word by its answer. A zero ends the process.
+// answer replaces each word by its response. A zero ends the process.
 func answer(words []byte) {
 	for ; len(words) > 0; words = words[4:] {
 		word := binary.BigEndian.Uint32(words)
@@ -39,7 +39,7 @@ func serve(conn net.Conn) {
 				return
 			}
 		}
-		filled = copy(buffer, buffer[whole:filled]) // the begun word, at most three bytes
+		filled = copy(buffer, buffer[whole:filled]) // the incomplete word, at most three bytes
 	}
 }
 
@@ -53,7 +53,7 @@ func main() {
 	if hasAddress {
 		address = os.Args[4]
 	}
-	// Package net sets SO_REUSEADDR, TCP_NODELAY and the largest backlog on its own.
+	// Package net sets SO_REUSEADDR, TCP_NODELAY and the maximum backlog.
 	listener, err := net.Listen("tcp4", net.JoinHostPort(address, os.Args[2]))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

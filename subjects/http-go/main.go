@@ -1,6 +1,6 @@
 //go:build go1.22
 
-// HTTP server: net/http, a goroutine per connection. The runtime reads the cores it is given.
+// HTTP server: net/http, a goroutine per connection. The runtime respects the CPU affinity.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-const bytesMax = 1 << 20 // the most that /bytes/N gives
+const bytesMax = 1 << 20 // the maximum N of /bytes/N
 
 var fill = []byte(strings.Repeat("x", bytesMax))
 
@@ -38,7 +38,7 @@ func main() {
 	if *threads > 0 {
 		runtime.GOMAXPROCS(*threads)
 	}
-	routes := http.NewServeMux() // a route for GET answers HEAD as well
+	routes := http.NewServeMux() // a route for GET also serves HEAD
 	routes.HandleFunc("GET /{$}", answer([]byte("test")))
 	routes.HandleFunc("GET /plaintext", answer([]byte("Hello, World!")))
 	routes.HandleFunc("GET /bytes/{size}", func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func main() {
 		}
 		answer(fill[:size])(w, r)
 	})
-	// Package net sets SO_REUSEADDR, TCP_NODELAY and the largest backlog on its own.
+	// Package net sets SO_REUSEADDR, TCP_NODELAY and the maximum backlog.
 	listener, err := net.Listen("tcp4", net.JoinHostPort(*address, strconv.Itoa(*port)))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

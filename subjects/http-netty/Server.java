@@ -30,15 +30,15 @@ import java.util.Arrays;
 import java.util.Date;
 import java.util.concurrent.TimeUnit;
 
-/** HTTP server: Netty on java.nio, an event loop per core; Netty deals connections round-robin. */
+/** HTTP server: Netty on java.nio, with an event loop per CPU. Netty distributes connections round-robin. */
 public final class Server extends SimpleChannelInboundHandler<HttpObject> {
-    /** The most that /bytes/N gives. */
+    /** The maximum N of /bytes/N. */
     private static final int BYTES_MAX = 1 << 20;
     private static final byte[] FILL = new byte[BYTES_MAX];
     private static final byte[] TEST = bytes("test");
     private static final byte[] HELLO = bytes("Hello, World!");
 
-    /** Of this second. */
+    /** The Date header of the current second. */
     private static volatile AsciiString date = now();
 
     private static byte[] bytes(String text) {
@@ -65,7 +65,7 @@ public final class Server extends SimpleChannelInboundHandler<HttpObject> {
             if (message.decoderResult().isFailure()) {
                 send(context, HttpResponseStatus.BAD_REQUEST, bytes("bad request"), false);
             }
-            return; // a piece of a body, which nobody asked for
+            return; // request bodies are ignored
         }
         if (request.decoderResult().isFailure()) {
             send(context, HttpResponseStatus.BAD_REQUEST, bytes("bad request"), false);
@@ -95,30 +95,30 @@ public final class Server extends SimpleChannelInboundHandler<HttpObject> {
             .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.TEXT_PLAIN)
             .setInt(HttpHeaderNames.CONTENT_LENGTH, body.readableBytes());
         HttpUtil.setKeepAlive(response, keep);
-        var written = context.write(response); // the codec leaves the body of an answer to HEAD out
+        var written = context.write(response); // the codec omits the body for HEAD
         if (!keep) written.addListener(ChannelFutureListener.CLOSE);
     }
 
     @Override
     public void channelReadComplete(ChannelHandlerContext context) {
-        context.flush(); // one write for requests that came together
+        context.flush(); // one write for the responses to pipelined requests
     }
 
     @Override
     public void channelWritabilityChanged(ChannelHandlerContext context) {
-        context.channel().config().setAutoRead(context.channel().isWritable()); // the peer does not read: take nothing more
+        context.channel().config().setAutoRead(context.channel().isWritable()); // stop reading while the peer does not read
         context.fireChannelWritabilityChanged();
     }
 
     @Override
     public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
-        context.close(); // a reset is its client's affair
+        context.close(); // resets are ignored
     }
 
     public static void main(String[] arguments) throws Exception {
         int port = -1;
         String address = "127.0.0.1";
-        int threads = Runtime.getRuntime().availableProcessors(); // reads the affinity of the process
+        int threads = Runtime.getRuntime().availableProcessors(); // respects the CPU affinity of the process
         try {
             for (int i = 0; i < arguments.length; i += 2) {
                 String value = arguments[i + 1];

@@ -1,9 +1,9 @@
 #!/bin/sh
-# HTTP server: nginx, with a configuration for the port and the workers asked for.
+# HTTP server: nginx, with a generated configuration.
 set -eu
 usage() { echo "usage: http-nginx -p PORT [-t WORKERS] [-a ADDRESS]" >&2; exit 2; }
 
-port= address=127.0.0.1 workers=$(nproc) # which reads the affinity of the process, as nginx's own `auto` does not
+port= address=127.0.0.1 workers=$(nproc) # respects the CPU affinity, unlike nginx's `auto`
 while getopts a:p:t: flag; do
   case $flag in
     a) address=$OPTARG ;;
@@ -15,13 +15,13 @@ done
 case $port in '' | *[!0-9]*) usage ;; esac
 case $address in '' | *[!0-9.]*) usage ;; esac
 
-# Debian keeps it where only root looks.
+# Debian installs nginx in a directory that is only in root's PATH.
 nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx) || { echo "cannot run here: nginx is not installed" >&2; exit 69; }
 
-# All that nginx writes lies here, one folder for each port.
+# The directory for all files that nginx writes, one per port.
 place=$(cd "$(dirname "$0")" && pwd)/run/$port
 mkdir -p "$place" || { echo "cannot run here: no folder $place for what nginx writes" >&2; exit 69; }
-# The workers stay who we are: a container may have no other user, and these only answer from memory.
+# Workers keep this user, because a container may have no other. They only serve fixed responses from memory.
 user=
 if [ "$(id -u)" = 0 ]; then user="user root;"; fi
 ulimit -n "$(ulimit -Hn)" 2>/dev/null || true

@@ -1,13 +1,13 @@
 #!/usr/bin/env node
-// HTTP server: node's own http module, a cluster with a process per core. With one worker there is no cluster.
-// The primary process accepts and deals connections round-robin.
+// HTTP server: Node's http module in a cluster with a process per CPU, or without a cluster for one worker.
+// The primary process accepts and distributes connections round-robin.
 'use strict';
 const cluster = require('node:cluster');
 const http = require('node:http');
 const os = require('node:os');
 const { parseArgs } = require('node:util');
 
-const FILL = Buffer.alloc(1 << 20, 'x'); // the most that /bytes/N gives
+const FILL = Buffer.alloc(1 << 20, 'x'); // the maximum N of /bytes/N
 
 function body(url) {
   if (url === '/') return 'test';
@@ -20,12 +20,12 @@ function answer(request, response) {
   let [status, text] = [200, body(request.url)];
   if (request.method !== 'GET' && request.method !== 'HEAD') [status, text] = [405, 'method not allowed'];
   else if (text === undefined) [status, text] = [404, 'not found'];
-  // Node leaves the body of an answer to HEAD out.
+  // Node omits the body for HEAD.
   response.writeHead(status, { 'Content-Type': 'text/plain', 'Content-Length': text.length }).end(text);
 }
 
 function serve(host, port) {
-  // Node closes connections that are idle for 5 s by default, which a thinking client would take for a failure.
+  // By default Node closes connections after 5 s without requests, which fails clients with a longer think time.
   const server = http.createServer({ noDelay: true, keepAliveTimeout: 75_000 }, answer);
   server.listen({ port, host, backlog: 65535 }, () => { // the kernel caps the backlog at net.core.somaxconn
     if (cluster.isPrimary) console.log(`ready ${server.address().port}`);
@@ -51,7 +51,7 @@ try {
   const { values } = parseArgs({ options: { port: { type: 'string', short: 'p' }, threads: { type: 'string', short: 't' }, address: { type: 'string', short: 'a', default: '127.0.0.1' } } });
   ({ address } = values);
   port = Number(values.port);
-  workers = Number(values.threads ?? os.availableParallelism()); // which reads the affinity of the process
+  workers = Number(values.threads ?? os.availableParallelism()); // respects the CPU affinity of the process
 } catch {}
 if (!(port >= 0 && workers >= 1)) {
   console.error('usage: http-node -p PORT [-t WORKERS] [-a ADDRESS]');

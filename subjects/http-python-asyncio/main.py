@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""HTTP server: asyncio alone, no library, a loop in a process per core.
+"""HTTP server: asyncio without other libraries, an event loop in a process per CPU.
 
-The parent accepts and deals connections round-robin. SO_REUSEPORT would spare it, but deals by a hash of the client's
-address: few connections then often land in one process, and the server would look slower than it is.
+The parent accepts and distributes connections round-robin. SO_REUSEPORT distributes by a hash of the client's address,
+which often puts few connections into one process and makes the server look slower than it is.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import time
 
 HEAD_MAX = 64 * 1024
 BODY_MAX = 1 << 20
-FILL = b"x" * (1 << 20)  # the most that /bytes/N gives
+FILL = b"x" * (1 << 20)  # the maximum N of /bytes/N
 REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.([01])")
 FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\0\r\n]*?)[ \t]*")
 REASONS = {200: b"OK", 400: b"Bad Request", 404: b"Not Found", 405: b"Method Not Allowed", 413: b"Content Too Large",
@@ -24,11 +24,11 @@ REASONS = {200: b"OK", 400: b"Bad Request", 404: b"Not Found", 405: b"Method Not
 
 
 class Refused(Exception):
-    """A request that cannot be read: answered, then the connection is closed."""
+    """An invalid request: it gets a response, then the connection is closed."""
 
 
 def parse(head):
-    """Method, path, length of the body, whether the connection goes on."""
+    """Returns method, path, length of the body, and whether to keep the connection open."""
     line, *fields = head.split(b"\r\n")
     request = REQUEST_LINE.fullmatch(line)
     if not request:
@@ -69,7 +69,7 @@ def answer(method, path):
     return 404, b"not found"
 
 
-date = (0, b"")  # of this second
+date = (0, b"")  # the current second and its Date header
 
 
 def compose(status, body, keep, with_body):
@@ -85,8 +85,8 @@ def compose(status, body, keep, with_body):
 class Connection(asyncio.Protocol):
     def connection_made(self, transport):  # asyncio has set TCP_NODELAY
         self.transport = transport
-        self.begun = bytearray()  # of a request that is not whole
-        self.skip = 0  # bytes of a body still to come, which nobody asked for
+        self.begun = bytearray()  # the incomplete request
+        self.skip = 0  # bytes of a request body still to ignore
 
     def data_received(self, data):
         self.begun += data
@@ -124,9 +124,9 @@ class Connection(asyncio.Protocol):
 
     def finish(self, answers):
         self.transport.write(b"".join(answers))
-        self.transport.close()  # after all of that is sent
+        self.transport.close()  # after sending everything
 
-    def pause_writing(self):  # the peer does not read: take nothing more from it
+    def pause_writing(self):  # stop reading while the peer does not read
         self.transport.pause_reading()
 
     def resume_writing(self):
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
 async def work(channel):
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
-    starting = set()  # the loop holds its tasks weakly
+    starting = set()  # the event loop only has weak references to tasks
 
     def receive():
         message, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
@@ -163,7 +163,7 @@ def main():
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((arguments.a, arguments.p))
 
-    # A worker ends when its channel breaks because the parent has ended; the parent ends with any worker.
+    # A worker ends when its channel closes with the parent. The parent ends when any worker ends.
     channels = []
     for _ in range(arguments.t):
         ours, theirs = socket.socketpair()

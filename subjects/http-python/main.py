@@ -1,11 +1,11 @@
-"""HTTP server: uvicorn with uvloop and httptools, a bare ASGI application, a process per core."""
+"""HTTP server: uvicorn with uvloop and httptools, a bare ASGI application, a process per CPU."""
 
 import argparse
 import os
 
 import uvicorn
 
-BYTES_MAX = 1 << 20  # the most that /bytes/N gives
+BYTES_MAX = 1 << 20  # the maximum N of /bytes/N
 FILL = b"x" * BYTES_MAX
 
 
@@ -28,7 +28,7 @@ async def app(scope, receive, send):
         status, text = 404, b"not found"
     headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(text))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text})  # uvicorn leaves it out of an answer to HEAD
+    await send({"type": "http.response.body", "body": text})  # uvicorn omits it for HEAD
 
 
 if __name__ == "__main__":
@@ -48,5 +48,5 @@ if __name__ == "__main__":
         lifespan="off",
         access_log=False,
         log_level="warning",
-        timeout_keep_alive=75,  # 5 s by default, which a thinking client would take for a failure
+        timeout_keep_alive=75,  # the default of 5 s fails clients with a longer think time
     )

@@ -11,11 +11,11 @@ import java.util.ArrayDeque;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
-/** Ping-pong server: a thread with its own selector per core; the main thread accepts and deals connections round-robin. */
+/** Ping-pong server: a thread with its own selector per CPU. The main thread accepts and distributes connections. */
 public final class Server {
     private static final int BUFFER = 16 * 1024;
 
-    /** Words are answered in place; {@code whole > 0} while answers up to there wait for a peer that does not read. */
+    /** Responses replace words in the buffer. The first {@code whole} bytes are unsent responses. */
     private static final class Connection {
         final ByteBuffer buffer;
         int whole;
@@ -24,7 +24,7 @@ public final class Server {
             this.buffer = buffer;
         }
 
-        /** Receives unless answers are waiting, then sends. False when the connection is over. */
+        /** Receives, unless responses are unsent, then sends. Returns false at the end of the connection. */
         boolean turn(SelectionKey key, SocketChannel channel) throws IOException {
             if (whole == 0) {
                 if (channel.read(buffer) < 0) return false;
@@ -34,10 +34,10 @@ public final class Server {
                     if (word == 0) Runtime.getRuntime().halt(0);
                     buffer.putInt(at, word + 1);
                 }
-                if (whole == 0) return true; // a word has only begun
+                if (whole == 0) return true; // no complete word yet
                 buffer.flip();
             }
-            // Between turns position and limit span what is still to send and the begun word behind it.
+            // Between turns, position and limit span the unsent responses and the incomplete word after them.
             int end = buffer.limit();
             buffer.limit(whole);
             channel.write(buffer);
@@ -56,7 +56,7 @@ public final class Server {
     private static final class Worker implements Runnable {
         private final Selector selector;
         private final Queue<SocketChannel> dealt = new ConcurrentLinkedQueue<>();
-        // Direct memory is returned by the garbage collector alone, so the buffers of closed connections are used again.
+        // Only the garbage collector frees direct memory, so buffers of closed connections are reused.
         private final ArrayDeque<ByteBuffer> spare = new ArrayDeque<>();
 
         Worker() throws IOException {
@@ -91,12 +91,12 @@ public final class Server {
             try {
                 if (connection.turn(key, channel)) return;
             } catch (IOException reset) {
-                // the connection is over, as below
+                // closed below
             }
             try {
                 channel.close();
             } catch (IOException ignored) {
-                // nothing is left to do for it
+                // already closed
             }
             spare.push(connection.buffer);
         }
@@ -108,7 +108,7 @@ public final class Server {
             System.err.println("usage: java-nio -p PORT [-a ADDRESS]");
             System.exit(2);
         }
-        Worker[] workers = new Worker[Runtime.getRuntime().availableProcessors()]; // reads the affinity of the process
+        Worker[] workers = new Worker[Runtime.getRuntime().availableProcessors()]; // respects the CPU affinity of the process
         for (int i = 0; i < workers.length; i++) workers[i] = new Worker();
         ServerSocketChannel listener = ServerSocketChannel.open();
         listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);

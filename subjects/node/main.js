@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// Ping-pong server: a cluster with a process per core. Node's primary process accepts and deals connections round-robin.
+// Ping-pong server: a cluster with a process per CPU. Node's primary process distributes connections round-robin.
 'use strict';
 const cluster = require('node:cluster');
 const net = require('node:net');
 const os = require('node:os');
 
-// Replaces each word by its answer. A zero ends the process, and with it the primary and all the others.
+// Replaces each word by its response. A zero ends the process, and with it the primary and the other workers.
 function answer(words) {
   for (let at = 0; at < words.length; at += 4) {
     const word = words.readUInt32BE(at);
@@ -15,7 +15,7 @@ function answer(words) {
 }
 
 function serve(socket) {
-  let begun = Buffer.alloc(0); // the word that has only begun, at most three bytes
+  let begun = Buffer.alloc(0); // the incomplete word, at most three bytes
   socket.on('data', (bytes) => {
     if (begun.length > 0) bytes = Buffer.concat([begun, bytes]);
     const whole = bytes.length & ~3;
@@ -23,15 +23,15 @@ function serve(socket) {
     if (whole === 0) return;
     const words = bytes.subarray(0, whole);
     answer(words);
-    if (!socket.write(words)) socket.pause(); // the peer does not read: take nothing more from it
+    if (!socket.write(words)) socket.pause(); // stop reading while the peer does not read
   });
   socket.on('drain', () => socket.resume());
-  socket.on('error', () => {}); // a reset is its client's affair; the socket closes by itself
+  socket.on('error', () => {}); // the socket closes itself after a reset
 }
 
 function lead() {
   let listening = 0;
-  const workers = os.availableParallelism(); // reads the affinity of the process
+  const workers = os.availableParallelism(); // respects the CPU affinity of the process
   for (let i = 0; i < workers; i++) cluster.fork();
   cluster.on('listening', (_, address) => {
     if (++listening === workers) console.log(`ready ${address.port}`);
@@ -51,7 +51,7 @@ if (flag !== '-p' || port === undefined || (addressFlag !== undefined && address
 } else if (cluster.isPrimary) {
   lead();
 } else {
-  // Node sets SO_REUSEADDR itself. The primary listens, with what its workers ask for.
+  // Node sets SO_REUSEADDR itself. The primary process listens, with the options of its workers.
   const server = net.createServer({ noDelay: true }, serve);
   server.listen({ port: Number(port), host: address, backlog: 65535 }); // the kernel caps it at net.core.somaxconn
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Ping-pong server: an asyncio loop in a process per core.
+"""Ping-pong server: an asyncio event loop in a process per CPU.
 
-The parent accepts and deals connections round-robin. SO_REUSEPORT would spare it, but deals by a hash of the client's
-address: few connections then often land in one process, and the server would look slower than it is.
+The parent accepts and distributes connections round-robin. SO_REUSEPORT distributes by a hash of the client's address,
+which often puts few connections into one process and makes the server look slower than it is.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ WORD = struct.Struct("!I")
 
 
 def answer(words):
-    """The answers to whole words. A zero ends the process, and with it the parent and all the others."""
+    """The responses to complete words. A zero ends the process, and with it the parent and the other workers."""
     size = len(words) // 4
     values = struct.unpack(f"!{size}I", words)
     if 0 in values:
@@ -30,7 +30,7 @@ def answer(words):
 class Connection(asyncio.Protocol):
     def connection_made(self, transport):  # asyncio has set TCP_NODELAY
         self.transport = transport
-        self.begun = b""  # the word that has only begun, at most three bytes
+        self.begun = b""  # the incomplete word, at most three bytes
 
     def data_received(self, data):
         if self.begun:
@@ -40,7 +40,7 @@ class Connection(asyncio.Protocol):
         if whole:
             self.transport.write(answer(data[:whole]))
 
-    def pause_writing(self):  # the peer does not read: take nothing more from it
+    def pause_writing(self):  # stop reading while the peer does not read
         self.transport.pause_reading()
 
     def resume_writing(self):
@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
 async def work(channel):
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
-    starting = set()  # the loop holds its tasks weakly
+    starting = set()  # the event loop only has weak references to tasks
 
     def receive():
         message, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
@@ -75,7 +75,7 @@ def main():
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((address, int(sys.argv[2])))
 
-    # A worker ends at a zero, or when its channel breaks because the parent has ended; the parent ends with any worker.
+    # A worker ends at a zero, or when its channel closes with the parent. The parent ends when any worker ends.
     channels = []
     for _ in os.sched_getaffinity(0):
         ours, theirs = socket.socketpair()

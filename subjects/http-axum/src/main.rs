@@ -1,4 +1,4 @@
-//! HTTP server: axum on tokio's own pool, which moves work between threads, as its documentation has it.
+//! HTTP server: axum on tokio's thread pool, which moves work between threads, as its documentation shows.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use axum::routing::get;
 use axum::serve::ListenerExt;
 use tokio::net::TcpSocket;
 
-/// The most that `/bytes/N` gives.
+/// The maximum N of `/bytes/N`.
 const BYTES_MAX: usize = 1 << 20;
 static FILL: [u8; BYTES_MAX] = [b'x'; BYTES_MAX];
 
@@ -30,7 +30,7 @@ async fn serve(address: Ipv4Addr, port: u16) -> io::Result<()> {
     let listener = socket.listen(1 << 16)?; // the kernel caps it at net.core.somaxconn
     println!("ready {}", listener.local_addr()?.port());
     let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true); // a broken connection is its client's affair
+        let _ = stream.set_nodelay(true); // broken connections are ignored
     });
     axum::serve(listener, routes).await
 }

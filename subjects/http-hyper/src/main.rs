@@ -1,4 +1,5 @@
-//! HTTP server: hyper, a single-threaded tokio runtime and a listener with SO_REUSEPORT in each thread, as hyper is run for speed.
+//! HTTP server: hyper with a single-threaded tokio runtime and a SO_REUSEPORT listener per thread,
+//! the fastest setup for hyper.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,7 +17,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// The most that `/bytes/N` gives.
+/// The maximum N of `/bytes/N`.
 const BYTES_MAX: usize = 1 << 20;
 static FILL: [u8; BYTES_MAX] = [b'x'; BYTES_MAX];
 
@@ -55,7 +56,7 @@ fn serve(listener: TcpListener) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        // Its `pipeline_flush` would hold an answer back while a piece of the next request is there, for ever if need be.
+        // Without `pipeline_flush`, which delays a response while a part of the next request is there.
         let http = http1::Builder::new();
         loop {
             let Ok((stream, _)) = listener.accept().await else {
@@ -63,7 +64,7 @@ fn serve(listener: TcpListener) -> io::Result<()> {
                 continue;
             };
             if stream.set_nodelay(true).is_ok() {
-                // A broken connection is its client's affair.
+                // Broken connections are ignored.
                 drop(tokio::task::spawn_local(http.serve_connection(TokioIo::new(stream), service_fn(answer))));
             }
         }

@@ -1,5 +1,5 @@
-//! Ping-pong server: few threads, many connections each. A worker with its own epoll per core; the main thread accepts and
-//! deals connections round-robin.
+//! Ping-pong server: a worker with its own epoll per CPU serves many connections. The main thread
+//! accepts and distributes connections round-robin.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,10 +14,10 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use socket2::SockRef;
 
 const BUFFER: usize = 16 * 1024;
-/// The token of a worker's waker; connections count up from the next.
+/// The token of a worker's waker. Tokens of connections follow it.
 const WAKER: Token = Token(0);
 
-/// Replaces each word by its answer. A zero ends the process.
+/// Replaces each word by its response. A zero ends the process.
 fn answer(words: &mut [u8]) {
     for bytes in words.chunks_exact_mut(4) {
         let word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -28,8 +28,8 @@ fn answer(words: &mut [u8]) {
     }
 }
 
-/// Words are answered in place: `sent <= whole <= filled` split the buffer into sent answers, answers still to send, and the
-/// word that has only begun.
+/// Responses replace words in the buffer. `sent <= whole <= filled` split it into sent responses,
+/// unsent responses and the incomplete word.
 struct Connection {
     stream: TcpStream,
     buffer: Box<[u8; BUFFER]>,
@@ -39,7 +39,8 @@ struct Connection {
 }
 
 impl Connection {
-    /// Receives and answers until the socket would block, as mio reports readiness once. `false`: the connection is over.
+    /// Receives and responds until the socket would block, because mio reports readiness once.
+    /// Returns `false` at the end of the connection.
     fn turn(&mut self) -> io::Result<bool> {
         loop {
             while self.sent < self.whole {
@@ -93,7 +94,7 @@ fn work(mut poll: Poll, dealt: Receiver<TcpStream>) -> io::Result<()> {
     }
 }
 
-/// Starts a worker; what is sent down its channel is served after its waker was called.
+/// Starts a worker. It takes connections from its channel when its waker is called.
 fn start() -> io::Result<(Sender<TcpStream>, Waker)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKER)?;
@@ -118,7 +119,7 @@ fn main() -> io::Result<()> {
         eprintln!("usage: rust-multiplex -p PORT [-a ADDRESS]");
         exit(2);
     };
-    // Reads the affinity of the process.
+    // Respects the CPU affinity of the process.
     let workers = (0..thread::available_parallelism()?.get()).map(|_| start()).collect::<io::Result<Vec<_>>>()?;
     let listener = TcpListener::bind((address, port))?; // with SO_REUSEADDR
     SockRef::from(&listener).listen(i32::MAX)?; // the kernel caps it at net.core.somaxconn

@@ -1,4 +1,4 @@
-//! Ping-pong server: a tokio task per connection on tokio's own pool, which reads the cores it is given.
+//! Ping-pong server: a task per connection on tokio's thread pool, which respects the CPU affinity.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 const BUFFER: usize = 16 * 1024;
 
-/// Replaces each word by its answer. A zero ends the process.
+/// Replaces each word by its response. A zero ends the process.
 fn answer(words: &mut [u8]) {
     for bytes in words.chunks_exact_mut(4) {
         let word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -33,7 +33,7 @@ async fn serve(mut stream: TcpStream) -> io::Result<()> {
         let whole = filled & !3;
         answer(&mut buffer[..whole]);
         stream.write_all(&buffer[..whole]).await?;
-        buffer.copy_within(whole..filled, 0); // the begun word, at most three bytes
+        buffer.copy_within(whole..filled, 0); // the incomplete word, at most three bytes
         filled -= whole;
     }
 }
@@ -46,7 +46,7 @@ async fn listen(address: Ipv4Addr, port: u16) -> io::Result<()> {
     println!("ready {}", listener.local_addr()?.port());
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(serve(stream))), // a broken connection is its client's affair
+            Ok((stream, _)) => drop(tokio::spawn(serve(stream))), // broken connections are ignored
             Err(_) => tokio::time::sleep(Duration::from_millis(1)).await, // too many files: wait for connections to close
         }
     }

@@ -1,4 +1,4 @@
-//! Ping-pong server: a blocking thread per connection; the scheduler spreads them over the cores given.
+//! Ping-pong server: a blocking thread per connection; the scheduler distributes them over the CPUs.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use socket2::SockRef;
 const BUFFER: usize = 16 * 1024;
 const STACK: usize = 128 * 1024;
 
-/// Replaces each word by its answer. A zero ends the process.
+/// Replaces each word by its response. A zero ends the process.
 fn answer(words: &mut [u8]) {
     for bytes in words.chunks_exact_mut(4) {
         let word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -36,7 +36,7 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
         let whole = filled & !3;
         answer(&mut buffer[..whole]);
         stream.write_all(&buffer[..whole])?;
-        buffer.copy_within(whole..filled, 0); // the begun word, at most three bytes
+        buffer.copy_within(whole..filled, 0); // the incomplete word, at most three bytes
         filled -= whole;
     }
 }
@@ -56,10 +56,10 @@ fn main() -> io::Result<()> {
     SockRef::from(&listener).listen(i32::MAX)?; // the kernel caps it at net.core.somaxconn
     println!("ready {}", listener.local_addr()?.port());
     loop {
-        // An error is a connection that went before it was accepted, or too many files or threads: wait for some to end.
+        // Errors are connections closed before `accept`, or too many files or threads: wait for connections to close.
         let started = listener.accept().and_then(|(stream, _)| {
             thread::Builder::new().stack_size(STACK).spawn(|| {
-                let _ = serve(stream); // a broken connection is its client's affair
+                let _ = serve(stream); // broken connections are ignored
             })
         });
         if started.is_err() {
