@@ -1,5 +1,6 @@
-//! The three programs of the walkthrough: a discovery service, an adder that adds wrongly, and a client. Thrift, framed, as plain as can be:
-//! none of them knows of contracts. Run one with `cargo run --example calculator -- ROLE ...`; `README.md` beside this file says how.
+//! The programs of the walkthrough: a discovery service, an adder that adds wrongly, and a client.
+//! They use framed Thrift and do not depend on contracts. `README.md` in this directory describes
+//! how to run them: `cargo run --example calculator -- ROLE ...`.
 #![allow(clippy::print_stdout, reason = "a program of the walkthrough, whose output is its purpose")]
 #![allow(clippy::disallowed_methods, reason = "a program of its own, which reads its arguments and its environment")]
 #![allow(missing_docs)]

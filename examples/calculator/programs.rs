@@ -1,4 +1,4 @@
-//! What each of the three does.
+//! The three programs.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use codecs::value::Value;
 
 use crate::rpc::{Failure, Remote, serve};
 
-/// Tells of the adder that was registered last.
+/// Returns the endpoint of the most recently registered adder.
 pub(crate) fn discovery(port: &str) -> Result<(), Failure> {
     let known = Arc::new(Mutex::new((String::new(), 0)));
     serve(port, "AdderDiscovery", move |method, arguments| {
@@ -19,20 +19,20 @@ pub(crate) fn discovery(port: &str) -> Result<(), Failure> {
     })
 }
 
-/// Adds, but is off by so much; registers itself first.
+/// Adds numbers, with a constant error. Registers itself first.
 pub(crate) fn adder(port: &str, discovery: &str, off_by: &str) -> Result<(), Failure> {
     let (number_of_port, off_by) = (port.parse::<i64>()?, off_by.parse::<i64>()?);
     let host = Value::Text("127.0.0.1".to_owned());
     let own = Value::record([("host", host), ("port", Value::Integer(number_of_port))]);
     Remote::connect("AdderDiscovery", discovery)?.call("register_adder", own)?;
     serve(port, "Adder", move |_, arguments| {
-        // What does not fit is left as it came: an i32 has no more room.
+        // Sums outside the range of i32 are clamped.
         let sum = number(&arguments[0]) + number(&arguments[1]) + off_by;
         Value::Integer(sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)))
     })
 }
 
-/// Asks where the adder is, and has it add.
+/// Looks up the adder and calls it.
 pub(crate) fn client(discovery: &str, a: &str, b: &str) -> Result<(), Failure> {
     let info = Remote::connect("AdderDiscovery", discovery)?.call("get_adder_info", Value::record([]))?;
     let adder = format!("{}:{}", text(&info.get("host").cloned()), number(&info.get("port").cloned()));

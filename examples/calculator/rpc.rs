@@ -31,7 +31,7 @@ fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-/// Answers the methods of a service until the process is killed. Says `ready` when it listens.
+/// Serves the methods of a service until the process is killed. Prints `ready` when it listens.
 pub(crate) fn serve(
     port: &str,
     service: &'static str,
@@ -42,7 +42,7 @@ pub(crate) fn serve(
     let (schema, answer) = (Arc::new(schema()), Arc::new(answer));
     for stream in listener.incoming() {
         let (mut stream, schema, answer) = (stream?, schema.clone(), answer.clone());
-        // What goes wrong with a connection ends it; the client sees that.
+        // An error closes the connection, so the client notices it.
         std::thread::spawn(move || while one(&mut stream, &schema, service, answer.as_ref()).is_ok() {});
     }
     Ok(())
@@ -72,7 +72,6 @@ fn one(
     Ok(())
 }
 
-/// A connection to a service.
 pub(crate) struct Remote {
     stream: TcpStream,
     schema: Schema,
@@ -80,7 +79,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Connects to an endpoint, through the adapter where `ADAPTER` names one.
+    /// Connects to an endpoint, through the adapter if `ADAPTER` names one.
     pub(crate) fn connect(service: &'static str, endpoint: &str) -> Result<Self, Failure> {
         let address = match std::env::var("ADAPTER") {
             Ok(adapter) if !adapter.is_empty() => resolve(&adapter, endpoint)?,
@@ -91,7 +90,7 @@ impl Remote {
         Ok(Self { stream, schema: schema(), service })
     }
 
-    /// One call; what was thrown is an error.
+    /// Calls a method. A thrown exception is an error.
     pub(crate) fn call(&mut self, method: &str, arguments: Value) -> Result<Value, Failure> {
         let of = self.schema.service(self.service).and_then(|service| service.method(method));
         let method = of.ok_or("there is no such method")?;
@@ -116,7 +115,7 @@ impl Remote {
     }
 }
 
-/// Where an adapter says that an endpoint is to be reached.
+/// Asks the adapter for the address at which to reach an endpoint.
 fn resolve(adapter: &str, endpoint: &str) -> Result<String, Failure> {
     let mut stream = TcpStream::connect(adapter)?;
     write!(stream, "GET /resolve?endpoint={endpoint} HTTP/1.1\r\nHost: {adapter}\r\nConnection: close\r\n\r\n")?;
