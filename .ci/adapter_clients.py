@@ -1,9 +1,9 @@
-"""Real clients and servers of others with two adapters between them: Apache Thrift, zeep, requests, curl.
+"""Third-party clients and servers with two adapters between them: Apache Thrift, zeep, requests, curl.
 
     python3 .ci/adapter_clients.py QUINTAIN
 
-Each part starts a service, an adapter before it and one before its client, calls through both, and compares with what the service was
-asked. Prints a line for each and what it did; exits 1 where one failed. A client that is not installed is said to be skipped.
+Each part starts a service, its adapter and its client's adapter, calls through both, and checks the requests that the service
+received. Prints a line for each part. Exits with 1 if one failed. Skips clients that are not installed.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def free_port():
 
 
 class Adapter:
-    """A process of `quintain adapter`, ended with its part."""
+    """A process of `quintain adapter`, which ends with its part."""
 
     def __init__(self, stack, name, contract, protocols, tables):
         self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -58,7 +58,7 @@ class Adapter:
         return self.reports.read().decode()
 
     def end_listed(self, unlisted):
-        """Ends it; what it printed, without the note of its one unlisted operation."""
+        """Ends the adapter. Returns its output without the note about the unlisted operation."""
         note = f"has no operation `{unlisted}`: its calls pass unchecked"
         return "\n".join(line for line in self.end().splitlines() if line and note not in line)
 
@@ -83,7 +83,7 @@ def asked(adapter, count):
 
 
 class Echo(http.server.BaseHTTPRequestHandler):
-    """Answers with what it was asked: the length and the hash of the body, or the body itself."""
+    """Responds with the length and the hash of the request body, or with the body."""
 
     protocol_version = "HTTP/1.1"
 
@@ -188,7 +188,7 @@ def _(stack):
     assert json.loads(curl(f"http://{at}/told", "--data-binary", f"@{file.name}"))["sha256"] == sha256
     assert json.loads(curl(f"http://{at}/told", "-H", "Transfer-Encoding: chunked", "--data-binary", f"@{file.name}"))["sha256"] == sha256
     assert curl(f"http://{at}/chunked", "--data-binary", f"@{file.name}") == big
-    # curl asks first whether it may send so much (Expect: 100-continue).
+    # curl waits for permission to send the body (Expect: 100-continue).
     assert curl(f"http://{at}/same", "-H", "Expect: 100-continue", "--data-binary", "[1]") == b"[1]"
     assert json.loads(curl("-x", f"http://{client.at['proxy']}", f"{endpoint}/told"))["path"] == "/told"
     assert json.loads(curl("-p", "-x", f"http://{client.at['proxy']}", f"{endpoint}/told?a=2"))["path"] == "/told?a=2"
@@ -225,7 +225,7 @@ def _(stack):
     from thrift.transport.THttpClient import THttpClient
     from thrift.transport.TTransport import TBufferedTransport, TBufferedTransportFactory, TFramedTransport, TFramedTransportFactory, TMemoryBuffer
 
-    # Without a compiler: the processors of generated code do nothing but these calls.
+    # These calls replace the Processor classes of generated code, so no Thrift compiler is needed.
     store, poked = {}, threading.Event()
 
     def handle(incoming, outgoing):
@@ -383,7 +383,7 @@ def _(stack):
                 while accepted := listener.accept():
                     def one(accepted=accepted):
                         protocol = make[0]().getProtocol(wrap[0]().getTransport(accepted))
-                        with contextlib.suppress(Exception):  # The end of the connection.
+                        with contextlib.suppress(Exception):  # End of the connection.
                             while True:
                                 handle(protocol, protocol)
 

@@ -2,7 +2,7 @@
 
     python3 .ci/cache_clients.py PORT
 
-Prints a line for each client and what it did; exits 1 where one failed. A client that is not installed is said to be skipped.
+Prints a line for each client. Exits with 1 if one failed. Skips clients that are not installed.
 """
 
 import shutil

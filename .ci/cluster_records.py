@@ -1,10 +1,10 @@
-"""Whether the trials of several generators are one load: reads `quintain report -f records` from stdin."""
+"""Checks that several generators act as one load. Reads `quintain report -f records` from stdin."""
 import json
 import sys
 
 
 def check(records, generators=3):
-    """What holds for every trial, in words."""
+    """Checks every trial and returns a summary."""
     assert records, "no trials"
     apart_most = 0
     for record in records:

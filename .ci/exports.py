@@ -1,9 +1,9 @@
-"""Exports of a run, read by the tools they are for: Apache Otava, hdrhistogram, JSON Schemas where no registry has a tool.
+"""Reads exports with the tools they are made for: Apache Otava, hdrhistogram, and JSON Schemas if no registry has a tool.
 
     python3 .ci/exports.py QUINTAIN
 
-Runs a small study three times, one level of which has a name full of quotes, and reads every export. Prints a line for each; exits 1
-where one failed. A tool that is not installed is said to be skipped.
+Runs a small study three times, with quotes in the name of a level, and reads every export. Prints a line for each. Exits with 1
+if one failed. Skips tools that are not installed.
 """
 
 import base64
@@ -120,8 +120,8 @@ def _():
         merged.setdefault(read.get_tag(), HdrHistogram(1, 3_600_000_000_000, 3)).add(read)
     assert reader.get_next_interval_histogram() is None
 
-    # Each line of percentile text has a value of the merged log and the count of what does not exceed it. (That library's own text has other
-    # percentiles than HdrHistogram's: it takes no whole number of halvings.)
+    # Each line of the percentile text has a value of the merged log and the count of values up to it. (The library's own text has
+    # other percentiles than HdrHistogram's, because it does not use a whole number of halvings.)
     run("report", "-f", "hgrm", "-o", "percentiles")
     for tag, histogram in merged.items():
         lines = (folder / "percentiles" / f"{tag.replace('/', ',')}.hgrm").read_text().splitlines()

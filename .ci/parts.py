@@ -1,4 +1,4 @@
-"""Parts of a check, each with a line of its own: `ok`, `skip` where what it needs is not installed, `FAIL`."""
+"""Parts of a check. Each prints one line: `ok`, `skip` if a dependency is not installed, or `FAIL`."""
 
 import contextlib
 import sys
@@ -7,7 +7,7 @@ failed = []
 
 
 def part(name):
-    """Runs the function below it at once, and prints what it returns. One that takes an argument gets a stack for what is to be closed."""
+    """Runs the decorated function at once and prints its result. If it has an argument, it gets an ExitStack."""
 
     def run(body):
         try:
@@ -15,7 +15,7 @@ def part(name):
                 print(f"ok    {name}: {body(stack) if body.__code__.co_argcount else body()}")
         except ImportError as error:
             print(f"skip  {name}: {error}")
-        except Exception as error:  # Whatever a program of others raises is what it thinks of ours.
+        except Exception as error:  # Other programs may raise anything.
             failed.append(name)
             print(f"FAIL  {name}: {type(error).__name__}: {error}")
 

@@ -1,4 +1,4 @@
-// What a reader of a report must never meet: an error, a request to elsewhere, a page wider than the screen, letters too small.
+// Checks a report in a browser: no errors, no requests to other hosts, no page wider than the screen, no tiny text.
 import { mkdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -21,7 +21,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 
-/** Opens the report; every fault is collected with the name of the view. */
+/** Opens the report and collects faults with the name of the view. */
 async function open(name, options) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
@@ -42,14 +42,14 @@ try {
       const name = `${width}-${colorScheme}`;
       const { context, page } = await open(name, { viewport: { width, height: 900 }, colorScheme, deviceScaleFactor: width === 400 ? 2 : 1 });
       const seen = await page.evaluate(() => {
-        // What is folded has labels, too.
+        // Check the labels in collapsed sections.
         document.querySelectorAll('details').forEach(details => { details.open = true; });
         const wide = document.documentElement.scrollWidth;
         const texts = [...document.querySelectorAll('svg text')].map(text => {
           const matrix = text.getScreenCTM();
           return { px: parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.a, matrix.b), text: text.textContent };
         });
-        // A label that leaves its panel is cut off.
+        // Labels must not leave their panels, because they would be cut off.
         const cut = [...document.querySelectorAll('.panels svg')].flatMap(svg => {
           const frame = svg.getBoundingClientRect();
           return [...svg.querySelectorAll('text')].filter(text => {
@@ -57,7 +57,7 @@ try {
             return box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
           }).map(text => text.textContent);
         });
-        // Labels of one panel that lie on each other cannot be read.
+        // Labels of one panel must not overlap.
         const over = [...document.querySelectorAll('.panels svg')].flatMap(svg => {
           const boxes = [...svg.querySelectorAll('text')].map(text => [text.getBoundingClientRect(), text.textContent]);
           const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
