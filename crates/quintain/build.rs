@@ -7,7 +7,6 @@ use std::path::Path;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-/// Directories to pack, from the root of the repository.
 const FOLDERS: [&str; 4] = ["studies", "subjects", "contracts/contract/contracts", "contracts/codecs/schemas"];
 
 /// Seed of the hash that names the packed files.

@@ -108,7 +108,6 @@ fn add_paths<'a, 't>(mut tokens: &'a [&'t str], before: &[&'t str], paths: &mut 
     tokens.get(1..).unwrap_or_default()
 }
 
-/// Strongly connected components of two or more files.
 fn components(arrows: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<Vec<String>> {
     let reached = |from: &str| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);

@@ -61,7 +61,6 @@ fn build(root: &Path, target: &str, place: &Path, epoch: &str) -> Result<PathBuf
     Ok(place.join(target).join("dist/quintain"))
 }
 
-/// Fills the directory that becomes the archive.
 fn fill(root: &Path, folder: &Path, binary: &Path) -> Result<(), String> {
     let wrong = |path: &Path| {
         let path = path.display().to_string();

@@ -8,7 +8,6 @@ use std::path::Path;
 use crate::dist::TARGET;
 use crate::tidy::{metadata, output};
 
-/// Name prefixes of licence files.
 const FILES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
 
 /// A linked package from outside the workspace.
@@ -16,7 +15,6 @@ const FILES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"
 struct Package {
     /// Name and version: `serde 1.0.0`.
     name: String,
-    /// SPDX expression.
     licence: String,
     repository: String,
 }

@@ -44,7 +44,6 @@ pub(crate) fn run() -> Result<(), String> {
     Err(complaints.join("\n"))
 }
 
-/// Finds import cycles in each crate.
 fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     let mut crates = BTreeMap::<&str, BTreeMap<String, String>>::new();
     for path in files.iter().filter(|path| path.ends_with(".rs")) {
@@ -83,12 +82,10 @@ pub(crate) fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<S
     String::from_utf8(output.stdout).map_err(|error| format!("{program}: {error}"))
 }
 
-/// Whether a file belongs to a crate of the lab or of the contract system.
 fn is_of_crate(path: &str) -> bool {
     path.starts_with("crates/") || path.starts_with("contracts/")
 }
 
-/// Runs `cargo metadata` with these arguments.
 pub(crate) fn metadata(root: &Path, arguments: &[&str]) -> Result<serde_json::Value, String> {
     let words = [&["metadata", "--format-version", "1", "--offline"][..], arguments].concat();
     let text = output(root, env!("CARGO"), &words)?;

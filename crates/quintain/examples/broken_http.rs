@@ -61,7 +61,6 @@ struct Request {
     path: String,
     is_1_0: bool,
     close: bool,
-    /// Bytes of head and body.
     used: usize,
 }
 

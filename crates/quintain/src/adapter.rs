@@ -54,7 +54,6 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
                     net::thread::release_memory();
                 }
             }
-            // A disconnect means that no signal handler is left.
             Ok(Asked::End) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
@@ -62,7 +61,6 @@ pub(crate) fn adapter(args: AdapterArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// A request from a signal handler.
 enum Asked {
     End,
     Reload,

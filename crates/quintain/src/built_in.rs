@@ -13,7 +13,6 @@ use anyhow::Context;
 use crate::message::{Exit, Problem, cannot};
 use crate::output;
 
-/// Directory of studies, in the archive and in a working directory.
 pub(crate) const STUDIES: &str = "studies";
 
 /// Placeholder for the unpacked archive in a node's command, because each machine has its own
@@ -23,10 +22,8 @@ pub(crate) const DIRECTORY: &str = "@built-in";
 /// Hash of the packed files. Each version is unpacked to its own directory.
 pub(crate) const HASH: &str = env!("BUILT_IN_HASH");
 
-/// Name of the build lock among the unpacked files.
 const LOCK: &str = ".lock";
 
-/// Packed files, by path from the root of the repository.
 pub(crate) static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/built_in.json.gz"));
     serde_json::from_reader(flate2::read::GzDecoder::new(packed)).expect("the build has packed it")
@@ -87,14 +84,12 @@ fn unpack_in(caches: &Path) -> anyhow::Result<PathBuf> {
     Ok(root)
 }
 
-/// Whether a file has exactly this text.
 pub(crate) fn is_whole(place: &Path, packed: &str) -> bool {
     let mut text = String::new();
     let read = File::open(place).and_then(|found| found.take(packed.len() as u64 + 1).read_to_string(&mut text));
     read.is_ok() && text == packed
 }
 
-/// Writes a packed file and creates its parent directories.
 pub(crate) fn write(place: &Path, packed: &str) -> io::Result<()> {
     if let Some(folder) = place.parent() {
         std::fs::create_dir_all(folder)?;

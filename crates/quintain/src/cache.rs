@@ -19,7 +19,6 @@ const WARMUP: Duration = Duration::from_nanos(study::limits::WARMUP_NS);
 /// Maximum warm-up of a cache, in ns.
 const STEADY_MAX_NS: u64 = 60_000_000_000;
 
-/// Reads the workload, or reports all of its errors.
 pub(crate) fn workload(args: &CacheArgs, mistakes: &mut Mistakes) -> Option<Workload> {
     let key_count = mistakes.some("--key-count", args.key_count.as_ref());
     let speed = mistakes.some("--trace-speed", args.trace_speed.as_ref());
@@ -64,7 +63,6 @@ fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistak
     Some(Workload { trace: Some(trace), ..workload })
 }
 
-/// A preset, or a workload from a file.
 fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     if let Some(workload) = study::workload::preset(name) {
         return Some(workload);
@@ -85,7 +83,6 @@ fn base(name: &str, mistakes: &mut Mistakes) -> Option<Workload> {
     }
 }
 
-/// Rejects cache flags for servers that are not caches.
 pub(crate) fn flags_of_none(args: &CacheArgs, mistakes: &mut Mistakes) {
     let all = [
         ("--workload", args.workload.is_some()),

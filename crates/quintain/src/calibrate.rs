@@ -56,7 +56,6 @@ stop = {{ min = 1, max = 1 }}
 /// Workload for the null caches, small enough that nothing is evicted.
 const WORKLOAD: &str = "[load.workload]\npreset = \"etc-2012\"\nkeys.count = 10_000\n";
 
-/// The command of a protocol's null server, for messages.
 fn server_of(protocol: Calibrated) -> &'static str {
     match protocol {
         Calibrated::Pingpong => "`quintain serve calibrate`",

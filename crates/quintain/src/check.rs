@@ -23,7 +23,6 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
     let mut text = String::new();
     let estimate = plan.estimate();
     let runnable = plan.points.iter().filter(|point| point.unrunnable.is_none()).count();
-    // Writing to a string cannot fail.
     let _ = writeln!(text, "{path}: no errors\n\n{}\n", plan.question);
     let _ = writeln!(text, "profile        {profile}");
     let _ = writeln!(text, "seed           {}", plan.seed);

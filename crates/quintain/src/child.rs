@@ -26,7 +26,6 @@ pub(crate) fn watchdog() -> Done {
     Ok(Exit::Fine)
 }
 
-/// Removes worktrees after the lab has ended.
 pub(crate) fn sweep(args: &SweepArgs) -> Done {
     lab::worktree::sweep(std::io::stdin().lock(), &args.repository, &args.folder);
     Ok(Exit::Fine)

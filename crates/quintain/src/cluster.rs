@@ -50,7 +50,6 @@ pub(crate) fn generators(
     Ok(Some(generators))
 }
 
-/// Calls `start` with the means to start this binary on other machines.
 fn reach<T>(
     directory: Option<&Path>,
     interrupted: &dyn Fn() -> bool,
@@ -113,7 +112,6 @@ fn words(cluster: &Cluster) -> String {
     text
 }
 
-/// A note about how the nodes were started.
 fn launcher_words(launcher: Launcher) -> &'static str {
     match launcher {
         Launcher::Mpirun => "; started by mpirun, whose own connections are not encrypted (docs/CLUSTER.md#safety)",

@@ -20,7 +20,6 @@ use crate::run::{self, Job, LATEST};
 use crate::study_file::{self, Opened};
 use crate::{levels, output, quiet, signals};
 
-/// Names of the factor and its levels.
 const FACTOR: &str = "version";
 const BASE: &str = "base";
 const HEAD: &str = "head";
@@ -29,7 +28,6 @@ const AGAIN: &str = "base again";
 /// Precision of the ratio at which a comparison ends by default.
 const WITHIN: f64 = 0.02;
 
-/// The stop rule and the fail conditions of a comparison.
 struct Decision {
     fail_if: Option<FailIf>,
     within: f64,
@@ -149,7 +147,6 @@ fn decision(args: &CompareArgs, mistakes: &mut Mistakes) -> Decision {
     }
 }
 
-/// Baseline or candidate.
 #[derive(Clone, Debug, Default)]
 struct Side {
     command: String,
@@ -168,7 +165,6 @@ fn table(entries: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Ta
     entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
-/// The text of the study that the flags make.
 fn text(args: &CompareArgs, decision: &Decision, url: &str, sides: &[Side; 2], mistakes: &mut Mistakes) -> String {
     let text = |text: &str| Some(Value::String(text.to_owned()));
     let given = |text: &Option<String>| text.as_deref().map(value);
@@ -275,7 +271,6 @@ fn target(url: &str, mistakes: &mut Mistakes) -> (&'static str, Option<String>) 
     (protocol.name(), Some(path.to_owned()).filter(|path| protocol.has_path() && !path.is_empty()))
 }
 
-/// Writes the overrides from `--set` into the study.
 fn with_sets(text: &str, sets: &[(String, String)]) -> String {
     let Ok(mut study) = text.parse::<Table>() else { return text.to_owned() };
     for (key, value) in sets {
@@ -304,7 +299,6 @@ fn put(table: &mut Table, path: &[&str], key: &str, value: Value) {
     table.insert((*first).to_owned(), Value::Table(inner));
 }
 
-/// Compares two commands, by a study made from the flags.
 fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<&Trees>, owner: Option<Owner>) -> Done {
     if args.print_study {
         output::data(&with_sets(&text, &args.sets))?;
@@ -328,7 +322,6 @@ fn of_text(args: &CompareArgs, decision: &Decision, text: String, trees: Option<
     })
 }
 
-/// Sets the gate and the stop rule of the plan.
 fn apply(plan: &mut Plan, args: &CompareArgs, decision: &Decision, of: String, base: Level, null: Option<Level>) {
     let metrics = match (decision.metric, plan.gate.take()) {
         (Some(metric), _) => vec![metric.name.to_owned()],
@@ -350,7 +343,6 @@ fn apply(plan: &mut Plan, args: &CompareArgs, decision: &Decision, of: String, b
     }
 }
 
-/// Compares two levels of a factor, or two design points of a study.
 fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&String; 2]) -> Done {
     let mut mistakes = Mistakes::default();
     let of_commands =
@@ -394,7 +386,6 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
     })
 }
 
-/// Worktrees of two revisions.
 struct Trees {
     worktrees: Worktrees,
     commits: [String; 2],
@@ -469,7 +460,6 @@ fn of_revisions(
     let mut sides =
         [BASE, HEAD].map(|_| Side { command: command.clone(), build: args.build.clone(), ..Side::default() });
     let study = |sides: &[Side; 2], mistakes: &mut Mistakes| text(args, decision, url, sides, mistakes);
-    // Report every error before checking anything out.
     study(&sides, &mut mistakes);
     mistakes.end()?;
     let commits = <[String; 2]>::try_from(commits).map_err(|_| Problem::text(Exit::Usage, "two revisions needed"))?;
@@ -519,7 +509,6 @@ fn resumed(args: &CompareArgs, commits: &[String]) -> Result<Option<(PathBuf, Ow
     Ok(folder.map(|folder| (folder, owner)))
 }
 
-/// Runs the pairs and reports the result.
 fn carry_out(
     args: &CompareArgs,
     trees: Option<&Trees>,

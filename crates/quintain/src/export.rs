@@ -9,7 +9,6 @@ use crate::cli::ReportArgs;
 use crate::message::{Exit, Problem};
 use crate::output;
 
-/// The run to export.
 pub(crate) struct Chosen<'a> {
     pub(crate) run: &'a Run,
     pub(crate) records: &'a [Record],
@@ -38,7 +37,6 @@ pub(crate) fn write(export: &Export, args: &ReportArgs, store: &Store, chosen: &
     }
 }
 
-/// The error for `--trial` with another format.
 pub(crate) fn trial_of_no_trace() -> Problem {
     let problem = Problem::text(Exit::Usage, "`--trial` is only valid with `--format trace`");
     problem.hint("drop it, or add `--format trace`")

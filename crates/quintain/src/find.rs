@@ -40,7 +40,6 @@ pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -
     Some(SearchPlan { from_per_s, to_per_s, resolution, ..plain })
 }
 
-/// Runs the search and prints the result.
 pub(crate) fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done {
     let pilot_ns = plan.pilot_ns;
     let mut search = Search::new(plan);

@@ -15,7 +15,6 @@ use study::spec::LoadSpec;
 use crate::message::{Done, Exit, cannot};
 use crate::{limits, output, signals};
 
-/// Runs the load specified in the file `path`, or on stdin for `-`.
 pub(crate) fn generator(path: &str) -> Done {
     let mut lab = match path {
         "-" => Some(BufReader::new(std::io::stdin())),

@@ -73,7 +73,6 @@ pub(crate) fn man(args: &ManArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// The command without its hidden subcommands.
 fn visible(command: Command) -> Command {
     let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect::<Vec<_>>();
     let about = command.get_about().cloned().unwrap_or_default();

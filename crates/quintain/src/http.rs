@@ -15,15 +15,12 @@ use crate::mistakes::Mistakes;
 /// Maximum length of a Unix socket path, in bytes (unix(7): `sun_path` with its terminating zero).
 const SOCKET_PATH_MAX_BYTES: usize = 107;
 
-/// The target of a load from the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) target: Target,
     pub(crate) pipeline: u32,
     pub(crate) connection: Connection,
-    /// The name in reports.
     pub(crate) name: String,
-    /// Notes for the user, one sentence each.
     pub(crate) notes: Vec<String>,
 }
 
@@ -137,7 +134,6 @@ fn entries(path: &Path, mistakes: &mut Mistakes) -> Option<Vec<Entry>> {
     study::urls::parse(&text).map_err(|found| mistakes.in_file(path, &text, &found)).ok()
 }
 
-/// The HTTP flags that were given, as users write them.
 pub(crate) fn given_flags(args: &HttpArgs) -> Vec<&'static str> {
     let all = [
         ("`--urls`", args.urls.is_some()),
@@ -230,7 +226,6 @@ fn tls(args: &HttpArgs, url: &Url, mistakes: &mut Mistakes) -> Option<Tls> {
     Some(Tls { server_name: url.host.clone(), insecure: args.insecure, ca_file, resume: !args.no_resume })
 }
 
-/// The parts that all requests share.
 pub(crate) struct Parts {
     method: Option<String>,
     pub(crate) headers: Vec<(String, String)>,

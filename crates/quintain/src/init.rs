@@ -20,21 +20,17 @@ use crate::{http, output, signals};
 /// Timeout of the one request of a trial.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// The checked settings of a new study.
 #[derive(Clone, Debug, PartialEq)]
 struct Draft {
     kind: InitKind,
     /// Command of the server; the first of two versions.
     command: String,
-    /// Command of the second version.
     head: String,
-    /// Command of the proxy in front of the server.
     proxy: String,
     protocol: Protocol,
     /// A fixed port; `None` uses a free one.
     port: Option<u16>,
     path: String,
-    /// HTTP request and response checks, as flags.
     request: HttpArgs,
     objective: String,
     /// Whether server and generator must share one CPU.
@@ -82,7 +78,6 @@ pub(crate) fn init(mut args: InitArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// Builds a draft from the flags, collecting every error.
 fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
     let protocol = args.protocol.as_deref().map(|name| protocol(name, mistakes));
     let is_cache = matches!(protocol, Some(Protocol::Cache(_)));
@@ -144,7 +139,6 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
     Draft { kind, command: text(command), head, proxy, protocol, port, path, request, objective, share_cpus: cpus < 2 }
 }
 
-/// The HTTP flags, checked as in `load`.
 fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> HttpArgs {
     let request = HttpArgs {
         method: args.method.clone(),
@@ -170,7 +164,6 @@ fn request(args: &InitArgs, protocol: Protocol, mistakes: &mut Mistakes) -> Http
     request
 }
 
-/// Protocols that a study can be written for.
 fn protocols() -> impl Iterator<Item = Protocol> {
     Protocol::with_scheme()
 }
@@ -188,7 +181,6 @@ fn quoted(flags: &[&str]) -> String {
     flags.iter().map(|flag| format!("`{flag}`")).collect::<Vec<_>>().join(" and ")
 }
 
-/// Hint for a missing command.
 fn example(flag: &str) -> String {
     match flag {
         "--proxy" => "for example `--proxy './proxy --listen {port} --to 127.0.0.1:{next_port}'`".to_owned(),
@@ -200,7 +192,6 @@ fn example(flag: &str) -> String {
     }
 }
 
-/// Checks a command without starting it.
 fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mistakes) {
     if let Err(mistake) = words::check(command) {
         mistakes.add(format!("`{flag}`: {}", mistake.message), mistake.hint);
@@ -218,7 +209,6 @@ fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mista
     }
 }
 
-/// Flags and commands of a draft.
 fn commands(draft: &Draft) -> Vec<(&'static str, &str)> {
     match draft.kind {
         InitKind::Versions => vec![("--base", &draft.command), ("--head", &draft.head)],
@@ -261,7 +251,6 @@ fn place(given: Option<&Path>, kind: InitKind, mistakes: &mut Mistakes) -> PathB
     place
 }
 
-/// The study name to pass to `run` and `check`.
 fn runnable(place: &Path) -> String {
     words::join(&[place.with_extension("").display().to_string()])
 }
@@ -330,13 +319,11 @@ fn try_once(
     Err(Problem::rendered(Exit::Subject, failures.trim_end().to_owned()).hint(hint))
 }
 
-/// Describes the command of a point, with its proxies.
 fn what(point: &Point) -> String {
     let proxies = point.proxies.iter().rev().map(|proxy| format!(" behind `{}`", proxy.command));
     format!("`{}`{}", point.subject.command, proxies.collect::<String>())
 }
 
-/// Describes the response of a server, or the failure.
 fn answer(point: &Point, record: &Record) -> Result<String, String> {
     let what = what(point);
     let asked = match point.load.http.as_ref().and_then(|http| http.requests.first()) {
@@ -363,7 +350,6 @@ fn answer(point: &Point, record: &Record) -> Result<String, String> {
     Ok(format!("{what}: {ready}{asked} answered{status}, {} bytes{latency}", measured.received_bytes))
 }
 
-/// A failure, with the last output of the server and of each proxy.
 fn failed(what: &str, why: &str, record: &Record) -> String {
     let mut text = format!("error: {what}: {why}\n");
     let of_proxies = record.proxies.iter().map(|proxy| (format!("proxy `{}`", proxy.name), &proxy.used.stderr_tail));

@@ -86,7 +86,6 @@ fn joined(side: &Side) -> String {
     side.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(",")
 }
 
-/// Finds the plan's levels by their text.
 fn known(plan: &Plan, side: &Levels) -> Result<Side, Problem> {
     let find = |(factor, word): &(String, String)| {
         let levels = plan.levels(factor);

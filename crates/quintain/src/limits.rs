@@ -95,7 +95,6 @@ fn too_many_files(clients: u64, others: u64, most: u64) -> Problem {
     ))
 }
 
-/// The range of local ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ports {
     first: u16,

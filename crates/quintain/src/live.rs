@@ -16,7 +16,6 @@ pub(crate) fn longest_ns(stop: &Stop) -> u64 {
     }
 }
 
-/// The error for a load without a measurement.
 pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
     let exit = match error {
         LoadError::Spec(_)
@@ -48,7 +47,6 @@ pub(crate) fn problem(error: &LoadError, target: &Target) -> Problem {
 
 const EMFILE: i32 = 24;
 
-/// The live display on a terminal.
 #[derive(Debug)]
 pub(crate) struct Live {
     bar: ProgressBar,
@@ -116,7 +114,6 @@ pub(crate) fn live(progress: &Progress, stop: &Stop) -> String {
     }
 }
 
-/// The remaining time or number of requests.
 fn left(progress: &Progress, stop: &Stop) -> String {
     let rest_s = longest_ns(stop).saturating_sub(progress.elapsed_ns) as f64 / 1e9;
     match *stop {

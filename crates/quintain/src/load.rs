@@ -29,11 +29,9 @@ const VOLLEY: Stop = Stop::Volley { round_requests: 1_000_000, half_width_ns: 5_
 /// Maximum number of windows; longer loads get longer windows.
 const WINDOWS_MAX: u64 = 36_000;
 
-/// A load ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prepared {
     pub(crate) spec: LoadSpec,
-    /// The name of the load in reports.
     pub(crate) name: String,
     /// Settings of `--find`; `None` without a search.
     pub(crate) search: Option<SearchPlan>,

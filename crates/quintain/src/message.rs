@@ -36,7 +36,6 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) exit: Exit,
@@ -67,7 +66,6 @@ impl Problem {
         self.hint(format!("the trials so far are stored; once the cause is removed, continue with `{resume}`"))
     }
 
-    /// Sets the hint if there is one.
     pub(crate) fn hint_if(self, hint: Option<impl Display>) -> Self {
         Self { hint: hint.map(|hint| hint.to_string()).or(self.hint), ..self }
     }

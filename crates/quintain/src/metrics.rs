@@ -77,12 +77,10 @@ impl Metrics {
         Ok(Self { address, snapshot, alive: Some(alive), thread: Some(thread) })
     }
 
-    /// The URL, with the actual port.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/metrics", self.address)
     }
 
-    /// Publishes this report to scrapers.
     pub(crate) fn show(&self, progress: &Progress) {
         lock(&self.snapshot).progress = Some(progress.clone());
     }

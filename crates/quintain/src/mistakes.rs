@@ -17,9 +17,7 @@ pub(crate) struct Mistakes {
 
 #[derive(Debug)]
 enum Mistake {
-    /// An error in a flag or an operand.
     Plain { text: String, hint: Option<String> },
-    /// Errors in a file, already rendered.
     InFile { count: usize, text: String },
 }
 
@@ -40,7 +38,6 @@ impl Mistakes {
         }
     }
 
-    /// The value of an optional flag.
     pub(crate) fn some<T: Clone + Default>(&mut self, flag: &str, given: Option<&Given<T>>) -> Option<T> {
         given.map(|given| self.flag(flag, given))
     }
@@ -49,7 +46,6 @@ impl Mistakes {
         self.found.push(Mistake::InFile { count: mistakes.len(), text: rendered(path, text, mistakes) });
     }
 
-    /// Fails if there is any error.
     pub(crate) fn end(self) -> Result<(), Problem> {
         let mut out = String::new();
         let mut all = 0;
@@ -89,7 +85,6 @@ impl Mistakes {
     }
 }
 
-/// Renders every error with its location.
 pub(crate) fn rendered(path: &Path, text: &str, mistakes: &[Diagnostic]) -> String {
     let renderer = Renderer::plain();
     let path = path.display().to_string();

@@ -17,7 +17,6 @@ pub(crate) fn style(into_file: bool) -> report::Style {
     report::Style { colour: stdout_is_coloured(), width: stdout_columns().unwrap_or(0) }
 }
 
-/// Maximum redraws per second on a terminal.
 pub(crate) const DRAWS_HZ: u8 = 5;
 
 /// Writes text for a person to stdout. Escapes all terminal control sequences except our own
@@ -56,7 +55,6 @@ fn write(text: &str) -> Result<(), Problem> {
     }
 }
 
-/// Writes a value as indented JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
     if std::io::stdout().is_terminal() {
         return data(&serde_json::to_string_pretty(value).map_err(|error| Problem::new(Exit::Machine, error))?);
@@ -72,7 +70,6 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Problem> {
     }
 }
 
-/// Writes one line of JSON, for line-based readers.
 pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), Problem> {
     data(&config::printable::text(&serde_json::to_string(value).map_err(|error| Problem::new(Exit::Machine, error))?))
 }
@@ -110,7 +107,6 @@ pub(crate) fn is_conversation() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Writes a question without a newline.
 pub(crate) fn ask(question: &str) {
     let mut err = std::io::stderr().lock();
     let _ = write!(err, "{}", analysis::visible(question)).and_then(|()| err.flush());
@@ -169,7 +165,6 @@ pub(crate) fn file(path: &std::path::Path, content: impl AsRef<[u8]>) -> Result<
     std::fs::write(path, content).map_err(cannot(Exit::Usage, "write", path))
 }
 
-/// Creates a directory and its parents.
 pub(crate) fn folder(path: &std::path::Path) -> Result<(), Problem> {
     std::fs::create_dir_all(path).map_err(cannot(Exit::Usage, "create", path))
 }

@@ -198,7 +198,6 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// Writes a line about the whole run.
     pub(crate) fn note(&self, text: &str) {
         self.line(text);
     }

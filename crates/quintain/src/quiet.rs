@@ -40,7 +40,6 @@ pub(crate) fn wait(max: Duration, interrupted: &dyn Fn() -> bool) {
     }
 }
 
-/// Warns about other processes that are using CPUs now.
 pub(crate) fn warn() {
     if let Some(words) = lab::busy::words(&lab::busy::users(LOOK)) {
         let hint = "ratios hold, but take more pairs; `--wait-quiet 10m` waits until they are done";

@@ -19,7 +19,6 @@ use study::spec::{Arrivals, Dialect, Protocol};
 /// differences vary little.
 const TRIALS: usize = 3;
 
-/// One replay.
 #[derive(Clone, Debug, PartialEq)]
 struct Job {
     policy: String,

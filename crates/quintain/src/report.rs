@@ -63,7 +63,6 @@ fn drawn(args: &ReportArgs, findings: &Findings) -> Done {
     }
 }
 
-/// Writes the report in the requested format.
 fn written(args: &ReportArgs, findings: &Findings) -> Result<(), Problem> {
     let form = match args.format {
         _ if args.trial.is_some() => return Err(export::trial_of_no_trace()),

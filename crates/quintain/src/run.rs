@@ -26,7 +26,6 @@ pub(crate) type BeforeBlock<'a> = &'a mut dyn FnMut(u32, &Plan, &lab::Options) -
 /// The run name that stands for the latest run of a study.
 pub(crate) const LATEST: &str = "latest";
 
-/// A study to run, from `quintain run` or `quintain compare`.
 pub(crate) struct Job<'a> {
     pub(crate) opened: Opened,
     pub(crate) how: &'a HowArgs,
@@ -42,7 +41,6 @@ pub(crate) struct Job<'a> {
     pub(crate) before_block: Option<BeforeBlock<'a>>,
 }
 
-/// The outcome of a [`Job`].
 pub(crate) struct Carried {
     pub(crate) run: Run,
     pub(crate) records: Vec<Record>,
@@ -268,7 +266,6 @@ fn resume_line(resumed: Option<&str>, is_compare: bool, run: &str) -> String {
     study::words::join(&words) + input
 }
 
-/// Expands the study, checks the machine, and stores a new run.
 fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Result<(Run, Owner), Problem> {
     let revision = opened.revision();
     let mut plan = opened.plan;
@@ -303,7 +300,6 @@ fn begin(how: &HowArgs, opened: Opened, store: &Store, nodes: Vec<Node>) -> Resu
     Ok((run, owner))
 }
 
-/// Resumes an interrupted run with its original plan.
 fn resume(
     how: &HowArgs,
     opened: Opened,
@@ -406,7 +402,6 @@ fn warn_of(findings: &[Finding]) {
     }
 }
 
-/// Fails if no design point can run here.
 fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
     if plan.points.iter().any(|point| point.unrunnable.is_none()) {
         return Ok(());
@@ -436,7 +431,6 @@ fn render(how: &HowArgs, carried: &Carried, page: &Path) -> Result<(), Problem> 
     Ok(())
 }
 
-/// Prints the findings as text or as JSON.
 pub(crate) fn show(how: &HowArgs, carried: &Carried) -> Result<(), Problem> {
     let Carried { run, records, findings, .. } = carried;
     if how.store.json {
@@ -451,7 +445,6 @@ pub(crate) fn where_it_is(how: &HowArgs, run: &Run) -> String {
     format!("run     {id} in {store}   (quintain report {id} --format md, csv, json, html)")
 }
 
-/// The exit of a run, from the trials and the gate.
 pub(crate) fn exit(carried: &Carried) -> Done {
     let Carried { run, records, findings, cause } = carried;
     let failed = |row: &analysis::findings::Row| matches!(row.state, analysis::findings::RowState::Failed { .. });

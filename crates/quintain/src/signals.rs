@@ -29,7 +29,6 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, Problem> {
     Ok(flag)
 }
 
-/// Ignores signals that would end this process.
 pub(crate) fn ignore() -> Result<(), Problem> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::default()).map_err(failed)?;
@@ -47,7 +46,6 @@ pub(crate) fn on_end(ask: impl Fn(bool) + Send + 'static) -> Result<(), Problem>
     Ok(())
 }
 
-/// Calls `ask` on every SIGHUP.
 pub(crate) fn on_hangup(ask: impl Fn() + Send + 'static) -> Result<(), Problem> {
     let mut signals = Signals::new([SIGHUP]).map_err(failed)?;
     let wait = move || signals.forever().for_each(|_| ask());

@@ -16,7 +16,6 @@ use crate::output;
 /// found.
 const LARGE: u32 = 256;
 
-/// A row of the list.
 #[derive(Debug, Serialize)]
 struct Listed {
     name: &'static str,
@@ -87,7 +86,6 @@ fn listed(name: &'static str, cpus: u32) -> Result<Listed, Problem> {
     Ok(Listed { name, question: plan(name, Profile::Default, cpus)?.question, needs, profiles })
 }
 
-/// The name and text of a built-in study.
 fn text_of(name: &str) -> Result<(&'static str, &'static str), Problem> {
     let found = built_in::names().find(|known| *known == name).and_then(|name| Some((name, built_in::study(name)?)));
     found.ok_or_else(|| {
@@ -162,7 +160,6 @@ fn copy(name: &str, folder: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The study name to pass to `run`.
 fn runnable(study: &Path) -> String {
     study.strip_prefix(".").map(Path::to_path_buf).unwrap_or_else(|_| PathBuf::from(study)).display().to_string()
 }
@@ -205,7 +202,6 @@ fn named(name: &str) -> Result<BTreeSet<&'static str>, Problem> {
     Ok(FILES.keys().map(String::as_str).filter(|path| wanted(path)).collect())
 }
 
-/// Collects every word of every string in a value.
 fn texts(value: &Value, words: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => words.extend(text.split_whitespace().map(str::to_owned)),

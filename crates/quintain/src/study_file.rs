@@ -12,7 +12,6 @@ use crate::cli::StudyArgs;
 use crate::message::{Exit, Problem, cannot};
 use crate::{limits, mistakes};
 
-/// The name of a study from standard input.
 const STDIN: &str = "stdin";
 
 /// The environment variable with the number of operations in Whip's benchmarks, and the factor that
@@ -20,18 +19,15 @@ const STDIN: &str = "stdin";
 const NUM_OPS: &str = "NUM_OPS";
 const OPS: &str = "ops";
 
-/// The origin of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     File(PathBuf),
-    /// The name of a built-in study.
     BuiltIn(&'static str),
     Stdin,
     /// Flags of a command, with the name of the resulting study.
     Flags(String),
 }
 
-/// A study that has been read and expanded.
 #[derive(Debug)]
 pub(crate) struct Opened {
     source: Source,
@@ -42,7 +38,6 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// The name of the study in messages.
     pub(crate) fn shown(&self) -> String {
         self.source.shown()
     }
@@ -227,7 +222,6 @@ fn name_of(entry: std::fs::DirEntry) -> Option<String> {
     (path.extension()? == "toml").then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))?
 }
 
-/// Renders every error with its location.
 pub(crate) fn mistaken(path: &Path, text: &str, found: &[Diagnostic]) -> Problem {
     let count = found.len();
     let all = format!("{count} error{} in `{}`", if count == 1 { "" } else { "s" }, path.display());

@@ -16,7 +16,6 @@ use crate::{output, signals, study_file};
 /// File descriptors that a case may need: many connections at once, plus the usual ones.
 const FILES: u64 = 2_000;
 
-/// A server to check.
 enum Subject {
     Running(SocketAddr, Order),
     Command(SubjectPlan, Order),
@@ -72,7 +71,6 @@ impl Subject {
     }
 }
 
-/// Checks one server and prints the outcome.
 fn one(
     args: &VerifyArgs,
     subject: &Subject,
@@ -146,7 +144,6 @@ fn summary(verification: &Verification) -> String {
     format!("  {ok} hold, {failed} failed, {skipped} skipped{drawn}")
 }
 
-/// Lists the cases without running them.
 fn list(orders: &[&Order]) -> Done {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (name, promise) in orders.iter().flat_map(|order| lab::verify::names(order)) {
@@ -159,7 +156,6 @@ fn list(orders: &[&Order]) -> Done {
     Ok(Exit::Fine)
 }
 
-/// Reads the cases of all files, or reports all of their errors.
 fn own_cases(files: &[PathBuf]) -> Result<Vec<Case>, Problem> {
     let (mut all, mut rendered) = (Vec::<Case>::new(), String::new());
     for path in files {
@@ -225,7 +221,6 @@ fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> 
     }
 }
 
-/// The address, the suite and the path of a URL.
 fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
     let url = study::url::parse(text).map_err(|error| Problem::text(Exit::Usage, &error).hint_if(error.hint()))?;
     let suite = Suite::of(url.protocol);

@@ -9,9 +9,7 @@ use study::seam::{LATENCY_BOUNDS_NS, Phase, Progress};
 
 /// Maximum number of reports kept, enough for a wide terminal.
 const COLUMNS_MAX: usize = 200;
-/// Maximum number of latency rows.
 const HEAT_ROWS: usize = 5;
-/// Width of the row labels, in columns.
 const LABEL: usize = 10;
 /// In ascending order.
 const HEIGHTS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];

@@ -50,7 +50,6 @@ fn show(args: &WorkloadShowArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-/// The requested workload and its name.
 fn named(args: &WorkloadShowArgs) -> Result<(String, Workload), Problem> {
     if let Some(study) = &args.study {
         let path = Path::new(study);

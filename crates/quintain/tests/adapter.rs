@@ -47,7 +47,6 @@ fn config(port: u16, more: &str) -> String {
     )
 }
 
-/// Sends one request on an open connection; returns whether a response came.
 fn call(stream: &mut TcpStream, who: u64) -> bool {
     let request = format!("GET /?who={who} HTTP/1.1\r\nHost: x\r\n\r\n");
     if stream.write_all(request.as_bytes()).is_err() {
@@ -154,7 +153,6 @@ fn discarding() -> u16 {
     port
 }
 
-/// Resident memory of a process, in MiB.
 fn rss_mib(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

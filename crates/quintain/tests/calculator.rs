@@ -64,7 +64,6 @@ fn free_port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
-/// Ports of the example.
 const PORTS: [&str; 7] = ["7999", "8000", "8001", "38000", "38001", "9090", "9091"];
 
 impl World {
@@ -116,7 +115,6 @@ impl World {
         self.running.push(Process::start(command, |child| Box::new(BufReader::new(child.stdout.take().unwrap()))));
     }
 
-    /// Starts every process with an adapter.
     fn full(contract: &str, off_by: &str) -> Self {
         let mut world = Self::new();
         world.service(&["discovery", &world.port("7999").to_string()], None);
@@ -127,7 +125,6 @@ impl World {
         world
     }
 
-    /// Runs the client and returns its output.
     fn client(&self, a: &str, b: &str, adapter: Option<&str>) -> String {
         let Output { status, stdout, .. } =
             self.program(&["client", &self.at("8000"), a, b], adapter).output().unwrap();
@@ -136,7 +133,6 @@ impl World {
         said.trim().to_owned()
     }
 
-    /// Waits for `count` reports of an adapter and returns them.
     fn reports(&self, name: &str, count: usize) -> String {
         eventually("reports", || {
             let told = std::fs::read_to_string(self.folder.path().join(name)).unwrap();

@@ -8,7 +8,6 @@ use crate::common::adapter::Adapter;
 use crate::common::{Folder, Server};
 use serde_json::Value;
 
-/// A step that lists a player's games, and the expected first game.
 fn games(user: &str, expected: &str) -> String {
     format!(
         "[[step]]\nurl = \"{{chess}}/\"\nsoap = \"chess GetMyGames\"\narguments = {{ username = \"{{{user}}}\", password = \"password\" }}\n\
@@ -16,7 +15,6 @@ fn games(user: &str, expected: &str) -> String {
     )
 }
 
-/// A step that makes a move, and the expected result.
 fn play(user: &str, game: &str, count: u32, played: &str, wish: &str, result: &str) -> String {
     let flag = |name: &str| format!("{name} = {}", name == wish);
     let flags = ["resign", "acceptDraw", "offerDraw", "claimDraw"].map(flag).join(", ");

@@ -106,7 +106,6 @@ fn merges_the_load_of_several_generators() {
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
 }
 
-/// Starts a long run and waits until its first trial is stored.
 fn long_run(folder: &Folder) -> std::process::Child {
     folder.write("long.toml", &study("500ms", 4));
     let mut command = folder.command(&["run", "long.toml", HOSTS]);

@@ -138,7 +138,6 @@ fn killed_comparison_leaves_nothing_and_resumes() {
     eventually("no worktree", || (worktrees() == 1).then_some(()));
     eventually("no process", || processes_with(&folder.path().display().to_string()).is_empty().then_some(()));
     let kept = finished();
-    // Different flags are refused.
     let with = |from: &str, to: &str| {
         let flags = flags.iter().map(|flag| if *flag == from { to } else { flag }).collect::<Vec<_>>();
         folder.quintain(&[&flags[..], &["--resume"]].concat()).expect(2).err
@@ -235,7 +234,6 @@ fn wrong_use() {
         let ran = compare(&folder, args).expect(2);
         assert!(ran.err.contains(expected), "{args:?}: {}", ran.err);
     }
-    // All errors are reported at once.
     let ran =
         compare(&folder, &[&sides[..], &["http://a/", "--fail-if", "p99 > x", "--max-time", "0"]].concat()).expect(2);
     assert!(

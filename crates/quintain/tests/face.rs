@@ -2,7 +2,6 @@
 
 use crate::common::Folder;
 
-/// A study with this command and one design point per number of clients.
 fn study(command: &str, clients: &str) -> String {
     format!(
         r#"question = "?"

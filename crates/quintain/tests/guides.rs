@@ -29,7 +29,6 @@ fn guide(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A fenced block with its first line number.
 struct Block {
     line: usize,
     info: String,
@@ -356,7 +355,6 @@ fn dry() -> (Folder, String) {
     (folder, path)
 }
 
-/// The block of the CI guide that shows this file.
 fn ci_file(name: &str) -> Yaml {
     let text = guide("gate-in-ci.md");
     let block = blocks(&text).into_iter().find(|block| block.info == format!("yaml {name}")).unwrap();

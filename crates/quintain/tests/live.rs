@@ -15,7 +15,6 @@ const STUDY: &str = "question = 'Does it end?'\n[subject]\ncommand = 'quintain s
     [load]\nprotocol = 'pingpong'\nclients = '{clients}'\nshare_cpus = true\nwarmup = '50ms'\nstop = '400ms'\n\
     [factors]\nclients = [1, 2]\n[trials]\nstop = { min = 400 }\n";
 
-/// Reads output until `text` appears.
 fn until(said: &Receiver<Vec<u8>>, all: &mut String, text: &str) {
     let begun = Instant::now();
     while !all.contains(text) {

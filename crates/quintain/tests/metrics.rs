@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crate::common::{Folder, Ran, Server, eventually, signal_process};
 
-/// A load that serves metrics, killed with the test.
 struct Load {
     child: Child,
     err: BufReader<ChildStderr>,
@@ -36,7 +35,6 @@ impl Load {
         answer
     }
 
-    /// Scrapes until a sample is above 0.
     fn with(&self, sample: &str) -> String {
         eventually(sample, || {
             let text = self.ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -44,7 +42,6 @@ impl Load {
         })
     }
 
-    /// Interrupts the load and returns its output.
     fn end(mut self) -> Ran {
         signal_process(self.child.id(), "INT");
         let (mut out, mut err) = (String::new(), String::new());

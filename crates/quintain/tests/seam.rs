@@ -7,7 +7,6 @@ use crate::common::{Folder, Server};
 use serde_json::{Value, json};
 use study::seam::{Heard, Phase, Told};
 
-/// A ping-pong load of 100 ms.
 fn spec(url: &str) -> Value {
     json!({
         "version": 1,

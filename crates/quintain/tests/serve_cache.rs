@@ -16,7 +16,6 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// The server's own counters of these names.
 fn stats<const N: usize>(server: &Server, names: [&str; N]) -> [u64; N] {
     let mut stream = connect(server);
     stream.write_all(b"stats\r\n").unwrap();
@@ -28,7 +27,6 @@ fn stats<const N: usize>(server: &Server, names: [&str; N]) -> [u64; N] {
     })
 }
 
-/// Loads the server over one protocol and returns the JSON output.
 fn load(folder: &Folder, server: &Server, scheme: &str, flags: &[&str]) -> Value {
     let url = format!("{scheme}://127.0.0.1:{}", server.port);
     folder.quintain(&[&["load", &url, "--json"], flags].concat()).expect(0).json()
@@ -211,7 +209,6 @@ fn trace_errors_have_a_location() {
     }
 }
 
-/// Anonymous memory of the server, in bytes.
 fn anonymous_bytes(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();

@@ -4,7 +4,6 @@
 use crate::common::Folder;
 use serde_json::Value;
 
-/// A mix of requests to quintain's own server, with two trials.
 const STUDY: &str = r#"
 question = "What does it answer?"
 [subject]

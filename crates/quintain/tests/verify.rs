@@ -109,7 +109,6 @@ fn answer(flaw: &str, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
     format!("HTTP/1.1 {status} Whatever\r\nContent-Type: {kind}\r\n{length}\r\n{shown}").into_bytes()
 }
 
-/// Custom cases for this server.
 const CASES: &str = include_str!("../../../examples/verify.toml");
 
 fn verify(flaw: &'static str) -> (Option<i32>, Vec<(String, String)>, String) {

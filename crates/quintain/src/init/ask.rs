@@ -6,7 +6,6 @@ use crate::cli::{Given, InitArgs, InitKind, port};
 use crate::message::{Exit, Problem};
 use crate::output;
 
-/// Asks for missing flags and stores the replies in `args`.
 pub(super) fn missing(args: &mut InitArgs) -> Result<(), Problem> {
     ask_in(args, &mut std::io::stdin().lock())
 }
@@ -54,12 +53,10 @@ struct Asker<'a, R> {
 }
 
 impl<R: BufRead> Asker<'_, R> {
-    /// Returns the reply, or the default if it is empty.
     fn text(&mut self, question: &str, default: Option<&str>) -> Result<String, Problem> {
         self.until(question, default.unwrap_or_default(), |text| (!text.is_empty()).then(|| text.to_owned()))
     }
 
-    /// Repeats the question until the reply is valid.
     fn until<T>(
         &mut self,
         question: &str,

@@ -12,7 +12,6 @@ pub struct Adapter {
     pub child: Child,
     /// Lines printed before it was ready, including its addresses.
     pub said: Vec<String>,
-    /// Lines printed since.
     later: Arc<Mutex<Vec<String>>>,
 }
 
@@ -29,7 +28,6 @@ impl Adapter {
         adapter
     }
 
-    /// Waits until it has printed `part` after becoming ready.
     pub fn says(&self, part: &str) {
         super::eventually(part, || self.later.lock().unwrap().iter().any(|line| line.contains(part)).then_some(()));
     }
@@ -53,7 +51,6 @@ impl Adapter {
         line.unwrap().parse().unwrap()
     }
 
-    /// Ends it with SIGTERM and returns its reports.
     pub fn end(mut self) -> String {
         super::signal_process(self.child.id(), "TERM");
         let mut out = String::new();

@@ -17,11 +17,8 @@ pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
 /// What a server does with each request.
 #[derive(Clone, Copy, Debug)]
 pub enum Does {
-    /// Responds and keeps the connection.
     Answer(&'static [u8]),
-    /// Responds and closes the connection.
     AnswerAndClose(&'static [u8]),
-    /// Responds and waits until the client closes.
     AnswerAndWait(&'static [u8]),
     /// Responds with the request's head and body as the body.
     Echo,
@@ -112,7 +109,6 @@ impl Scripted {
         self.seen.connections.load(Ordering::Relaxed)
     }
 
-    /// Connections that the client closed cleanly.
     pub fn closed(&self) -> u64 {
         self.seen.closed.load(Ordering::Relaxed)
     }
@@ -178,7 +174,6 @@ fn serve(mut stream: impl Read + Write, does: Does, seen: &Seen) {
     }
 }
 
-/// The end of the first request in `bytes`, if it is complete.
 fn request_end(bytes: &[u8]) -> Option<usize> {
     let head = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();

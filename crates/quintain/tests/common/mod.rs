@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 pub const QUINTAIN: &str = env!("CARGO_BIN_EXE_quintain");
 
-/// A temporary directory, removed with the test.
 #[derive(Debug)]
 pub struct Folder(tempfile::TempDir);
 
@@ -82,7 +81,6 @@ impl Ran {
     }
 }
 
-/// A server that prints `ready PORT`, killed with the test.
 pub struct Server {
     pub child: Child,
     pub port: u16,
@@ -124,7 +122,6 @@ impl Drop for Server {
     }
 }
 
-/// Sends a signal by name with `kill` of the shell.
 pub fn signal_process(pid: u32, signal: &str) {
     let _ = Command::new("/bin/sh").args(["-c", &format!("kill -{signal} {pid}")]).stderr(Stdio::null()).status();
 }
