@@ -57,7 +57,7 @@ fn traced(named: Option<&str>, file: &str, format: Format, mistakes: &mut Mistak
         mistakes.add(format!("`--trace-format {name}`: this format has no key and value sizes"), Some(hint));
         return None;
     }
-    // A study with a trace has defaults for everything else.
+    // A study with a trace has defaults for the other keys.
     let text = format!("load.workload.trace = {{ file = \"t\", format = \"{}\" }}\n", format.name());
     let workload = study::parse_workload(&text).expect("a trace with sizes needs nothing else");
     Some(Workload { trace: Some(trace), ..workload })

@@ -72,7 +72,7 @@ fn stop_text(plan: &Plan) -> String {
     }
 }
 
-/// Describes what a page with this many design points will omit; `None` if it is complete.
+/// Describes the omissions of a page with this many design points; `None` if it is complete.
 fn page_text(plan: &Plan) -> Option<String> {
     let (points, limit) = (plan.points.len(), report::PAGE_LIMIT / 1_000_000);
     (points > report::PAGE_POINTS).then(|| {

@@ -20,7 +20,7 @@ const LARGE: u32 = 256;
 struct Listed {
     name: &'static str,
     question: String,
-    /// Programs needed for less than a full run; without one, the rows that need it say so.
+    /// Programs needed for less than a full run. Without one, the rows that need it report that.
     needs: BTreeSet<String>,
     profiles: Vec<Time>,
 }
@@ -179,7 +179,7 @@ fn named(name: &str) -> Result<BTreeSet<&'static str>, Problem> {
         (!server.is_empty()).then(|| format!("subjects/{server}/"))
     });
     let mut servers = servers.collect::<BTreeSet<_>>();
-    // The Rust servers form one workspace, which only builds with all of its members.
+    // The Rust servers form one workspace, which only builds with every member.
     let manifest =
         |path: &str| path.strip_suffix("Cargo.toml").filter(|folder| *folder != "subjects/").map(str::to_owned);
     let members = FILES

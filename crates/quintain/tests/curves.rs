@@ -1,5 +1,5 @@
 //! Miss-ratio curves of real processes. A cache that implements its policy has the miss ratio of
-//! the replay, another one deviates, and a program that is not installed becomes a row.
+//! the replay, another one deviates, and a missing program becomes a row.
 
 use crate::common::Folder;
 use serde_json::Value;

@@ -14,7 +14,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntest";
 
-/// What a server does with each request.
+/// The response of a server to each request.
 #[derive(Clone, Copy, Debug)]
 pub enum Does {
     Answer(&'static [u8]),
