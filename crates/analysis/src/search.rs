@@ -1,5 +1,5 @@
-//! Searches: what is to be done next, and what was found. `stats::search` decides; here trials become what it understands,
-//! and what it found becomes words.
+//! Searches: the next trial and the result. `stats::search` decides; this module converts trials to
+//! its input and describes its result.
 
 mod adhoc;
 mod judge;
@@ -16,11 +16,12 @@ use crate::stop_rule::reason_to_stop;
 pub use adhoc::{FIND_VERSION, FindReport, Search, find};
 use judge::{Judged, judge};
 
-/// The highest rate that is ever tried, per second: no generator comes near it.
+/// Highest rate ever tried, per second; far above what any generator reaches.
 const HIGHEST_PER_S: f64 = 1e9;
 
-/// What is to be done next at a design point, given all records of the run so far: a step of its search, a trial at a share of a
-/// capacity that was found before, one more trial as the plan has it; or nothing, and why.
+/// Returns the next trial at a design point, given all records of the run so far: a step of its
+/// search, a trial at a share of a capacity found before, or a plain trial. Otherwise returns why
+/// no trial is needed.
 pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     let Some(load) = plan.points.get(point).map(|point| &point.load) else {
         return Next::Enough("the plan has no such design point".to_owned());
@@ -49,14 +50,15 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     }
 }
 
-/// What a trial of a search came to, in a line: `bisect 120 k/s: holds (p99 2.10 ms)`; `None` for a trial of no search.
+/// Describes a trial of a search in one line: `bisect 120 k/s: holds (p99 2.10 ms)`. `None` if it
+/// does not belong to a search.
 pub fn step(plan: &Plan, record: &Record) -> Option<String> {
     let search = plan.points.get(record.point)?.load.search.as_ref()?;
     let found = finding(search, &[record]);
     found.steps.first().map(adhoc::step_text)
 }
 
-/// The capacity that the search at this point has found, per second; else why there is none.
+/// The capacity found by the search at this point, per second, or why there is none.
 pub(crate) fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Result<f64, String> {
     let search = plan.points.get(point).and_then(|point| point.load.search.as_ref());
     let search = search.ok_or("the design point that should find the capacity is not a search")?;
@@ -68,7 +70,7 @@ pub(crate) fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Result<
     found.low.map(|end| end.rate_per_s).ok_or_else(|| format!("no capacity found: {}", found.sentence))
 }
 
-/// What the steps of a search have found; `records` are its trials, in the order they ran.
+/// The result of a search; `records` are its trials, in execution order.
 pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding {
     let judged = records.iter().map(|record| judged(&search.objective, record)).collect::<Vec<_>>();
     let trials = records.iter().zip(&judged).map(|(record, judged)| trial(record, judged)).collect::<Vec<_>>();
@@ -98,7 +100,8 @@ pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding
     found(&search.objective, &rules(search), &trials, steps, time_is_over(search, records), bound)
 }
 
-/// The same for any trials, wherever they come from. `bound`: what a trial was that says nothing of the server.
+/// The result of a search for trials of any origin. `bound`: the mark of trials that do not measure
+/// the server.
 pub(crate) fn found(
     objective: &Objective,
     rules: &Rules,
@@ -109,7 +112,7 @@ pub(crate) fn found(
 ) -> SearchFinding {
     let (found, finished) = match search::next(rules, trials, time_is_over) {
         search::Next::Done(found) => (found, true),
-        // Interrupted: what there is so far.
+        // Interrupted: use the trials so far.
         _ => match search::next(rules, trials, true) {
             search::Next::Done(found) => (found, false),
             _ => unreachable!("a search without time has ended"),
@@ -140,7 +143,7 @@ pub(crate) fn found(
     }
 }
 
-/// A pilot says nothing of the objective: its latency is that of a closed loop.
+/// A pilot does not test the objective, because its latency is that of a closed loop.
 pub(crate) fn pilot(step: &mut SearchStep, reached_per_s: Option<f64>) {
     step.verdict = SearchVerdict::Unknown;
     step.values.clear();
@@ -149,7 +152,6 @@ pub(crate) fn pilot(step: &mut SearchStep, reached_per_s: Option<f64>) {
     }
 }
 
-/// The rules of a plan.
 pub(crate) fn rules(search: &SearchPlan) -> Rules {
     Rules {
         from_per_s: search.from_per_s,
@@ -169,7 +171,8 @@ fn trials(search: &SearchPlan, records: &[&Record]) -> Vec<Trial> {
     records.iter().map(|record| trial(record, &judged(&search.objective, record))).collect()
 }
 
-/// The limit of a trial. If server and generator share CPUs by design, that is part of the measurement and not a limit.
+/// The limit of a trial. If server and generator share CPUs by design, that is part of the
+/// measurement and not a limit.
 fn limit_of(record: &Record) -> Option<Limit> {
     let limit = record.verdict.as_ref().map(|verdict| verdict.limited_by);
     limit.filter(|limit| *limit != Limit::Shared || !record.cpus_shared)
@@ -182,7 +185,7 @@ fn judged(objective: &Objective, record: &Record) -> Judged {
             judge(objective, measurement, limit_of(record), record.subject.rss_max_bytes)
         }
         study::record::Outcome::Failed(failure) => match failure.kind {
-            // What a load does to a subject is its answer.
+            // A server that fails under a load does not sustain it.
             FailureKind::Exited | FailureKind::Answers | FailureKind::Hung => failed(Outcome::Broke, &failure.message),
             _ => failed(Outcome::Failed, &failure.message),
         },
@@ -195,12 +198,12 @@ fn trial(record: &Record, judged: &Judged) -> Trial {
         Some(Step { purpose, rate_per_s: Some(rate_per_s) }) => {
             Trial::Step { rate_per_s, purpose: searched(purpose), outcome: judged.outcome }
         }
-        // A record that is none of a search's.
+        // The record does not belong to a search.
         _ => Trial::Pilot(None),
     }
 }
 
-/// The values that an objective looks at, of one trial.
+/// The values that an objective uses, for one trial.
 pub(crate) fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue> {
     let of = objective.conditions().iter().zip(&judged.values);
     let value = of.filter_map(|(condition, value)| {
@@ -217,7 +220,7 @@ pub(crate) fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue>
     value.collect()
 }
 
-/// How a purpose is written down.
+/// Converts a purpose to its stored form.
 pub(crate) fn recorded(purpose: search::Purpose) -> Purpose {
     match purpose {
         search::Purpose::Bracket => Purpose::Bracket,
@@ -236,7 +239,7 @@ fn searched(purpose: Purpose) -> search::Purpose {
     }
 }
 
-/// What one trial says, without regard to the others.
+/// The verdict of a single trial, regardless of the others.
 pub(crate) fn alone(outcome: &Outcome) -> SearchVerdict {
     match *outcome {
         Outcome::Judged { excess, .. } if excess < 0.0 => SearchVerdict::Holds,
@@ -247,7 +250,7 @@ pub(crate) fn alone(outcome: &Outcome) -> SearchVerdict {
     }
 }
 
-/// A rate in words.
+/// Formats a rate.
 pub fn rate(rate_per_s: f64) -> String {
     quantity(rate_per_s, "1/s")
 }
@@ -294,7 +297,8 @@ fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
     }
 }
 
-/// `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`, and what is to be known of it.
+/// The result of a search in words: `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`, with
+/// reservations.
 fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &str, bound: Mark) -> String {
     let sure = |end: search::End| if end.confirmed { "" } else { " (not confirmed)" };
     let low = found.low.map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));
@@ -306,7 +310,7 @@ fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &s
     ];
     let mut parts = [low, high].into_iter().flatten().collect::<Vec<_>>();
     for missing in missing.into_iter().flatten() {
-        // The generator may be what is missing at both ends.
+        // The generator may be the reason at both ends.
         if !parts.contains(&missing) {
             parts.push(missing);
         }
@@ -329,7 +333,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn a_trial_beside_another_process_does_not_count_against_the_server() {
+    fn disturbed_trial_does_not_fail_the_rate() {
         let (run, mut records) = example::capacity();
         let told = |record: &Record| step(&run.plan, record).unwrap_or_default();
         let failed = records.iter_mut().find(|record| told(record).contains(": fails")).expect("a rate that fails");

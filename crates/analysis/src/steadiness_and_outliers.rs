@@ -1,4 +1,5 @@
-//! What is flagged in single trials and rows, told from all rows of the report together: never removed, never corrected.
+//! Flags trials and rows, judged over all rows of the report. Flags never remove or correct
+//! anything.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +12,17 @@ use study::record::Record;
 use crate::findings::{Estimate, Row, SteadyFinding, TrialFinding, Warning};
 use crate::value;
 
-/// Metrics in which outliers are looked for; the rest follows from them or says little.
+/// Metrics checked for outliers; the others depend on them or say little.
 const OUTLIERS_IN: [&str; 3] = ["throughput", "latency_mean", "latency_p99"];
 
-/// Flags rows without a steady state, and trials unlike the others of their row. In at most `error` of reports on trials that are steady,
-/// or of one kind, there is a flag of either.
+/// Flags rows without a steady state, and trials unlike the others of their row. For steady and
+/// homogeneous trials at most a share `error` of reports has a flag of either kind.
 pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
     steady(rows, halves, error);
     outliers(rows, error);
 }
 
-/// How both halves of each trial of a row differ; `records` are those of its design point.
+/// Differences between the halves of each trial of a row; `records` belong to its design point.
 pub(crate) fn halves(row: &Row, records: &[&Record]) -> Series {
     let places = records.iter().map(|record| (record.order, *record)).collect::<BTreeMap<_, _>>();
     let of_row = row.trials.iter().filter_map(|trial| Some(value::series(places.get(&trial.order)?.measurement()?)));
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_start_of_all_trials_is_no_steady_state() {
+    fn slow_start_of_all_trials_is_flagged() {
         let even = found(|_| ());
         assert_eq!(of_kind(&even, WarningKind::NotSteady), [""; 0]);
         assert!(even.rows.iter().any(|row| row.steady.is_some_and(|steady| steady.reached)));
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn one_trial_that_changes_is_not_a_row_without_steady_state() {
+    fn one_changing_trial_does_not_flag_the_row() {
         let one = found(|record| {
             if record.block == 3 {
                 slower(record, |percent| if percent < 50 { 2.0 } else { 1.0 });
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn outliers_are_flagged_and_stay() {
+    fn outliers_are_flagged_but_kept() {
         let findings = found(|record| {
             if let (2 | 5, 5, Outcome::Measured(measurement)) = (record.point, record.block, &mut record.outcome) {
                 measurement.requests *= 3;

@@ -1,4 +1,4 @@
-//! Are there blocks enough of a study?
+//! Decides whether a study has enough blocks.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,12 @@ use crate::number::{count, percent};
 use crate::trial::Trial;
 use crate::{gate, value};
 
-/// Why no further trial of the design point is needed; `None`: one more. `records` are those of the run so far.
+/// Why the design point needs no further trial; `None` if it needs one. `records` are those of the
+/// run so far.
 ///
-/// A study runs in whole blocks and no point ends before the others: while a block is under way the answer is always one more, and between
-/// blocks it is the same for every point. Points without a trial in the last block have been given up, and do not hold up the others.
+/// A study runs in whole blocks and all points end together: within a block every point gets its
+/// trial, and between blocks the decision is the same for all. Points without a trial in the last
+/// block were abandoned and do not delay the others.
 pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
     if plan.gate.is_some()
         && let Some(why) = failed_at_first(point, records)
@@ -31,18 +33,19 @@ pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> O
     reason(plan, &trials, mine)
 }
 
-/// Why a side of a comparison gets no second trial: its first failed for a reason that will not go away.
+/// Why a side of a comparison gets no second trial: its first failed for a permanent reason.
 fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
     let first = records.iter().find(|record| record.point == point)?;
     match &first.outcome {
-        // A server without CPU time may look hung, and the generator is not the server.
+        // A server without CPU time may look hung. Failures of the generator or of a node do not
+        // concern the server.
         Outcome::Failed(Failure { kind: FailureKind::Hung | FailureKind::Generator | FailureKind::Node, .. }) => None,
         Outcome::Failed(failure) => Some(format!("its first trial failed: {}", failure.message)),
         Outcome::Measured(_) => None,
     }
 }
 
-/// Why the study has, or has not, blocks enough: what stands in the report.
+/// Why the study has, or does not have, enough blocks, as shown in the report.
 pub(crate) fn ended(plan: &Plan, trials: &[Trial<'_>]) -> String {
     let blocks = trials_by_point(plan, trials).into_iter().max().unwrap_or(0);
     reason(plan, trials, blocks).unwrap_or_else(|| {
@@ -57,7 +60,7 @@ pub(crate) fn ended(plan: &Plan, trials: &[Trial<'_>]) -> String {
     })
 }
 
-/// How near the widest interval of the study is to its target.
+/// Why no further block is needed, by the width of the study's widest interval.
 fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     if let Some(gate) = &plan.gate {
         return gate::reason(plan, gate, trials, blocks);
@@ -83,7 +86,8 @@ fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     }
 }
 
-/// Trials of each point, failed ones too; 0 for one whose trials do not repeat each other.
+/// Number of trials per point, including failed ones; 0 for points whose trials are not
+/// replications.
 fn trials_by_point(plan: &Plan, trials: &[Trial<'_>]) -> Vec<u32> {
     let mut counts = vec![0; plan.points.len()];
     for trial in trials {
@@ -107,7 +111,8 @@ fn rule(plan: &Plan) -> Rule {
     Rule { target, min: trials.min, max: trials.max.max(trials.min) }
 }
 
-/// The widest half-width so far: of the typical ratio of a contender to the best of its place, or of a value. `None` while one has no interval.
+/// Widest half-width so far: of the typical ratio of a contender to the best at its place, or of a
+/// value. `None` if one has no interval.
 fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     let level = value::level(&plan.trials);
     let metric = plan.trials.metric.as_str();
@@ -128,7 +133,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     {
         return width;
     }
-    // A point that never had a value never will: it does not hold up the others.
+    // A point that never had a value will not get one, so it does not delay the others.
     let points = values.iter().filter(|values| values.iter().any(Option::is_some));
     let points = points.map(|values| values.iter().copied().flatten().collect::<Vec<_>>()).collect::<Vec<_>>();
     let fewest = points.iter().map(Vec::len).min()?;
@@ -136,7 +141,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
     stop_rule::pooled_half_width(pooled, u32::try_from(fewest).ok()?, level)
 }
 
-/// `None`: there is nothing to compare.
+/// The outer `None`: nothing to compare.
 fn comparison_width(plan: &Plan, values: &[Vec<Option<f64>>], error: f64) -> Option<Option<f64>> {
     let metric = study::Metric::named(&plan.trials.metric)?;
     let contenders = contender_groups(plan, plan.contender()?);
@@ -153,7 +158,7 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// What is said of point `point` after so many of the records of the example, in the order they ran.
+    /// Checks the decision for `point` after the records selected by `keep`.
     fn check(edit: impl FnOnce(&mut Plan), point: usize, keep: impl Fn(&Record) -> bool, expected: Option<&str>) {
         let (mut run, mut records) = example::compared();
         edit(&mut run.plan);
@@ -173,15 +178,15 @@ mod tests {
     fn all_points_end_together() {
         check(|_| (), 0, blocks(0), None);
         check(|_| (), 0, blocks(11), None);
-        // A trial of point 4 failed, and eleven common blocks claim nothing.
+        // A trial of point 4 failed, and eleven common blocks are not enough for a claim.
         check(|_| (), 0, blocks(12), None);
         check(|_| (), 0, blocks(17), None);
         for point in [0, 1, 4, 10] {
             check(|_| (), point, blocks(18), Some("target met: ±1.5 % after 18 blocks"));
         }
-        // Another point is ahead: the block is not over.
+        // Another point is ahead, so the block is not complete.
         check(|_| (), 0, |record| record.block < 17 || record.point == 1, None);
-        // Point 7 was given up long ago.
+        // Point 7 was abandoned long ago.
         let given_up = |record: &Record| record.point != 7 || record.block < 3;
         check(|_| (), 0, given_up, Some("target met: ±1.5 % after 18 blocks"));
     }
@@ -192,23 +197,23 @@ mod tests {
         check(relative(0.0001), 0, blocks(12), None);
         let tight = |plan: &mut Plan| (plan.trials.comparison, plan.trials.max) = (Some(0.005), 18);
         check(tight, 0, blocks(18), Some("budget: ±1.5 % after 18 blocks; ±0.50 % is likely to need about 142"));
-        // Nothing to compare: the values themselves.
+        // Without a comparison the widths of the values decide.
         let alone = |plan: &mut Plan| plan.points.truncate(1);
         let of_first = |record: &Record| record.block < 12 && record.point == 0;
         check(alone, 0, of_first, Some("target met: ±1.4 % after 12 blocks"));
     }
 
     #[test]
-    fn a_fixed_number() {
+    fn stops_after_a_fixed_number() {
         let fixed = |plan: &mut Plan| (plan.trials.comparison, plan.trials.min, plan.trials.max) = (None, 8, 8);
         check(fixed, 0, blocks(7), None);
         check(fixed, 0, blocks(8), Some("as requested: 8 blocks"));
-        // Failed trials are trials.
+        // Failed trials count.
         check(fixed, 7, blocks(8), Some("as requested: 8 blocks"));
     }
 
     #[test]
-    fn a_metric_that_no_trial_has_ends_at_the_budget() {
+    fn missing_metric_ends_at_the_budget() {
         let missing = |max: u32| {
             move |plan: &mut Plan| (plan.trials.metric, plan.trials.min, plan.trials.max) = ("hit_ratio".into(), 2, max)
         };
@@ -217,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_report() {
+    fn describes_the_end_in_the_report() {
         let (run, mut records) = example::compared();
         let all = |records: &[Record]| ended(&run.plan, &records.iter().map(Trial::from).collect::<Vec<_>>());
         assert_eq!(all(&records), "target met: ±1.5 % after 18 blocks");
@@ -228,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_fails_at_once_is_tried_once() {
+    fn side_that_fails_first_is_not_repeated() {
         let (mut run, mut records) = example::compared();
         records.retain(|record| record.block == 0);
         let failed = |records: &mut Vec<Record>, kind| {

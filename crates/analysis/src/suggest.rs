@@ -1,4 +1,5 @@
-//! The command that would decide what stored runs cannot: both sides in one run, block by block.
+//! Suggests the command that would compare what stored runs cannot: both sides in one run, block by
+//! block.
 
 use study::Plan;
 use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point};
@@ -6,10 +7,10 @@ use study::record::Run;
 use study::spec::{Arrivals, Backend, Connection, Protocol, Stop, Warmup};
 use study::words::join;
 
-/// How a revision ends whose checkout had changes.
+/// Suffix of the revision of a checkout with changes.
 const DIRTY: &str = "-dirty";
 
-/// A command, and what to know of it; or why there is none.
+/// A command with a note, or a note why there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Suggestion {
     pub(crate) command: Option<String>,
@@ -22,17 +23,18 @@ impl Suggestion {
     }
 }
 
-/// The revision of what was measured, as far as a run knows it: servers are built in the working directory.
+/// The revision of the servers, as far as the run records it. Servers are built in the working
+/// directory.
 pub(crate) fn revision(run: &Run) -> Option<&str> {
     run.commit.as_deref().or(run.revision.as_deref())
 }
 
-/// The revision of a design point whose server was built in a worktree.
+/// The revision of a server built in a worktree, 12 characters.
 pub(crate) fn revision_of(point: &Point) -> Option<&str> {
     point.subject.revision.as_deref().map(|commit| commit.get(..12).unwrap_or(commit))
 }
 
-/// A design point without the worktree that its server was built in, which differs from run to run.
+/// The design point without its server's worktree, which differs between runs.
 pub(crate) fn without_worktree(point: &Point) -> Point {
     let mut point = point.clone();
     if point.subject.revision.take().is_some() {
@@ -65,7 +67,7 @@ pub(crate) fn commands(base: &Point, head: &Point) -> Suggestion {
     with_load(words.to_vec(), base, "build both first".to_owned())
 }
 
-/// Compares two design points of a study, which had `plan` when `base` ran.
+/// Compares two design points of a study, with the `plan` of the run of `base`.
 pub(crate) fn points(plan: &Plan, base: &Point, head: &Point) -> Suggestion {
     let differing = base.factors.iter().filter(|(name, level)| head.factors.get(*name) != Some(level));
     let differing = differing.map(|(name, _)| name).collect::<Vec<_>>();
@@ -74,7 +76,7 @@ pub(crate) fn points(plan: &Plan, base: &Point, head: &Point) -> Suggestion {
         named.collect::<Vec<_>>().join(",")
     };
     let words = ["quintain", "compare", &plan.study].map(str::to_owned).into_iter().chain([levels(base), levels(head)]);
-    // A level that came by `--set` is none of the study's own.
+    // A level set by `--set` is not in the study.
     let sets = differing.iter().filter_map(|name| {
         let [base, head] = [base, head].map(|point| point.factors.get(*name));
         let (base, head) = base.zip(head)?;
@@ -104,7 +106,7 @@ fn with_load(words: Vec<String>, point: &Point, note: String) -> Suggestion {
     }
 }
 
-/// The command of the server, with its environment.
+/// The command of the server with its environment.
 fn command(point: &Point) -> String {
     let set = point.subject.environment.iter().map(|(name, value)| join(&[format!("{name}={value}")]));
     let set = set.collect::<Vec<_>>().join(" ");
@@ -178,7 +180,7 @@ fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
     let [request] = http.requests.as_slice() else { return Err("it is a mix of requests") };
     let mut words = Vec::new();
     let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    // As `--body` has it; that of a file is a key, which says nothing of the method.
+    // `--body` implies POST. A file is set by key, which implies no method.
     let unsaid = if matches!(request.body, Some(BodyPlan::Text(_))) { "POST" } else { "GET" };
     if request.method != unsaid {
         flag("-X", request.method.clone());
@@ -218,7 +220,7 @@ fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-/// A span of time as a flag has it.
+/// Formats a duration for a flag.
 fn time(ns: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     match units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit)) {
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn two_revisions() {
+    fn compares_two_revisions() {
         let check = |point: Point, base: &str, head: &str, command: Option<&str>, note: &str| {
             let found = revisions(&point, base, head);
             assert_eq!((found.command.as_deref(), found.note.as_str()), (command, note));
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn two_points_of_a_study() {
+    fn compares_two_points_of_a_study() {
         let plan = example::volley().0.plan;
         let points = &plan.points;
         let found = super::points(&plan, &points[0], &points[4]);
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_is_part_of_the_command() {
+    fn command_includes_the_environment() {
         let set = point(|point| drop(point.subject.environment.insert("GOMAXPROCS".to_owned(), "1 2".to_owned())));
         assert_eq!(command(&set), "env 'GOMAXPROCS=1 2' subjects/c-epoll/c-epoll -p {port}");
     }

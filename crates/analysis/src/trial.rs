@@ -1,5 +1,5 @@
-//! A trial as most of the analysis sees it: where it stands in the plan, and its values. Histograms and windows are read once,
-//! when the row of its design point is made, and need not be kept.
+//! A trial as most of the analysis uses it: its position in the plan and its values. Histograms and
+//! windows are read once, for the row of the design point, and need not be kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,12 @@ use crate::value;
 /// Values by metric, and the names of those that are lower bounds.
 pub(crate) type Values = (BTreeMap<&'static str, f64>, BTreeSet<&'static str>);
 
-/// A trial, whether its record is in memory or not.
+/// A trial, with its record in memory or not.
 #[derive(Clone, Copy)]
 pub(crate) struct Trial<'a> {
     pub(crate) point: usize,
     pub(crate) block: u32,
     pub(crate) elapsed_ns: u64,
-    /// Whether it has a measurement.
     pub(crate) is_measured: bool,
     source: Source<'a>,
 }
@@ -30,7 +29,7 @@ enum Source<'a> {
 }
 
 impl Trial<'_> {
-    /// Its values. Those of a record are computed on each call.
+    /// Returns the values. For a record they are computed on each call.
     pub(crate) fn values(&self, level: f64) -> Values {
         match self.source {
             Source::Record(record) => value::values_and_bounds(record, level),
@@ -51,7 +50,7 @@ impl<'a> From<&'a Record> for Trial<'a> {
     }
 }
 
-/// What is kept of a record once the row of its design point is made.
+/// The part of a record that is kept after building the row of its design point.
 pub(crate) struct Kept {
     pub(crate) point: usize,
     pub(crate) block: u32,
@@ -63,12 +62,12 @@ pub(crate) struct Kept {
     pub(crate) hit_ratio: Option<f64>,
     pub(crate) agents: Vec<Agent>,
     elapsed_ns: u64,
-    /// Values with the place of their metric in [`study::METRICS`], and whether each is a lower bound.
+    /// Index of the metric in [`study::METRICS`], whether the value is a lower bound, and the
+    /// value.
     values: Box<[(u8, bool, f64)]>,
 }
 
 impl Kept {
-    /// `values`: those of the record.
     pub(crate) fn new(record: &Record, (values, at_least): &Values) -> Self {
         let place = |name: &str| study::METRICS.iter().position(|metric| metric.name == name);
         let value = |(name, value): (&&str, &f64)| Some((place(name)? as u8, at_least.contains(name), *value));

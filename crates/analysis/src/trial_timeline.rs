@@ -1,4 +1,5 @@
-//! What happened inside of one trial of a row, on one clock: answers, latencies and errors by window, CPU and memory by sample.
+//! The timeline of one trial of a row: responses, latencies and errors by window, CPU and memory by
+//! sample, all on one clock.
 
 use study::Metric;
 use study::record::{Measurement, Record, Sample, SubjectUse, Window};
@@ -6,15 +7,16 @@ use study::record::{Measurement, Record, Sample, SubjectUse, Window};
 use crate::findings::{Column, InsideTrial, Process, Role, Row, TrialFinding};
 use crate::{histogram, number};
 
-/// Rows that have one at most: what is looked at is looked at beside each other.
+/// Maximum number of rows with a timeline, since they are shown side by side.
 pub const ROWS_MAX: usize = 12;
-/// Columns of a trial at most; where there are more windows, so many side by side become one that there are not. Looks at a process
-/// likewise.
+/// Maximum number of columns of a trial; adjacent windows are merged to stay within it. Also limits
+/// the samples of a process.
 pub const COLUMNS_MAX: usize = 120;
-/// Bands of latency in an octave: each is a fifth wider than the one below it.
+/// Number of latency bands per octave: each band is about a fifth wider than the one below.
 pub const BANDS_AN_OCTAVE: f64 = 4.0;
 
-/// The trial of a row that is shown, if it has windows; `records` are those of the row. The index of the row is set when all rows are known.
+/// The timeline of a row, if the selected trial has windows; `records` belong to the row. The row
+/// index is set once all rows are known.
 pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<InsideTrial> {
     let (chosen, metric) = chosen(&row.trials, metric)?;
     let record = records.iter().find(|record| record.order == chosen.order)?;
@@ -31,7 +33,8 @@ pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<Ins
     })
 }
 
-/// The measured trial with the median of a metric, of two the one that ran earlier. Where no trial has a value of `metric`, throughput stands in.
+/// Selects the measured trial with the median of a metric, of two the earlier one. Uses throughput
+/// if no trial has a value of `metric`.
 fn chosen<'a>(trials: &'a [TrialFinding], metric: &'a str) -> Option<(&'a TrialFinding, &'a str)> {
     let of = |metric: &'a str| {
         let value = |trial: &'a TrialFinding| Some((*trial.values.get(metric)?, trial));
@@ -68,7 +71,7 @@ fn columns(measurement: &Measurement) -> Vec<Column> {
     measurement.windows.chunks(each).enumerate().filter_map(column).collect()
 }
 
-/// By the middle of each bucket, which is narrower than a band.
+/// Assigns each bucket by its midpoint; buckets are narrower than bands.
 fn bands(latency: &stats::Histogram) -> Vec<(u16, u64)> {
     let mut bands: Vec<(u16, u64)> = Vec::new();
     for (low, high, count) in latency.iter_buckets() {
@@ -82,7 +85,7 @@ fn bands(latency: &stats::Histogram) -> Vec<(u16, u64)> {
     bands
 }
 
-/// Where a band begins, ns.
+/// Returns the lower end of a band, ns.
 pub fn band_ns(band: f64) -> f64 {
     (band / BANDS_AN_OCTAVE).exp2()
 }
@@ -108,7 +111,7 @@ fn share(busy_ns: f64, wall_ns: u64) -> Option<f64> {
 
 fn process(role: Role, name: &str, used: &SubjectUse, duration_ns: u64) -> Process {
     let since = |sample: &Sample| sample.at_ns.checked_sub(used.measured_from_ns).filter(|ns| *ns <= duration_ns);
-    // An older store does not say when measuring began.
+    // Older stores do not record when measuring began.
     let known = used.samples.iter().filter(|_| used.measured_from_ns > 0);
     let looks = known.filter_map(|sample| Some((since(sample)? as f64, sample))).collect::<Vec<_>>();
     let looks = looks.iter().step_by(looks.len().div_ceil(COLUMNS_MAX).max(1)).collect::<Vec<_>>();
@@ -127,7 +130,7 @@ fn process(role: Role, name: &str, used: &SubjectUse, duration_ns: u64) -> Proce
     }
 }
 
-/// Which trial of each row it is, in words.
+/// Describes how the trials were selected.
 pub fn rule(found: &[InsideTrial]) -> String {
     let mut metrics = found.iter().map(|trial| Metric::noun_of(&trial.metric)).collect::<Vec<_>>();
     metrics.dedup();
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trial_has_the_median_and_is_the_earlier_of_two() {
+    fn selects_the_earlier_median_trial() {
         let trial = |order, value: Option<f64>, failed: bool| TrialFinding {
             order,
             values: value.map(|value| ("latency_mean", value)).into_iter().collect(),
@@ -175,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn throughput_stands_in_for_a_metric_that_no_trial_has() {
+    fn falls_back_to_throughput() {
         let (findings, _) = volley(|run, _| run.plan.trials.metric = "hit_ratio".to_owned());
         assert_eq!(findings.inside[0].metric, "throughput");
         assert!(rule(&findings.inside).contains("the median throughput"));
     }
 
     #[test]
-    fn columns_hold_all_that_windows_hold() {
+    fn columns_contain_all_windows() {
         let (findings, records) = volley(|_, records| {
             for record in records {
                 let measurement = measurement(record);
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_on_the_clock_of_the_windows() {
+    fn processes_use_the_clock_of_windows() {
         let (findings, _) = volley(|_, records| {
             for record in records {
                 let sample = |at_ms: u64| Sample {
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_store_has_no_clock_for_its_samples() {
+    fn older_stores_have_no_sample_clock() {
         let (findings, _) =
             volley(|_, records| records.iter_mut().for_each(|record| record.subject.measured_from_ns = 0));
         assert!(
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_rows_than_are_drawn_and_no_more_looks() {
+    fn limits_rows_and_samples() {
         let (run, mut records) = example::sweep();
         for record in &mut records {
             let sample =
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_recording_leaves_is_left_out() {
+    fn impossible_windows_are_left_out() {
         let (findings, _) = volley(|_, records| {
             records.iter_mut().for_each(|record| measurement(record).window_ns = u64::MAX);
         });

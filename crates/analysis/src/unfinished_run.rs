@@ -1,11 +1,11 @@
-//! A run that did not end as it should, in words.
+//! Describes a run that did not end normally.
 
 use study::record::{Run, RunState};
 
 use crate::findings::Unfinished;
 use crate::number::count;
 
-/// What every form of a report says of a run that was interrupted or goes on still; `None`: it has ended.
+/// Describes an interrupted or running run for all forms of the report; `None` if it has ended.
 pub(crate) fn unfinished(run: &Run, trials: usize) -> Option<Unfinished> {
     let effort = run.plan.estimate();
     let trials = trials as u64;
@@ -13,14 +13,16 @@ pub(crate) fn unfinished(run: &Run, trials: usize) -> Option<Unfinished> {
     let (sentence, resume) = match run.state? {
         RunState::Complete | RunState::OutOfTime => return None,
         RunState::Running => (format!("running, {done} so far"), String::new()),
-        // The command of an imported run is of another machine, and of whoever made the file.
+        // An imported run's command is for another machine, and was chosen by the author of the
+        // file.
         RunState::Interrupted if !run.imported.is_empty() => (format!("interrupted after {done}"), String::new()),
         RunState::Interrupted => (format!("interrupted after {done}"), run.resume.clone()),
     };
     Some(Unfinished { state: run.state?, trials, trials_min: effort.trials_min, sentence, resume })
 }
 
-/// `5 of 15 trials`, `5 of at least 15 trials`; the number alone where there are more. `least` and `most` are those of the plan.
+/// Formats progress: `5 of 15 trials`, `5 of at least 15 trials`, or only the number beyond the
+/// minimum. `least` and `most` are the plan's.
 pub fn progress(trials: u64, least: u64, most: u64) -> String {
     match (trials < least, least == most) {
         (true, true) => format!("{trials} of {}", count(least, "trial")),
@@ -35,14 +37,14 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn how_much_is_done() {
+    fn formats_progress() {
         assert_eq!(progress(5, 15, 15), "5 of 15 trials");
         assert_eq!(progress(0, 1, 9), "0 of at least 1 trial");
         assert_eq!(progress(16, 15, 20), "16 trials");
     }
 
     #[test]
-    fn only_what_has_not_ended_is_unfinished() {
+    fn ended_runs_are_not_unfinished() {
         let (mut run, _) = example::volley();
         for state in [None, Some(RunState::Complete), Some(RunState::OutOfTime)] {
             run.state = state;

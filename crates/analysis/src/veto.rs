@@ -1,16 +1,17 @@
-//! Which marks of a design point forbid to compare it by which metric.
+//! Determines which marks of a design point prevent comparisons by which metric.
 //!
-//! Within a block the order of both sides is drawn by lot. A disturbance that does not depend on the side (another
-//! process on the CPUs) then leaves their values exchangeable (Fisher 1935), so the signed-rank test keeps its error
-//! in every metric and only loses power. A limit that both sides run into is another matter: a generator that is
-//! busy sets throughput and latency whatever the server does, but not the CPU time of the server per request.
+//! Within a block the order of both sides is random. A disturbance that does not depend on the side
+//! (another process on the CPUs) leaves their values exchangeable (Fisher 1935), so the signed-rank
+//! test keeps its error in every metric and only loses power. A limit common to both sides is
+//! different: a busy generator determines throughput and latency whatever the server does, but not
+//! the server's CPU time per request.
 
 use study::Metric;
 
 use crate::findings::{Mark, Row};
 
 impl Mark {
-    /// Whether it forbids to compare servers by this metric.
+    /// Whether the mark prevents comparing servers by this metric.
     pub fn forbids(self, metric: &Metric) -> bool {
         match self {
             Mark::Shared => false,
@@ -25,13 +26,14 @@ fn is_pace(metric: &Metric) -> bool {
     matches!(metric.unit, "1/s" | "bytes/s" | "ns") && !metric.name.ends_with("_cpu_per_request")
 }
 
-/// Whether a metric is the size of something at the end of a trial.
+/// Whether a metric is a size at the end of a trial.
 fn is_size(metric: &Metric) -> bool {
     metric.unit == "bytes" && !metric.name.ends_with("_per_request")
 }
 
-/// The marks of a row that forbid to compare it by a metric, in words; `None`: none does. `is_broken`: the claim is that a limit
-/// in absolute terms is broken, which other work on the CPUs can do as well.
+/// The marks that prevent comparing a row by a metric, in words; `None` if there are none.
+/// `is_broken`: the claim is that an absolute limit is exceeded, for which other work on the CPUs
+/// may be the reason.
 pub(crate) fn forbidding(row: &Row, metric: &Metric, is_broken: bool) -> Option<String> {
     let forbids = |mark: &&Mark| mark.forbids(metric) || **mark == Mark::Shared && is_broken && is_pace(metric);
     let marks = row.marks.iter().filter(forbids).map(|mark| mark.text()).collect::<Vec<_>>();
@@ -43,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_forbids_the_metrics_that_it_decides() {
+    fn marks_forbid_the_metrics_they_determine() {
         let forbidden = |mark: Mark| {
             let names =
                 ["throughput", "latency_p99", "subject_cpu_per_request", "subject_rss", "error_share", "hit_ratio"];

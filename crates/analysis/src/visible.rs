@@ -1,11 +1,12 @@
-//! Text of others made safe to show: what a subject writes may hold anything, also what commands a terminal.
+//! Makes foreign text safe to show: the output of a server may contain anything, including terminal
+//! control sequences.
 
 use std::borrow::Cow;
 
 pub use config::printable::text as visible;
 use study::record::{BuildOutcome, Outcome, Record, Run};
 
-/// The record with what its subject said made visible.
+/// Escapes control characters in the texts of a record.
 pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     let hidden = |text: &String| matches!(visible(text), Cow::Owned(_));
     let any = match &record.outcome {
@@ -24,7 +25,7 @@ pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     Cow::Owned(record)
 }
 
-/// The run with what its builds said made visible.
+/// Escapes control characters in the build outcomes of a run.
 pub(crate) fn run(run: &Run) -> Cow<'_, Run> {
     let hidden = |outcome: &BuildOutcome| match outcome {
         BuildOutcome::Ready => false,

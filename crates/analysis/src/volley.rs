@@ -5,10 +5,11 @@ use study::record::{Measurement, Record, Run};
 
 use crate::histogram;
 
-/// One line for each design point that was measured, in the order of the plan; its trials are put together.
+/// Returns one line per measured design point, in plan order, with its trials combined.
 ///
-/// Under volley's own stop rule the numbers are those that volley would have printed; else mean and standard deviation of
-/// all latencies. The server is the level of the factor `server`, or of the first factor of words, or the study's name.
+/// Under volley's own stop rule these are the numbers that volley would have printed; otherwise
+/// mean and standard deviation of all latencies. The server is the level of the factor `server`, or
+/// of the first text factor, or the study's name.
 pub fn volley(run: &Run, records: &[Record]) -> String {
     let mut out = String::new();
     for point in 0..run.plan.points.len() {
@@ -29,7 +30,7 @@ struct Sum {
     samples: u64,
 }
 
-/// Means weighted by samples; variances pooled by samples, as volley pools those of its clients.
+/// Means weighted by samples; variances pooled by samples, as volley pools its clients.
 fn together<'a>(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> Option<Sum> {
     let volley = measurements.clone().map(|measurement| measurement.volley).collect::<Option<Vec<_>>>();
     let Some(parts) = volley else {
@@ -44,7 +45,7 @@ fn together<'a>(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> 
     (samples > 0).then(|| Sum { mean_us, stddev_us: variance.sqrt(), samples })
 }
 
-/// One word: the columns are told apart by spaces.
+/// A single word, since spaces separate the columns.
 fn server(run: &Run, point: usize) -> String {
     let factors = &run.plan.points[point].factors;
     let words =
@@ -61,7 +62,7 @@ mod tests {
     use study::record::{Outcome, Volley};
 
     #[test]
-    fn one_line_a_point_without_those_that_have_no_numbers() {
+    fn one_line_per_measured_point() {
         let (run, records) = example::volley();
         assert_snapshot!(volley(&run, &records), @r"
         c-epoll 40 1 572.59 229.57 139668
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_one_word() {
+    fn server_is_one_word() {
         let (mut run, records) = example::volley();
         run.plan.points[0].factors.insert("server".to_owned(), Level::Text("my server\n".to_owned()));
         assert!(volley(&run, &records).starts_with("my-server 40 1 "));

@@ -1,4 +1,4 @@
-//! Many warnings become few lines: one a kind, with a count, and what it was put together from behind it.
+//! Merges warnings: one line per kind, with a count and the merged warnings as details.
 
 use study::WarningKind;
 use study::record::Record;
@@ -7,17 +7,17 @@ use crate::findings::{Row, Warning};
 use crate::label::about;
 use crate::number::count;
 
-/// ` (3 of 8 trials)`; nothing where it is all of them.
+/// ` (3 of 8 trials)`; empty for all trials.
 pub(crate) fn of_trials(some: usize, all: usize) -> String {
     if some == all { String::new() } else { format!(" ({some} of {all} trials)") }
 }
 
-/// What the trials of a row warn of: those of one kind are one.
+/// Merges the warnings of a row's trials by kind.
 pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
     let told = records.iter().flat_map(|record| record.warnings.iter().map(move |warning| (*record, warning)));
     let groups = grouped(told.map(|(record, warning)| (warning.kind, warning.text.clone(), record)));
     let one = |group: Vec<(WarningKind, String, &Record)>| {
-        // A trial may say two of a kind, as of two threads.
+        // A trial may have two warnings of a kind, for example for two threads.
         let mut trials = group.iter().map(|(.., record)| record.order).collect::<Vec<_>>();
         trials.dedup();
         let detail = |(_, text, record): &(_, String, &Record)| format!("block {}: {text}", record.block);
@@ -31,8 +31,9 @@ pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
     groups.into_iter().map(one).collect()
 }
 
-/// The lines of a report from the warnings of its rows. What several rows warn of is one line, `no steady state in 24 of 96 trials (3 design
-/// points)`, with what each of them says behind it; what one row alone says names it.
+/// Merges the warnings of all rows. Warnings of several rows share a line, `no steady state in 24
+/// of 96 trials (3 design points)`, with the rows' warnings as details. A warning of a single row
+/// names the row.
 pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<Warning> {
     let all = rows.clone().map(|row| row.trials.len()).sum::<usize>();
     let told = rows.flat_map(|row| row.warnings.iter().map(move |warning| (row, warning)));
@@ -60,7 +61,8 @@ pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<
     grouped(told).into_iter().map(one).collect()
 }
 
-/// Those that make one line: of one kind, and of one text where a kind has no words for all of it. In the order in which they come first.
+/// Groups warnings that share a line: the same kind, and the same text if the kind has no text. In
+/// order of first occurrence.
 fn grouped<T>(all: impl Iterator<Item = (WarningKind, String, T)>) -> Vec<Vec<(WarningKind, String, T)>> {
     let mut groups = Vec::<Vec<(WarningKind, String, T)>>::new();
     for (kind, text, from) in all {
@@ -78,7 +80,7 @@ fn is_same<T>(group: &[(WarningKind, String, T)]) -> bool {
     group.iter().all(|(_, text, _)| *text == group[0].1)
 }
 
-/// What all of a group say: their one text, or the words of their kind.
+/// The common text of a group, or the text of its kind.
 fn common<T>(group: &[(WarningKind, String, T)]) -> String {
     let words = group[0].0.text().filter(|_| !is_same(group));
     words.map_or_else(|| group[0].1.clone(), str::to_owned)
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
     use crate::{analyze, example};
 
-    /// The lines of a report of 12 points with 8 trials each, whose records were edited.
+    /// The lines of a report of 12 points with 8 trials each, after editing the records.
     fn lines(edit: impl Fn(&mut Record)) -> Vec<Warning> {
         let (run, mut records) = example::volley();
         records.iter_mut().for_each(|record| {

@@ -1,4 +1,5 @@
-//! A search without a study (`quintain load --find`): the same rules on a server that runs already.
+//! Searches without a study (`quintain load --find`): the same rules for a server that is already
+//! running.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,23 +13,23 @@ use crate::display_names::purpose;
 use crate::findings::{Mark, SearchFinding, SearchStep};
 use crate::verdict;
 
-/// The version of [`FindReport`].
+/// Version of [`FindReport`].
 pub const FIND_VERSION: u32 = 1;
 
-/// What `quintain load --find --json` prints.
+/// Output of `quintain load --find --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FindReport {
-    /// [`FIND_VERSION`].
+    /// Format version, [`FIND_VERSION`].
     pub version: u32,
-    /// What was loaded, as it was named.
+    /// Target of the load, as the user named it.
     pub target: String,
-    /// The range, and the steps to it.
+    /// The range found, and the steps to it.
     pub search: SearchFinding,
-    /// What the reader should know, one sentence each.
+    /// Warnings, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// A search in progress, and what its trials said so far.
+/// A search in progress with its trials so far.
 #[derive(Clone, Debug)]
 pub struct Search {
     plan: SearchPlan,
@@ -37,22 +38,22 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search that has not begun.
+    /// Starts a search without trials.
     pub fn new(plan: SearchPlan) -> Self {
         Self { plan, trials: Vec::new(), steps: Vec::new() }
     }
 
-    /// Trials so far.
+    /// Returns the number of trials so far.
     pub fn len(&self) -> usize {
         self.trials.len()
     }
 
-    /// Whether nothing was measured yet.
+    /// Whether there are no trials yet.
     pub fn is_empty(&self) -> bool {
         self.trials.is_empty()
     }
 
-    /// What to measure next; `None`: the search has come to its end.
+    /// Returns the next step; `None` if the search is complete.
     pub fn next(&self, time_is_over: bool) -> Option<Step> {
         match search::next(&rules(&self.plan), &self.trials, time_is_over) {
             search::Next::Pilot => Some(Step { purpose: Purpose::Pilot, rate_per_s: None }),
@@ -63,15 +64,15 @@ impl Search {
         }
     }
 
-    /// What a step has measured; in a line what that says.
+    /// Adds the measurement of a step and describes the result in one line.
     pub fn measured(&mut self, step: Step, measurement: &Measurement) -> String {
-        // Nobody watches the subject here: the generator is the limit, or it is not.
+        // The server's CPUs are not observed, so only the generator can be recognized as the limit.
         let limit = verdict::judge_load(measurement).limited_by;
         let judged = judge(&self.plan.objective, measurement, Some(limit), None);
         self.add(step, judged, Some(measurement.rate_per_s()))
     }
 
-    /// The subject broke down under a step.
+    /// Adds a step under which the server failed, and describes it in one line.
     pub fn broke(&mut self, step: Step, why: &str) -> String {
         self.add(step, Judged { outcome: Outcome::Broke, why: why.to_owned(), values: Vec::new() }, None)
     }
@@ -98,7 +99,7 @@ impl Search {
         line
     }
 
-    /// What was found so far.
+    /// Returns the result so far.
     pub fn finding(&self, time_is_over: bool) -> SearchFinding {
         found(
             &self.plan.objective,
@@ -111,7 +112,7 @@ impl Search {
     }
 }
 
-/// A step in a line: `bisect 120 k/s: holds (p99 2.10 ms)`.
+/// Describes a step in one line: `bisect 120 k/s: holds (p99 2.10 ms)`.
 pub(super) fn step_text(step: &SearchStep) -> String {
     let for_what = purpose(step.purpose);
     match step.rate_per_s {
@@ -120,7 +121,7 @@ pub(super) fn step_text(step: &SearchStep) -> String {
     }
 }
 
-/// The report of a search. `warnings`: what its caller knows besides.
+/// Builds the report of a search. `warnings`: further warnings of the caller.
 pub fn find(search: SearchFinding, target: &str, warnings: Vec<String>) -> FindReport {
     FindReport { version: FIND_VERSION, target: target.to_owned(), search, warnings }
 }
@@ -131,7 +132,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn a_subject_that_breaks_fails_the_rate() {
+    fn server_that_breaks_fails_the_rate() {
         let (run, _) = example::capacity();
         let plan = run.plan.points.last().and_then(|point| point.load.search.clone()).unwrap();
         let mut search = Search::new(SearchPlan { from_per_s: Some(1000.0), ..plan });

@@ -1,4 +1,4 @@
-//! One trial under an objective: how far it lies from each bound, and which is the worst.
+//! Judges one trial by an objective: its distance from each bound, and the worst one.
 
 use stats::search::Outcome;
 use stats::{Bound, batch};
@@ -12,44 +12,43 @@ use crate::latency::{self, Latency};
 use crate::number::{percent, quantity};
 use crate::value;
 
-/// Level of the intervals from inside a trial.
+/// Confidence level of intervals within a trial.
 const LEVEL: f64 = 0.95;
-/// Parts of a trial that are looked at to see a backlog grow.
+/// Number of parts of a trial compared to detect a growing backlog.
 const FIFTHS: usize = 5;
-/// A backlog has grown where the last fifth has so many times the mean latency of the first.
+/// Minimum ratio of mean latencies between the last and the first fifth for a growing backlog.
 const GROWN: f64 = 2.0;
-/// As far from a bound as can be said: a factor of a thousand.
+/// Largest reported distance from a bound: ln 1000, a factor of a thousand.
 const FAR: f64 = 6.907_755_278_982_137;
 
-/// A trial, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) outcome: Outcome,
-    /// What decided it, with its figure: `p99 7.20 ms`.
+    /// The deciding value: `p99 7.20 ms`.
     pub(crate) why: String,
-    /// The value of each condition of the objective, where it has one.
+    /// Value of each condition of the objective, if known.
     pub(crate) values: Vec<Option<Value>>,
 }
 
-/// A value, in the unit of the condition's bound, and its interval from inside the trial.
+/// A value in the unit of the condition's bound, with its interval within the trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Value {
     pub(crate) point: f64,
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// What must hold: a condition of the objective, or one that always stands.
+/// A condition of the objective, or one that always applies.
 struct Part {
     excess: f64,
     interval: Option<(f64, f64)>,
     why: String,
 }
 
-/// Holds a trial against its objective. `limit`: who was its limit; `rss_bytes`: the peak resident set of the subject, where it was
-/// watched.
+/// Judges a trial by its objective. `limit`: the trial's limit; `rss_bytes`: peak resident set of
+/// the server, if observed.
 ///
-/// The open loop's own condition, that the offered rate is achieved without a growing backlog, always stands beside the
-/// objective. Errors are not achieved.
+/// An open loop has conditions of its own besides the objective: it must achieve the offered rate
+/// without a growing backlog. Failed requests do not count as achieved.
 pub(crate) fn judge(
     objective: &Objective,
     measurement: &Measurement,
@@ -63,7 +62,8 @@ pub(crate) fn judge(
     let Some(worst) = parts.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)) else {
         return Judged { outcome: Outcome::TooFew, why: "nothing was measured".to_owned(), values };
     };
-    // What holds holds, however late the generator was: its lateness is part of the response time.
+    // An objective that is met stays met if the generator was late: lateness is part of the
+    // response time.
     let other = match limit {
         Some(Limit::Generator) => Some("the generator was the bottleneck"),
         Some(Limit::Network) => Some("the network was the bottleneck"),
@@ -88,7 +88,7 @@ pub(crate) fn judge(
     Judged { outcome: Outcome::Judged { excess: worst.excess, interval }, why: worst.why.clone(), values }
 }
 
-/// The value of a condition's metric; `None` where the answers are too few, or nobody looked.
+/// Value of a condition's metric; `None` if there are too few responses or it was not observed.
 fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
     let windows = measurement.windows.as_slice();
     let found = |found: Result<batch::Batches, batch::Declined>| {
@@ -135,8 +135,8 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
     }
 }
 
-/// A latency that requests without an answer may have changed, beside that of the answered ones alone, whose `interval` it has only
-/// where they agree. One that is at least something is known only where that is too much already.
+/// A latency that waiting requests may have changed. It only has the interval of the responses if
+/// it agrees with their value. A lower bound is known only if it already breaks the condition.
 fn bounded(
     condition: &Condition,
     bound: Bound,
@@ -152,7 +152,7 @@ fn bounded(
 
 fn part(condition: &Condition, value: Value) -> Part {
     let excess = beyond(value.point, condition.bound);
-    // A bound that is just kept has an excess of 0, which would not be.
+    // A value equal to an inclusive bound has an excess of 0, which would count as failing.
     let excess = if condition.holds(value.point) { excess.min(-1e-12) } else { excess.max(0.0) };
     let interval = value
         .interval
@@ -164,7 +164,7 @@ fn part(condition: &Condition, value: Value) -> Part {
     Part { excess, interval, why }
 }
 
-/// Natural logarithm of value over bound, within what can be said.
+/// Natural logarithm of value over bound, clamped to ±`FAR`.
 fn beyond(value: f64, bound: f64) -> f64 {
     match (value > 0.0, bound > 0.0) {
         (false, _) => -FAR,
@@ -173,10 +173,10 @@ fn beyond(value: f64, bound: f64) -> f64 {
     }
 }
 
-/// Whether the offered rate was achieved: what is missing over what may be.
+/// Whether the offered rate was achieved: the missing share relative to the allowed one.
 ///
-/// Missing are requests that the rate promised, of which a Poisson timetable wants more or fewer by chance; or, where these are
-/// fewer, those that the timetable did want and that were not answered by the end, which is no matter of chance.
+/// Missing are requests that the rate promises. A Poisson schedule has more or fewer by chance. If
+/// fewer, the scheduled requests without a response at the end count instead, without chance.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
@@ -194,8 +194,8 @@ fn achieved(measurement: &Measurement) -> Option<Part> {
     Some(Part { excess: beyond(missing, allowed), interval, why })
 }
 
-/// Whether answers took longer from fifth to fifth of the trial: work that piles up, though the rate is nearly achieved. By chance
-/// five means are in order once in 120 times.
+/// Whether latency rose from fifth to fifth of the trial: work piles up although the rate is nearly
+/// achieved. By chance five means are in ascending order once in 120 times.
 fn backlog(measurement: &Measurement) -> Option<Part> {
     let windows = value::whole_windows(measurement);
     if windows.len() < FIFTHS {
