@@ -1,6 +1,5 @@
-//! Verdicts per generator of a cluster. Generators are judged separately and compared with each
-//! other; the worst verdict becomes the trial's. Merged numbers hide a slow generator
-//! (docs/METHOD.md).
+//! Verdicts per generator of a cluster. Merged numbers hide a slow generator, so generators are
+//! compared with each other and the worst verdict becomes the trial's (docs/METHOD.md).
 
 use study::WarningKind;
 use study::record::{
@@ -51,7 +50,6 @@ pub fn judge_agents(record: &Record, nodes: &[Node]) -> Vec<Verdict> {
 
 struct Judged {
     verdict: Verdict,
-    /// Whether it is slower than the others.
     differs: bool,
     /// Whether its first reason concerns only this generator.
     is_named: bool,
@@ -72,8 +70,7 @@ fn judged(record: &Record, nodes: &[Node]) -> Vec<Judged> {
     record.agents.iter().zip(differences(&record.agents, nodes)).map(of).collect()
 }
 
-/// Returns the verdict of the worst generator, or else `of_all`, the verdict of all generators
-/// together.
+/// The verdict of the worst generator, or else `of_all`, of all generators together.
 pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Verdict {
     if record.agents.is_empty() {
         return of_all;
@@ -114,16 +111,13 @@ pub(crate) fn worst(mut of_all: Verdict, record: &Record, nodes: &[Node]) -> Ver
     of_all
 }
 
-/// Results per generator for a load without a study.
 pub(crate) struct OfLoad {
-    /// Verdict of the whole load.
     pub(crate) verdict: Verdict,
     pub(crate) agents: Vec<AgentFinding>,
     pub(crate) warnings: Vec<study::Warning>,
 }
 
-/// Applies the same rules to a load whose server was not observed. `of_all` is the verdict of all
-/// generators together.
+/// Applies the same rules to a load whose server was not observed.
 pub(crate) fn of_load(of_all: Verdict, measurement: &Measurement, agents: &[Agent]) -> OfLoad {
     if agents.is_empty() {
         return OfLoad { verdict: of_all, agents: Vec::new(), warnings: Vec::new() };
@@ -178,8 +172,7 @@ fn received_per_s(measurement: &Measurement) -> f64 {
     measurement.received_bytes as f64 * 1e9 / (measurement.duration_ns as f64).max(1.0)
 }
 
-/// Bytes on the wire for a payload in the given number of pieces. A frame has 66 B of Ethernet, IP
-/// and TCP headers for up to 1,448 B.
+/// A frame has 66 B of Ethernet, IP and TCP headers for up to 1,448 B.
 fn on_wire(payload: f64, pieces: f64) -> f64 {
     payload + 66.0 * pieces.max(payload / 1_448.0)
 }
@@ -208,8 +201,7 @@ fn full(record: &Record, nodes: &[Node]) -> Option<String> {
     if let Some(together) = links.iter().map(|link| link.receive_together_bytes_per_s).sum::<Option<f64>>() {
         let pieces = |part: &Measurement| part.requests as f64 * 1e9 / (part.duration_ns as f64).max(1.0);
         let pieces = record.agents.iter().map(|agent| pieces(&agent.measurement)).sum::<f64>();
-        // Many connections may not reach full speed in a short transfer, so a single generator may
-        // have received more.
+        // One generator may exceed `together`: many connections need longer to reach full speed.
         let able = able.iter().copied().fold(together, f64::max);
         let (moved, able) = (on_wire(moved, pieces), on_wire(able, 0.0));
         // Higher traffic shows that the paths did not limit the probe.
@@ -230,8 +222,7 @@ fn full(record: &Record, nodes: &[Node]) -> Option<String> {
         .then(|| format!("all together received {rates}, what one generator can alone: the server's link was full"))
 }
 
-/// A value with its interval of `ERRORS` standard errors. Quantiles use order statistics, so the
-/// interval is wide between two modes.
+/// Intervals have `ERRORS` standard errors. Order statistics make them wide between two modes.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     value: f64,
@@ -256,7 +247,7 @@ fn quantile(measurement: &Measurement, q: f64) -> Option<Value> {
     Some(Value { value, low: interval.low, high: interval.high })
 }
 
-/// Responses relative to the intended requests (open loop) or the clients' seconds (closed loop).
+/// Responses per intended request (open loop) or client second (closed loop).
 fn answered(measurement: &Measurement) -> Option<Value> {
     let seconds = measurement.duration_ns as f64 / 1e9;
     let asked = match measurement.offered_per_s {
@@ -269,7 +260,6 @@ fn answered(measurement: &Measurement) -> Option<Value> {
     (asked.is_finite() && asked > 0.0).then(|| all.map(|requests| requests / asked))
 }
 
-/// Measures by which generators are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
     P50,
@@ -286,7 +276,6 @@ impl Measure {
         }
     }
 
-    /// Removes part of each request's time, ns, from the value.
     fn without(self, value: Value, ns: f64, measurement: &Measurement) -> Value {
         match (self, measurement.offered_per_s) {
             (Measure::P50 | Measure::P99, _) => value.map(|value| value - ns),
@@ -344,12 +333,10 @@ struct Difference {
     ratio: f64,
     /// For example `its p50 is 1.8 times that of l1 and l2`.
     what: String,
-    /// The most likely cause.
     cause: String,
-    /// The resulting limit; `None` if it is not slower, or only farther away.
+    /// `None` if it is not slower, or only farther away.
     limit: Option<Limit>,
-    /// Whether it is known to be at fault. Of two generators that differ without a cause, neither
-    /// is.
+    /// Of two generators that differ without a cause, neither is at fault.
     is_named: bool,
 }
 
@@ -373,8 +360,7 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
         let own = quantity(round_trips[at].unwrap_or(0.0), "ns");
         format!("round trip {own}, the shortest {}", quantity(shortest, "ns"))
     };
-    // Whether distance explains more than half of the difference between its median and the
-    // others'.
+    // Whether distance explains more than half of the difference between the medians.
     let medians = agents.iter().map(|agent| quantile(&agent.measurement, 0.5)).collect::<Vec<_>>();
     let is_mostly_further = |at: usize| {
         let others = (0..agents.len()).filter(|&other| other != at).filter_map(|other| medians[other]);
@@ -410,7 +396,6 @@ fn differences(agents: &[Agent], nodes: &[Node]) -> Vec<Option<Difference>> {
     differences
 }
 
-/// The cause of a slow generator and the resulting limit.
 fn cause(
     agents: &[Agent],
     at: usize,
@@ -420,8 +405,7 @@ fn cause(
 ) -> (String, Option<Limit>) {
     let measurement = &agents[at].measurement;
     let is_occupied = bottleneck::is_occupied(measurement);
-    // A problem shared by most other generators does not explain the difference, unless nothing
-    // else does.
+    // A problem of most other generators does not explain the difference, unless nothing else does.
     let alike = others(agents, at).filter(|agent| bottleneck::is_occupied(&agent.measurement));
     // The link of a machine that lacks CPU time looks slow to any probe.
     let waited = |agent: &Agent| bottleneck::generator_waiting(&agent.measurement);
@@ -449,7 +433,6 @@ fn cause(
     (text, Some(Limit::Network))
 }
 
-/// Describes the losses if the generator's machine retransmitted far more segments than the others.
 fn lossy(agents: &[Agent], at: usize) -> Option<String> {
     let own = agents[at].network.retransmits;
     let lost = others(agents, at).map(|agent| Value::exact(agent.network.retransmits as f64));
@@ -496,7 +479,6 @@ fn pair(agents: &[Agent], measure: Measure) -> Option<String> {
     Some(format!("{} differ, {what} {}", all_of(&names, "and"), all_of(&values, "and")))
 }
 
-/// Warnings of one trial: clocks that drifted from the lab's, and generators that started late.
 pub(crate) fn warnings(record: &Record) -> Vec<study::Warning> {
     let mut warnings = Vec::new();
     // Start of measuring and its uncertainty, ns.
@@ -527,7 +509,6 @@ pub(crate) fn warnings(record: &Record) -> Vec<study::Warning> {
     warnings
 }
 
-/// One warning per generator that differs from the others over the measured trials.
 pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Node]) -> Vec<Warning> {
     let of_trials = trials.filter(|agents| !agents.is_empty());
     let of_trials = of_trials.map(|agents| (agents, differences(agents, nodes))).collect::<Vec<_>>();
@@ -548,7 +529,6 @@ pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Nod
             None => kind.what.clone(),
         };
         let line = format!("{what} in {count} of {of}: {}", kind.cause);
-        // Two generators that differ share one warning.
         if lines.iter().all(|known| known.text != line) {
             lines.push(Warning::new(WarningKind::GeneratorsDiffer, line, count));
         }
@@ -556,7 +536,7 @@ pub(crate) fn differ<'a>(trials: impl Iterator<Item = &'a [Agent]>, nodes: &[Nod
     lines
 }
 
-/// Warnings for a report; details are the warnings of its rows about the same generator.
+/// Details are the warnings of the rows about the same generator.
 pub(crate) fn differ_in_report(rows: &[&Row], trials: &[Kept], nodes: &[Node]) -> Vec<Warning> {
     let told = || rows.iter().flat_map(|row| row.warnings.iter().map(move |warning| (*row, warning)));
     let told = || told().filter(|(_, warning)| warning.kind == WarningKind::GeneratorsDiffer);
@@ -570,7 +550,6 @@ pub(crate) fn differ_in_report(rows: &[&Row], trials: &[Kept], nodes: &[Node]) -
     differ(measured, nodes).into_iter().map(about).collect()
 }
 
-/// Results per generator of a row over its trials, in the order of the first trial.
 pub(crate) fn over_trials(records: &[&Record]) -> Vec<AgentFinding> {
     let measured = records.iter().filter(|record| record.measurement().is_some()).collect::<Vec<_>>();
     let Some(first) = measured.first() else { return Vec::new() };
@@ -643,8 +622,7 @@ mod tests {
 
     const SECONDS: u64 = 3;
 
-    /// One generator's part of a load of 3 s: `requests` responses with latencies from `law`, ns,
-    /// and idle CPUs.
+    /// A load of 3 s with latencies from `law`, ns, and idle CPUs.
     fn part(requests: u64, law: &Distribution, seed: u64) -> Measurement {
         let records = example::volley().1;
         let Outcome::Measured(mut part) = records.into_iter().next().unwrap().outcome else { unreachable!() };
@@ -658,8 +636,7 @@ mod tests {
         part
     }
 
-    /// The same in an open loop, 500 requests per second for each of three generators. Requests
-    /// waited `waited_ns` for a free connection.
+    /// 500 requests per second for each of three generators, which waited for a free connection.
     fn open(requests: u64, law: &Distribution, waited_ns: u64, seed: u64) -> Measurement {
         let mut part = part(requests, law, seed);
         part.offered_per_s = Some(1_500.0);
@@ -673,7 +650,6 @@ mod tests {
         Distribution::Lognormal { median, sigma: 0.3 }
     }
 
-    /// A trial with a nearly idle server.
     fn trial(parts: &[Measurement]) -> Record {
         let mut record = example::volley().1.swap_remove(0);
         (record.subject.user_ns, record.subject.system_ns) = (0, record.subject.measured_ns / 20);
@@ -682,7 +658,6 @@ mod tests {
         record
     }
 
-    /// Links with a receive rate and a round trip each, for `l1`, `l2` and so on.
     fn nodes(links: &[(f64, f64)]) -> Vec<Node> {
         let mut nodes = example::cluster().0.nodes;
         nodes.truncate(1 + links.len());
@@ -697,7 +672,6 @@ mod tests {
         (verdict.limited_by, verdict.reasons[0].clone())
     }
 
-    /// The verdict of the merged numbers.
     fn merged(record: &Record) -> (Limit, String) {
         judge(&Record { agents: Vec::new(), ..record.clone() }, &[])
     }
@@ -728,8 +702,7 @@ mod tests {
         assert_eq!(line.trials, 2);
     }
 
-    /// Measured through a program that forwards slowly under load: the probe's round trip covers
-    /// most of the difference, not all.
+    /// The probe's round trip covers most of the difference, because the path slows under load.
     #[test]
     fn probe_that_underestimates_distance_is_still_the_cause() {
         let lag = |mut part: Measurement| {
@@ -830,8 +803,7 @@ mod tests {
         assert_eq!(line.text, text);
     }
 
-    /// The others also lack CPU time, like generators on the server's machine. The link only looks
-    /// slow for lack of CPU time.
+    /// The link of a generator without CPU time looks slow. The others share the server's machine.
     #[test]
     fn most_starved_generator_is_the_limit() {
         let mut parts = healthy();
@@ -884,8 +856,7 @@ mod tests {
         assert_eq!(judge(&busy, &one).0, Limit::Subject);
     }
 
-    /// 50 Mbit/s at the server's interface, which reports 10 Gbit/s. Each generator alone receives
-    /// as much as all together.
+    /// 50 Mbit/s at an interface that reports 10 Gbit/s; each generator alone receives all of it.
     #[test]
     fn throttled_server_link_is_the_limit_in_both_loops() {
         let able = 6.0e6;

@@ -31,15 +31,13 @@ pub fn analyze(run: &Run, records: &[Record]) -> Findings {
     analysis.finish()
 }
 
-/// Analyzes a run point by point, for runs that do not fit into memory. Each record is read for its
-/// row, and little of it is kept.
+/// Analyzes a run point by point, for runs that do not fit into memory. Keeps little per record.
 pub struct Analysis<'a> {
     run: Cow<'a, Run>,
     parts: BTreeMap<(usize, Option<bool>), Part>,
     trials: Vec<Kept>,
     probed: Vec<ProbedTrial>,
     network: NetworkCounters,
-    /// Start of the first and of the last trial.
     started: Option<(String, String)>,
     has_hosted: bool,
     strange: usize,
@@ -103,8 +101,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Adds the trials of design points that went to another analysis of this run, so that several
-    /// threads can share the work.
+    /// Adds the points of another analysis of this run, so that threads can share the work.
     pub fn merge(&mut self, other: Self) {
         self.parts.extend(other.parts);
         self.trials.extend(other.trials);
@@ -258,9 +255,8 @@ impl Part {
     }
 }
 
-/// Widens the interval of each row by the pooled scatter of all rows, which corrects narrow
-/// intervals by luck and accounts for rare starts seen at other points. Counts and shares are
-/// excluded because their scatter depends on their size.
+/// Widens each row's interval by the pooled scatter of all rows, for intervals that are narrow by
+/// luck and for rare starts. Excludes counts and shares, whose scatter depends on their size.
 fn pool(run: &Run, rows: &mut [Row]) {
     let level = value::level(&run.plan.trials);
     for metric in study::METRICS.iter().filter(|metric| metric.unit != "1") {
@@ -293,7 +289,7 @@ fn factor(run: &Run, name: &str) -> Factor {
     Factor { name: name.to_owned(), numeric: numbers.is_some() && !levels.is_empty(), levels }
 }
 
-/// Metrics that some row has, in display order.
+/// In display order.
 fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<MetricInfo> {
     let present = rows.flat_map(|row| row.metrics.keys().map(String::as_str)).collect::<BTreeSet<_>>();
     let info = |metric: &study::Metric| MetricInfo {
@@ -306,7 +302,6 @@ fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<MetricInfo> {
     study::METRICS.iter().filter(|metric| present.contains(metric.name)).map(info).collect()
 }
 
-/// Warns if the study requests more CPUs for a server than this machine has to give.
 fn fewer_processors(findings: &Findings) -> Option<String> {
     let fewer = findings.rows.iter().filter_map(|row| Some((row, row.cpus_wanted?))).collect::<Vec<_>>();
     let (_, most) = fewer.iter().max_by_key(|(_, wanted)| *wanted)?;

@@ -16,11 +16,9 @@ use crate::label::label;
 use crate::number::relation;
 use crate::{gate, number};
 
-/// Maximum number of places that a sentence lists.
 const NAMED: usize = 3;
 
-/// Builds the answer, most important sentence first: the study's question, other findings, then
-/// what is excluded and why.
+/// Builds the answer by importance: the question, other findings, then exclusions with reasons.
 pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     let without = findings.rows.iter().filter(|row| row.n == 0).collect::<Vec<_>>();
     if without.len() == findings.rows.len() {
@@ -39,8 +37,7 @@ pub(crate) fn answer(findings: &Findings, plan: &Plan) -> Vec<Sentence> {
     let mut sentences = said.0;
     sentences.extend(others(findings).map(|text| from(Source::Rows, text)));
     if let Some(text) = about_others(findings) {
-        // If most design points did not measure the server, that sentence comes first. Only the
-        // verdict of a gate precedes it.
+        // If most points did not measure the server, that comes first, after a gate's verdict.
         let place = if findings.gate.is_some() { sentences.len() } else { 0 };
         sentences.insert(place, from(Source::Rows, text));
     }
@@ -58,7 +55,6 @@ impl AnswerText {
         self.0.extend(texts.into_iter().map(|text| from(source, text)));
     }
 
-    /// Answers the question first, then adds related findings.
     fn asked(&mut self, findings: &Findings, asked: &Asked) {
         let mut kinds = vec![asked.kind];
         kinds.extend(match asked.kind {
@@ -86,7 +82,6 @@ impl AnswerText {
         self.over_requests(findings);
     }
 
-    /// One sentence per proxy first, then the rest.
     fn added(&mut self, findings: &Findings) {
         let mut met = BTreeSet::new();
         let (first, again) = findings.added.iter().partition::<Vec<_>, _>(|found| met.insert(&found.through));
@@ -94,7 +89,7 @@ impl AnswerText {
         self.say(Source::Added, more(findings.added.len(), "comparison", "of proxy overhead"));
     }
 
-    /// Trends first, then flat series. Unclear series are omitted.
+    /// Omits unclear series.
     fn over_requests(&mut self, findings: &Findings) {
         let of = |trend: RequestTrend| findings.over_requests.iter().filter(move |found| found.trend == trend);
         let shown = of(RequestTrend::Line).chain(of(RequestTrend::Bent)).chain(of(RequestTrend::Flat));
@@ -121,7 +116,7 @@ impl AnswerText {
             let trends = findings.trends.iter().filter(|trend| trend.factor == name).collect::<Vec<_>>();
             self.say(Source::Trends, trend_words(findings, &trends, Some(name) == factor));
         }
-        // A missing fit is mentioned only if points had to be left out.
+        // A missing fit is only mentioned if points were left out.
         let told =
             |found: &&Scalability| found.fit.is_some() || found.points.iter().any(|point| point.left_out.is_some());
         let laws = findings.scalability.iter().filter(told).take(NAMED).map(|found| found.sentence.clone());
@@ -135,8 +130,7 @@ impl AnswerText {
         self.say(Source::Searches, more(findings.searches().count(), "search", "of searches"));
     }
 
-    /// The largest effects on the study's metric, or on the first metric analyzed. Skips analyses
-    /// that do not measure only the server.
+    /// The largest effects on the study's metric or the first analyzed. Skips marked analyses.
     fn effects(&mut self, findings: &Findings) {
         let found = || findings.effects.iter().filter(|effects| effects.marked.is_none());
         let found = found().find(|effects| effects.metric == findings.metric).or_else(|| found().next());
@@ -162,7 +156,6 @@ fn no_answer(findings: &Findings) -> String {
     format!("No answer: no design point's {noun} {why}.")
 }
 
-/// Reports that most design points do not measure the server.
 fn about_others(findings: &Findings) -> Option<String> {
     let measured = findings.rows.iter().filter(|row| row.n > 0).count();
     let marked = || findings.rows.iter().filter(|row| row.is_about_others() && row.n > 0);
@@ -178,12 +171,11 @@ fn about_others(findings: &Findings) -> Option<String> {
     Some(format!("{} of {all} do not measure the server: {kinds}.", marked().count()))
 }
 
-/// Whether shared CPUs are the row's only mark, which still allows comparing pairs.
+/// Shared CPUs still allow comparing pairs.
 fn is_shared_alone(row: &Row) -> bool {
     row.marks.iter().all(|mark| *mark == Mark::Shared)
 }
 
-/// Lists excluded rows with reasons.
 fn others(findings: &Findings) -> impl Iterator<Item = String> {
     // If it applies to all rows, `about_others` reports it.
     let all = findings.rows.iter().filter(|row| row.n > 0).all(Row::is_about_others);
@@ -257,7 +249,6 @@ fn bears_most(findings: &Findings) -> Option<String> {
     ))
 }
 
-/// The number of unlisted items and the table that has them.
 fn more(all: usize, noun: &str, table: &str) -> Option<String> {
     let others = all.saturating_sub(NAMED) as u64;
     (others > 0).then(|| format!("{} not listed here: see the table {table}.", number::count(others, noun)))
@@ -290,7 +281,6 @@ fn alone(findings: &Findings, row: &Row) -> String {
     }
 }
 
-/// The mean of a row, with its interval unless this is a quick run.
 fn value(findings: &Findings, row: &Row, metric: &MetricInfo) -> Option<String> {
     let found = row.metrics.get(&metric.name)?;
     match found.estimate.filter(|_| !findings.quick) {
@@ -300,14 +290,12 @@ fn value(findings: &Findings, row: &Row, metric: &MetricInfo) -> Option<String> 
     }
 }
 
-/// Sentences about one comparison of contenders.
 struct Contest<'a> {
     findings: &'a Findings,
     comparison: &'a Comparison,
     noun: &'a str,
-    /// For example `lowest`.
+    /// For example `lowest`; for two contenders `better`, `lower`.
     best: &'static str,
-    /// For two contenders, for example `lower`.
     better: &'static str,
 }
 
@@ -336,21 +324,18 @@ impl<'a> Contest<'a> {
         label(std::slice::from_ref(&self.comparison.factor), &self.findings.rows[row].factors)
     }
 
-    /// The pair of two rows with the ratio of `x` to `y`.
     fn pair(&self, place: &'a ComparedPlace, x: usize, y: usize) -> Option<(&'a Difference, Option<Estimate>)> {
         let pair = place.pairs.iter().find(|pair| (pair.a, pair.b) == (x, y) || (pair.a, pair.b) == (y, x))?;
         let ratio = pair.ratio.map(|ratio| if pair.b == x { ratio } else { ratio.inverse() });
         Some((pair, ratio))
     }
 
-    /// The contender whose typical ratio to the best is closest to 1.
     fn next(&self, place: &'a ComparedPlace, best: usize) -> Option<(usize, Estimate)> {
         let others = place.rows.iter().filter(|row| **row != best);
         let ratios = others.filter_map(|&row| Some((row, self.pair(place, best, row)?.1?)));
         ratios.min_by(|a, b| a.1.point.ln().abs().total_cmp(&b.1.point.ln().abs()))
     }
 
-    /// The contender shown to be the best, and the next one with its ratio.
     fn lead(&self, place: &'a ComparedPlace) -> Option<(usize, (usize, Estimate))> {
         let best = place.best.filter(|_| place.leads)?;
         Some((best, self.next(place, best)?))
@@ -391,7 +376,6 @@ impl<'a> Contest<'a> {
         if place.rows.len() == 2 { self.better } else { self.best }
     }
 
-    /// Contenders that may be the best, at least two.
     fn candidates(&self, place: &ComparedPlace) -> Vec<usize> {
         let next = place.best.and_then(|best| self.next(place, best)).map(|(next, _)| next);
         let also = [place.best, next].into_iter().flatten().filter(|_| place.may_be_best.len() < 2);
@@ -399,8 +383,7 @@ impl<'a> Contest<'a> {
         place.rows.iter().copied().filter(|row| place.may_be_best.contains(row) || also.contains(row)).collect()
     }
 
-    /// Names of the undecided contenders and the detectable difference: `a and b`, `a difference of
-    /// about 3 % would have shown; `.
+    /// `a and b`, `a difference of about 3 % would have shown; `.
     fn undecided(&self, place: &ComparedPlace) -> (String, String) {
         let candidates = self.candidates(place);
         let names = candidates.iter().map(|&row| self.name(row)).collect::<Vec<_>>();
@@ -449,7 +432,7 @@ impl<'a> Contest<'a> {
         sentences
     }
 
-    /// Reports pairs whose typical ratio and ratio of means disagree.
+    /// Pairs whose typical ratio and ratio of means disagree.
     fn kinds_of_starts(&self, places: &[&'a ComparedPlace]) -> Option<String> {
         let told = places.iter().flat_map(|place| place.pairs.iter().map(move |pair| (place, pair)));
         let told = told.filter(|(place, pair)| {
@@ -476,7 +459,6 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Values in study order, if there are too few blocks for a claim.
     fn not_claimed(&self, places: &[&ComparedPlace]) -> Option<String> {
         let metric = self.findings.metric_info(&self.comparison.metric)?;
         let most = places.iter().map(|place| place.blocks).max()?;
@@ -600,7 +582,6 @@ mod tests {
 
     #[test]
     fn identical_trials_show_no_difference() {
-        // The same trials under two names cannot differ.
         let twins = |run: &mut Run, records: &mut Vec<Record>| {
             run.plan.points = vec![run.plan.points[0].clone(), run.plan.points[4].clone()];
             records.retain(|record| record.point == 0);
@@ -689,7 +670,6 @@ mod tests {
     #[test]
     fn rows_with_many_lower_bounds_are_not_ranked() {
         use crate::example::{MS, leave};
-        // One stalled connection in one trial of 18 cannot change the result.
         let findings = with(0, 1, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
         assert!(findings.answer[0].text.contains("in all 3 comparisons"), "{:?}", findings.answer);
         assert!(
@@ -697,7 +677,6 @@ mod tests {
             "{:?}",
             findings.answer
         );
-        // The same in three trials.
         let findings = with(0, 3, |measurement| leave(measurement, &[4_000 * MS], &[], MS));
         let told = findings.answer.iter().find(|sentence| sentence.text.contains("still waiting")).unwrap();
         assert!(told.text.contains("c-epoll, cores 1, clients 40 (mean latency at least "), "{told}");
@@ -711,8 +690,7 @@ mod tests {
         assert!(findings.rows[0].estimate("latency_p50").is_some(), "its median is known");
     }
 
-    /// Uses differences from none to a few percent. Each place is reported once, without
-    /// contradictions.
+    /// With differences from none to a few percent.
     #[test]
     fn sentences_of_one_answer_do_not_contradict_each_other() {
         let mut rng = stats::Rng::new(3);

@@ -1,4 +1,4 @@
-//! Determines the bottleneck of one measurement: a whole load, or one generator's part of it.
+//! Determines the bottleneck of a whole load, or of one generator's part.
 
 use study::record::{Calibration, Limit, Measurement, Record, SubjectUse, Verdict, Worker};
 
@@ -16,14 +16,13 @@ const BACKOFF_SHARE: f64 = 0.01;
 pub const BUSY: f64 = 0.8;
 /// A generator limits the load if one worker waited for a CPU for more than this share of the time.
 const KEPT_SHARE: f64 = 0.3;
-/// A generator limits the load if it was held up for this long, ns, and for this share of the
-/// trial.
+/// A generator limits the load if it was held up for this long, ns, and this share of the trial.
 const STALLED: (f64, f64) = (100e6, 0.01);
 /// Largest harmless ratio of the generator's lag to the latency, both at p99.
 const LAG_SHARE: f64 = 0.1;
-/// Relative tolerance within which an offered load is met ...
+/// An offered load is met within this share ...
 const RATE_TOLERANCE: f64 = 0.01;
-/// ... or the tolerance in standard deviations of a Poisson count.
+/// ... or these standard deviations of a Poisson count.
 const RATE_SIGMAS: f64 = 3.0;
 /// Share of the calibrated maximum rate above which the generator is near its limit.
 const NEAR_PEAK: f64 = 0.9;
@@ -34,14 +33,12 @@ pub fn judge_load(measurement: &Measurement) -> Verdict {
     limit(measurement, None, None, Waits::default())
 }
 
-/// Judges the part of one generator of several that share a load.
 pub(crate) fn of_agent(part: &Measurement, record: &Record) -> Verdict {
     // A load without a study has no server metrics.
     let subject = (record.subject.measured_ns > 0).then(|| subject_busy(&record.subject));
     limit(part, subject, None, Waits::of(record))
 }
 
-/// Whether a generator had no spare CPU time or sent late.
 pub(crate) fn is_occupied(measurement: &Measurement) -> bool {
     generator_wanting(measurement).is_some_and(|share| share > BUSY) || own_lag(measurement).is_some()
 }
@@ -71,7 +68,6 @@ pub(crate) fn waiting(worker: &Worker) -> f64 {
     worker.run_queue_ns.unwrap_or(0) as f64 / (worker.wall_ns as f64).max(1.0)
 }
 
-/// How long the generator was held up, if long enough to matter.
 pub(crate) fn stalled(measurement: &Measurement) -> Option<String> {
     let stalled_ns = measurement.workers.iter().map(|worker| worker.stalled_ns).max()? as f64;
     let measured_ns = measurement.duration_ns as f64;
@@ -87,8 +83,7 @@ fn kept(measurement: &Measurement) -> Option<String> {
     (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))
 }
 
-/// Share of the time that a worker was running or ready. Near 1 it had no spare time, whichever
-/// process had its CPU.
+/// Near 1 a worker had no spare time, whichever process had its CPU.
 fn generator_wanting(measurement: &Measurement) -> Option<f64> {
     let ran = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
     let workers = measurement.workers.iter().filter(|worker| worker.wall_ns > 0);
@@ -180,15 +175,13 @@ fn open(measurement: &Measurement, offered: f64, subject: Option<f64>) -> Verdic
     verdict(Limit::Generator, format!("{missed}, and the server was not saturated"))
 }
 
-/// Whether every connection had its maximum number of requests in flight at the end, so that unsent
-/// requests waited for the server.
+/// Whether all connections were full at the end, so that unsent requests waited for the server.
 fn all_wait(measurement: &Measurement) -> bool {
     let room = u64::from(measurement.clients).saturating_mul(u64::from(measurement.pipeline));
     measurement.unsent > 0 && measurement.unfinished >= room
 }
 
-/// Number of scheduled requests that may be missing at the end: a fixed share, or the variation of
-/// a Poisson count.
+/// Scheduled requests that may be missing: a share, or the variation of a Poisson count.
 pub(crate) fn allowed_shortfall(asked: f64) -> f64 {
     (RATE_TOLERANCE * asked).max(RATE_SIGMAS * asked.sqrt())
 }
@@ -236,8 +229,7 @@ fn closed(
         true => on_average(all - measurement.in_backoff_mean - thinking, measurement),
         false => count(u64::from(measurement.clients), "client"),
     };
-    // Without the server's CPU usage only the simplest case is certain: not more clients than
-    // workers.
+    // Without the server's CPU usage only one case is certain: at most one client per worker.
     if watched || measurement.clients <= measurement.threads {
         return verdict(Limit::Latency, format!("nothing was saturated: {clients} waited for responses"));
     }
@@ -248,14 +240,12 @@ pub(crate) fn kinds(errors: &std::collections::BTreeMap<String, u64>) -> String 
     errors.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
 }
 
-/// For a mean number of clients: `on average 12 of 20 clients`.
 fn on_average(mean: f64, measurement: &Measurement) -> String {
     let mean = if mean < 10.0 { format!("{mean:.1}") } else { format!("{mean:.0}") };
     format!("on average {} of {}", mean.trim_end_matches(".0"), count(u64::from(measurement.clients), "client"))
 }
 
-/// Mean number of clients in think time, by Little's law. At most those that neither waited nor
-/// were in back-off.
+/// Clients in think time by Little's law, at most those neither waiting nor in back-off.
 fn thinking(measurement: &Measurement) -> f64 {
     let ended = measurement.requests as f64 + errors_total(measurement) as f64;
     let by_rate = ended * measurement.think_ns as f64 / (measurement.duration_ns as f64).max(1.0);
@@ -264,7 +254,6 @@ fn thinking(measurement: &Measurement) -> f64 {
     by_rate.min(free).max(0.0)
 }
 
-/// Describes clients in back-off, if there are enough to report.
 pub(crate) fn backing_off(measurement: &Measurement) -> Option<String> {
     let mean = measurement.in_backoff_mean;
     let pause = match measurement.journey {
@@ -275,7 +264,6 @@ pub(crate) fn backing_off(measurement: &Measurement) -> Option<String> {
         .then(|| format!("{} {pause}", on_average(mean, measurement)))
 }
 
-/// The reason for the verdict if most clients were in back-off.
 fn mostly_backing_off(measurement: &Measurement) -> Option<String> {
     let clients = backing_off(measurement)?;
     let why = if measurement.journey.is_some() { "its responses failed journeys" } else { "it lost connections" };

@@ -90,8 +90,7 @@ pub(crate) fn report(cache: &CacheMeasurement) -> CacheReport {
     }
 }
 
-/// Total service time, ns, and number of fills and rewrites. They are in flight but do not count as
-/// requests.
+/// Service time, ns, and number of fills and rewrites, which are in flight but not requests.
 pub(crate) fn caused(measurement: &Measurement) -> (f64, u64) {
     let cache = measurement.cache.as_ref();
     cache.map_or((0.0, 0), |cache| (cache.fill.sum + cache.rewrite.sum, cache.fill.count + cache.rewrite.count))

@@ -1,8 +1,7 @@
-//! Comparisons of contenders, and trends from the first to the last level of a numeric factor. All
-//! other comparisons of design points use these.
+//! Comparisons of contenders, and trends from the first to the last level of a numeric factor.
 //!
-//! Two points are compared on their common blocks, never by their separate intervals
-//! ([`stats::claims`]): trials at other times say nothing about a difference.
+//! Points are compared on their common blocks ([`stats::claims`]): trials at other times say
+//! nothing about a difference.
 
 use stats::claims::{self, Between, Claims, Pair, Rule};
 use stats::pairs::Pairs;
@@ -19,8 +18,7 @@ use crate::{value, veto};
 /// Half-widths of a difference that about 80 of 100 studies show (simulated: 75 to 84).
 const COULD_SHOW: f64 = 1.5;
 
-/// Compares by the metric of the stop rule, whose adjustment includes the trends, and by the
-/// metrics of the figures.
+/// Compares by the metric of the stop rule, adjusted for the trends, and by the figures' metrics.
 ///
 /// Empty for studies of proxy overhead, effects or a gate: [`crate::proxy_overhead`],
 /// [`crate::effects`] and [`crate::gate`] report those, and a second test could contradict them.
@@ -43,7 +41,7 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
 }
 
 /// Returns the maximum number of comparisons by one metric, and the number of blocks below which
-/// none of them can show a difference of any size.
+/// none can show a difference of any size.
 pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     let pairs = |points: usize| points * points.saturating_sub(1) / 2;
     let runnable = |points: &[usize]| points.iter().filter(|&&at| plan.points[at].unrunnable.is_none()).count();
@@ -68,12 +66,10 @@ pub fn blocks_needed(plan: &Plan) -> (usize, u32) {
     (tests, needed.max(claims::BLOCKS_MIN as u32))
 }
 
-/// Idle policies under which something was measured.
 fn idle_policies(findings: &Findings) -> Vec<IdlePolicy> {
     crate::group::distinct(findings.rows.iter().filter_map(|row| row.idle))
 }
 
-/// The metric of the stop rule, then those of the figures.
 fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
     let over = |kind| matches!(kind, FigureKind::Line | FigureKind::Scatter | FigureKind::Interaction);
     let figures = findings.figures.iter().filter(|figure| over(figure.kind));
@@ -90,8 +86,8 @@ fn metrics(findings: &Findings) -> Vec<&MetricInfo> {
 /// Maximum share of trials with a lower bound for a row to be compared.
 const BOUNDS_MAX: f64 = 0.1;
 
-/// Whether a row can be compared by a metric: no mark forbids it, and almost all its values are
-/// known. Trials that ended with a waiting request enter with their worst case.
+/// Whether no mark forbids it and almost all values are known. Trials that ended with a waiting
+/// request enter with their worst case.
 pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
     let trials = row.trials.iter().filter(|trial| trial.values.contains_key(metric));
     let bounds = trials.clone().filter(|trial| trial.at_least.contains(metric)).count();
@@ -104,8 +100,8 @@ pub(crate) fn is_compared(row: &Row, metric: &str) -> bool {
         && bounds as f64 <= BOUNDS_MAX * trials.count() as f64
 }
 
-/// Rows that fail more requests than another contender at their place, with a reason. They are not
-/// ranked, because a request that fails may cost less.
+/// Rows that fail more requests than another contender at their place. They are not ranked, because
+/// a request that fails may cost less.
 ///
 /// One-sided signed rank test of the differences of shares by block. At most a share `error` of
 /// reports excludes a contender wrongly.
@@ -202,7 +198,6 @@ impl MetricComparison<'_> {
         (comparison, trends)
     }
 
-    /// Rows of these points that can be compared.
     fn rows(&self, points: &[usize]) -> Vec<usize> {
         let row = |&point: &usize| {
             let of =
@@ -228,7 +223,6 @@ impl MetricComparison<'_> {
         numeric.flat_map(|factor| of(factor).map(|(rows, label)| (rows, factor.name.as_str(), label))).collect()
     }
 
-    /// Lower and upper bounds of the values by block; blocks that no row has are left out.
     fn values(&self, rows: &[usize]) -> Between {
         let trials = |row: usize| &self.findings.rows[row].trials;
         let mut blocks = rows.iter().flat_map(|&row| trials(row)).map(|trial| trial.block).collect::<Vec<_>>();
@@ -289,7 +283,7 @@ mod tests {
         assert_eq!(trends.count(), 6, "3 servers over cores at clients 40, 3 over clients at cores 1");
     }
 
-    /// Other processes disturb both sides of a pair alike. A busy generator determines throughput and latency.
+    /// Other processes disturb both sides alike; a busy generator decides throughput and latency.
     #[test]
     fn marks_forbid_comparisons_by_metric() {
         let (run, records) = example::compared();
@@ -300,7 +294,6 @@ mod tests {
         assert!(!is_compared(&row, "latency_mean") && is_compared(&row, "subject_cpu_per_request"));
     }
 
-    /// A contender that continued alone while the machine was slow gains or loses nothing by it.
     #[test]
     fn blocks_of_one_contender_do_not_count() {
         let (run, mut records) = example::compared();
@@ -323,7 +316,6 @@ mod tests {
     fn contender_that_fails_requests_does_not_lead() {
         for (share, blocks) in [(0.5, 18), (0.01, 18), (0.5, 1)] {
             let (run, mut records) = example::compared();
-            // The first server is the fastest.
             for record in records.iter_mut().filter(|record| record.point < 4 && record.block < blocks) {
                 let study::record::Outcome::Measured(measured) = &mut record.outcome else { continue };
                 let failed = (measured.requests as f64 * share) as u64;
@@ -348,8 +340,7 @@ mod tests {
     #[test]
     fn counts_comparisons_and_blocks_needed() {
         let (mut run, _) = example::volley();
-        // 3 + 3 + 3 + 1 pairs, because one point cannot run; 6 - 1 trends over cores and 6 - 1 over
-        // clients.
+        // 3 + 3 + 3 + 1 pairs, since one point cannot run; 5 trends over cores and 5 over clients.
         assert_eq!(blocks_needed(&run.plan), (20, 12));
         run.plan.points.truncate(1);
         assert_eq!(blocks_needed(&run.plan), (0, 12));

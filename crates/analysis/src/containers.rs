@@ -4,16 +4,14 @@ use study::record::{ProxyUse, Record, SubjectUse};
 
 use crate::findings::{HostedFinding, MedianRange, Row};
 
-/// Digits shown of an image's identifier; container engines show as many.
+/// Container engines show as many.
 const ID_DIGITS: usize = 12;
 
-/// Whether the trial had a container or a companion. If any trial had, the report lists server and
-/// companions of all rows.
+/// If any trial had a container or companion, the report lists those of all rows.
 pub(crate) fn is_told(record: &Record) -> bool {
     record.subject.container.is_some() || !record.companions.is_empty()
 }
 
-/// The server and companions of one row; `records` belong to its design point and idle policy.
 pub(crate) fn hosted(row: &Row, records: &[&Record]) -> Vec<HostedFinding> {
     if row.n == 0 {
         return Vec::new();

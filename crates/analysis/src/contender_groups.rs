@@ -5,7 +5,6 @@ use study::plan::Plan;
 use crate::group::grouped;
 use crate::label::{label, varied};
 
-/// Design points that differ in only one factor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContenderGroup {
     /// Levels of the other factors that vary, `clients 40`; empty if none do.
@@ -19,10 +18,8 @@ pub(crate) fn is_repeated(plan: &Plan, point: usize) -> bool {
     plan.points.get(point).is_some_and(|found| found.load.search.is_none()) && !plan.comes_first(point)
 }
 
-/// Groups by the levels of all factors but `factor`, in plan order.
 pub(crate) fn contender_groups(plan: &Plan, factor: &str) -> Vec<ContenderGroup> {
     let others = plan.factors.iter().filter(|name| *name != factor).collect::<Vec<_>>();
-    // Constant factors do not help to distinguish groups.
     let varied = varied(plan).into_iter().filter(|name| name != factor).collect::<Vec<_>>();
     let key = |point: usize| others.iter().map(|name| plan.points[point].factors.get(*name)).collect::<Vec<_>>();
     let repeated = (0..plan.points.len()).filter(|point| is_repeated(plan, *point));

@@ -10,18 +10,15 @@ use crate::findings::{ProfileDifference, ProfileFinding, Row, ShareDifference};
 use crate::number;
 use crate::visible::visible;
 
-/// Maximum number of differences reported per pair.
 const DIFFERENCES_MAX: usize = 10;
 /// Minimum size of a reported difference, in standard errors.
 const STANDARD_ERRORS: f64 = 3.0;
 /// Minimum size of a reported difference, a fraction: half a percent of the CPU time.
 const DIFFERENCE_MIN: f64 = 0.005;
-/// Maximum number of pairs of design points reported.
 const PAIRS_MAX: usize = 24;
 /// Number of samples below which a profile is reported as weak.
 const FEW: u64 = 200;
 
-/// The profiles of a run and the differences between contenders.
 pub(crate) fn cpu_profiles(run: &Run, rows: &[Row]) -> (Vec<ProfileFinding>, Vec<ProfileDifference>) {
     let of_row = |profile: &CpuProfile| {
         let row = rows.iter().find(|row| row.point == profile.point && row.n > 0)?;
@@ -57,7 +54,7 @@ fn finding(profile: &CpuProfile, row: &Row) -> ProfileFinding {
     finding
 }
 
-/// `1,234 samples (cpu-clock, 997 Hz) in 2 s; throughput while profiled 3.1 % below the mean of the measured trials`.
+/// For example `1,234 samples (cpu-clock, 997 Hz) in 2 s; throughput while profiled 3.1 % below ...`.
 fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
     if finding.samples == 0 {
         return format!("no profile: {}", finding.problem.as_deref().unwrap_or("no sample was taken"));

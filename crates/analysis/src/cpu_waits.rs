@@ -2,12 +2,12 @@
 
 use study::record::Record;
 
-/// Share of the measured time that the server waited for a CPU because another process had it; `None` if unknown.
+/// Share of the measured time that the server waited for CPUs that others had, if known.
 pub fn subject_waiting(record: &Record) -> Option<f64> {
     record.subject.waiting_share()
 }
 
-/// How long server and proxies waited for a CPU, ns. An unknown wait counts as zero.
+/// Waits of server and proxies, ns. An unknown wait counts as zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     /// Waits because of other processes, over the whole trial.

@@ -1,8 +1,7 @@
 //! Main effects and interactions of the factors, as numbers and sentences.
 //!
-//! A metric that is never zero is analyzed by its logarithm first: its spread grows with its size,
-//! factors multiply it, and a change of the logarithm is a change in percent. The analysis without
-//! the logarithm follows.
+//! Metrics that are never zero are analyzed by logarithm first: their spread grows with their size,
+//! factors multiply them, and a change is in percent. The analysis without logarithm follows.
 
 use std::collections::BTreeSet;
 
@@ -23,11 +22,9 @@ use crate::number;
 const UNEVEN_P: f64 = 0.01;
 /// Share of the variation below which sources are listed together.
 const SMALL: f64 = 0.005;
-/// Maximum number of changes that a sentence lists.
 const NAMED: usize = 3;
 
-/// Computes the effects on each requested metric under each idle policy. Empty if fewer than two
-/// factors vary.
+/// Computes the effects on each metric and idle policy. Empty if fewer than two factors vary.
 pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     if findings.factors.iter().filter(|factor| factor.levels.len() > 1).count() < 2 {
         return Vec::new();
@@ -39,7 +36,6 @@ pub fn effects(findings: &Findings, plan: &EffectsPlan) -> Vec<Effects> {
     policies.iter().flat_map(of).collect()
 }
 
-/// The metrics that the study names; by default that of the stop rule and those of its figures.
 fn metrics<'a>(findings: &'a Findings, plan: &EffectsPlan) -> Vec<&'a MetricInfo> {
     let mut names = Vec::new();
     match &plan.metrics {
@@ -54,7 +50,6 @@ fn metrics<'a>(findings: &'a Findings, plan: &EffectsPlan) -> Vec<&'a MetricInfo
     distinct(names.into_iter().filter_map(|name| findings.metric_info(name)))
 }
 
-/// The rows to analyze, with their levels as indices.
 struct Input<'a> {
     factors: Vec<Factor>,
     rows: Vec<(&'a Row, Vec<usize>)>,
@@ -92,8 +87,7 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
             effects.refused = None;
         }
     }
-    // Comparisons and trends already report these factors. A second test would give different
-    // numbers.
+    // Comparisons and trends report these factors; a second test would give different numbers.
     let told = compared_elsewhere(findings, &metric.name);
     let blocks = input.rows.iter().map(|(row, _)| values(row, &metric.name).count()).max().unwrap_or(0);
     write_sentences(&mut effects, metric, findings, blocks, &told);
@@ -103,7 +97,6 @@ fn one(findings: &Findings, design: Design, metric: &MetricInfo, idle: IdlePolic
     effects
 }
 
-/// The factors whose effect on a metric [`crate::comparisons`] reports.
 fn compared_elsewhere(findings: &Findings, metric: &str) -> BTreeSet<String> {
     let compared = findings.comparisons.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
     let trends = findings.trends.iter().filter(|found| found.metric == metric).map(|found| &found.factor);
@@ -116,8 +109,7 @@ fn values<'r>(row: &'r Row, metric: &str) -> impl Iterator<Item = (u32, f64)> + 
     row.trials.iter().filter_map(move |trial| Some((trial.block, trial.known(&metric)?)))
 }
 
-/// Leaves out levels without any measurement, so that a machine that is too small for them still
-/// yields a full factorial of the others.
+/// Leaves out levels without measurements, so that the others still form a full factorial.
 fn input<'a>(findings: &'a Findings, metric: &MetricInfo, idle: IdlePolicy) -> Input<'a> {
     let rows = findings.rows.iter().filter(|row| row.idle == Some(idle) && values(row, &metric.name).next().is_some());
     let rows = rows.collect::<Vec<_>>();
@@ -154,7 +146,6 @@ fn hindrance(input: &Input<'_>) -> Option<String> {
     }
 }
 
-/// Design points that do not measure only the server.
 fn marked(input: &Input<'_>) -> Option<String> {
     let marks = |mark: Mark| input.rows.iter().filter(|(row, _)| row.marks.contains(&mark)).count();
     let counted =
@@ -190,8 +181,7 @@ fn analysis(
             Ok(analysis)
         }
         Design::OneAtATime => {
-            // A single factor whose levels are the points: first the point at all first levels,
-            // then one per other level.
+            // The point at all first levels, then one per other level.
             let mut points = vec![vec![0; input.factors.len()]];
             for (factor, of) in input.factors.iter().enumerate() {
                 points.extend((1..of.levels.len()).map(|level| {
@@ -304,8 +294,6 @@ fn bare(found: &Factorial, scale: Scale, factors: &[Factor]) -> EffectAnalysis {
     }
 }
 
-/// Adds effects of levels and of pairs of levels, and changes, including those at each level of
-/// each other factor.
 fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor], shown: &Shown) {
     for (a, factor) in factors.iter().enumerate() {
         for (index, level) in factor.levels.iter().enumerate() {
@@ -343,8 +331,7 @@ fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor],
     }
 }
 
-/// Formats a change with its interval: `+38 % [+31, +45]`, `×3.40 [3.10, 3.70]`, `-12.3 µs [-14.0,
-/// -10.6]`.
+/// Formats a change with its interval: `+38 % [+31, +45]`, `-12.3 µs [-14.0, -10.6]`.
 pub fn change(scale: EffectScale, found: &Estimate, unit: &str) -> String {
     let (numbers, name, signed) = match scale {
         EffectScale::Ratio if found.high < 3.0 => {
@@ -430,7 +417,6 @@ fn write_sentences(
     effects.sentences = shown.into_iter().chain(rest).collect();
 }
 
-/// Builds the sentences about one metric, each with whether it states a shown effect.
 struct Speaker<'a> {
     effects: &'a Effects,
     found: &'a EffectAnalysis,
@@ -460,8 +446,7 @@ impl Speaker<'_> {
         format!("{what}: no significant effect on {} (≥ {least} would have been detected).", self.metric.noun)
     }
 
-    /// The changes of a factor that a sentence lists: first to last level for numbers, first to
-    /// each other level for text.
+    /// Changes from first to last level for numbers, from the first to each other for text.
     fn named_changes(&self, factor: &Factor, at: Option<&ChangeAt>) -> Vec<&EffectChange> {
         let is_named = |found: &&EffectChange| {
             let is_end = !factor.numeric || Some(&found.to) == factor.levels.last();
@@ -470,7 +455,6 @@ impl Speaker<'_> {
         self.found.changes.iter().filter(is_named).collect()
     }
 
-    /// One sentence per source of variation, largest first.
     fn sources(&self) -> Vec<(bool, String)> {
         let mut sources = self.found.sources.iter().filter(|source| source.p_adjusted.is_some()).collect::<Vec<_>>();
         sources.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -526,7 +510,6 @@ impl Speaker<'_> {
         })
     }
 
-    /// A change of a one-at-a-time design.
     fn of_change(&self, found: &EffectChange) -> (bool, String) {
         let steps = format!("{} from {} to {}", found.factor, found.from, found.to);
         if !self.is_shown(found.p_adjusted) {
@@ -555,7 +538,6 @@ impl Speaker<'_> {
         })
     }
 
-    /// The shares of all sources of variation.
     fn variation(&self) -> String {
         let mut sources = self.found.sources.iter().collect::<Vec<_>>();
         sources.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -723,8 +705,7 @@ mod tests {
         ");
     }
 
-    /// One of many changes without effect looks significant by its own interval, but not after the
-    /// adjustment.
+    /// One of many changes without effect looks significant by its own interval.
     #[test]
     fn changes_one_at_a_time_are_tested_together() {
         let findings = one_at_a_time();

@@ -65,16 +65,14 @@ impl<'a> FailedRequests<'a> {
         count_and_share(self.count(), self.valid)
     }
 
-    /// Returns the HTTP status of all failed requests if each failed by its status and all have the
-    /// same.
+    /// Returns the HTTP status if all failed requests failed by the same one.
     pub fn only_status(&self) -> Option<u16> {
         let by_status = self.errors.get("status").copied().filter(|count| *count == self.count())?;
         let mut failed = self.failed_statuses(by_status)?;
         failed.next().filter(|_| failed.next().is_none()).map(|(status, _)| status)
     }
 
-    /// Returns the most frequent failure, such as `status 503` or `timeout`; `None` without
-    /// failures.
+    /// Returns the most frequent failure, such as `status 503` or `timeout`.
     pub fn most_frequent(&self) -> Option<String> {
         let (kind, count) = self.errors.iter().filter(|(_, count)| **count > 0).max_by_key(|(_, count)| **count)?;
         let statuses = self.failed_statuses(*count).filter(|_| kind == "status");
@@ -82,7 +80,7 @@ impl<'a> FailedRequests<'a> {
         Some(status.map_or_else(|| kind.clone(), |(status, _)| format!("status {status}")))
     }
 
-    /// Kinds of errors with their counts. A single kind is explained instead of counted.
+    /// A single kind is explained instead of counted.
     fn kinds(&self) -> Vec<String> {
         let kinds = self.errors.iter().filter(|(_, count)| **count > 0).collect::<Vec<_>>();
         let alone = kinds.len() == 1;
@@ -102,9 +100,8 @@ impl<'a> FailedRequests<'a> {
         words
     }
 
-    /// Statuses of the requests that failed by their status. A study may expect any status. The
-    /// failed ones are only known if all responses failed, or if the number of responses outside
-    /// 200 to 299 matches.
+    /// A study may expect any status. The failed ones are only known if all responses failed, or if
+    /// as many were outside 200 to 299.
     fn failed_statuses(&self, failed: u64) -> Option<impl Iterator<Item = (u16, u64)> + use<'a>> {
         let all = self.statuses.iter().map(|(status, count)| (*status, *count));
         let sum = |unusual_only: bool| {

@@ -1,5 +1,4 @@
-//! Compares candidates with a baseline by pairs of trials from the same blocks, using the rule of
-//! [`stats::gate`].
+//! Compares candidates with a baseline by pairs of trials from the same blocks ([`stats::gate`]).
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,6 @@ use crate::number::{count, is_unbounded, percent, quantity};
 use crate::trial::{Trial, Values};
 use crate::{value, veto};
 
-/// Metrics that are compared for two stored runs.
 pub(crate) const MAIN_METRICS: [&str; 6] =
     ["throughput", "latency_mean", "latency_p50", "latency_p99", "subject_cpu_per_request", "subject_rss"];
 
@@ -30,7 +28,6 @@ const MORE_MAX: f64 = 100_000.0;
 
 #[derive(Clone, Debug)]
 struct Trials {
-    /// Values per point and block; failed trials have none.
     by_point: Vec<BTreeMap<u32, Values>>,
     /// Trials per point, including failed ones.
     count: Vec<u32>,
@@ -54,7 +51,6 @@ impl Trials {
         }
     }
 
-    /// Values of a metric in the common blocks of two points.
     fn sides(&self, points: [usize; 2], metric: &str) -> [Side; 2] {
         let [base, candidate] = points.map(|point| &self.by_point[point]);
         let blocks = base.keys().filter(|block| candidate.contains_key(block)).collect::<Vec<_>>();
@@ -69,8 +65,7 @@ impl Trials {
         })
     }
 
-    /// Whether one of the points was abandoned while others continued, so that no more pairs
-    /// follow.
+    /// Whether a point was abandoned while others continued, so that no more pairs follow.
     fn is_given_up(&self, points: [usize; 2]) -> bool {
         let blocks = self.count.iter().copied().max().unwrap_or(0);
         points.iter().any(|&point| self.count[point] < blocks)
@@ -96,7 +91,7 @@ struct Pair {
     points: [usize; 2],
 }
 
-/// A question about a pair. Without a bound it asks whether the two differ.
+/// Without a bound it asks whether the two differ.
 #[derive(Clone, Copy, Debug)]
 struct Asking {
     metric: &'static Metric,
@@ -128,8 +123,7 @@ fn pairs(plan: &Plan, gate: &Gate) -> Vec<Pair> {
     contender_groups(plan, &gate.of).into_iter().flat_map(of_place).collect()
 }
 
-/// The questions about each pair. Failed requests are always among them: by a condition, or as an
-/// excess over the baseline.
+/// Includes failed requests: by a condition, or as an excess over the baseline.
 fn asked(plan: &Plan, gate: &Gate) -> Vec<Asking> {
     let mut asked = match &gate.fail_if {
         Some(fail_if) => {
@@ -157,7 +151,7 @@ fn errors(gate: &Gate) -> Option<Asking> {
     Some(Asking { metric: Metric::named("error_share")?, bound: Some(Bound::Excess(gate.allow_errors)) })
 }
 
-/// The decision rule for one pair; all pairs share the error.
+/// All pairs share the error.
 fn rule(plan: &Plan, gate: &Gate, pairs: usize) -> Rule {
     Rule {
         error: (1.0 - value::level(&plan.trials)) / pairs.max(1) as f64,
@@ -170,7 +164,7 @@ fn is_null(gate: &Gate, pair: &Pair) -> bool {
     gate.null.as_ref() == Some(&pair.candidate)
 }
 
-/// Why no further block is needed, if so. Called between blocks.
+/// Why no further block is needed. Called between blocks.
 pub(crate) fn reason(plan: &Plan, gate: &Gate, records: &[Trial<'_>], blocks: u32) -> Option<String> {
     let is_over = blocks >= plan.trials.max;
     if plan.trials.quick {
@@ -227,8 +221,7 @@ pub(crate) fn needed(plan: &Plan) -> (usize, u32) {
     (pairs * asked(plan, gate).len(), gate::FIRST_LOOK)
 }
 
-/// Tests all candidates; `None` without a gate. `is_over`: the run has ended and was not
-/// interrupted.
+/// `is_over`: the run has ended and was not interrupted.
 pub(crate) fn gate(findings: &Findings, plan: &Plan, records: &[Trial<'_>], is_over: bool) -> Option<GateFinding> {
     let gate = plan.gate.as_ref()?;
     let trials = Trials::new(plan, records, is_over && !plan.trials.quick);
@@ -289,7 +282,6 @@ impl Tester<'_> {
         self.findings.rows.iter().find(|row| row.point == point)
     }
 
-    /// Tests the questions about a pair, and the other metrics that are always reported.
     fn tests(&self, pair: &Pair, asked: &[Asking], rule: &Rule) -> (Vec<GateTest>, Vec<GateTest>) {
         let examined = self.trials.examine(pair, asked, rule);
         let found = |at: usize| examined.as_ref().and_then(|examined| examined.found[at]);
@@ -391,7 +383,6 @@ impl Tester<'_> {
         }
     }
 
-    /// Why the pairs do not measure the candidate.
     fn no_verdict(&self, pair: &Pair, asked: Asking, found: Option<&Decided>) -> Option<String> {
         let names = [&self.gate.base, &pair.candidate];
         let rows = pair.points.into_iter().zip(names).filter_map(|(point, name)| Some((self.row(point)?, name)));
@@ -426,8 +417,8 @@ fn most_frequent(row: &Row) -> Option<String> {
     FailedRequests::from(row).most_frequent()
 }
 
-/// Number of additional pairs that would probably decide. Widths shrink with the root of the number
-/// of pairs; the estimate is assumed to stay at its distance from the bound.
+/// Number of additional pairs that would probably decide. Assumes that the estimate stays and that
+/// widths shrink with the root of the number of pairs.
 fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     let (estimate, bound) = match bound? {
         Bound::Factor(bound) | Bound::Absolute(bound) => (found.estimate?, bound),
@@ -456,8 +447,7 @@ fn at(test: &GateTest) -> String {
     if test.label.is_empty() { String::new() } else { format!(" at {}", test.label) }
 }
 
-/// One sentence per condition. Errors come first if they fail the candidate, and are omitted if
-/// there are none.
+/// Errors come first if they fail the candidate, and are omitted if there are none.
 fn of_conditions(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let is_excess = |test: &&GateTest| matches!(test.bound, Some(Bound::Excess(_)));
     let errors = tests.iter().find(is_excess);
@@ -506,12 +496,11 @@ pub fn test_sentence(found: &GateFinding, test: &GateTest) -> String {
     }
 }
 
-/// Whether the gate tests several metrics, so that a sentence must name its own.
 fn tests_several(found: &GateFinding) -> bool {
     found.tests.iter().any(|test| Some(&test.metric) != found.tests.first().map(|first| &first.metric))
 }
 
-/// The measured relation in words: `median latency 8 % [7, 9] above base`.
+/// For example `median latency 8 % [7, 9] above base`.
 fn relation(found: &GateFinding, test: &GateTest) -> String {
     let (noun, base) = (Metric::noun_of(&test.metric), &found.base);
     if test.is_about_errors() {
@@ -542,7 +531,6 @@ fn relation(found: &GateFinding, test: &GateTest) -> String {
     }
 }
 
-/// Summarizes the differences in all metrics.
 fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let Some(first) = tests.first() else { return Vec::new() };
     let (at, candidate, base) = (at(first), &first.candidate, &found.base);
@@ -587,7 +575,6 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     texts
 }
 
-/// Tests without a verdict, one sentence per reason.
 fn no_verdicts(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     let reasons = grouped(tests.iter().filter_map(|test| Some((test.reason.as_deref()?, test))));
     let sentence = |(reason, of): (&str, Vec<&GateTest>)| {
@@ -605,7 +592,6 @@ fn noun(test: &GateTest) -> &str {
     if test.is_about_errors() { "errors" } else { Metric::noun_of(&test.metric) }
 }
 
-/// The bound or difference that would have decided, and the additional pairs that would.
 fn wanting(test: &GateTest) -> String {
     let mut text = String::new();
     let metric = Metric::named(&test.metric);
@@ -631,7 +617,7 @@ fn wanting(test: &GateTest) -> String {
     text
 }
 
-/// The current result of the first question, computed like the final answer.
+/// The current result of the first question, by the same computation as in the report.
 #[derive(Clone, Debug)]
 pub struct Live {
     pair: Pair,
@@ -650,8 +636,8 @@ impl Live {
         Some(Self { pair, asked: asked(plan, gate), rule, trials: Trials::new(plan, &[], false) })
     }
 
-    /// Adds a record. After each pair it returns a line of text and whether the pair is a look,
-    /// which may decide the gate.
+    /// Adds a record. After each pair it returns a line and whether the pair is a look, at which
+    /// the gate may be decided.
     pub fn recorded(&mut self, plan: &Plan, record: &Record) -> Option<(String, bool)> {
         self.trials.add(plan, &Trial::from(record));
         let has = |point: usize| self.trials.by_point[point].contains_key(&record.block);
@@ -776,7 +762,7 @@ mod tests {
         );
         let go = test(&found, "cores 1, clients 80", "go");
         assert_eq!((go.verdict, go.bound, go.open), (GateVerdict::Worse, Some(Bound::Factor(1.05)), false), "{go:#?}");
-        // 0.05 over 8 pairs without the share of the errors, at the first look of at most 18 pairs.
+        // 0.05 over 8 pairs without the errors' share, at the first look of at most 18 pairs.
         assert!((go.level.unwrap() - 0.8 * 0.05 / 8.0 * 0.2).abs() < 1e-12, "{go:#?}");
         assert!(go.ratio.unwrap().low > 1.05 && go.pairs == 10);
         assert!(
@@ -812,7 +798,6 @@ mod tests {
             texts.iter().any(|text| text.starts_with("go is worse than c-epoll at cores 1, clients 80: mean latency ")),
             "{texts:#?}"
         );
-        // The baseline compared with itself: the same records under another name.
         let (found, texts) = self::found(None, |run, records| {
             run.plan.gate.as_mut().unwrap().null = Some(Level::Text("go".into()));
             let twins = records.iter().filter(|record| record.point < 4).cloned().collect::<Vec<_>>();
@@ -838,7 +823,6 @@ mod tests {
                 let verdict = record.verdict.as_mut().unwrap();
                 verdict.limited_by = study::record::Limit::Generator;
                 let Outcome::Measured(measured) = &mut record.outcome else { panic!("a trial of point 5 failed") };
-                // Leaves the generator without spare CPU time.
                 measured.workers.iter_mut().for_each(|worker| worker.cpu_ns = measured.duration_ns);
             }
         };
@@ -858,7 +842,7 @@ mod tests {
             records.retain(|record| record.block < 9);
         });
         let gate = analyze(&run, &records).gate.unwrap();
-        // One place is generator-bound, so six tests remain.
+        // One place is generator-bound.
         let told = gate.tests.iter().filter(|test| test.verdict != GateVerdict::NoVerdict).collect::<Vec<_>>();
         let told = told.into_iter().filter(|test| !test.is_about_errors()).collect::<Vec<_>>();
         assert!(

@@ -9,27 +9,24 @@ use crate::histogram;
 use crate::number::{count, quantity};
 use crate::value::whole_windows;
 
-/// Shortest silence that counts, ns. A scheduler, a garbage collector or a host can pause that
-/// long.
+/// Shortest silence that counts, ns. A scheduler, a garbage collector or a host can pause as long.
 const SHORTEST_NS: f64 = 100e6;
 /// A connection is silent if it has waited this many times as long as the longest response took.
 const FAR_BEYOND: f64 = 5.0;
 /// A trial is hung if all connections were silent for at least this share of it at its end.
 const HUNG_SHARE: f64 = 0.1;
-/// Share of a silence for which the generator, or the server over the whole trial, must have waited
-/// for a CPU to be a possible cause.
+/// A silence is excused if the generator, or the server over the whole trial, waited for a CPU for
+/// this share of it ...
 const CAUSE_SHARE: f64 = 0.8;
-/// Share of a silence for which a server still waiting for a CPU at the end must have waited to be
-/// excused.
+/// ... or if the server waited for this share of it and still does at the end.
 const CAUSE_SHARE_AT_END: f64 = 0.5;
 /// A pause must be at least this many times as long as the mean time between responses.
 const SELDOM: f64 = 20.0;
 
-/// How long the server had been silent when the trial ended, ns; `None` if the trial did not hang.
+/// How long the server had been silent at the end of a hung trial, ns.
 ///
-/// A trial hung if all connections with requests in flight were silent, far longer than any
-/// response took and for at least a tenth of the trial. It is not hung if the generator or the
-/// server (`waits`) waited for a CPU for most of that time.
+/// All connections with requests in flight must be silent, far longer than any response took and
+/// for a tenth of the trial. Waiting for a CPU (`waits`) for most of that time excuses it.
 pub(crate) fn hung(measurement: &Measurement, waits: Waits) -> Option<u64> {
     let censored = measurement.censored.as_deref()?;
     let silent_ns = Some(censored.silent_ns).filter(|ns| *ns as f64 > hung_from_ns(measurement))?;
@@ -55,13 +52,11 @@ fn silent_from_ns(measurement: &Measurement) -> f64 {
     (FAR_BEYOND * p95.unwrap_or(0.0)).max(SHORTEST_NS)
 }
 
-/// Shortest time without any response that counts as a pause, ns.
 fn pause_from_ns(measurement: &Measurement) -> f64 {
     let gap_ns = measurement.duration_ns as f64 / measurement.requests.max(1) as f64;
     silent_from_ns(measurement).max(SELDOM * gap_ns)
 }
 
-/// Silence of all connections at the end, ns, if long enough to report.
 fn silent_at_end(measurement: &Measurement) -> Option<u64> {
     let silent_ns = Some(measurement.censored.as_deref()?.silent_ns).filter(|ns| *ns as f64 > SHORTEST_NS)?;
     let from_ns = hung_from_ns(measurement).min(pause_from_ns(measurement));
@@ -90,11 +85,9 @@ pub(crate) fn warnings(measurement: &Measurement, waits: Waits) -> Vec<(WarningK
     all.into_iter().filter_map(|(kind, text)| Some((kind, text?))).collect()
 }
 
-/// Connections that were silent at the end while others received responses.
 fn connections(measurement: &Measurement) -> Option<String> {
     let waiting = &measurement.censored.as_deref()?.connections;
     let waiting = Some(waiting).filter(|waiting| waiting.max.is_some_and(|max| max as f64 > SHORTEST_NS))?;
-    // It must also exceed the longest response.
     let from_ns = silent_from_ns(measurement).max(measurement.service.max.unwrap_or(0) as f64);
     let waiting = histogram::from_record(waiting)?;
     let mut silent = waiting.iter_buckets().filter(|(low, ..)| *low as f64 > from_ns).peekable();
@@ -108,8 +101,7 @@ fn connections(measurement: &Measurement) -> Option<String> {
     Some(format!("{number} of {all} got no response for {least}the last {}", quantity(shown as f64, "ns")))
 }
 
-/// The longest time without responses although some were awaited, at the resolution of windows.
-/// Responses must precede and follow it.
+/// The longest time without responses although some were awaited, between two responses.
 fn pause(measurement: &Measurement) -> Option<String> {
     let windows = whole_windows(measurement);
     let window_ns = measurement.window_ns;
@@ -125,8 +117,7 @@ fn pause(measurement: &Measurement) -> Option<String> {
     }
     let (run, end) = longest;
     let paused_ns = run.saturating_mul(window_ns) as f64;
-    // A request that waited through the pause took at least as long. Otherwise none was waiting, as
-    // in a sparse schedule.
+    // A request that waited through the pause took at least as long; sparse schedules have none.
     let was_awaited = paused_ns > 0.0 && measurement.service.max? as f64 >= paused_ns;
     (was_awaited && paused_ns >= pause_from_ns(measurement)).then(|| {
         let from_ns = (end as u64 - run) * window_ns;
@@ -138,8 +129,7 @@ fn pause(measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// Requests without a response at the end of their trial, over all rows; `None` if there are none
-/// or the store does not record them.
+/// Counts requests without a response over all rows; `None` if there are none or unknown.
 pub fn over_all(findings: &Findings) -> Option<String> {
     let mut all = Censored::default();
     for censored in findings.all_rows().filter_map(|row| row.censored.as_deref()) {
@@ -151,7 +141,7 @@ pub fn over_all(findings: &Findings) -> Option<String> {
     counted(&all).map(|counted| format!("Without a response when a trial ended: {counted}."))
 }
 
-/// The same for one row, if it matters: some requests were not sent, or a value is a lower bound.
+/// The same for one row, if some requests were not sent or a value is a lower bound.
 pub fn of_row(row: &Row) -> Option<String> {
     let matters = row.hung() > 0 || row.trials.iter().any(|trial| trial.unsent > 0 || !trial.at_least.is_empty());
     row.censored
@@ -161,7 +151,7 @@ pub fn of_row(row: &Row) -> Option<String> {
         .map(|counted| format!("without a response when a trial ended: {counted}"))
 }
 
-/// Requests without a response in words: `20 in flight, waiting for up to 1.45 s; 2756 not sent,
+/// Formats requests without a response: `20 in flight, waiting for up to 1.45 s; 2756 not sent,
 /// waiting for up to 1.40 s`.
 pub fn counted(censored: &Censored) -> Option<String> {
     let part = |stored: &study::record::Histogram, what: &str| {
@@ -305,8 +295,7 @@ mod tests {
         let hung = judged(|m| leave(m, &[200 * MS; 40], &[100 * MS; 7_000], 200 * MS));
         let words = "no response for the last 200 ms, while 40 of 40 connections waited";
         assert_eq!(hung, (Limit::Subject, words.to_owned()));
-        // Responds occasionally. The requests with a response alone would suggest that the
-        // generator did not send.
+        // The requests with a response alone would blame the generator.
         let slow = judged(|m| leave(m, &[60 * MS; 40], &[50 * MS; 7_000], 60 * MS));
         assert_eq!(slow.0, Limit::Subject, "{slow:?}");
         assert!(slow.1.ends_with("every connection was waiting for a response at the end"), "{slow:?}");

@@ -1,5 +1,5 @@
-//! Runs of one study over time, and two runs side by side. It points out changes; only a run of
-//! both revisions can confirm them.
+//! Runs of one study over time, and two runs side by side. Only a run of both revisions can confirm
+//! the changes found.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,7 @@ use crate::suggest::{self, Suggestion};
 /// Selected design points, by factor and level as text; empty selects all.
 pub type Levels = Vec<(String, String)>;
 
-/// What histories need from a run's trials, for any metric. A store caches it, so that a history
-/// reads no trials.
+/// Values of a run for any metric. A store caches them, so that a history reads no trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Digest {
     probe_ns: Option<f64>,
@@ -32,7 +31,6 @@ struct DigestRow {
     point: usize,
     label: String,
     idle: IdlePolicy,
-    /// Values by metric.
     values: BTreeMap<String, PointValue>,
 }
 
@@ -59,7 +57,7 @@ pub struct Entry {
 struct EntryPoint {
     label: String,
     idle: IdlePolicy,
-    /// Configuration of the point; steps are only sought between equal ones.
+    /// Steps are only sought between equal configurations.
     point: Point,
     value: Option<PointValue>,
 }
@@ -114,7 +112,7 @@ fn of_machine(machine: Machine, entries: &[Entry], metric: &MetricInfo, wanted: 
         speed: entry.head.probe_ns.zip(probe_ns_median).map(|(ns, median)| median / ns - 1.0),
     });
     let runs = runs.collect::<Vec<_>>();
-    // Points in the order of the latest run, then those that only occur in earlier runs.
+    // In the order of the latest run, then those only in earlier runs.
     let mut points = Vec::<HistoryPoint>::new();
     for point in entries.iter().rev().flat_map(|entry| &entry.points) {
         let is_known = points.iter().any(|known| is_same(known, point));
@@ -191,7 +189,7 @@ fn steps(entries: &[Entry], runs: &[HistoryRun], index: usize, point: &HistoryPo
     steps
 }
 
-/// Compares a speed with another: `8.0 % slower than`, `as fast as`.
+/// For example `8.0 % slower than`, `as fast as`.
 fn speed_against(speed: f64) -> String {
     match speed_words(speed) {
         same if same == SAME_SPEED => format!("{same} as"),
@@ -201,7 +199,7 @@ fn speed_against(speed: f64) -> String {
 
 const SAME_SPEED: &str = "as fast";
 
-/// Formats a relative speed to a tenth of a percent, the precision of a median of many probes.
+/// Formats a relative speed to a tenth of a percent, as precise as the median of many probes.
 pub fn speed_words(speed: f64) -> String {
     match speed {
         speed if speed.abs() < 0.0005 => SAME_SPEED.to_owned(),
@@ -232,7 +230,6 @@ fn machine(run: &Run) -> Machine {
     }
 }
 
-/// Median CPU time of the probes of a run, ns.
 fn probe_ns(findings: &Findings) -> Option<f64> {
     findings.probes.as_ref().map(|probed| probed.cpu_ns_median).filter(|ns| *ns > 0.0)
 }
@@ -264,13 +261,11 @@ fn value(row: &Row, metric: &str, revision: Option<String>) -> Option<PointValue
     })
 }
 
-/// Puts two stored runs side by side. It accepts any two runs and gives no verdict;
-/// [`SideBySide::reasons`] explains why.
+/// Puts any two stored runs side by side, without a verdict ([`SideBySide::reasons`]).
 pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     let findings = runs.each_ref().map(|(run, records)| analyze(run, records));
     let machines = [0, 1].map(|at| machine(&runs[at].0));
     let heads = [0, 1].map(|at| head(&runs[at].0, probe_ns(&findings[at])));
-    // Includes the metric of each study.
     let own = findings.iter().map(|findings| findings.metric.as_str());
     let names = MAIN_METRICS.into_iter().chain(own).collect::<Vec<_>>();
     let known =
@@ -344,7 +339,6 @@ fn headline(heads: &[RunHead; 2], machines: &[Machine; 2]) -> String {
     format!("{} and {}, side by side; {}", first.run, second.run, parts.join("; "))
 }
 
-/// The command that would compare both runs in one.
 fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunHead; 2]) -> Suggestion {
     let [(first, _), (second, _)] = runs;
     let none = |note: &str| Suggestion { command: None, note: note.to_owned() };

@@ -19,8 +19,7 @@ pub fn varied(plan: &Plan) -> Vec<String> {
     plan.factors.iter().filter(|name| plan.levels(name).len() > 1).cloned().collect()
 }
 
-/// Lists the factors with a single level, which labels omit, in a sentence; empty if there are
-/// none.
+/// Lists the factors with a single level, which labels omit; may be empty.
 pub fn throughout(factors: &[Factor]) -> String {
     let fixed = factors.iter().filter(|factor| factor.levels.len() == 1);
     let fixed = fixed.map(|factor| format!("{} is {}", factor.name, factor.levels[0])).collect::<Vec<_>>();

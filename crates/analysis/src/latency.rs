@@ -1,4 +1,4 @@
-//! The latency of a measurement, taking into account requests without a response at its end.
+//! The latency of a measurement with requests that had no response at its end.
 
 use stats::{Bound, ProductLimit};
 use study::record::{Censored, Histogram, Measurement};
@@ -32,8 +32,7 @@ impl Latency {
         Some(Latency { answered: histogram::from_record(answered)?, waits })
     }
 
-    /// Estimates the distribution: quantiles, mean and maximum, each with whether it is a lower
-    /// bound.
+    /// Estimates quantiles, mean and maximum, each with whether it is a lower bound.
     pub fn estimate(&self) -> ProductLimit<'_> {
         ProductLimit::new(&self.answered, &self.waits)
     }
@@ -43,8 +42,7 @@ impl Latency {
         &self.answered
     }
 
-    /// Whether a quantile has the number of values it needs: responses, and for a lower bound also
-    /// waiting requests.
+    /// Whether a quantile has enough responses, or for a lower bound also waiting requests.
     pub(crate) fn is_enough(&self, bound: &Bound, needed: u64) -> bool {
         let there =
             if bound.at_least { self.answered.len().saturating_add(self.waits.len()) } else { self.answered.len() };
@@ -55,8 +53,7 @@ impl Latency {
 /// Smallest relative change that counts.
 const SHOWN: f64 = 0.001;
 
-/// Whether requests without a response change a value. An interval computed from responses does not
-/// apply then.
+/// Whether waiting requests change a value, so that an interval of responses does not apply.
 pub(crate) fn is_moved(bound: &Bound, answered: Option<f64>) -> bool {
     bound.at_least || answered.is_none_or(|answered| (bound.value - answered).abs() > SHOWN * answered.abs())
 }

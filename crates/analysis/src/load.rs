@@ -210,8 +210,7 @@ pub enum IntervalOrNote {
     },
 }
 
-/// Reports a load. `agents` are its generators if it came from several machines; `target` is the
-/// name its user gave.
+/// Reports a load. `agents` are its generators if it came from several machines.
 pub fn load(measurement: &Measurement, agents: &[Agent], target: &str) -> LoadReport {
     let of_all = verdict::judge_load(measurement);
     let path_unknown = is_elsewhere(&measurement.address);
@@ -290,7 +289,6 @@ pub fn is_elsewhere(address: &str) -> bool {
     }
 }
 
-/// Computes latencies and determines which are lower bounds.
 fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs {
     let found = latency.map(Latency::estimate);
     let mut at_least = BTreeSet::new();
@@ -300,8 +298,7 @@ fn latency_ns(measurement: &Measurement, latency: Option<&Latency>) -> LatencyNs
         }
         bound.map(|bound| bound.value).filter(|value| value.is_finite())
     };
-    // Report lower bounds even with few responses: unlike such a quantile, they do not repeat the
-    // maximum.
+    // Unlike quantiles, lower bounds with few responses do not repeat the maximum.
     let mut quantile = |name: &str, q: f64| {
         let (latency, found) = latency.zip(found.as_ref())?;
         let known = known_quantile(latency.answered(), q).is_some();
@@ -342,7 +339,6 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
         }
         Err(declined) => IntervalOrNote::Note { note: declined.to_string() },
     };
-    // The same windows as in the estimates: all of them.
     let windows = value::timed_windows(measurement).unwrap_or_else(|| {
         let window_s = measurement.window_ns as f64 / 1e9;
         value::whole_windows(measurement).iter().map(|window| (window, window_s)).collect()
@@ -352,8 +348,7 @@ fn intervals(measurement: &Measurement, latency: Option<&Latency>) -> BTreeMap<S
     let mut intervals = BTreeMap::new();
     let batches = |found: &stats::batch::Batches| found.batches as u64;
     intervals.insert("rate_per_s".to_owned(), or_note(stats::batch::ratio(&counts, LOAD_LEVEL), batches));
-    // Windows only contain responses. If waiting requests change a value, they cannot give its
-    // interval.
+    // Windows only contain responses, so they give no interval if waiting requests change a value.
     let or_moved = |bound: Option<Bound>, answered: Option<f64>, found: IntervalOrNote| match bound {
         Some(bound) if latency::is_moved(&bound, answered) => {
             let note = "not enough data for an interval: requests still waiting at the end would change it".to_owned();
@@ -385,7 +380,6 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// Equal rates in all windows but one, and a last window that was cut short.
     #[test]
     fn rate_interval_contains_the_rate() {
         let mut record = example::volley().1.into_iter().find(|record| record.measurement().is_some()).unwrap();

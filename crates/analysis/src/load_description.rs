@@ -5,11 +5,9 @@ use study::spec::{Arrivals, Connection, Expect};
 
 use crate::number::{count, percent, quantity};
 
-/// Maximum number of requests of a mix that are listed.
 const NAMED: usize = 4;
 
-/// Describes the load of a plan in words: protocol, requests, arrivals and clients. Differences
-/// between its points are listed, `40, 80 or 200 clients`; defaults are omitted.
+/// Describes the load of a plan. Omits defaults and lists differences, `40, 80 or 200 clients`.
 pub fn describe_load(plan: &Plan) -> String {
     let parts = plan.points.iter().map(|point| parts(&point.load)).collect::<Vec<_>>();
     let Some(first) = parts.first() else { return String::new() };
@@ -17,7 +15,6 @@ pub fn describe_load(plan: &Plan) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// One part of the description of a load.
 struct Part {
     text: String,
     /// Whether this is the default, which is omitted unless points differ.
@@ -28,7 +25,6 @@ fn told(text: String) -> Part {
     Part { usual: text.is_empty(), text }
 }
 
-/// All parts of the description, in order.
 fn parts(load: &LoadPlan) -> [Part; 8] {
     let http = load.http.as_ref();
     let connection = match load.connection {

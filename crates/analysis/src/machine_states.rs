@@ -5,10 +5,8 @@ use crate::findings::{Row, States};
 /// p-value up to which a run is reported to have met several states.
 const ALARM: f64 = 0.05;
 
-/// Tests whether consecutive trials are similar in `metric`, over all rows in execution order.
-/// `None` if there are too few trials.
-///
-/// Searches are excluded because each trial determines the next.
+/// Tests whether consecutive trials of the run are similar in `metric`. Excludes searches, in which
+/// each trial determines the next.
 pub(crate) fn states(metric: &str, rows: &[Row], seed: u64) -> Option<States> {
     let rows = rows.iter().filter(|row| row.search.is_none()).enumerate();
     let trials = rows.flat_map(|(row, found)| found.trials.iter().map(move |trial| (row, trial)));
@@ -39,7 +37,6 @@ mod tests {
     use crate::{analyze, example};
     use study::record::Outcome;
 
-    /// Multiplies the latencies of a trial by `speed`, which depends on its position in the run.
     fn found(speed: impl Fn(u32) -> f64) -> crate::Findings {
         let (run, mut records) = example::volley();
         for record in &mut records {

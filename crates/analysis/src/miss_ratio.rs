@@ -1,8 +1,7 @@
-//! Miss-ratio curves: measured misses at each memory limit, compared with the misses of simulated
-//! policies for the same operations.
+//! Miss-ratio curves: measured misses at each memory limit, compared with simulated policies.
 //!
-//! A trial and the replay of its operations ([`study::record::Reference`]) form a pair with the
-//! same sequence of keys. Their difference is therefore much more precise than the curves.
+//! A trial and its replay ([`study::record::Reference`]) have the same sequence of keys, so their
+//! difference is much more precise than the curves.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +18,8 @@ use crate::trial::Kept;
 /// Smallest relevant difference, a tenth of a percentage point.
 const SMALL: f64 = 0.001;
 
-/// Maximum number of memory limits that a sentence lists.
 const NAMED: usize = 3;
 
-/// Computes the curves of the figures of a study.
 pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Vec<MissRatios> {
     let wanted = findings.figures.iter().enumerate().filter(|(_, figure)| figure.kind == FigureKind::MissRatio);
     let mut all = wanted.flat_map(|(index, figure)| panels(findings, run, trials, index, figure)).collect::<Vec<_>>();
@@ -30,8 +27,7 @@ pub(crate) fn miss_ratios(findings: &Findings, run: &Run, trials: &[Kept]) -> Ve
     all
 }
 
-/// Decides for all points of all curves together which ones deviate from their policies and which
-/// ones are shown to match.
+/// Decides for all points together which ones deviate from their policies and which match.
 fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, trials: &[Kept]) {
     let series = |curve: &MissRatioCurve, point: &MissRatioPoint| {
         let pairs = curve.policy.as_ref().map(|policy| pairs(&findings.rows[point.row], policy, run, trials));
@@ -53,7 +49,6 @@ fn judge(all: &mut [MissRatios], findings: &Findings, run: &Run, trials: &[Kept]
     }
 }
 
-/// Miss ratio of each trial of a row, with that of the replay of its operations.
 fn pairs(row: &Row, policy: &str, run: &Run, trials: &[Kept]) -> Vec<(f64, f64)> {
     let of_row = trials.iter().filter(|trial| trial.point == row.point && Some(trial.idle) == row.idle);
     let pair = |trial: &Kept| {
@@ -277,8 +272,7 @@ fn sentence(findings: &Findings, curve: &MissRatioCurve) -> Option<String> {
     Some(format!("{label} {verb} the simulated {policy} at {} of {all}: {named}{more}.", astray.len()))
 }
 
-/// Returns the sentences and notes of all panels without repetitions, with the panel's name if
-/// there is one.
+/// Returns the sentences and notes of all panels without repetitions, with the panel's name.
 pub fn sentences(findings: &Findings) -> impl Iterator<Item = String> {
     let mut all = Vec::new();
     for found in &findings.miss_ratios {

@@ -38,7 +38,6 @@ fn with_unit(number: String, name: &str) -> String {
 pub fn quantity(value: f64, unit: &str) -> String {
     let (divisor, name) = scale(unit, value);
     let scaled = value / divisor;
-    // Counts have no fraction.
     let decimals = if unit == "1" && scaled.fract() == 0.0 { 0 } else { decimals(scaled) };
     with_unit(format!("{scaled:.decimals$}"), name)
 }
@@ -57,7 +56,6 @@ pub fn estimate(estimate: &Estimate, unit: &str) -> String {
     let wanted = if half > 0.0 { (-half.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
     let decimals = own.max(wanted.min(own + 2));
     let half = match format!("{half:.decimals$}") {
-        // A positive half-width is never shown as `±0`.
         text if half > 0.0 && text.trim_matches(['0', '.']).is_empty() => {
             format!("<{}", 10f64.powi(-(decimals as i32)))
         }
@@ -66,8 +64,7 @@ pub fn estimate(estimate: &Estimate, unit: &str) -> String {
     with_unit(format!("{point:.decimals$} ±{half}"), name)
 }
 
-/// Formats a ratio as a relation: `11 % [9, 13] below`, `23 % [20, 26] above`, `×3.40 [3.10, 3.70]
-/// that of`.
+/// Formats a ratio as a relation: `11 % [9, 13] below`, `×3.40 [3.10, 3.70] that of`.
 pub(crate) fn relation(ratio: &Estimate) -> String {
     let is_percent = ratio.low > 0.5 && ratio.high < 2.0;
     let (word, numbers) = match (is_percent, ratio.point < 1.0) {
@@ -80,13 +77,13 @@ pub(crate) fn relation(ratio: &Estimate) -> String {
     format!("{times}{point}{unit} [{low}, {high}]{word}")
 }
 
-/// Whether a ratio or percentage is the end of an unbounded interval: so many trials had waiting
-/// requests that these may have taken any time. No measured ratio is as large.
+/// Whether a ratio or percentage is the end of an unbounded interval: too many trials had waiting
+/// requests, which may have taken any time. No measured ratio is as large.
 pub(crate) fn is_unbounded(ratio: f64) -> bool {
     ratio > 1e9
 }
 
-/// Formats numbers with two digits of the interval's half-width, down to `finest`.
+/// Uses two digits of the interval's half-width, down to `finest`.
 fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     let half = (numbers[2] - numbers[1]).abs() / 2.0;
     // A half-width due to rounding says nothing about digits.
@@ -94,7 +91,6 @@ fn digits(numbers: [f64; 3], finest: f64) -> [String; 3] {
     let decimals = wanted.max(if finest < 1.0 { 2 } else { 0 });
     numbers.map(|number| {
         let text = if is_unbounded(number) { "∞".to_owned() } else { format!("{number:.decimals$}") };
-        // Avoids -0.
         if text.trim_matches(['-', '0', '.']).is_empty() { text.trim_start_matches('-').to_owned() } else { text }
     })
 }
@@ -138,8 +134,7 @@ pub fn p_value(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Whether a chart can draw the value: it is finite, and axis arithmetic neither overflows nor
-/// underflows.
+/// Whether a chart can draw the value: axis arithmetic neither overflows nor underflows.
 pub fn drawable(value: f64) -> bool {
     value == 0.0 || (1e-150..=1e150).contains(&value.abs())
 }

@@ -6,8 +6,7 @@ use crate::findings::{OperationFinding, OverTrials, RowOperations};
 use crate::histogram;
 use crate::number::total;
 
-/// Summarizes the operations of one row from the records of its trials. The row index is set once
-/// all rows are known.
+/// The row index is set once all rows are known.
 pub(crate) fn operations(records: &[&Record], level: f64) -> Option<RowOperations> {
     let measured = records.iter().filter_map(|record| record.measurement()?.journey.as_deref()).collect::<Vec<_>>();
     let first = *measured.first()?;

@@ -1,5 +1,4 @@
-//! Evaluates the probes, a fixed piece of work before and after each trial. They flag trials; no
-//! value is adjusted.
+//! Evaluates the probes before and after each trial. They flag trials; no value is adjusted.
 
 use study::record::{Probe, Record};
 
@@ -11,13 +10,12 @@ pub(crate) fn contended(record: &Record) -> bool {
     record.probes.all().any(Probe::is_contended)
 }
 
-/// The probes of a trial, if any.
 pub(crate) fn of_trial(record: &Record) -> Option<ProbedTrial> {
     let Record { order, probes, .. } = record;
     (!probes.is_empty()).then(|| ProbedTrial { order: *order, contended: contended(record), probes: probes.clone() })
 }
 
-/// Summarizes the probes of all trials, given in execution order; `None` if there are none.
+/// `trials` are in execution order.
 pub(crate) fn probes(trials: Vec<ProbedTrial>) -> Option<Probed> {
     let cpu_ns = trials.iter().flat_map(|trial| trial.probes.all()).map(|probe| probe.cpu_ns as f64);
     let mut cpu_ns = cpu_ns.collect::<Vec<_>>();

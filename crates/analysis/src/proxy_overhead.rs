@@ -1,7 +1,7 @@
 //! Overhead of proxies: trials through a proxy compared with those at `direct` in the same block.
 //!
-//! The two trials of a block run shortly after each other, so most influences of the machine
-//! cancel. The difference is therefore much more precise than either side.
+//! They run shortly after each other, so most influences of the machine cancel and the difference
+//! is much more precise than either side.
 
 use stats::claims::BLOCKS_MIN;
 use stats::pairs::Pairs;
@@ -24,11 +24,9 @@ pub const COMPARED: [&str; 10] = [
     "client_bytes_per_request",
     "subject_bytes_per_request",
 ];
-/// Metrics that sentences list.
 const NAMED: [(&str, &str); 3] = [("latency_p50", "p50"), ("latency_p99", "p99"), ("latency_mean", "the mean")];
 
-/// Computes the overhead at every point through proxies that shares blocks with its point at
-/// `direct`.
+/// Computes the overhead at every point that shares blocks with its point at `direct`.
 pub fn added(findings: &Findings) -> Vec<Added> {
     let rest = findings.factors.iter().filter(|factor| factor.levels.len() > 1 && factor.name != THROUGH);
     let rest = rest.map(|factor| factor.name.clone()).collect::<Vec<_>>();
@@ -42,7 +40,7 @@ pub fn added(findings: &Findings) -> Vec<Added> {
         (!metrics.is_empty()).then(|| Added { row: index, direct, through, place, metrics, sentence: String::new() })
     };
     let mut all = findings.rows.iter().enumerate().filter_map(pair).collect::<Vec<_>>();
-    // The metrics in sentences form one family of tests; every other metric is its own family.
+    // The metrics in sentences form one family of tests; each other metric is its own.
     let told = NAMED.map(|(name, _)| name);
     let others = COMPARED.iter().filter(|name| !told.contains(name)).map(std::slice::from_ref);
     for family in std::iter::once(&told[..]).chain(others) {
@@ -71,7 +69,6 @@ fn through(row: &Row) -> Option<&str> {
     }
 }
 
-/// Whether `direct` is the point that `row` is compared with: equal except for the proxies.
 fn is_direct_of(direct: &Row, row: &Row) -> bool {
     let rest = |row: &Row| {
         row.factors.iter().filter(|(name, _)| *name != THROUGH).map(|(n, l)| (n.clone(), l.clone())).collect::<Vec<_>>()
@@ -102,13 +99,12 @@ fn metric(name: &str, direct: &Row, row: &Row, level: f64) -> Option<AddedMetric
     })
 }
 
-/// Formats a change with its interval in one unit: `+18.2 µs [17.1, 19.3]`; without the interval
-/// for a quick run.
+/// Formats a change with its interval: `+18.2 µs [17.1, 19.3]`, without it for a quick run.
 pub fn change(estimate: &Estimate, unit: &str, quick: bool) -> String {
     change_per(estimate, unit, "", quick)
 }
 
-/// The same per something: `+0.1 µs per 1,000 requests [-0.2, 0.4]`.
+/// For example `+0.1 µs per 1,000 requests [-0.2, 0.4]`.
 pub(crate) fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool) -> String {
     let (divisor, name) = scale(unit, estimate.point.abs().max(estimate.half_width()));
     let [point, low, high] = [estimate.point, estimate.low, estimate.high].map(|value| value / divisor);
@@ -123,8 +119,7 @@ pub(crate) fn change_per(estimate: &Estimate, unit: &str, per: &str, quick: bool
     format!("{point:+.decimals$}{unit}{per}{ends}")
 }
 
-/// For example `clients 1: haproxy adds 18.2 µs [17.1, 19.3] at p50 and ... (12 blocks); it uses 24
-/// µs of CPU time per request`. `tests`: number of differences in all sentences.
+/// `tests`: number of differences in all sentences.
 fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
     let place = if found.place.is_empty() { String::new() } else { format!("{}: ", found.place) };
     let blocks = NAMED.iter().filter_map(|(name, _)| found.metric(name)).map(|metric| metric.blocks).min().unwrap_or(0);
@@ -138,7 +133,7 @@ fn sentence(findings: &Findings, found: &Added, tests: usize) -> String {
                 adds.push(format!("{} at {word}", change(difference, &unit, !is_claimed).trim_start_matches('+')));
             }
             Some(difference) if metric.shown => takes.push(format!("{} at {word}", change(difference, &unit, false))),
-            // An interval that excludes zero is not yet a difference if many metrics are tested.
+            // With many tests, an interval that excludes zero is not yet a difference.
             Some(difference) if is_claimed => {
                 let alone = difference.low > 0.0 || difference.high < 0.0;
                 let among = if alone { format!(", not significant among {tests} tests") } else { String::new() };

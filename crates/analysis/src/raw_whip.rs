@@ -5,19 +5,15 @@ use study::record::{ProxyUse, Record, Run};
 
 use crate::label::label;
 
-/// Returns the files of every trial without a proxy, or with one that reports its calls. Each has a
-/// path, with a directory per design point and block, and its content.
+/// Returns path and content of the files of trials without a proxy, or with one that reports calls.
+/// Each design point and block has a directory. Data that the proxy does not report has no file.
 ///
 /// - `bytes`: metadata per call by the original's formula, without the peer's address (M1a), bytes.
-/// - `clientcalls`: milliseconds per call as seen by the proxy next to the generator, its self time
-///   plus its wait. Without a proxy as seen by the generator: by window, in ascending order within
-///   one, since it keeps histograms.
+/// - `clientcalls`: milliseconds per call, self time plus wait of the proxy next to the generator.
+///   Without a proxy from the generator's histograms: by window, ascending within one.
 /// - `times`: milliseconds that the proxy waited for the next hop.
-/// - `memory`: `seconds,rss_kB,store_kB,requests` per sample, from the first one. The proxy samples
-///   itself every fixed number of calls and after the last store write. If it does not, the lab's
-///   samples since measuring began are used.
-///
-/// Data that the proxy does not report has no file.
+/// - `memory`: `seconds,rss_kB,store_kB,requests` per sample. The proxy samples itself every fixed
+///   number of calls and after the last store write; otherwise the lab's samples are used.
 pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for record in records {
@@ -46,7 +42,6 @@ pub fn raw_whip(run: &Run, records: &[Record]) -> Vec<(String, String)> {
     files
 }
 
-/// Latencies recorded by the generator, window by window.
 fn direct_ns(record: &Record) -> impl Iterator<Item = u64> {
     let windows = record.measurement().into_iter().flat_map(|measurement| &measurement.windows);
     let histograms = windows.filter_map(|window| crate::histogram::from_record(&window.latency));
@@ -86,7 +81,6 @@ fn memory(record: &Record, proxy: &ProxyUse, calls: &Calls) -> String {
     lines(proxy.used.samples.iter().filter_map(of_sample))
 }
 
-/// Turns a label into a directory name.
 fn slug(label: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') { c } else { '-' };
     let mut slug = label.chars().map(plain).collect::<String>();

@@ -1,8 +1,7 @@
 //! Trends over the requests of a trial: growth of latency, memory or a proxy's store.
 //!
-//! A line is fitted through the series of each trial by least squares. Its slope is one value per
-//! trial, so the interval over trials covers fresh processes. Claims are adjusted for all series of
-//! the report (`stats::trend`).
+//! The slope of the least-squares line is one value per trial, so intervals cover fresh processes.
+//! Claims are adjusted for all series of the report (`stats::trend`).
 
 use stats::trend::{self, Growth, Series, Shown};
 use study::calls::MemoryAt;
@@ -13,19 +12,16 @@ use study::record::{Measurement, ProxyUse, Record, SubjectUse};
 use crate::findings::{Estimate, Findings, OverRequests, RequestPoint, RequestTrend as Trend};
 use crate::{proxy_overhead, value};
 
-/// Calls averaged per point of a proxy's time (Waye 2017: "each point is the average of the 250
-/// requests around it").
+/// Waye 2017: "each point is the average of the 250 requests around it".
 const CALLS_A_MEAN: usize = 250;
-/// Number of points of all other series.
+/// Number of points of series other than calls.
 const POINTS: usize = 40;
-/// Maximum difference between the slopes of the two halves, relative to the overall slope, for a
-/// trend to be a line.
+/// Maximum difference between the slopes of both halves of a line, relative to its slope.
 const BEND_SHARE: f64 = 0.5;
-/// Maximum number of points of a series of calls. Averaging over twice as many calls, repeatedly,
-/// keeps within it.
+/// Maximum for series of calls, which average over twice as many calls, repeatedly, to stay within.
 const POINTS_MAX: usize = 400;
 
-/// The series requested by `[slopes]` or a figure: name and unit.
+/// The series of `[slopes]` and figures: name and unit.
 fn wanted(plan: &Plan) -> impl Iterator<Item = (&'static str, &'static str)> {
     let drawn = |what: &str| {
         plan.figures.iter().any(|figure| match figure.kind {
@@ -38,13 +34,11 @@ fn wanted(plan: &Plan) -> impl Iterator<Item = (&'static str, &'static str)> {
     OVER_REQUESTS.iter().filter(move |(name, ..)| is_wanted(name)).map(|&(what, unit, _)| (what, unit))
 }
 
-/// Series of one row; `records` belong to its design point and idle policy. The row index is set
-/// once all rows are known.
+/// The row index is set once all rows are known.
 pub(crate) fn of_row(plan: &Plan, records: &[&Record]) -> Vec<(OverRequests, Trials)> {
     wanted(plan).filter_map(|(what, unit)| one(what, unit, records, value::level(&plan.trials))).collect()
 }
 
-/// Combines the series of all rows and judges them together.
 pub(crate) fn over_requests(
     findings: &Findings,
     plan: &Plan,
@@ -62,9 +56,7 @@ pub(crate) fn over_requests(
     all
 }
 
-/// The trials of a series, as needed for claims.
 pub(crate) struct Trials {
-    /// Change within each trial.
     changes: Series,
     /// Slopes of both halves of each trial.
     halves: Vec<(f64, f64)>,
@@ -124,14 +116,12 @@ fn one(what: &str, unit: &str, records: &[&Record], level: f64) -> Option<(OverR
     Some((found, of_trials))
 }
 
-/// Largest number of requests between two values of a series.
 fn largest_gap(trials: &[Vec<(f64, f64)>]) -> f64 {
     let gaps = trials.iter().flat_map(|series| series.windows(2).map(|pair| pair[1].0 - pair[0].0));
     gaps.fold(0.0, f64::max)
 }
 
-/// Decides for all series together which grow, which are flat, and which of the growing ones are
-/// bent.
+/// Decides for all series together which grow, are flat or bent.
 fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     let error = 1.0 - findings.level;
     let growths = trend::growth(&trials.iter().map(|trials| trials.changes.clone()).collect::<Vec<_>>(), error);
@@ -165,8 +155,7 @@ fn judge(all: &mut [OverRequests], trials: &[Trials], findings: &Findings) {
     }
 }
 
-/// Value of a series at a number of requests, interpolated linearly; beyond the ends, the value at
-/// the end.
+/// Interpolates linearly; beyond the ends, returns the value at the end.
 fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     let behind = series.partition_point(|(at, _)| *at < requests);
     let (before, after) = (behind.checked_sub(1).and_then(|at| series.get(at)), series.get(behind));
@@ -178,8 +167,8 @@ fn value_at(series: &[(f64, f64)], requests: f64) -> Option<f64> {
     }
 }
 
-/// Means of the bins in which every trial has a value. `is_state` marks quantities that persist
-/// between samples, so that a bin without a sample gets an interpolated value.
+/// Means of the bins in which every trial has a value. `is_state`: the quantity persists between
+/// samples, so empty bins are interpolated.
 fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_state: bool) -> Vec<RequestPoint> {
     if width <= 0.0 || !width.is_finite() {
         return Vec::new();
@@ -210,8 +199,7 @@ fn points(trials: &[Vec<(f64, f64)>], shortest: f64, width: f64, level: f64, is_
     means.iter().enumerate().filter_map(point).collect()
 }
 
-/// The series of one trial as pairs of requests since measuring began and value; `None` if the
-/// trial has none.
+/// Pairs of requests since measuring began and value.
 fn series(record: &Record, what: &str) -> Option<Vec<(f64, f64)>> {
     let measurement = record.measurement()?;
     match what {
@@ -235,7 +223,6 @@ fn latency(measurement: &Measurement) -> Vec<(f64, f64)> {
     value::whole_windows(measurement).iter().filter_map(window).collect()
 }
 
-/// Sum per call over the proxies that record the column.
 fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Option<Vec<(f64, f64)>> {
     let columns = record.proxies.iter().filter_map(column).filter(|column| !column.is_empty()).collect::<Vec<_>>();
     let shortest = columns.iter().map(|column| column.len()).min()?;
@@ -243,8 +230,7 @@ fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Op
     Some((0..shortest).map(|call| (call as f64 + 0.5, sum(call))).collect())
 }
 
-/// Resident set of all proxies together, if each sampled itself by calls. One client's calls pass
-/// all proxies in the same order.
+/// Needs samples by calls from all proxies; one client's calls pass them in the same order.
 fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     let looks = record.proxies.iter().map(|proxy| Some(proxy.calls.as_deref()?.memory.as_slice()));
     let all = looks.collect::<Option<Vec<&[MemoryAt]>>>()?;
@@ -263,7 +249,7 @@ fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     Some(first.iter().map(sum).collect())
 }
 
-/// Resident set of all processes together, by the number of responses at the time of the sample.
+/// Pairs of responses at the time of a sample and resident set of all processes together.
 fn resident(measurement: &Measurement, processes: Vec<&SubjectUse>) -> Option<Vec<(f64, f64)>> {
     let (first, others) = processes.split_first()?;
     let since = |used: &SubjectUse, at_ns: u64| at_ns.checked_sub(used.measured_from_ns);

@@ -15,8 +15,8 @@ use crate::label::{label, varied};
 use crate::number::count;
 use crate::{agents, hangs, histogram, probes, search, value, warning};
 
-/// Builds the row of a point. `records` are its trials under one idle policy, in execution order.
-/// The stop reason is set once all rows are known.
+/// Builds the row of a point from its trials under one idle policy, in execution order. The stop
+/// reason is set once all rows are known.
 pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&Record]) -> Row {
     let plan = &run.plan;
     let search = plan.points[point].load.search.as_ref().filter(|_| !records.is_empty());
@@ -73,7 +73,6 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     row
 }
 
-/// The result of a search, with each of its trials.
 fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding {
     let mut found = search::finding(search, records);
     for (step, record) in found.steps.iter_mut().zip(records) {
@@ -82,16 +81,14 @@ fn found(search: &SearchPlan, records: &[&Record], level: f64) -> SearchFinding 
     found
 }
 
-/// Trials at the lower end of a search: the server at the highest rate it sustains. The other
-/// trials are at rates that it cannot sustain, or easily sustains.
+/// Trials at the highest rate that the server sustains; the others are beyond or far below it.
 fn at_low<'a>(search: &SearchFinding, records: &[&'a Record]) -> Vec<&'a Record> {
     let low_per_s = search.low.map(|end| end.rate_per_s);
     let of = |record: &&&Record| record.step.is_some_and(|step| step.rate_per_s == low_per_s && low_per_s.is_some());
     records.iter().filter(of).copied().collect()
 }
 
-/// The label of a row: levels of the factors that vary. Lists all levels if no factor varies or the
-/// point has none of those.
+/// Levels of the factors that vary, or all levels if the point has none of those.
 fn label_of(plan: &Plan, point: usize) -> String {
     let levels = &plan.points[point].factors;
     let varied = varied(plan);
@@ -103,7 +100,6 @@ fn label_of(plan: &Plan, point: usize) -> String {
     }
 }
 
-/// Adds the counters of two trials.
 pub(crate) fn network(one: NetworkCounters, other: NetworkCounters) -> NetworkCounters {
     NetworkCounters {
         retransmits: one.retransmits.saturating_add(other.retransmits),
@@ -112,7 +108,6 @@ pub(crate) fn network(one: NetworkCounters, other: NetworkCounters) -> NetworkCo
     }
 }
 
-/// The first value of each key.
 fn first<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for (key, value) in maps.flatten() {
@@ -121,7 +116,6 @@ fn first<'a>(maps: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeM
     all
 }
 
-/// Requests without a response, merged over all trials.
 fn censored<'a>(parts: impl Iterator<Item = &'a Censored> + Clone) -> Option<Box<Censored>> {
     parts.clone().next()?;
     let all = |part: fn(&Censored) -> &study::record::Histogram| {
@@ -225,7 +219,6 @@ fn state(run: &Run, point: usize, measured: usize, failures: &[FailureCount]) ->
     }
 }
 
-/// Why something that the point needs could not be built.
 fn not_built(run: &Run, point: usize) -> Option<&BuildOutcome> {
     let mut of_point = run.builds.iter().filter(|build| build.points.contains(&point)).map(|build| &build.outcome);
     of_point.find(|outcome| !matches!(outcome, BuildOutcome::Ready))
@@ -235,8 +228,7 @@ fn all_of(trials: usize) -> String {
     if trials == 1 { "the only trial".to_owned() } else { format!("all {trials} trials") }
 }
 
-/// Whether the interval of a value meets the stop rule's target; `None` if the rule does not use
-/// the metric.
+/// Whether a value's interval meets the stop rule's target; `None` if the rule ignores the metric.
 pub fn target_met(rule: &TrialRule, metric: &str, shown: &Estimate) -> Option<bool> {
     let target = rule.relative.filter(|_| rule.comparison.is_none() && metric == rule.metric)?;
     let enough = shown.n >= u64::from(rule.min);
@@ -254,7 +246,7 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
         }
         let mut finding = MetricFinding::default();
         if values.len() < measured.len() {
-            // An estimate over only the trials with a value would be biased.
+            // An estimate over only some trials would be biased.
             match missing(metric.name, measured, values.len(), value::level(rule)) {
                 Some(note) => finding.note = Some(note),
                 None => continue,
@@ -280,7 +272,6 @@ fn metrics(run: &Run, measured: &[&Record], trials: &[TrialFinding]) -> BTreeMap
     findings
 }
 
-/// Adds the standard deviations between and within trials, for metrics that windows also have.
 fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFinding) {
     let measurements = || measured.iter().filter_map(|record| record.measurement());
     let Some(window_s) = measurements().next().map(|measurement| measurement.window_ns as f64 / 1e9) else { return };
@@ -290,7 +281,7 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
     let Some(components) = stats::variance::components(&trials, window_s) else { return };
     finding.s_between = Some(components.between);
     finding.s_within = Some(components.within);
-    // Time per trial besides measuring: setup, warm-up, teardown.
+    // Setup, warm-up, teardown.
     let besides_ns = |record: &&Record| {
         record.measurement().map(|measurement| record.elapsed_ns.saturating_sub(measurement.duration_ns) as f64)
     };
@@ -299,7 +290,7 @@ fn split_variance(metric: &str, measured: &[&Record], finding: &mut MetricFindin
     finding.best_trial_s = besides_s.and_then(|restart_s| components.best_seconds_per_trial(restart_s));
 }
 
-/// Why trials have no value of a metric; `None` if the metric was never measured and is omitted.
+/// `None` if the metric was never measured and is omitted.
 fn missing(metric: &str, measured: &[&Record], having: usize, level: f64) -> Option<String> {
     let fewest =
         measured.iter().filter_map(|record| record.measurement()).map(|measured| measured.latency().count).min()?;
@@ -351,13 +342,13 @@ fn marks(found: &LimitFinding) -> Vec<Mark> {
     half.filter_map(|(limit, _)| mark(*limit)).collect()
 }
 
-/// Marks of a row. A single hung trial marks it as hung.
+/// A single hung trial marks the row.
 fn row_marks(found: Option<&LimitFinding>, trials: &[TrialFinding]) -> Vec<Mark> {
     let hung = trials.iter().any(|trial| trial.marks.contains(&Mark::Hung)).then_some(Mark::Hung);
     found.map_or_else(Vec::new, marks).into_iter().chain(hung).collect()
 }
 
-/// Warnings and limits of the trials. Warnings that depend on all rows are added later.
+/// Warnings that depend on all rows are added later.
 fn warnings(row: &Row, records: &[&Record], nodes: &[Node]) -> Vec<Warning> {
     let all = row.trials.len();
     let mut warnings = Vec::new();

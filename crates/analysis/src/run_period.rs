@@ -3,8 +3,7 @@
 use crate::findings::{Row, Scope};
 use crate::number::percent;
 
-/// Describes the conditions of a run; `None` if nothing was measured. `started`: start of the first
-/// and the last trial, UTC, RFC 3339.
+/// `started`: start of the first and the last trial, UTC, RFC 3339.
 pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64) -> Option<Scope> {
     let starts = rows.iter().map(|row| row.n).filter(|n| *n > 0);
     let (fewest, most) = (starts.clone().min()?, starts.max()?);
@@ -24,7 +23,7 @@ pub(crate) fn scope(started: Option<(String, String)>, rows: &[Row], level: f64)
     Some(Scope { from, until, starts_min: fewest, unseen_share, times, sentence })
 }
 
-/// Formats a period, with a common date only once: `2026-11-20 21:05 to 21:31 UTC`.
+/// A common date appears once: `2026-11-20 21:05 to 21:31 UTC`.
 fn times(from: &str, until: &str) -> String {
     let parts = |text: &str| {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;

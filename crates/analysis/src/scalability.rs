@@ -15,7 +15,7 @@ const RESOURCES: [&str; 5] = ["cores", "cpus", "threads", "workers", "clients"];
 /// Minimum number of levels for a fit.
 const FEWEST: usize = 4;
 
-/// Fits each series over each resource that has enough levels in the plan, or explains why not.
+/// Fits each series over each resource, or explains why not.
 pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Scalability> {
     let resources = factors.iter().filter(|factor| RESOURCES.contains(&factor.name.as_str()));
     let swept = resources.filter(|factor| factor.numeric && factor.levels.len() >= FEWEST);
@@ -25,7 +25,6 @@ pub(crate) fn scalability(run: &Run, factors: &[Factor], rows: &[Row]) -> Vec<Sc
     all.into_iter().map(|(factor, ((levels, _), points))| of_series(run, &factor.name, levels, points, among)).collect()
 }
 
-/// The series over a resource.
 fn over<'a>(factor: &str, rows: &'a [Row]) -> Vec<(Key, Vec<Measured<'a>>)> {
     let measured = |row: &'a Row| {
         let (n, idle) = (row.factors.get(factor).and_then(Level::as_f64)?, row.idle?);
@@ -103,7 +102,6 @@ fn of_series(
     }
 }
 
-/// The fitted curve between the smallest and the largest N used.
 fn curve(fit: &Fit, points: &[Point]) -> Vec<CurvePoint> {
     const STEPS: i32 = 40;
     let ends = points
@@ -120,7 +118,6 @@ fn curve(fit: &Fit, points: &[Point]) -> Vec<CurvePoint> {
     (0..=STEPS).filter_map(place).collect()
 }
 
-/// Lists the excluded points with reasons.
 fn left_out(factor: &str, measured: &[Measured<'_>]) -> String {
     let mut reasons = BTreeMap::<String, Vec<f64>>::new();
     for point in measured {
@@ -133,7 +130,6 @@ fn left_out(factor: &str, measured: &[Measured<'_>]) -> String {
     if reasons.is_empty() { String::new() } else { format!("; left out: {}", reasons.join(", ")) }
 }
 
-/// Reports points at which the machine limited the scaling, not the server.
 fn fewer_processors(factor: &str, measured: &[Measured<'_>]) -> String {
     let fewer = measured.iter().filter(|point| point.row.cpus_wanted.is_some()).collect::<Vec<_>>();
     let Some(most) = fewer.iter().map(|point| point.row.cpus).max() else { return String::new() };
@@ -179,8 +175,7 @@ mod tests {
         assert!((fit.peak.unwrap() - 17.8).abs() < 1.5, "{fit:?}");
         assert!(fit.contention.low < 0.05 && 0.05 < fit.contention.high, "{fit:?}");
         assert!(c.sentence.starts_with("c-epoll: throughput falls beyond ~1"), "{}", c.sentence);
-        // Contention 0.12, coherency 0.0004: the peak at sqrt(0.88 / 0.0004), 46.9, is beyond the
-        // 40 measured.
+        // Contention 0.12, coherency 0.0004: sqrt(0.88 / 0.0004), 46.9, is beyond the 40 measured.
         assert!(go.sentence.starts_with("go: throughput still rises at 40 cores"), "{}", go.sentence);
         assert!(findings.answer_text().contains(&c.sentence));
     }

@@ -1,5 +1,4 @@
-//! Searches: the next trial and the result. `stats::search` decides; this module converts trials to
-//! its input and describes its result.
+//! Searches: `stats::search` decides; this module converts trials for it and describes the result.
 
 mod adhoc;
 mod judge;
@@ -19,9 +18,8 @@ use judge::{Judged, judge};
 /// Highest rate ever tried, per second; far above what any generator reaches.
 const HIGHEST_PER_S: f64 = 1e9;
 
-/// Returns the next trial at a design point, given all records of the run so far: a step of its
-/// search, a trial at a share of a capacity found before, or a plain trial. Otherwise returns why
-/// no trial is needed.
+/// Returns the next trial at a design point: a step of its search, a trial at a share of a capacity
+/// found before, or a plain trial. Otherwise returns why none is needed.
 pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     let Some(load) = plan.points.get(point).map(|point| &point.load) else {
         return Next::Enough("the plan has no such design point".to_owned());
@@ -50,8 +48,7 @@ pub fn next(plan: &Plan, point: usize, records: &[Record]) -> Next {
     }
 }
 
-/// Describes a trial of a search in one line: `bisect 120 k/s: holds (p99 2.10 ms)`. `None` if it
-/// does not belong to a search.
+/// Describes a trial of a search: `bisect 120 k/s: holds (p99 2.10 ms)`.
 pub fn step(plan: &Plan, record: &Record) -> Option<String> {
     let search = plan.points.get(record.point)?.load.search.as_ref()?;
     let found = finding(search, &[record]);
@@ -70,7 +67,7 @@ pub(crate) fn capacity(plan: &Plan, point: usize, records: &[Record]) -> Result<
     found.low.map(|end| end.rate_per_s).ok_or_else(|| format!("no capacity found: {}", found.sentence))
 }
 
-/// The result of a search; `records` are its trials, in execution order.
+/// `records` are in execution order.
 pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding {
     let judged = records.iter().map(|record| judged(&search.objective, record)).collect::<Vec<_>>();
     let trials = records.iter().zip(&judged).map(|(record, judged)| trial(record, judged)).collect::<Vec<_>>();
@@ -100,8 +97,7 @@ pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding
     found(&search.objective, &rules(search), &trials, steps, time_is_over(search, records), bound)
 }
 
-/// The result of a search for trials of any origin. `bound`: the mark of trials that do not measure
-/// the server.
+/// `bound`: the mark of trials that do not measure the server.
 pub(crate) fn found(
     objective: &Objective,
     rules: &Rules,
@@ -171,8 +167,7 @@ fn trials(search: &SearchPlan, records: &[&Record]) -> Vec<Trial> {
     records.iter().map(|record| trial(record, &judged(&search.objective, record))).collect()
 }
 
-/// The limit of a trial. If server and generator share CPUs by design, that is part of the
-/// measurement and not a limit.
+/// CPUs that server and generator share by design are not a limit.
 fn limit_of(record: &Record) -> Option<Limit> {
     let limit = record.verdict.as_ref().map(|verdict| verdict.limited_by);
     limit.filter(|limit| *limit != Limit::Shared || !record.cpus_shared)
@@ -203,7 +198,6 @@ fn trial(record: &Record, judged: &Judged) -> Trial {
     }
 }
 
-/// The values that an objective uses, for one trial.
 pub(crate) fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue> {
     let of = objective.conditions().iter().zip(&judged.values);
     let value = of.filter_map(|(condition, value)| {
@@ -220,7 +214,6 @@ pub(crate) fn values(objective: &Objective, judged: &Judged) -> Vec<SearchValue>
     value.collect()
 }
 
-/// Converts a purpose to its stored form.
 pub(crate) fn recorded(purpose: search::Purpose) -> Purpose {
     match purpose {
         search::Purpose::Bracket => Purpose::Bracket,
@@ -239,7 +232,7 @@ fn searched(purpose: Purpose) -> search::Purpose {
     }
 }
 
-/// The verdict of a single trial, regardless of the others.
+/// The verdict of one trial, regardless of the others.
 pub(crate) fn alone(outcome: &Outcome) -> SearchVerdict {
     match *outcome {
         Outcome::Judged { excess, .. } if excess < 0.0 => SearchVerdict::Holds,
@@ -297,8 +290,7 @@ fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
     }
 }
 
-/// The result of a search in words: `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`, with
-/// reservations.
+/// For example `holds 41.2 k/s, fails at 43.0 k/s: p99 < 5ms; 14 trials`.
 fn sentence(objective: &Objective, found: &Found, finished: bool, last_words: &str, bound: Mark) -> String {
     let sure = |end: search::End| if end.confirmed { "" } else { " (not confirmed)" };
     let low = found.low.map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));

@@ -1,5 +1,4 @@
-//! Flags trials and rows, judged over all rows of the report. Flags never remove or correct
-//! anything.
+//! Flags trials and rows, judged over the whole report. Nothing is removed or corrected.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,7 @@ pub(crate) fn flag_trials(rows: &mut [Row], halves: &[Series], error: f64) {
     outliers(rows, error);
 }
 
-/// Differences between the halves of each trial of a row; `records` belong to its design point.
+/// Differences between the halves of each trial.
 pub(crate) fn halves(row: &Row, records: &[&Record]) -> Series {
     let places = records.iter().map(|record| (record.order, *record)).collect::<BTreeMap<_, _>>();
     let of_row = row.trials.iter().filter_map(|trial| Some(value::series(places.get(&trial.order)?.measurement()?)));

@@ -12,12 +12,10 @@ use crate::number::{count, percent};
 use crate::trial::Trial;
 use crate::{gate, value};
 
-/// Why the design point needs no further trial; `None` if it needs one. `records` are those of the
-/// run so far.
+/// Why the design point needs no further trial, given all records of the run so far.
 ///
-/// A study runs in whole blocks and all points end together: within a block every point gets its
-/// trial, and between blocks the decision is the same for all. Points without a trial in the last
-/// block were abandoned and do not delay the others.
+/// All points end together: within a block each gets its trial, and between blocks the decision is
+/// the same for all. Points without a trial in the last block were abandoned and do not count.
 pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> Option<String> {
     if plan.gate.is_some()
         && let Some(why) = failed_at_first(point, records)
@@ -37,8 +35,7 @@ pub(crate) fn reason_to_stop(plan: &Plan, point: usize, records: &[Record]) -> O
 fn failed_at_first(point: usize, records: &[Record]) -> Option<String> {
     let first = records.iter().find(|record| record.point == point)?;
     match &first.outcome {
-        // A server without CPU time may look hung. Failures of the generator or of a node do not
-        // concern the server.
+        // A server without CPU time may look hung; other failures here do not concern the server.
         Outcome::Failed(Failure { kind: FailureKind::Hung | FailureKind::Generator | FailureKind::Node, .. }) => None,
         Outcome::Failed(failure) => Some(format!("its first trial failed: {}", failure.message)),
         Outcome::Measured(_) => None,
@@ -60,7 +57,7 @@ pub(crate) fn ended(plan: &Plan, trials: &[Trial<'_>]) -> String {
     })
 }
 
-/// Why no further block is needed, by the width of the study's widest interval.
+/// Decides by the width of the study's widest interval.
 fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     if let Some(gate) = &plan.gate {
         return gate::reason(plan, gate, trials, blocks);
@@ -86,8 +83,7 @@ fn reason(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<String> {
     }
 }
 
-/// Number of trials per point, including failed ones; 0 for points whose trials are not
-/// replications.
+/// Includes failed trials; 0 for points whose trials are not replications.
 fn trials_by_point(plan: &Plan, trials: &[Trial<'_>]) -> Vec<u32> {
     let mut counts = vec![0; plan.points.len()];
     for trial in trials {
@@ -158,7 +154,6 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// Checks the decision for `point` after the records selected by `keep`.
     fn check(edit: impl FnOnce(&mut Plan), point: usize, keep: impl Fn(&Record) -> bool, expected: Option<&str>) {
         let (mut run, mut records) = example::compared();
         edit(&mut run.plan);
@@ -197,7 +192,6 @@ mod tests {
         check(relative(0.0001), 0, blocks(12), None);
         let tight = |plan: &mut Plan| (plan.trials.comparison, plan.trials.max) = (Some(0.005), 18);
         check(tight, 0, blocks(18), Some("budget: ±1.5 % after 18 blocks; ±0.50 % is likely to need about 142"));
-        // Without a comparison the widths of the values decide.
         let alone = |plan: &mut Plan| plan.points.truncate(1);
         let of_first = |record: &Record| record.block < 12 && record.point == 0;
         check(alone, 0, of_first, Some("target met: ±1.4 % after 12 blocks"));
@@ -208,7 +202,6 @@ mod tests {
         let fixed = |plan: &mut Plan| (plan.trials.comparison, plan.trials.min, plan.trials.max) = (None, 8, 8);
         check(fixed, 0, blocks(7), None);
         check(fixed, 0, blocks(8), Some("as requested: 8 blocks"));
-        // Failed trials count.
         check(fixed, 7, blocks(8), Some("as requested: 8 blocks"));
     }
 

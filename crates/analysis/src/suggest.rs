@@ -1,5 +1,4 @@
-//! Suggests the command that would compare what stored runs cannot: both sides in one run, block by
-//! block.
+//! Suggests the command that would compare what stored runs cannot: both sides in one run.
 
 use study::Plan;
 use study::plan::{BodyPlan, HttpPlan, LoadPlan, Point};
@@ -23,8 +22,7 @@ impl Suggestion {
     }
 }
 
-/// The revision of the servers, as far as the run records it. Servers are built in the working
-/// directory.
+/// The revision of the servers, which are built in the working directory.
 pub(crate) fn revision(run: &Run) -> Option<&str> {
     run.commit.as_deref().or(run.revision.as_deref())
 }
@@ -43,7 +41,6 @@ pub(crate) fn without_worktree(point: &Point) -> Point {
     point
 }
 
-/// Compares a design point at two revisions.
 pub(crate) fn revisions(point: &Point, base: &str, head: &str) -> Suggestion {
     let point = &without_worktree(point);
     let clean = |revision: &str| revision.strip_suffix(DIRTY).unwrap_or(revision).to_owned();
@@ -106,14 +103,13 @@ fn with_load(words: Vec<String>, point: &Point, note: String) -> Suggestion {
     }
 }
 
-/// The command of the server with its environment.
 fn command(point: &Point) -> String {
     let set = point.subject.environment.iter().map(|(name, value)| join(&[format!("{name}={value}")]));
     let set = set.collect::<Vec<_>>().join(" ");
     if set.is_empty() { point.subject.command.clone() } else { format!("env {set} {}", point.subject.command) }
 }
 
-/// The load of a point as flags and URL of `quintain load`.
+/// Returns flags and URL of `quintain load`.
 fn load(point: &Point) -> Result<Vec<String>, &'static str> {
     let LoadPlan { protocol, http, workload, journey, arrivals, search, share, .. } = &point.load;
     match () {
@@ -220,7 +216,6 @@ fn of_http(http: &HttpPlan) -> Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-/// Formats a duration for a flag.
 fn time(ns: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     match units.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit)) {

@@ -1,5 +1,5 @@
-//! A trial as most of the analysis uses it: its position in the plan and its values. Histograms and
-//! windows are read once, for the row of the design point, and need not be kept.
+//! The position of a trial in the plan and its values: all that most of the analysis uses, so that
+//! histograms and windows need not be kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ enum Source<'a> {
 }
 
 impl Trial<'_> {
-    /// Returns the values. For a record they are computed on each call.
+    /// For a record they are computed on each call.
     pub(crate) fn values(&self, level: f64) -> Values {
         match self.source {
             Source::Record(record) => value::values_and_bounds(record, level),
@@ -58,12 +58,10 @@ pub(crate) struct Kept {
     pub(crate) idle: IdlePolicy,
     pub(crate) is_measured: bool,
     pub(crate) clock: Option<Clock>,
-    /// Hits over GETs of a cache.
     pub(crate) hit_ratio: Option<f64>,
     pub(crate) agents: Vec<Agent>,
     elapsed_ns: u64,
-    /// Index of the metric in [`study::METRICS`], whether the value is a lower bound, and the
-    /// value.
+    /// Index in [`study::METRICS`], whether the value is a lower bound, and the value.
     values: Box<[(u8, bool, f64)]>,
 }
 

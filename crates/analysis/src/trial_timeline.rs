@@ -1,5 +1,5 @@
 //! The timeline of one trial of a row: responses, latencies and errors by window, CPU and memory by
-//! sample, all on one clock.
+//! sample, on one clock.
 
 use study::Metric;
 use study::record::{Measurement, Record, Sample, SubjectUse, Window};
@@ -9,14 +9,12 @@ use crate::{histogram, number};
 
 /// Maximum number of rows with a timeline, since they are shown side by side.
 pub const ROWS_MAX: usize = 12;
-/// Maximum number of columns of a trial; adjacent windows are merged to stay within it. Also limits
-/// the samples of a process.
+/// Maximum number of columns of a trial, which merge windows, and of samples of a process.
 pub const COLUMNS_MAX: usize = 120;
 /// Number of latency bands per octave: each band is about a fifth wider than the one below.
 pub const BANDS_AN_OCTAVE: f64 = 4.0;
 
-/// The timeline of a row, if the selected trial has windows; `records` belong to the row. The row
-/// index is set once all rows are known.
+/// The timeline of a row; `None` without windows. The row index is set once all rows are known.
 pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<InsideTrial> {
     let (chosen, metric) = chosen(&row.trials, metric)?;
     let record = records.iter().find(|record| record.order == chosen.order)?;
@@ -33,8 +31,7 @@ pub(crate) fn inside(row: &Row, metric: &str, records: &[&Record]) -> Option<Ins
     })
 }
 
-/// Selects the measured trial with the median of a metric, of two the earlier one. Uses throughput
-/// if no trial has a value of `metric`.
+/// The measured trial with the median of a metric or else of throughput, of two the earlier one.
 fn chosen<'a>(trials: &'a [TrialFinding], metric: &'a str) -> Option<(&'a TrialFinding, &'a str)> {
     let of = |metric: &'a str| {
         let value = |trial: &'a TrialFinding| Some((*trial.values.get(metric)?, trial));

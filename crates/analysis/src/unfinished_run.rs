@@ -13,16 +13,14 @@ pub(crate) fn unfinished(run: &Run, trials: usize) -> Option<Unfinished> {
     let (sentence, resume) = match run.state? {
         RunState::Complete | RunState::OutOfTime => return None,
         RunState::Running => (format!("running, {done} so far"), String::new()),
-        // An imported run's command is for another machine, and was chosen by the author of the
-        // file.
+        // The command of an imported run is for another machine, chosen by the file's author.
         RunState::Interrupted if !run.imported.is_empty() => (format!("interrupted after {done}"), String::new()),
         RunState::Interrupted => (format!("interrupted after {done}"), run.resume.clone()),
     };
     Some(Unfinished { state: run.state?, trials, trials_min: effort.trials_min, sentence, resume })
 }
 
-/// Formats progress: `5 of 15 trials`, `5 of at least 15 trials`, or only the number beyond the
-/// minimum. `least` and `most` are the plan's.
+/// Formats `5 of 15 trials`, `5 of at least 15 trials`, or only the number beyond the minimum.
 pub fn progress(trials: u64, least: u64, most: u64) -> String {
     match (trials < least, least == most) {
         (true, true) => format!("{trials} of {}", count(least, "trial")),

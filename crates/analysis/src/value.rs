@@ -63,7 +63,6 @@ enum Reader {
 }
 use Reader::{Bounded, Exact, Quantile};
 
-/// The quantile of a latency metric.
 pub(crate) fn quantile_of(metric: &str) -> Option<f64> {
     READERS
         .iter()
@@ -77,13 +76,12 @@ pub fn level(rule: &TrialRule) -> f64 {
 }
 
 /// Returns all values of a trial by metric name. Quantiles with too few responses and unmeasured
-/// metrics are absent; nothing is filled in.
+/// metrics are absent.
 pub fn values(record: &Record, level: f64) -> BTreeMap<&'static str, f64> {
     values_and_bounds(record, level).0
 }
 
-/// Also returns the names of values that are lower bounds because requests were still waiting when
-/// the trial ended.
+/// Also returns the names of lower bounds, which waiting requests could have raised.
 pub(crate) fn values_and_bounds(record: &Record, level: f64) -> (BTreeMap<&'static str, f64>, BTreeSet<&'static str>) {
     let (mut values, mut at_least) = (BTreeMap::new(), BTreeSet::new());
     let Some(measurement) = record.measurement() else { return (values, at_least) };
@@ -111,15 +109,13 @@ struct Trial<'a> {
     record: &'a Record,
     measurement: &'a Measurement,
     latency: Option<&'a Latency>,
-    /// Calls of the proxies that record them.
     told: Vec<&'a Calls>,
-    /// Self time of all these proxies per call, ascending, ns.
+    /// Self time of the proxies per call, ascending, ns.
     own_ns: Vec<f64>,
     level: f64,
 }
 
-/// Sums the self time of all proxies per call. They record calls in the same order if one client
-/// sends them.
+/// Sums self time per call; proxies record one client's calls in the same order.
 fn own_ns(told: &[&Calls]) -> Vec<f64> {
     let calls = told.iter().map(|calls| calls.len()).min().unwrap_or(0);
     let mut own = (0..calls).map(|at| told.iter().map(|calls| calls.own_ns[at] as f64).sum()).collect::<Vec<f64>>();
@@ -157,7 +153,6 @@ impl Trial<'_> {
         self.measurement.cache.as_deref()
     }
 
-    /// Misses of one cause over GETs.
     fn misses(&self, of: fn(&MissCauses) -> u64) -> Option<f64> {
         let counts = &self.cache()?.counts;
         let gets = counts.hits.saturating_add(counts.misses) as f64;
@@ -169,7 +164,6 @@ impl Trial<'_> {
         (hits.len() >= stats::order::samples_needed(0.99, self.level)).then(|| hits.quantile(0.99))?
     }
 
-    /// Resources used by the server, if sampled.
     fn subject(&self) -> Option<&SubjectUse> {
         Some(&self.record.subject).filter(|used| used.measured_ns > 0)
     }
@@ -181,8 +175,7 @@ impl Trial<'_> {
     }
 
     fn memory(&self) -> Option<f64> {
-        // The first sample precedes the load: it is taken when the port accepts, while the
-        // generator starts.
+        // The first sample is taken when the port accepts, before the load starts.
         let before = self.record.subject.samples.first()?.rss_bytes;
         Some(self.record.subject.rss_max_bytes?.saturating_sub(before) as f64)
     }
@@ -201,8 +194,7 @@ impl Trial<'_> {
         stats::order::quantile(&self.own_ns, q).filter(|_| enough)
     }
 
-    /// Payload per request at the generator, which counts every byte. Only of interest if proxies
-    /// can be involved.
+    /// Payload per request at the generator; `None` unless proxies can be involved.
     fn client_bytes(&self) -> Option<f64> {
         let studied = self.record.factors.contains_key(study::proxy::THROUGH);
         let bytes = self.measurement.sent_bytes.saturating_add(self.measurement.received_bytes) as f64;
@@ -246,7 +238,7 @@ pub fn errors_total(measurement: &Measurement) -> u64 {
 }
 
 /// Share of failed requests among all completed ones. Failed are errors, including timeouts, and
-/// requests never sent that had waited longer than the timeout.
+/// unsent requests that had waited longer than the timeout.
 pub fn error_share(measurement: &Measurement) -> Option<f64> {
     let overdue = measurement.censored.as_deref().map_or(0, |censored| censored.unsent_overdue);
     let failed = errors_total(measurement).saturating_add(overdue);
@@ -266,8 +258,7 @@ pub(crate) fn whole_windows(measurement: &Measurement) -> &[Window] {
     &windows[..windows.len().min(usize::try_from(whole).unwrap_or(usize::MAX))]
 }
 
-/// All windows with their lengths, s; the last one may have been cut short. `None` if the lengths
-/// are unknown, as between the rounds of volley's rule.
+/// All windows with lengths, s, the last one as cut. Unknown between the rounds of volley's rule.
 pub(crate) fn timed_windows(measurement: &Measurement) -> Option<Vec<(&Window, f64)>> {
     let window_ns = measurement.window_ns;
     let rest = u64::try_from(measurement.windows.len()).ok()?.checked_sub(1)?.checked_mul(window_ns)?;
@@ -290,8 +281,7 @@ pub(crate) fn window_values(metric: &str, measurement: &Measurement) -> Option<V
     }
 }
 
-/// Returns the series used to detect steady state: mean latency by window, or throughput if a
-/// window has no response.
+/// Returns mean latency by window, or throughput if one is empty, to detect steady state.
 pub fn series(measurement: &Measurement) -> Vec<f64> {
     window_values("latency_mean", measurement).or_else(|| window_values("throughput", measurement)).unwrap_or_default()
 }

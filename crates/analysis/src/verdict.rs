@@ -3,10 +3,9 @@
 //! Rules in order of precedence (docs/METHOD.md gives the reasons):
 //! 1. Server and generator share a CPU, or another process took the CPU of one of them: `shared`.
 //! 2. A server that hung is the limit; otherwise a generator that was held up is.
-//! 3. Open loop: if the generator's own lag exceeds a tenth of the latency at p99, the generator is
-//!    the limit. If the offered load was met, the limit is `neither`. If it was missed, the server is
-//!    the limit if it was saturated, caused errors or left no connection free; otherwise the generator
-//!    is.
+//! 3. Open loop: a generator whose own lag exceeds a tenth of the latency at p99 is the limit. If
+//!    the offered load was met, the limit is `neither`. If it was missed, the server is the limit if
+//!    it was saturated, caused errors or left no connection free; otherwise the generator is.
 //! 4. Closed loop: a saturated server is the limit. Otherwise a generator is if it is busy, kept
 //!    waiting for a CPU, or close to its calibrated maximum. If nothing is busy, clients just wait:
 //!    `latency`. If most clients are in back-off, the server that loses their connections is the
@@ -30,12 +29,10 @@ use crate::value::errors_total;
 const EXHAUSTED: f64 = 0.95;
 /// Tolerance of the check by Little's law.
 const LITTLE_TOLERANCE: f64 = 0.01;
-/// Share of the time that a server or generator must wait for its CPU to show that another process
-/// disturbs the trial.
+/// Share of the time that a server or generator waits for its CPU in a disturbed trial.
 const STARVED: f64 = 0.1;
 
-/// Judges stored trials again by the current rules; stored verdicts follow the rules of the build
-/// that measured.
+/// Judges stored trials by the current rules instead of those of the build that measured.
 pub fn judge_again(run: &Run, records: &mut [Record]) {
     for record in records {
         let of_agents = agents::judge_agents(record, &run.nodes);
@@ -44,11 +41,11 @@ pub fn judge_again(run: &Run, records: &mut [Record]) {
     }
 }
 
-/// Returns the limit of the trial (`None` if it failed) and its warnings.
+/// Returns the limit of the trial (`None` if it failed) and its warnings. `nodes` are the machines
+/// of a cluster.
 ///
 /// Ignores a calibration for another protocol, backend, idle policy or number of threads, and any
-/// calibration if generators ran on other machines. `nodes` are the machines of the run, empty for
-/// a single machine.
+/// calibration if generators ran on other machines.
 pub fn judge(record: &Record, calibration: Option<&Calibration>, nodes: &[Node]) -> (Option<Verdict>, Vec<Warning>) {
     let Some(measurement) = record.measurement() else { return (None, Vec::new()) };
     let subject = subject_busy(&record.subject);
@@ -103,7 +100,6 @@ fn without_own_cpu(mut found: Verdict, measurement: &Measurement) -> Verdict {
     found
 }
 
-/// Whether each worker has its own CPU, so that none waited for another.
 fn have_own_cpus(workers: &[Worker]) -> bool {
     let mut cpus = workers.iter().filter_map(|worker| worker.cpu).collect::<Vec<_>>();
     cpus.sort_unstable();
@@ -111,7 +107,6 @@ fn have_own_cpus(workers: &[Worker]) -> bool {
     cpus.len() == workers.len()
 }
 
-/// Warnings about the server and proxies waiting for their CPUs.
 fn waiting_warnings(record: &Record) -> Vec<Warning> {
     let subject = ("the server".to_owned(), &record.subject);
     let proxies = record.proxies.iter().map(|proxy| (format!("the proxy {}", proxy.name), &proxy.used));
@@ -123,8 +118,7 @@ fn waiting_warnings(record: &Record) -> Vec<Warning> {
     waiting.collect()
 }
 
-/// Makes a proxy with busy CPUs the limit, unless the generator is, or server and generator shared
-/// CPUs.
+/// Makes a proxy with busy CPUs the limit, unless the generator is or CPUs were shared.
 fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
     if record.proxies.is_empty() {
         return found;
@@ -151,7 +145,7 @@ fn with_proxies(mut found: Verdict, record: &Record) -> Verdict {
     found
 }
 
-/// The warning about failed requests, if any.
+/// Describes failed requests.
 pub fn errors_warning(measurement: &Measurement) -> Option<String> {
     FailedRequests::from(measurement).sentence()
 }
@@ -166,7 +160,6 @@ pub fn silence_warning(measurement: &Measurement) -> Option<String> {
     silent.then(|| format!("no response in the {seconds:.3} s measured: {asked} still waiting at the end"))
 }
 
-/// Warnings that only depend on the measurement.
 pub(crate) fn measurement_warnings(measurement: &Measurement, waits: Waits) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |kind: WarningKind, text: String| warnings.push(kind.says(text));
@@ -235,7 +228,7 @@ fn little_warning(measurement: &Measurement) -> Option<String> {
         return None;
     }
     let (caused_ns, caused) = crate::cache::caused(measurement);
-    // Requests still waiting at the end were in flight, too. In an open loop that is one request
+    // Requests still waiting at the end were also in flight. In an open loop that is one request
     // per connection, from its write.
     let waited_ns = measurement.censored.as_deref().map_or(0.0, |censored| match measurement.offered_per_s {
         Some(_) => censored.connections.sum,
@@ -283,7 +276,6 @@ mod tests {
 
     const DURATION_NS: u64 = 250_000_000;
 
-    /// A closed loop on one CPU each, with these utilizations.
     fn closed(subject: f64, generator: f64) -> Record {
         let records = example::volley().1;
         let mut record = records.into_iter().find(|record| record.point == 0).unwrap();
@@ -294,8 +286,7 @@ mod tests {
         record
     }
 
-    /// An open loop with constant latency and lags, ns; `answered` is a share of 50,000 requests
-    /// per second.
+    /// `answered` is a share of 50,000 requests per second; latency and lags are constant, ns.
     fn open(subject: f64, answered: f64, latency: u64, lag_thread: u64, lag_connection: u64) -> Record {
         let mut record = closed(subject, 0.3);
         let all = |value: u64| {
@@ -436,8 +427,8 @@ mod tests {
         );
     }
 
-    /// A server on one CPU that was 40 % busy and waited for the share `waited` of the time; other
-    /// processes used the share `others` of its CPU.
+    /// A server on one CPU, 40 % busy. It waited for the share `waited` of the time; other
+    /// processes used the share `others`.
     fn beside(waited: f64, others: f64) -> Record {
         edited(closed(0.4, 0.3), |record| {
             let ns = |share: f64| Some((share * record.subject.measured_ns as f64) as u64);

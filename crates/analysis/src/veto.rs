@@ -1,10 +1,9 @@
 //! Determines which marks of a design point prevent comparisons by which metric.
 //!
-//! Within a block the order of both sides is random. A disturbance that does not depend on the side
-//! (another process on the CPUs) leaves their values exchangeable (Fisher 1935), so the signed-rank
-//! test keeps its error in every metric and only loses power. A limit common to both sides is
-//! different: a busy generator determines throughput and latency whatever the server does, but not
-//! the server's CPU time per request.
+//! The order of both sides of a block is random. A disturbance that ignores the side (another
+//! process on the CPUs) leaves values exchangeable (Fisher 1935): the signed-rank test keeps its
+//! error and only loses power. A limit common to both sides, a busy generator, determines
+//! throughput and latency whatever the server does, but not its CPU time per request.
 
 use study::Metric;
 
@@ -31,9 +30,8 @@ fn is_size(metric: &Metric) -> bool {
     metric.unit == "bytes" && !metric.name.ends_with("_per_request")
 }
 
-/// The marks that prevent comparing a row by a metric, in words; `None` if there are none.
-/// `is_broken`: the claim is that an absolute limit is exceeded, for which other work on the CPUs
-/// may be the reason.
+/// The marks that prevent comparing a row by a metric. `is_broken`: the claim is that an absolute
+/// limit is exceeded, for which other work on the CPUs may be the reason.
 pub(crate) fn forbidding(row: &Row, metric: &Metric, is_broken: bool) -> Option<String> {
     let forbids = |mark: &&Mark| mark.forbids(metric) || **mark == Mark::Shared && is_broken && is_pace(metric);
     let marks = row.marks.iter().filter(forbids).map(|mark| mark.text()).collect::<Vec<_>>();

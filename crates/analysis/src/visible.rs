@@ -1,12 +1,10 @@
-//! Makes foreign text safe to show: the output of a server may contain anything, including terminal
-//! control sequences.
+//! Escapes foreign text: servers may print anything, including terminal control sequences.
 
 use std::borrow::Cow;
 
 pub use config::printable::text as visible;
 use study::record::{BuildOutcome, Outcome, Record, Run};
 
-/// Escapes control characters in the texts of a record.
 pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     let hidden = |text: &String| matches!(visible(text), Cow::Owned(_));
     let any = match &record.outcome {
@@ -25,7 +23,6 @@ pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     Cow::Owned(record)
 }
 
-/// Escapes control characters in the build outcomes of a run.
 pub(crate) fn run(run: &Run) -> Cow<'_, Run> {
     let hidden = |outcome: &BuildOutcome| match outcome {
         BuildOutcome::Ready => false,

@@ -12,7 +12,6 @@ pub(crate) fn of_trials(some: usize, all: usize) -> String {
     if some == all { String::new() } else { format!(" ({some} of {all} trials)") }
 }
 
-/// Merges the warnings of a row's trials by kind.
 pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
     let told = records.iter().flat_map(|record| record.warnings.iter().map(move |warning| (*record, warning)));
     let groups = grouped(told.map(|(record, warning)| (warning.kind, warning.text.clone(), record)));
@@ -31,9 +30,8 @@ pub(crate) fn of_row(records: &[&Record]) -> Vec<Warning> {
     groups.into_iter().map(one).collect()
 }
 
-/// Merges the warnings of all rows. Warnings of several rows share a line, `no steady state in 24
-/// of 96 trials (3 design points)`, with the rows' warnings as details. A warning of a single row
-/// names the row.
+/// Warnings of several rows share a line, `no steady state in 24 of 96 trials (3 design points)`,
+/// with the rows' warnings as details. A warning of a single row names the row.
 pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<Warning> {
     let all = rows.clone().map(|row| row.trials.len()).sum::<usize>();
     let told = rows.flat_map(|row| row.warnings.iter().map(move |warning| (row, warning)));
@@ -61,8 +59,7 @@ pub(crate) fn of_report<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> Vec<
     grouped(told).into_iter().map(one).collect()
 }
 
-/// Groups warnings that share a line: the same kind, and the same text if the kind has no text. In
-/// order of first occurrence.
+/// Warnings of one kind share a line; without a text of their kind they need the same text.
 fn grouped<T>(all: impl Iterator<Item = (WarningKind, String, T)>) -> Vec<Vec<(WarningKind, String, T)>> {
     let mut groups = Vec::<Vec<(WarningKind, String, T)>>::new();
     for (kind, text, from) in all {
@@ -80,7 +77,6 @@ fn is_same<T>(group: &[(WarningKind, String, T)]) -> bool {
     group.iter().all(|(_, text, _)| *text == group[0].1)
 }
 
-/// The common text of a group, or the text of its kind.
 fn common<T>(group: &[(WarningKind, String, T)]) -> String {
     let words = group[0].0.text().filter(|_| !is_same(group));
     words.map_or_else(|| group[0].1.clone(), str::to_owned)
@@ -91,7 +87,6 @@ mod tests {
     use super::*;
     use crate::{analyze, example};
 
-    /// The lines of a report of 12 points with 8 trials each, after editing the records.
     fn lines(edit: impl Fn(&mut Record)) -> Vec<Warning> {
         let (run, mut records) = example::volley();
         records.iter_mut().for_each(|record| {

@@ -2,15 +2,13 @@ use super::*;
 use crate::example;
 use study::record::Outcome;
 
-/// The example's run with another name, commit and `times` the latency. Drops points with failed
-/// trials.
+/// The example's run with another name, commit and `times` the latency, without failed points.
 fn run(id: &str, started: &str, commit: &str, times: f64) -> (Run, Vec<Record>) {
     let (mut run, mut records) = example::volley();
     run.plan.points.truncate(3);
     records.retain(|record| record.point < 3);
     for record in &mut records {
         let Outcome::Measured(measurement) = &mut record.outcome else { unreachable!("these points are measured") };
-        // Only the mean, which is the metric of the study.
         measurement.service.sum *= times;
         record.probes.before.iter_mut().chain(&mut record.probes.after).for_each(|probe| probe.cpu_ns = 8_000_000);
     }
@@ -79,7 +77,6 @@ fn step_needs_disjoint_intervals_and_a_new_revision() {
     assert_eq!(steps(&same), 0);
     (same[0].0.commit, same[0].0.revision) = (None, None);
     assert_eq!(steps(&same[..2]), 0);
-    // Nor between runs of different loads, or between a quick and a normal run.
     let mut other = four();
     other[0].0.plan.points.iter_mut().for_each(|point| point.load.pipeline = 4);
     other[2].0.plan.trials.quick = true;
@@ -199,7 +196,6 @@ fn any_two_runs_are_shown() {
     );
     let nothing = |run: &mut Run| run.plan.points.clear();
     check(&nothing, "a and b, side by side; one revision, aaa", None, "");
-    // Cells are empty for failed points and for points of only one run.
     let (mut few, mut records) = one();
     few.plan.points.truncate(1);
     records.retain(|record| record.point < 1);
@@ -212,7 +208,6 @@ fn any_two_runs_are_shown() {
 
 #[test]
 fn rows_have_the_revision_of_their_side() {
-    // Each run has its own worktrees.
     let compared = |mut of: (Run, Vec<Record>), base: &str, head: &str| {
         for (point, commit) in of.0.plan.points.iter_mut().zip([base, head]) {
             let commit = commit.repeat(40);

@@ -1,5 +1,4 @@
-//! Searches without a study (`quintain load --find`): the same rules for a server that is already
-//! running.
+//! Searches without a study (`quintain load --find`), for a server that is already running.
 
 use schemars::JsonSchema;
 use serde::Serialize;

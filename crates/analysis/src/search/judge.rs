@@ -12,7 +12,6 @@ use crate::latency::{self, Latency};
 use crate::number::{percent, quantity};
 use crate::value;
 
-/// Confidence level of intervals within a trial.
 const LEVEL: f64 = 0.95;
 /// Number of parts of a trial compared to detect a growing backlog.
 const FIFTHS: usize = 5;
@@ -37,7 +36,6 @@ pub(crate) struct Value {
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// A condition of the objective, or one that always applies.
 struct Part {
     excess: f64,
     interval: Option<(f64, f64)>,
@@ -62,8 +60,7 @@ pub(crate) fn judge(
     let Some(worst) = parts.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)) else {
         return Judged { outcome: Outcome::TooFew, why: "nothing was measured".to_owned(), values };
     };
-    // An objective that is met stays met if the generator was late: lateness is part of the
-    // response time.
+    // A met objective stays met if the generator was late: lateness is part of the response time.
     let other = match limit {
         Some(Limit::Generator) => Some("the generator was the bottleneck"),
         Some(Limit::Network) => Some("the network was the bottleneck"),
@@ -88,7 +85,7 @@ pub(crate) fn judge(
     Judged { outcome: Outcome::Judged { excess: worst.excess, interval }, why: worst.why.clone(), values }
 }
 
-/// Value of a condition's metric; `None` if there are too few responses or it was not observed.
+/// `None` if there are too few responses or it was not observed.
 fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64>) -> Option<Value> {
     let windows = measurement.windows.as_slice();
     let found = |found: Result<batch::Batches, batch::Declined>| {
@@ -135,8 +132,8 @@ fn value(condition: &Condition, measurement: &Measurement, rss_bytes: Option<u64
     }
 }
 
-/// A latency that waiting requests may have changed. It only has the interval of the responses if
-/// it agrees with their value. A lower bound is known only if it already breaks the condition.
+/// A latency that waiting requests may have changed. Its interval needs responses that agree; a
+/// lower bound is only known if it breaks the condition.
 fn bounded(
     condition: &Condition,
     bound: Bound,
@@ -164,7 +161,7 @@ fn part(condition: &Condition, value: Value) -> Part {
     Part { excess, interval, why }
 }
 
-/// Natural logarithm of value over bound, clamped to ±`FAR`.
+/// Natural logarithm of value over bound, at most ±`FAR`.
 fn beyond(value: f64, bound: f64) -> f64 {
     match (value > 0.0, bound > 0.0) {
         (false, _) => -FAR,
@@ -173,10 +170,10 @@ fn beyond(value: f64, bound: f64) -> f64 {
     }
 }
 
-/// Whether the offered rate was achieved: the missing share relative to the allowed one.
+/// Compares the missing with the allowed share of the offered rate.
 ///
-/// Missing are requests that the rate promises. A Poisson schedule has more or fewer by chance. If
-/// fewer, the scheduled requests without a response at the end count instead, without chance.
+/// A Poisson schedule has more or fewer requests than the rate by chance. If fewer scheduled
+/// requests are missing than the rate implies, these count, without an allowance for chance.
 fn achieved(measurement: &Measurement) -> Option<Part> {
     let offered = measurement.offered_per_s? * measurement.duration_ns as f64 / 1e9;
     if !(offered.is_finite() && offered > 0.0) {
