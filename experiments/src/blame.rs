@@ -1,4 +1,5 @@
-//! Checks the verdict on trials with a planted fault: the server has no CPU, the generator is stopped, the server is stopped.
+//! Checks verdicts on trials with a planted fault: the server has no CPU, or server or generator is
+//! stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,9 +24,7 @@ pub(crate) struct BlameArgs {
     quintain: Option<PathBuf>,
 }
 
-/// Length of a trial.
 const TRIAL: Duration = Duration::from_millis(1_000);
-/// Time limit for the program to start server and generator.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Share of the trials of a fault that may have a wrong verdict: 1 of 16.
 const MOST_WRONG: f64 = 1.0 / 16.0;
@@ -45,7 +44,6 @@ enum Fault {
 }
 
 impl Fault {
-    /// The verdict that a trial with this fault must get.
     fn party(self) -> &'static str {
         match self {
             Fault::Starved | Fault::Taken => "shared",
@@ -79,7 +77,6 @@ pub(crate) fn run(args: &BlameArgs) -> Result<(), String> {
     }
 }
 
-/// Runs one trial with the fault; returns its verdict and the reason.
 fn trial(quintain: &Path, folder: &Path, fault: Fault, at: u32) -> Result<(&'static str, String), String> {
     let io = |error: std::io::Error| format!("error: {error}");
     let study = folder.join("blame.toml");
@@ -104,7 +101,6 @@ fn trial(quintain: &Path, folder: &Path, fault: Fault, at: u32) -> Result<(&'sta
     verdict(&found).ok_or_else(said)
 }
 
-/// The verdict on the only trial of a run.
 fn verdict(found: &Value) -> Option<(&'static str, String)> {
     let row = &found["findings"]["rows"][0];
     let trial = &row["trials"][0];
@@ -121,7 +117,6 @@ fn verdict(found: &Value) -> Option<(&'static str, String)> {
     Some((party, why))
 }
 
-/// Plants the fault once the generator of `program` runs.
 fn plant(program: &mut Child, fault: Fault, at: u32) -> Result<(), String> {
     let deadline = Instant::now() + PATIENCE;
     let lab = program.id();
@@ -193,7 +188,6 @@ fn signal(name: &str, pid: u32) -> Result<(), String> {
     }
 }
 
-/// The child processes of a process, with their command lines.
 fn children(parent: u32) -> Vec<(u32, String)> {
     let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let lists = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());

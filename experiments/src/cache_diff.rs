@@ -1,4 +1,5 @@
-//! `experiments cache-diff`: sends the same random commands to `quintain serve cache` and to memcached and Redis.
+//! `experiments cache-diff`: sends the same random commands to `quintain serve cache`, memcached
+//! and Redis.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,13 +11,10 @@ use stats::Rng;
 
 use crate::server::{Server, quintain};
 
-/// Commands sent at once.
 const BATCH: usize = 64;
-/// Keys of the commands.
 const KEYS: u64 = 10;
-/// Timeout of one reply.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Most differences before a run ends.
+/// Maximum number of differences before a run ends.
 const SHOWN: usize = 10;
 
 /// Send the same random commands to `quintain serve cache`, memcached and redis-server, and compare every reply
@@ -39,15 +37,13 @@ pub(crate) struct CacheDiffArgs {
     rival: Option<String>,
 }
 
-/// A rival and how it is spoken to.
 struct Rival {
     name: &'static str,
     program: &'static str,
-    /// Its command line, with `{port}`.
     start: &'static str,
-    /// Draws a command that causes one reply.
+    /// Causes one reply.
     command: fn(&mut Rng) -> Vec<u8>,
-    /// Bytes of the reply at the front, if it is all there.
+    /// Length of the first reply in these bytes; `None` if incomplete.
     reply_bytes: fn(&[u8]) -> Option<usize>,
 }
 
@@ -89,7 +85,6 @@ impl Client {
         Ok(Client { whose, stream: stream.map_err(|error| format!("error: {address}: {error}"))?, buffer: Vec::new() })
     }
 
-    /// Sends a batch and reads `count` replies.
     fn ask(
         &mut self,
         batch: &[u8],
@@ -115,7 +110,6 @@ impl Client {
     }
 }
 
-/// Compares `operations` random commands; the number of differences.
 fn compare(rival: &Rival, addresses: [SocketAddr; 2], operations: usize, rng: &mut Rng) -> Result<usize, String> {
     let [ours, theirs] = addresses;
     let mut clients = [Client::connect("quintain", ours)?, Client::connect(rival.name, theirs)?];
@@ -141,7 +135,7 @@ fn compare(rival: &Rival, addresses: [SocketAddr; 2], operations: usize, rng: &m
     Ok(differences)
 }
 
-/// Whether two replies are equal. Remaining times may differ by 2 s or 250 ms, because one server replies later.
+/// Ignores differences of remaining times up to 2 s or 250 ms, since one server replies later.
 fn are_alike(ours: &[u8], theirs: &[u8]) -> bool {
     let time = |reply: &[u8]| std::str::from_utf8(reply.strip_prefix(b":")?).ok()?.trim_end().parse::<i64>().ok();
     ours == theirs
@@ -156,13 +150,12 @@ fn show(bytes: &[u8]) -> String {
     bytes[..bytes.len().min(500)].escape_ascii().to_string()
 }
 
-/// Draws from a list whose elements `|` separates.
 fn pick(rng: &mut Rng, list: &'static str) -> &'static str {
     list.split('|').nth(rng.below(list.split('|').count() as u64) as usize).unwrap_or_default()
 }
 
-/// A value that counts, one that does not, or one of many bytes. No number of 2^63 and more: memcached 1.6.18 looks for a
-/// minus sign behind those.
+/// A number, other text or many bytes. Numbers stay below 2^63, beyond which memcached 1.6.18 looks
+/// for a minus sign.
 fn value(rng: &mut Rng) -> String {
     match rng.below(10) {
         0..4 => rng.below(30).to_string(),
@@ -207,7 +200,6 @@ fn memcached_command(rng: &mut Rng) -> Vec<u8> {
     [text.as_bytes(), b"mn\r\n"].concat()
 }
 
-/// One command as an array of its words.
 fn redis_command(rng: &mut Rng) -> Vec<u8> {
     let (key, other) = (format!("k{}", rng.below(KEYS)), format!("k{}", rng.below(KEYS)));
     let data = value(rng);
@@ -276,7 +268,6 @@ fn redis_reply_bytes(bytes: &[u8]) -> Option<usize> {
     (0..elements).try_fold(end, |at, _| Some(at + redis_reply_bytes(bytes.get(at..)?)?))
 }
 
-/// Compares; the error names the rivals whose replies differ.
 pub(crate) fn run(args: &CacheDiffArgs) -> Result<(), String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let seed = args.seed.unwrap_or(now.subsec_nanos().into());

@@ -1,4 +1,4 @@
-//! `experiments churn`: checks that the cache server's memory stays below its cap plus the documented constant.
+//! `experiments churn`: checks that the cache server's memory stays below its cap and constant.
 
 mod clients;
 
@@ -15,7 +15,6 @@ const CONSTANT_BYTES: u64 = 4 << 20;
 const CONNECTION_BYTES: u64 = 16 << 10;
 /// The largest item of the server, of which four may be in flight.
 const LARGEST_ITEM_BYTES: u64 = (1 << 20) + 250;
-/// Interval between samples of the memory.
 const SAMPLE: Duration = Duration::from_millis(100);
 
 /// Check that the memory of `quintain serve cache` stays within its cap and constant
@@ -87,7 +86,6 @@ fn duration(text: &str) -> Result<Duration, std::num::ParseIntError> {
     Ok(Duration::from_secs(digits.parse::<u64>()? * unit_s))
 }
 
-/// Result of one run.
 struct Run {
     idle_bytes: u64,
     peak_bytes: u64,
@@ -130,7 +128,6 @@ fn churn(args: &ChurnArgs, server: &Path, backend: &str, cap_bytes: u64) -> Resu
     Ok(Run { idle_bytes, peak_bytes, commands, evictions })
 }
 
-/// Resident anonymous and shared memory of a process.
 fn anonymous_bytes(pid: u32) -> Result<u64, String> {
     let status =
         std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| format!("the server: {error}"))?;
@@ -157,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn anonymous_memory_is_that_of_no_file() {
+    fn anonymous_memory_excludes_files() {
         let status = "VmRSS:\t  999 kB\nRssAnon:\t     300 kB\nRssFile:\t 600 kB\nRssShmem:\t      99 kB\n";
         assert_eq!(anonymous_of(status), Some(399 * 1024));
         assert_eq!(anonymous_of("VmRSS:\t 1 kB\n"), None);

@@ -69,16 +69,15 @@ pub(crate) fn run(options: &CoverageArgs) -> Result<(), String> {
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n")) }
 }
 
-/// A promise about a share of simulated studies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Promise {
     Between(f64, f64),
     AtLeast(f64),
     AtMost(f64),
-    /// [`Promise::Between`] if at least half of the studies get an interval; otherwise fewer than one study in twenty
-    /// gets one that is wrong.
+    /// [`Promise::Between`] if at least half of the studies get an interval; otherwise fewer than
+    /// one study in twenty gets a wrong one.
     BetweenOrDeclined(f64, f64),
-    /// None, for this reason; the row is shown for comparison.
+    /// No promise, for this reason; the row is shown for comparison.
     Nothing(&'static str),
 }
 
@@ -122,7 +121,6 @@ fn table(results: &[(Case, Outcome)], options: &CoverageArgs) -> String {
     text
 }
 
-/// Replaces the text between the two marks of the document by the table.
 fn insert(text: &str, table: &str) -> Result<String, String> {
     let missing = |mark: &str| format!("{DOCUMENT}: no line `{mark}`");
     let (before, rest) = text.split_once(BEGIN).ok_or_else(|| missing(BEGIN))?;
@@ -135,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_replaces_what_stood_between_the_marks() {
+    fn table_replaces_the_text_between_the_marks() {
         let text = format!("a\n{BEGIN}\nold\n{END}\nb\n");
         assert_eq!(insert(&text, "new").unwrap(), format!("a\n{BEGIN}\nnew\n{END}\nb\n"));
         assert!(insert("no marks", "new").is_err());
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_for_each_case() {
+    fn formats_a_row_per_case() {
         let case = intervals::cases().remove(0);
         let outcome = Outcome { studies: 100, answered: 80, covered: 76, width: 0.012 };
         let options = CoverageArgs { studies: 100, seed: 1, write: false };

@@ -1,5 +1,5 @@
-//! Compares the CPU time per request of two load generators, in alternating pairs, with the tests of `quintain compare`.
-//! `compare` itself cannot do this, because it always loads with its own generator.
+//! Compares two load generators by CPU time per request, with the tests of `quintain compare`,
+//! which itself always uses its own generator.
 
 use std::process::Command;
 
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &GeneratorArgs) -> Result<(), String> {
     }
 }
 
-/// CPU time per answered request of the workers while they measured, us, in one run against a fresh server.
+/// CPU time of the workers per response while measuring, us, against a fresh server.
 fn cpu_per_request_us(server: &str, command: &str) -> Result<f64, String> {
     let server = Server::start(&format!("taskset -c 0 {server}"))?;
     let command = command.replace("{port}", &server.port.to_string());

@@ -1,4 +1,4 @@
-//! Simulations of the statistics, and measurements of quintain on real processes that take minutes to hours.
+//! Simulations of the statistics, and measurements of quintain that take minutes to hours.
 
 mod blame;
 mod cache_diff;

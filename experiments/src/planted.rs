@@ -1,5 +1,5 @@
-//! Counts wrong answers of `quintain compare`, and of the usual three runs of wrk, on two builds of a server in C whose
-//! difference is known.
+//! Counts wrong results of `quintain compare`, and of the usual three runs of wrk, on two builds of
+//! a C server with a known difference.
 
 mod bisect;
 
@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::server::{Server, quintain};
 
-/// A server that does `WORK` steps of arithmetic per request.
 const SOURCE: &str = include_str!("../planted/server.c");
 
 /// Compare two builds of a server whose difference is known, with `quintain compare` and as boards do
@@ -92,7 +91,8 @@ pub(crate) fn run(asked: &PlantedArgs) -> Result<(), String> {
             }
         }
         let Some(first) = tests.first() else { return Err(format!("error: no test in {found}")) };
-        // JSON has no infinity: an interval without an upper end, because responses were missing, ends with a huge number.
+        // JSON has no infinity: an interval without an upper end (missing responses) ends with a
+        // huge number.
         let bounded = |ratio: f64| if ratio > 1e9 { f64::INFINITY } else { ratio };
         let ratio = |key: &str| bounded(first["ratio"][key].as_f64().unwrap_or(f64::NAN));
         println!(
@@ -121,7 +121,7 @@ pub(crate) fn run(asked: &PlantedArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Median and range; sorts the values.
+/// Sorts the values.
 pub(crate) fn spread(values: &mut [f64]) -> String {
     values.sort_by(f64::total_cmp);
     match values {
@@ -132,7 +132,6 @@ pub(crate) fn spread(values: &mut [f64]) -> String {
     }
 }
 
-/// Runs one comparison with a store of its own.
 fn compare(quintain: &Path, folder: &Path, servers: &[PathBuf], at: u32, flags: &[String]) -> Result<Value, String> {
     let command = |server: &Path| format!("{} -p {{port}}", server.display());
     let store = folder.join(format!("{at}.db"));
@@ -150,7 +149,7 @@ fn compare(quintain: &Path, folder: &Path, servers: &[PathBuf], at: u32, flags: 
         .map_err(|error| format!("error: no answer ({error}): {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Runs `work`, if `busy` beside a thread that uses a CPU in bursts of up to 2 s.
+/// Runs `work`; if `busy`, next to a thread that uses a CPU in bursts of up to 2 s.
 fn beside<T>(busy: bool, work: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(!busy);
     std::thread::scope(|scope| {
@@ -174,7 +173,7 @@ fn beside<T>(busy: bool, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Compares the builds by the best and by the mean of three runs of wrk, base first, each with a fresh server.
+/// Compares the best and the mean of three runs of wrk, base first, each with a fresh server.
 fn boards(asked: &PlantedArgs, servers: &[PathBuf]) -> Result<(), String> {
     let (mut best, mut mean) = (Vec::new(), Vec::new());
     for at in 0..asked.boards {
@@ -211,7 +210,7 @@ fn boards(asked: &PlantedArgs, servers: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Requests per second measured by wrk on CPU 1, with the server on CPU 0.
+/// Requests per second from CPU 1; the server has CPU 0.
 fn wrk(server: &Path, seconds: u32) -> Result<f64, String> {
     let server = Server::start(&format!("taskset -c 0 '{}' -p {{port}}", server.display()))?;
     let output = Command::new("taskset")

@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time limit for a server to accept connections.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A server that is killed when this is dropped.
+/// Killed on drop.
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
 }
 
 impl Server {
-    /// Starts a simple shell command, in which `{port}` is a free port, and returns once it accepts connections.
+    /// Starts a simple shell command, in which `{port}` is a free port. Returns once it accepts.
     pub(crate) fn start(command: &str) -> Result<Self, String> {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.map_err(|error| format!("error: no free port: {error}"))?.port();
@@ -40,7 +39,6 @@ impl Server {
         self.child.id()
     }
 
-    /// The exit status of a server that has ended.
     pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
@@ -53,7 +51,7 @@ impl Drop for Server {
     }
 }
 
-/// The given program, or the build of quintain next to this one: optimised, else the one that tests run.
+/// The given program, or the build of quintain next to this one: optimized, else that of the tests.
 pub(crate) fn quintain(program: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(program) = program {
         return Ok(program.to_path_buf());

@@ -856,7 +856,7 @@ mod tests {
         assert_eq!(judge(&busy, &one).0, Limit::Subject);
     }
 
-    /// 50 Mbit/s at an interface that reports 10 Gbit/s; each generator alone receives all of it.
+    /// 50 Mbit/s at an interface that reports 10 Gbit/s; a single generator receives all of it.
     #[test]
     fn throttled_server_link_is_the_limit_in_both_loops() {
         let able = 6.0e6;

@@ -83,7 +83,7 @@ fn kept(measurement: &Measurement) -> Option<String> {
     (share > KEPT_SHARE).then(|| format!("one worker of the generator waited for a CPU {} of the time", percent(share)))
 }
 
-/// Near 1 a worker had no spare time, whichever process had its CPU.
+/// Near 1 the worker had no spare time, whichever process had its CPU.
 fn generator_wanting(measurement: &Measurement) -> Option<f64> {
     let ran = |worker: &Worker| worker.cpu_ns.saturating_sub(worker.spin_ns) as f64 / worker.wall_ns as f64;
     let workers = measurement.workers.iter().filter(|worker| worker.wall_ns > 0);

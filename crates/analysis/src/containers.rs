@@ -7,7 +7,7 @@ use crate::findings::{HostedFinding, MedianRange, Row};
 /// Container engines show as many.
 const ID_DIGITS: usize = 12;
 
-/// If any trial had a container or companion, the report lists those of all rows.
+/// If any trial had a container or companion, the report lists them for all rows.
 pub(crate) fn is_told(record: &Record) -> bool {
     record.subject.container.is_some() || !record.companions.is_empty()
 }

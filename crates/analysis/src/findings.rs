@@ -735,7 +735,7 @@ pub struct SearchFinding {
     pub complete: bool,
     /// Why it ended.
     pub ended: String,
-    /// What bounds the result.
+    /// Limit of the result.
     pub bound: SearchBound,
     /// Target width of the range: upper over lower end, minus one.
     pub resolution: f64,

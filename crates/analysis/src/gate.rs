@@ -91,7 +91,7 @@ struct Pair {
     points: [usize; 2],
 }
 
-/// Without a bound it asks whether the two differ.
+/// Without a bound: whether the two differ.
 #[derive(Clone, Copy, Debug)]
 struct Asking {
     metric: &'static Metric,

@@ -321,7 +321,7 @@ pub fn side_by_side(runs: &[(Run, Vec<Record>); 2]) -> SideBySide {
     SideBySide { version: HISTORY_VERSION, headline, runs: heads, machines, metrics, points, reasons, command, note }
 }
 
-/// What differs besides time, most serious first.
+/// Differences besides time, most serious first.
 fn headline(heads: &[RunHead; 2], machines: &[Machine; 2]) -> String {
     let [first, second] = heads;
     let mut parts = Vec::new();

@@ -17,7 +17,7 @@ pub fn describe_load(plan: &Plan) -> String {
 
 struct Part {
     text: String,
-    /// Whether this is the default, which is omitted unless points differ.
+    /// Whether this is the default, omitted unless points differ.
     usual: bool,
 }
 

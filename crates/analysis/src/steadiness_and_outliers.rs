@@ -1,4 +1,4 @@
-//! Flags trials and rows, judged over the whole report. Nothing is removed or corrected.
+//! Flags trials and rows, judged over the whole report, without removing or correcting any.
 
 use std::collections::BTreeMap;
 

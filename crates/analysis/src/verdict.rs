@@ -32,7 +32,7 @@ const LITTLE_TOLERANCE: f64 = 0.01;
 /// Share of the time that a server or generator waits for its CPU in a disturbed trial.
 const STARVED: f64 = 0.1;
 
-/// Judges stored trials by the current rules instead of those of the build that measured.
+/// Judges stored trials by the current rules, not by the rules of the build that measured.
 pub fn judge_again(run: &Run, records: &mut [Record]) {
     for record in records {
         let of_agents = agents::judge_agents(record, &run.nodes);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_alone_is_named_and_its_trials_are_the_details() {
+    fn warning_of_a_single_row_names_the_row() {
         let found = lines(|record| {
             if record.point == 0 && record.block < 3 {
                 let segments = format!("{} segments sent again", record.block + 2);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn without_words_for_all_only_one_text_is_one_line() {
+    fn kinds_without_text_merge_only_equal_warnings() {
         let found = lines(|record| {
             let text = if record.point < 3 { "a thing" } else { "another thing" };
             record.warnings = vec![WarningKind::Other.says(text)];
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn two_of_a_kind_in_a_trial_are_one_trial() {
+    fn two_warnings_in_a_trial_count_one_trial() {
         let found = lines(|record| {
             if record.point == 0 && record.block == 0 {
                 let waited = |worker| WarningKind::GeneratorWaited.says(format!("worker {worker} waited"));

@@ -1,7 +1,8 @@
-//! How long clauses take, beside the same in CEL: `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
+//! Evaluation time of clauses, compared with CEL. Run it with
+//! `cargo run --release --manifest-path experiments/cel/Cargo.toml`.
 //!
-//! Both engines take turns, eleven rounds each; printed are the medians and the ranges of the rounds. CEL is given its values
-//! ready made; what converting a message into them would take is not counted.
+//! Both engines take turns, eleven rounds each; the output is medians and ranges. Converting
+//! messages to CEL's values is not counted.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example measures and prints")]
 
 use std::collections::HashMap;
@@ -34,7 +35,7 @@ fn main() {
     print("20 index strings", "ns", &compare(5_000, ours, theirs));
 }
 
-/// Nanoseconds per evaluation, by engine and round, the engines in turns.
+/// Nanoseconds per evaluation, by engine and round.
 fn compare(count: u32, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> [Vec<f64>; 2] {
     let mut times = [Vec::new(), Vec::new()];
     let round = |run: &mut dyn FnMut()| {
@@ -42,11 +43,11 @@ fn compare(count: u32, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> [Vec
         (0..count).for_each(|_| run());
         start.elapsed().as_nanos() as f64 / f64::from(count)
     };
-    // One round of each is thrown away: caches and branch predictors are cold.
+    // Discards one round of each: caches and branch predictors are cold.
     round(&mut ours);
     round(&mut theirs);
     for at in 0..ROUNDS {
-        // Who begins changes, so that neither always runs in the other's wake.
+        // Alternates the first engine, so that neither always runs in the other's wake.
         let (first, second): (&mut dyn FnMut(), &mut dyn FnMut()) =
             if at % 2 == 0 { (&mut ours, &mut theirs) } else { (&mut theirs, &mut ours) };
         let (first, second) = (round(first), round(second));

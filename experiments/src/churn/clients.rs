@@ -1,4 +1,4 @@
-//! Clients of `experiments churn`: commands that make a cache server allocate, move and free memory.
+//! Commands that make a cache server allocate, move and free memory.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,17 +9,15 @@ use stats::Rng;
 
 /// Client threads, which share the connections.
 pub(super) const THREADS: usize = 2;
-/// Commands in one write.
 const BATCH: usize = 16;
-/// Batches per phase. Values are small, mixed, large, then mixed again, so that the index grows, shrinks and grows.
+/// Batches per phase. Values are small, mixed, large, mixed again; the index grows, shrinks and
+/// grows.
 const PHASE: u64 = 4_000;
-/// The longest value.
 const VALUE_BYTES_MAX: u64 = 60_000;
-/// Time limit for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Sends commands on `connections` at `rate` per second (0 is as fast as possible) until `is_over`; returns the number of
-/// commands answered.
+/// Sends commands on `connections` until `is_over` and returns their number. `rate` is per second;
+/// 0 is as fast as possible.
 pub(super) fn play(
     address: SocketAddr,
     thread: usize,
@@ -54,7 +52,7 @@ pub(super) fn play(
     Ok(commands)
 }
 
-/// Appends a command: mostly stores, some reads, deletes, increments and changes of the expiry time.
+/// Appends a store, or less often a read, delete, increment or change of the expiry time.
 fn command(rng: &mut Rng, phase: u64, blob: &[u8], said: &mut Vec<u8>) {
     let key = rng.below(3_000_000);
     let kind = rng.below(20);
@@ -92,7 +90,7 @@ fn connect(address: SocketAddr) -> Result<TcpStream, String> {
     stream.map_err(|error| format!("a client cannot connect: {error}"))
 }
 
-/// Sends commands that end with a barrier and reads up to the barrier's response, with which no value ends.
+/// Reads up to the response of a barrier, with which commands must end and no value ends.
 fn exchange(client: &mut TcpStream, said: &[u8], heard: &mut Vec<u8>) -> Result<(), String> {
     client.write_all(said).map_err(|error| format!("a client cannot send: {error}"))?;
     heard.clear();
@@ -107,7 +105,6 @@ fn exchange(client: &mut TcpStream, said: &[u8], heard: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// Reads a value of the server's `stats`.
 pub(super) fn statistic(address: SocketAddr, name: &str) -> Result<u64, String> {
     let mut heard = Vec::new();
     exchange(&mut connect(address)?, b"stats\r\nmn\r\n", &mut heard)?;

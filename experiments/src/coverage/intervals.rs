@@ -1,7 +1,7 @@
 //! Coverage of intervals in simulated studies with a known truth.
 //!
-//! Trials have levels of their own, windows within a trial are autocorrelated, and latencies are drawn from a distribution.
-//! The intervals come from the functions that reports call.
+//! Trials have levels of their own, windows within a trial are autocorrelated, and latencies have a
+//! distribution. The intervals come from the functions that reports call.
 
 use stats::batch;
 use stats::distribution::Distribution;
@@ -15,10 +15,8 @@ use stats::usl::{self, Law, Point};
 
 use super::Promise;
 
-/// Level of all intervals here.
 pub const LEVEL: f64 = 0.95;
 
-/// The estimated metric of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Metric {
     Mean,
@@ -31,8 +29,8 @@ enum Kind {
     Trials { subject: Subject, trials: usize, metric: Metric },
     /// Mean of one AR(1) series by batch means.
     BatchMean { rho: f64, windows: usize },
-    /// A series that grows until its batch-means interval is narrow enough, checked at [`batch::next_look`] or after every
-    /// ten windows.
+    /// A series that grows until its batch-means interval is narrow enough, checked at
+    /// [`batch::next_look`] or after every ten windows.
     Growing { rho: f64, often: bool },
     /// The same series wrongly treated as independent.
     Naive { rho: f64, windows: usize },
@@ -42,18 +40,17 @@ enum Kind {
     BatchQuantile { subject: Subject, q: f64 },
     /// Quantile of independent requests by order statistics.
     Order { requests: u64, q: f64 },
-    /// Saturation search on a server whose starts differ in capacity by `between`; `blind` is a bisection with one trial per
-    /// rate.
+    /// Saturation search on a server whose starts differ in capacity by `between`; `blind` is a
+    /// bisection with one trial per rate.
     Search { between: f64, blind: bool },
-    /// The law of scalability fitted to seven points, whose trials scatter alike at all N (`even`) or eight times as much
-    /// beyond the peak.
+    /// The law of scalability fitted to seven points. Trials scatter alike at all N (`even`) or
+    /// eight times as much beyond the peak.
     Scalability { trials: usize, even: bool, of: Scaling },
-    /// Main effect in a factorial of two factors, three levels by two, in blocks that differ by 10 %; with `is_lossy` one
-    /// trial in six is lost.
+    /// Main effect in a factorial, three levels by two, in blocks that differ by 10 %. One trial in
+    /// six is lost if `is_lossy`.
     Factorial { trials: usize, is_lossy: bool },
 }
 
-/// The estimated parameter of the law of scalability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scaling {
     Contention,
@@ -63,17 +60,15 @@ enum Scaling {
     At(f64),
 }
 
-/// A kind of study, simulated many times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Description for the table.
     pub name: String,
     pub(super) promise: Promise,
     kind: Kind,
 }
 
-/// A server whose latencies follow `law` times a factor per trial and a factor per window. The logarithms of both factors
-/// are normal with mean 0; those of windows form an AR(1) process.
+/// Latencies follow `law` times a factor per trial and per window. The logarithms of both are
+/// normal with mean 0; those of windows form an AR(1) process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Subject {
     law: Distribution,
@@ -84,10 +79,8 @@ struct Subject {
     requests: usize,
 }
 
-/// Result of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Studies simulated.
     pub studies: u32,
     /// Studies with an interval.
     pub answered: u32,
@@ -98,17 +91,16 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Share of the intervals that contain the truth; `None` without intervals.
+    /// `None` without intervals.
     pub fn coverage(&self) -> Option<f64> {
         (self.answered > 0).then(|| f64::from(self.covered) / f64::from(self.answered))
     }
 
-    /// Share of the studies without an interval.
     pub fn declined(&self) -> f64 {
         1.0 - f64::from(self.answered) / f64::from(self.studies)
     }
 
-    /// Whether the promise was kept, with `slack` added at both ends: 0 for a full simulation, more for few studies.
+    /// `slack` is added at both ends: 0 for a full simulation, more for few studies.
     pub(super) fn keeps(&self, promise: Promise, slack: f64) -> bool {
         let coverage = self.coverage();
         let within = |low: f64, high: f64| coverage.is_some_and(|share| low - slack <= share && share <= high + slack);
@@ -128,7 +120,6 @@ impl Outcome {
 const LOGNORMAL: Distribution = Distribution::Lognormal { median: 100_000.0, sigma: 0.5 };
 const BIMODAL: Distribution = Distribution::Bimodal { low: 50_000.0, high: 500_000.0, high_share: 0.05 };
 
-/// All cases with a promise, and a few for comparison.
 pub fn cases() -> Vec<Case> {
     let subject = |law| Subject { law, between: 0.05, within: 0.1, rho: 0.5, windows: 50, requests: 100 };
     let mut cases = Vec::new();
@@ -204,7 +195,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// Simulates a case. The same seed gives the same outcome.
+/// The same seed gives the same outcome.
 pub fn run(case: &Case, studies: u32, seed: u64) -> Outcome {
     // The stream depends on the name, so that a new case changes no other.
     let of_case = case.name.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -222,7 +213,6 @@ pub fn run(case: &Case, studies: u32, seed: u64) -> Outcome {
 }
 
 impl Kind {
-    /// The true value.
     fn truth(&self) -> f64 {
         match self {
             Kind::Trials { subject, metric, .. } => subject.truth(*metric),
@@ -242,7 +232,7 @@ impl Kind {
         }
     }
 
-    /// Simulates one study; `None` if the statistics decline to give an interval.
+    /// `None` if the statistics decline to give an interval.
     fn simulate(&self, rng: &mut Rng) -> Option<Estimate> {
         match *self {
             Kind::Trials { subject, trials, metric } => {
@@ -288,7 +278,7 @@ impl Kind {
     }
 }
 
-/// Logarithms of the simulated factorial's means, less those at the first level of the first factor: three levels by two.
+/// Logarithms of the factorial's means, relative to the first level of the first factor.
 const FACTORIAL: [[f64; 2]; 3] = [[0.0, 0.0], [0.1, 0.12], [0.3, 0.5]];
 
 fn effect(rng: &mut Rng, trials: usize, is_lossy: bool) -> Option<Estimate> {
@@ -333,7 +323,6 @@ fn scaling(rng: &mut Rng, trials: usize, even: bool, of: Scaling) -> Option<Esti
     }
 }
 
-/// Mean of the simulated series.
 const SERIES_MEAN: f64 = 100.0;
 /// A stationary AR(1) process with standard deviation 1 and mean 0.
 struct Ar1 {
@@ -371,8 +360,8 @@ fn growing(rng: &mut Rng, rho: f64, often: bool) -> Option<Estimate> {
     }
 }
 
-/// A single server with exponential service times and Poisson arrivals (M/M/1), whose capacity differs from start to start. Its
-/// p99 is `floor + ln 100 / (capacity - rate)` if a trial is long enough to show it.
+/// An M/M/1 server whose capacity differs from start to start. In a long enough trial p99 is
+/// `floor + ln 100 / (capacity - rate)`.
 struct Knee {
     /// Median over the starts, per second.
     capacity_per_s: f64,
@@ -386,7 +375,6 @@ struct Knee {
     truth_per_s: f64,
 }
 
-/// Length of the trials of a simulated search, s.
 const TRIAL_S: f64 = 5.0;
 
 impl Knee {
@@ -399,10 +387,9 @@ impl Knee {
         Knee { capacity_per_s, between, floor_s, bound_s: wait_s + floor_s, truth_per_s: share * capacity_per_s }
     }
 
-    /// A fresh start under this load.
     fn trial(&self, rate_per_s: f64, rng: &mut Rng) -> Step {
         let capacity = self.capacity_per_s * (self.between * rng.normal()).exp();
-        // A queue needs time to grow: a trial near or above the capacity does not show the full latency.
+        // A queue needs time to grow: near the capacity a trial does not show the full latency.
         let spare = (capacity - rate_per_s).max((capacity / TRIAL_S).sqrt());
         let backlog_s = (rate_per_s / capacity - 1.0).max(0.0) * TRIAL_S;
         let p99_s = self.floor_s + 100f64.ln() / spare + backlog_s;
@@ -418,7 +405,7 @@ impl Knee {
         Step::Judged { excess: latency.max(missed), interval }
     }
 
-    /// The range found, divided by the truth.
+    /// The range found, relative to the truth.
     fn range(&self, blind: bool, rng: &mut Rng) -> Option<Estimate> {
         let (low, high) = if blind { self.bisected(rng) } else { self.searched(rng)? };
         let [low, high] = [low, high].map(|rate| rate / self.truth_per_s);
@@ -446,7 +433,7 @@ impl Knee {
         }
     }
 
-    /// Doubles the rate, then bisects; judges each rate by one trial.
+    /// Judges each rate by one trial.
     fn bisected(&self, rng: &mut Rng) -> (f64, f64) {
         let mut holds = |rate: f64| matches!(self.trial(rate, rng), Step::Judged { excess, .. } if excess < 0.0);
         let mut high = self.capacity_per_s / 2.0;
@@ -463,7 +450,6 @@ impl Knee {
 }
 
 impl Subject {
-    /// Expected value of the metric.
     fn truth(&self, metric: Metric) -> f64 {
         let of_levels = (self.between * self.between / 2.0).exp();
         of_levels
@@ -473,7 +459,7 @@ impl Subject {
             }
     }
 
-    /// Expected quantile of the latency in a trial of level 1.
+    /// The expected quantile in a trial of level 1.
     fn quantile_in_a_trial(&self, q: f64) -> f64 {
         let below = |x: f64| match self.law {
             // The product of lognormal factors is lognormal.
@@ -498,7 +484,6 @@ impl Subject {
         low
     }
 
-    /// Simulates a trial and computes its metric.
     fn trial(&self, metric: Metric, rng: &mut Rng) -> f64 {
         let level = (self.between * rng.normal()).exp();
         let mut process = Ar1::start(self.rho, rng);
@@ -523,7 +508,7 @@ impl Subject {
         }
     }
 
-    /// Passes the latencies of each window of one trial to `take`: a third to five thirds of the usual number of requests.
+    /// Windows have a third to five thirds of the usual number of requests.
     fn unequal_windows(&self, rng: &mut Rng, mut take: impl FnMut(&[f64])) {
         let mut process = Ar1::start(self.rho, rng);
         let mut latencies = Vec::new();
@@ -542,12 +527,11 @@ impl Subject {
 mod tests {
     use super::*;
 
-    /// Three standard errors of a share of 95 % in so many studies.
+    /// Three standard errors of a share of 95 %.
     fn slack(studies: u32) -> f64 {
         3.0 * (0.95f64 * 0.05 / f64::from(studies)).sqrt()
     }
 
-    /// Runs the cases with a promise whose index modulo three is `rest`.
     fn check(rest: usize) {
         let studies = 200;
         let mut broken = Vec::new();
@@ -578,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_interval_is_found_out() {
+    fn detects_a_wrong_interval() {
         let naive =
             Case { name: String::new(), promise: Promise::Nothing(""), kind: Kind::Naive { rho: 0.5, windows: 600 } };
         let outcome = run(&naive, 150, 1);
@@ -587,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_searches_hold_the_truth_and_blind_ones_do_not() {
+    fn searches_cover_the_truth_but_bisections_do_not() {
         for between in [0.0, 0.03, 0.06] {
             let case = |blind| Case {
                 name: String::new(),
@@ -603,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn many_wrong_intervals_are_found_out_even_where_most_are_declined() {
+    fn detects_wrong_intervals_if_most_studies_decline() {
         let outcome = Outcome { studies: 1000, answered: 300, covered: 240, width: 0.1 };
         assert!(!outcome.keeps(Promise::BetweenOrDeclined(0.93, 0.97), 0.0));
         let outcome = Outcome { covered: 255, ..outcome };
@@ -612,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn truth_is_what_endless_trials_show() {
+    fn long_trials_approach_the_truth() {
         let subject = Subject { law: BIMODAL, between: 0.0, within: 0.1, rho: 0.5, windows: 10_000, requests: 20 };
         for metric in [Metric::Mean, Metric::Quantile(0.99), Metric::Quantile(0.9)] {
             let found = subject.trial(metric, &mut Rng::new(3));

@@ -1,7 +1,8 @@
-//! Whole reports on simulated machines: the share of reports with a false statement, and of intervals with the truth.
+//! Whole reports on simulated machines: shares of false statements and of intervals with the truth.
 //!
-//! A report has studies in whole blocks at several places. Its machine may change speed in spells, start servers in more than
-//! one way, or have freak trials. The statements come from the functions that reports call.
+//! Studies run in whole blocks at several places. The machine may change speed in spells, start
+//! servers in several ways, or have freak trials. The statements come from the functions that
+//! reports call.
 
 use stats::claims::{self, Claims, Place};
 use stats::gate;
@@ -13,7 +14,6 @@ use super::Promise;
 /// Promised share of false claims, and of intervals that miss the truth.
 const ERROR: f64 = 0.05;
 
-/// How the trials of a subject scatter.
 #[derive(Clone, Copy, Debug)]
 pub struct World {
     pub name: &'static str,
@@ -31,7 +31,6 @@ pub struct World {
 
 const PLAIN: World = World { name: "", sigma: 0.02, spells: None, starts: None, heavy: false, drift: 0.0 };
 
-/// The worlds of the table.
 pub const WORLDS: [World; 13] = [
     World { name: "lognormal, 2 %", ..PLAIN },
     World { name: "lognormal, 5 %", sigma: 0.05, ..PLAIN },
@@ -48,7 +47,7 @@ pub const WORLDS: [World; 13] = [
     World { name: "drift, 1 % per 100 trials", drift: 1e-4, ..PLAIN },
 ];
 
-/// A machine while it runs trials of length 1, one after the other.
+/// A machine that runs trials of length 1, one after the other.
 struct Machine<'a> {
     world: World,
     rng: &'a mut Rng,
@@ -65,14 +64,13 @@ impl<'a> Machine<'a> {
         machine
     }
 
-    /// Draws the length of the current state.
     fn spell(&mut self) -> f64 {
         let Some((length, _, share)) = self.world.spells else { return f64::INFINITY };
         let mean = if self.slow { length } else { length * (1.0 - share) / share };
         self.rng.exponential(mean)
     }
 
-    /// Draws the value of a trial whose server has the value `truth` on a quiet machine.
+    /// `truth` is the server's value on a quiet machine.
     fn trial(&mut self, truth: f64) -> f64 {
         let end = self.now + 1.0;
         let mut slow = 0.0;
@@ -99,7 +97,7 @@ impl<'a> Machine<'a> {
         truth * state * start * (self.world.sigma * noise + self.world.drift * self.now).exp()
     }
 
-    /// Mean of a trial of truth 1 over all states and starts.
+    /// The mean over all states and starts for a truth of 1.
     fn mean(&self) -> f64 {
         let spells = self.world.spells.map_or(1.0, |(_, factor, share)| 1.0 + share * (factor - 1.0));
         let starts = self.world.starts.map_or(1.0, |(share, factor)| 1.0 + share * (factor - 1.0));
@@ -107,7 +105,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Runs whole blocks until `rule` ends the study; returns the values per place and contender, and why it ended.
+/// Returns the values per place and contender, and why the study ended.
 fn study(machine: &mut Machine<'_>, places: usize, truths: &[f64], rule: &Rule) -> (Vec<Place>, Decision) {
     let mut found = vec![vec![Vec::new(); truths.len()]; places];
     let mut order =
@@ -140,7 +138,6 @@ fn values(places: &[Place]) -> Vec<Vec<f64>> {
     places.iter().flatten().map(|values| values.iter().flatten().copied().collect()).collect()
 }
 
-/// A row of the table: a share of reports and its promise.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub what: String,
@@ -152,12 +149,11 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether the row has a promise.
     fn promises(&self) -> bool {
         matches!(self.promise, Promise::AtMost(_) | Promise::AtLeast(_))
     }
 
-    /// Whether the promise was kept within 2.6 standard errors, which chance exceeds in one row of 200.
+    /// Allows 2.6 standard errors, which chance exceeds in one row of 200.
     pub fn kept(&self) -> bool {
         let slack = |share: f64| 2.6 * (share * (1.0 - share) / f64::from(self.of.max(1))).sqrt();
         match self.promise {
@@ -168,7 +164,6 @@ impl Row {
     }
 }
 
-/// Simulates all rows.
 pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     for (index, world) in WORLDS.into_iter().enumerate() {
@@ -207,8 +202,8 @@ fn gate(machine: &mut Machine<'_>, ratio: f64, asked: gate::Asked, rule: &gate::
     }
 }
 
-/// Whether a comparison without conditions reports a difference between a server and itself. It has five metrics, three of
-/// which share the state of the machine; up to 1 % of the requests fail in some trials.
+/// Whether comparing a server with itself reports a difference. Three of five metrics share the
+/// state of the machine; in some trials up to 1 % of the requests fail.
 fn names_a_difference(machine: &mut Machine<'_>, rule: &gate::Rule) -> bool {
     const METRICS: usize = 6;
     let mut values = [const { [const { Vec::new() }; 2] }; METRICS];
@@ -242,7 +237,6 @@ fn names_a_difference(machine: &mut Machine<'_>, rule: &gate::Rule) -> bool {
     }
 }
 
-/// Gates at their margin, and comparisons of a server with itself.
 fn gates(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let margin = |pairs_max| gate::Rule { error: ERROR, pairs_max, within: None };
     let mut row = |what: &str, share: f64, promise: f64| {
@@ -274,7 +268,7 @@ fn gates(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     row("a server compared with itself by all metrics, up to 120 pairs: any difference named", differs, ERROR);
 }
 
-/// Formats the wanted rows with a line per world and a column per statement. Values without a promise are in parentheses.
+/// One line per world, one column per statement. Values without a promise are in parentheses.
 pub fn table(rows: &[Row], title: &str, wanted: impl Fn(&Row) -> bool) -> String {
     let rows = rows.iter().filter(|row| wanted(row)).collect::<Vec<_>>();
     let mut columns = Vec::new();
@@ -304,7 +298,6 @@ pub fn table(rows: &[Row], title: &str, wanted: impl Fn(&Row) -> bool) -> String
     lines.join("\n")
 }
 
-/// Formats the power: how often true differences are shown.
 pub fn power_table(reports: u32, seed: u64) -> String {
     let rows = power(reports, seed);
     let columns = rows.iter().filter(|row| row.1 == WORLDS[0].name).map(|row| row.0.clone()).collect::<Vec<_>>();
@@ -317,13 +310,13 @@ pub fn power_table(reports: u32, seed: u64) -> String {
     lines.join("\n")
 }
 
-/// Share of reports for which `report` returns true; each has its own stream of random numbers.
+/// Each report has its own stream of random numbers.
 pub fn count(reports: u32, seed: u64, mut report: impl FnMut(&mut Rng) -> bool) -> f64 {
     let hits = (0..reports).filter(|&number| report(&mut Rng::stream(seed, u64::from(number)))).count();
     hits as f64 / f64::from(reports)
 }
 
-/// Reports on equal contenders, or with two equal winners, at four places, ended by the comparison target.
+/// Studies of equal contenders or winners at four places, until the comparison target is met.
 fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: Some(Target::Comparison(0.03)), min: stop_rule::FIRST_LOOK, max: 30 };
     let slower = |claims: &[Claims], truths: &[f64]| {
@@ -360,7 +353,7 @@ fn false_claims(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     }
 }
 
-/// Intervals of the ratio of two contenders, after a fixed number of blocks or ended by the comparison target.
+/// Intervals after a fixed number of blocks, or after the comparison target is met.
 fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let truths = [1.0, 1.05];
     for (name, rule) in [
@@ -377,8 +370,8 @@ fn ratios(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     }
 }
 
-/// Absolute intervals of the mean over all states, ended by the absolute target. With spells they only cover the states of
-/// this run, so nothing is promised.
+/// Mean over all states, until the absolute target is met. With spells nothing is promised, since
+/// intervals only cover the states of this run.
 fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: Some(Target::Absolute(0.03)), min: stop_rule::FIRST_LOOK, max: 30 };
     for points in [1, 4, 12] {
@@ -394,7 +387,6 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             let interval = stop_rule::shown(&all[0], pooled, 1.0 - ERROR);
             let held = interval.is_some_and(|found| found.low <= truth && truth <= found.high);
             covered_all += u32::from(held);
-            // A point has met the target if its shown interval is within it.
             let narrow = interval.is_some_and(|found| found.relative_half_width() <= 0.03);
             if matches!(decision, Decision::Met { .. }) && narrow {
                 met += 1;
@@ -435,7 +427,6 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     }
 }
 
-/// Alarms of the test for states, with and without states.
 fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     let rule = Rule { target: None, min: 12, max: 12 };
     let share = count(reports, seed + 55, |rng| {
@@ -462,7 +453,7 @@ fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
     });
 }
 
-/// Power: the share of true differences shown. No promise.
+/// The share of true differences shown, without a promise.
 pub fn power(reports: u32, seed: u64) -> Vec<(String, &'static str, f64)> {
     let mut rows = Vec::new();
     for world in WORLDS {
@@ -484,7 +475,6 @@ pub fn power(reports: u32, seed: u64) -> Vec<(String, &'static str, f64)> {
 mod tests {
     use super::*;
 
-    /// A small version of `experiments coverage`: few reports, two worlds.
     #[test]
     fn promises_hold_in_a_small_simulation() {
         let mut rows = Vec::new();
@@ -497,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_promise_is_seen() {
+    fn detects_broken_promises() {
         let row = Row { what: String::new(), world: "", of: 2_000, share: 0.1, promise: Promise::AtMost(0.05) };
         assert!(!row.kept());
         assert!(!Row { promise: Promise::AtLeast(0.95), share: 0.9, ..row.clone() }.kept());
@@ -505,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn worlds_have_the_mean_that_they_say() {
+    fn worlds_have_their_stated_mean() {
         for world in WORLDS.into_iter().filter(|world| world.drift == 0.0) {
             let mut rng = Rng::new(9);
             let mut machine = Machine::new(world, &mut rng);

@@ -1,6 +1,7 @@
-//! Statements of reports about the inside of trials and about single trials: the share of reports with a false one.
+//! Shares of reports with a false statement about the inside of trials or about single trials.
 //!
-//! The windows of a trial are correlated in several ways. The statements come from the functions that reports call.
+//! Windows are correlated in several ways. The statements come from the functions that reports
+//! call.
 
 use stats::trend::{self, Series, Shown};
 use stats::{Rng, outlier, steady};
@@ -15,7 +16,6 @@ const WINDOWS: usize = 60;
 /// Series per report: 36 design points, or 12 with three metrics.
 const SERIES: usize = 36;
 
-/// Behaviour of the windows of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Windows {
     /// Autocorrelation at lag 1.
@@ -40,7 +40,7 @@ const WORLDS: [(&str, Windows); 9] = [
     ("heavy tails", Windows::Heavy),
 ];
 
-/// Draws the windows of one trial, which scatter by 10 % around a level that scatters by 5 % between trials. `growth` is the
+/// Windows scatter by 10 % around a level that scatters by 5 % between trials. `growth` is the
 /// change over the trial as a fraction of the level.
 fn trial(rng: &mut Rng, windows: Windows, growth: f64) -> Vec<f64> {
     let level = (0.05 * rng.normal()).exp();
@@ -63,7 +63,7 @@ fn trial(rng: &mut Rng, windows: Windows, growth: f64) -> Vec<f64> {
                 1.0 + 0.1 * rng.normal() / chi.sqrt()
             }
         };
-        // The level is reached in the middle of the trial.
+        // The level applies halfway through the trial.
         level * (noise + growth * ((at as f64 + 0.5) / WINDOWS as f64 - 0.5))
     };
     (0..WINDOWS).map(window).collect()
@@ -77,7 +77,6 @@ fn lines(rng: &mut Rng, windows: Windows, trials: usize, growth: f64) -> Series 
     Series::from_lines(&trials, trend::FLAT_SHARE).expect("there are trials")
 }
 
-/// Simulates all rows.
 pub fn rows(reports: u32, seed: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     for (index, world) in WORLDS.into_iter().enumerate() {
@@ -132,7 +131,6 @@ fn rows_of(rows: &mut Vec<Row>, (world, windows): (&'static str, Windows), repor
 mod tests {
     use super::*;
 
-    /// A small version of `experiments coverage`.
     #[test]
     fn promises_hold_in_a_small_simulation() {
         let mut rows = Vec::new();
@@ -144,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_scatter_as_they_say() {
+    fn windows_have_their_nominal_scatter() {
         let mut rng = Rng::new(1);
         for (world, windows) in WORLDS {
             let (mut sum, mut slope, n) = (0.0, 0.0, 4_000);

@@ -1,20 +1,17 @@
-//! Workloads with known distributions, and the hit ratio that quintain's own evictor must reach on each.
+//! Workloads with known distributions, and the hit ratio that quintain's own evictor must reach.
 //!
-//! Popularity and sizes are drawn by inverse distribution functions; a key keeps its sizes. The first half of the requests
-//! warms the cache, the second half counts.
+//! Popularity and sizes come from inverse distribution functions; a key keeps its sizes. The first
+//! half of the requests warms the cache, the second half counts.
 
 use cache::replay::Request;
 
-/// A workload with the hit ratio to reach.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gate {
-    /// Its name.
     pub(super) name: &'static str,
-    /// Description for the output.
     pub(super) about: &'static str,
     /// The cap, everything counted, in bytes.
     pub(super) capacity_bytes: u64,
-    /// Number of requests; the second half counts.
+    /// The second half counts.
     pub(super) requests: u64,
     /// The hit ratio that `density` must reach.
     pub(super) least: f64,
@@ -24,9 +21,9 @@ pub(super) struct Gate {
 
 #[derive(Clone, Copy, Debug)]
 enum Popularity {
-    /// Ranks by a power law over `keys`; with probability `one_hit` a key that is never requested again.
+    /// Ranks by a power law over `keys`; with probability `one_hit` a key never requested again.
     Zipf { exponent: f64, keys: u64, one_hit: f64 },
-    /// With probability `reuse` an earlier key, whose age in new keys is log-uniform; otherwise a new key.
+    /// With probability `reuse` an earlier key, of log-uniform age in new keys; otherwise a new one.
     Recency { reuse: f64 },
     /// As `Zipf`, with a new set of keys after every `every` requests.
     Shift { exponent: f64, keys: u64, every: u64 },
@@ -42,9 +39,9 @@ enum Sizes {
     Etc,
 }
 
-/// The workloads H1 to H7. Their sources leave the keys of H3 and the sets of H6 open, which are chosen here.
+/// The workloads H1 to H7. Their sources leave the keys of H3 and the sets of H6 open.
 ///
-/// With 100,000 keys, `lru` of this cache reaches .654 on H3, as the model the gate comes from (.659 with 16 bytes an item).
+/// H3 has 100,000 keys: `lru` reaches .654, like the gate's model (.659 with 16 bytes per item).
 pub(super) const GATES: [Gate; 7] = [
     Gate {
         name: "H1",
@@ -124,13 +121,11 @@ fn mix(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Uniform in (0, 1).
 fn unit(state: &mut u64) -> f64 {
     ((mix(state) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
 impl Sizes {
-    /// Key and value bytes of a key.
     fn key_and_value_bytes(self, id: u64, seed: u64) -> (u32, u32) {
         let mut state = id ^ seed.rotate_left(32) ^ 0x5eed;
         match self {
@@ -170,7 +165,6 @@ fn etc_value(quantile: f64) -> u32 {
 /// Keys above this number are not ranks.
 const FRESH: u64 = 1 << 40;
 
-/// The requests of a gate, `requests` of them.
 pub(super) struct Requests {
     gate: Gate,
     seed: u64,
@@ -183,7 +177,6 @@ pub(super) struct Requests {
 }
 
 impl Gate {
-    /// Its requests from a seed, so many.
     pub(super) fn requests_of(&self, seed: u64, requests: u64) -> Requests {
         let cumulative = match self.popularity {
             Popularity::Zipf { exponent, keys, .. } | Popularity::Shift { exponent, keys, .. } => {
@@ -259,14 +252,15 @@ mod tests {
         let mean = |sizes: Sizes, of: fn((u32, u32)) -> u32| {
             (0..400_000).map(|id| f64::from(of(sizes.key_and_value_bytes(id, 1)))).sum::<f64>() / 400_000.0
         };
-        // Means of the laws: 28 and 200; 36.2 and 194. Bounds are about 4 standard errors and the clamp of short keys.
+        // Means of the laws: 28 and 200; 36.2 and 194. Bounds: about 4 standard errors and the
+        // clamp of short keys.
         for (sizes, key, value) in [(Sizes::Course, 28.0, 200.0), (Sizes::Etc, 36.2, 194.0)] {
             let (keys, values) = (mean(sizes, |size| size.0), mean(sizes, |size| size.1));
             assert!((keys - key).abs() < 0.15 && (values - value).abs() < 4.0, "{sizes:?}: {keys} {values}");
         }
     }
 
-    // The gates that are quick to replay; all of them by `experiments hit-ratio`.
+    // Gates that are quick to replay; `experiments hit-ratio` has all.
 
     fn objects(name: &str, evictor: Evictor) -> f64 {
         let gate = GATES.iter().find(|gate| gate.name == name).unwrap();

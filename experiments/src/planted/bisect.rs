@@ -11,10 +11,8 @@ const WORK: [u32; 2] = [20_000, 23_000];
 const COMMITS: u32 = 6;
 const SLOWER: u32 = 4;
 
-/// Bisects `times` times and prints each result.
-///
-/// # Errors
-/// git, a C compiler or the program is missing, or no bisection found the commit.
+/// Bisects `times` times and prints each result. Fails if git, a C compiler or the program is
+/// missing, or if no bisection found the commit.
 pub(super) fn bisect(quintain: &Path, folder: &Path, times: u32, flags: &[String]) -> Result<(), String> {
     let quintain = quintain.canonicalize().map_err(|error| format!("error: {}: {error}", quintain.display()))?;
     let mut found = 0;
@@ -46,7 +44,6 @@ fn make_repository(repository: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The subject of the commit that one bisection found.
 fn once(quintain: &Path, repository: &Path, flags: &[String]) -> Result<String, String> {
     let base = format!("main~{}", COMMITS - 1);
     let base = git(repository, &["rev-parse", &base])?;
@@ -64,7 +61,6 @@ fn once(quintain: &Path, repository: &Path, flags: &[String]) -> Result<String, 
     }
 }
 
-/// Runs a compiler repeatedly until `work` is done.
 fn beside_compiler<T>(repository: &Path, work: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -84,7 +80,7 @@ fn beside_compiler<T>(repository: &Path, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Runs git; returns its trimmed output, which is also in the error.
+/// Returns the trimmed output, which is also in the error.
 fn git(repository: &Path, words: &[&str]) -> Result<String, String> {
     let mut git = Command::new("git");
     git.arg("-C").arg(repository).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(words);

@@ -64,7 +64,7 @@ pub struct GateTest {
     pub metric: String,
     /// Bound for the candidate; `None` if any difference counts.
     pub bound: Option<Bound>,
-    /// What was shown.
+    /// Verdict of the test.
     pub verdict: GateVerdict,
     /// Why there is no verdict; `None` if there is one or more pairs may still decide.
     pub reason: Option<String>,

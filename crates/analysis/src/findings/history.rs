@@ -162,7 +162,7 @@ pub struct Step {
 pub struct SideBySide {
     /// Format version, [`HISTORY_VERSION`].
     pub version: u32,
-    /// What the runs have in common and where they differ: machine, study, revision.
+    /// Common properties and differences of the runs: machine, study, revision.
     pub headline: String,
     /// The runs.
     pub runs: [RunHead; 2],

@@ -71,7 +71,7 @@ fn step_needs_disjoint_intervals_and_a_new_revision() {
     let steps =
         |runs: &[(Run, Vec<Record>)]| of(runs, &[]).machines.iter().map(|machine| machine.steps.len()).sum::<usize>();
 
-    // There is no step if the revision is unchanged or unknown.
+    // A step needs a known revision that changed.
     let mut same = four();
     same[0].0.commit = Some("bbb".to_owned());
     assert_eq!(steps(&same), 0);

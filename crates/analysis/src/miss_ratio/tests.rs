@@ -36,7 +36,7 @@ fn deviations_from_the_policy_are_flagged() {
 }
 
 #[test]
-fn pairs_show_what_curves_cannot() {
+fn pairs_detect_smaller_deviations_than_curves() {
     // Half a percentage point above its policy: far less than the spread between trials.
     let findings = curves(|_, place, block| if place == 0 { 500 } else { 0 } + noise(block));
     let point = &findings.miss_ratios[0].curves[0].points[0];

@@ -55,7 +55,7 @@ fn coarse_windows_cover_all_requests() {
 }
 
 #[test]
-fn series_in_one_of_many_trials_says_so() {
+fn series_in_only_one_trial_is_unclear() {
     let (run, mut records) = example::through();
     for record in records.iter_mut().filter(|record| record.block > 0) {
         let study::record::Outcome::Measured(measurement) = &mut record.outcome else { unreachable!() };
