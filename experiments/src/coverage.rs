@@ -1,4 +1,4 @@
-//! `experiments coverage`: the full simulation behind the coverage tables of `docs/METHOD.md`.
+//! `experiments coverage`: the full simulation behind the coverage tables of `docs/results/coverage.md`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,11 +11,11 @@ mod windows;
 
 use intervals::{Case, Outcome};
 
-const DOCUMENT: &str = "docs/METHOD.md";
+const DOCUMENT: &str = "docs/results/coverage.md";
 const BEGIN: &str = "<!-- coverage begin -->";
 const END: &str = "<!-- coverage end -->";
 
-/// Simulate how often the intervals of the statistics hold what docs/METHOD.md promises
+/// Simulate how often the intervals of the statistics hold what docs/results/coverage.md promises
 #[derive(Args)]
 pub(crate) struct CoverageArgs {
     /// Studies per row
@@ -23,7 +23,7 @@ pub(crate) struct CoverageArgs {
     studies: u32,
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the tables to docs/METHOD.md
+    /// Write the tables to docs/results/coverage.md
     #[arg(long)]
     write: bool,
 }
