@@ -65,7 +65,7 @@ const RIVALS: [Rival; 2] = [
     },
 ];
 
-/// The reply to `mn`, which ends each of memcached's and which no value contains.
+/// The reply to `mn`: it ends each reply of memcached, and no value contains it.
 const BARRIER: &[u8] = b"MN\r\n";
 
 /// A connection to a server.

@@ -1,4 +1,4 @@
-//! `experiments churn`: checks that the cache server's memory stays below its cap and constant.
+//! `experiments churn`: checks that the cache server's memory stays below its cap plus a constant.
 
 mod clients;
 
@@ -48,7 +48,7 @@ pub(crate) struct ChurnArgs {
     server: Option<PathBuf>,
 }
 
-/// Runs every combination of backend and cap; the error names those above.
+/// Runs every combination of backend and cap; the error names those with too much memory.
 pub(crate) fn run(args: &ChurnArgs) -> Result<(), String> {
     let server = quintain(args.server.as_deref())?;
     let mut above = Vec::new();

@@ -289,7 +289,6 @@ fn factor(run: &Run, name: &str) -> Factor {
     Factor { name: name.to_owned(), numeric: numbers.is_some() && !levels.is_empty(), levels }
 }
 
-/// In display order.
 fn metrics<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<MetricInfo> {
     let present = rows.flat_map(|row| row.metrics.keys().map(String::as_str)).collect::<BTreeSet<_>>();
     let info = |metric: &study::Metric| MetricInfo {

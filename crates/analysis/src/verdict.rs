@@ -4,8 +4,8 @@
 //! 1. Server and generator share a CPU, or another process took the CPU of one of them: `shared`.
 //! 2. A server that hung is the limit; otherwise a generator that was held up is.
 //! 3. Open loop: a generator whose own lag exceeds a tenth of the latency at p99 is the limit. If
-//!    the offered load was met, the limit is `neither`. If it was missed, the server is the limit if
-//!    it was saturated, caused errors or left no connection free; otherwise the generator is.
+//!    the offered load was met, the limit is `neither`. If not, the server is the limit if it was
+//!    saturated, caused errors or left no connection free; otherwise the generator is.
 //! 4. Closed loop: a saturated server is the limit. Otherwise a generator is if it is busy, kept
 //!    waiting for a CPU, or close to its calibrated maximum. If nothing is busy, clients just wait:
 //!    `latency`. If most clients are in back-off, the server that loses their connections is the

@@ -91,7 +91,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// `None` without intervals.
+    /// Share of the intervals that contain the truth.
     pub fn coverage(&self) -> Option<f64> {
         (self.answered > 0).then(|| f64::from(self.covered) / f64::from(self.answered))
     }

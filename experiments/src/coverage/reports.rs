@@ -1,8 +1,7 @@
 //! Whole reports on simulated machines: shares of false statements and of intervals with the truth.
 //!
 //! Studies run in whole blocks at several places. The machine may change speed in spells, start
-//! servers in several ways, or have freak trials. The statements come from the functions that
-//! reports call.
+//! servers in several ways, or have freak trials. Statements come from the functions of reports.
 
 use stats::claims::{self, Claims, Place};
 use stats::gate;

@@ -1,7 +1,6 @@
 //! Shares of reports with a false statement about the inside of trials or about single trials.
 //!
-//! Windows are correlated in several ways. The statements come from the functions that reports
-//! call.
+//! Windows are correlated in several ways. The statements come from the functions of reports.
 
 use stats::trend::{self, Series, Shown};
 use stats::{Rng, outlier, steady};

@@ -23,7 +23,7 @@ pub(super) struct Gate {
 enum Popularity {
     /// Ranks by a power law over `keys`; with probability `one_hit` a key never requested again.
     Zipf { exponent: f64, keys: u64, one_hit: f64 },
-    /// With probability `reuse` an earlier key, of log-uniform age in new keys; otherwise a new one.
+    /// With probability `reuse` an earlier key of log-uniform age in new keys, else a new one.
     Recency { reuse: f64 },
     /// As `Zipf`, with a new set of keys after every `every` requests.
     Shift { exponent: f64, keys: u64, every: u64 },
@@ -39,9 +39,8 @@ enum Sizes {
     Etc,
 }
 
-/// The workloads H1 to H7. Their sources leave the keys of H3 and the sets of H6 open.
-///
-/// H3 has 100,000 keys: `lru` reaches .654, like the gate's model (.659 with 16 bytes per item).
+/// The workloads H1 to H7. Their sources leave open the keys of H3 and the sets of H6; with 100,000
+/// keys `lru` reaches .654 on H3, like the gate's model (.659 with 16 bytes per item).
 pub(super) const GATES: [Gate; 7] = [
     Gate {
         name: "H1",
