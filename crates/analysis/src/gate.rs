@@ -431,7 +431,7 @@ fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
     (needed.is_finite() && needed < MORE_MAX).then(|| (needed - pairs).max(1.0).ceil() as u64)
 }
 
-/// Describes the results of a gate, the conditions first.
+/// Describes the conditions or differences of a gate, then the baseline compared with itself.
 pub fn sentences(found: &GateFinding) -> Vec<String> {
     let mut texts = Vec::new();
     for tests in found.tests.chunk_by(|a, b| (&a.label, &a.candidate) == (&b.label, &b.candidate)) {
