@@ -1,4 +1,4 @@
-//! JSON as values, read with limits. Source: RFC 8259.
+//! Reads JSON into values within limits, and writes it. Source: RFC 8259.
 //!
 //! ```
 //! use codecs::json;
@@ -7,8 +7,9 @@
 //! assert_eq!(user.get("id_str"), Some(&"11".into()));
 //! ```
 //!
-//! Names that an object has twice are refused: which of them counts differs from reader to reader (RFC 8259, section 4). So are numbers beyond every
-//! double, which are infinite to some readers and mistakes to others.
+//! Duplicate names in an object are rejected, because readers differ in which one counts (RFC 8259,
+//! section 4). So are numbers outside the range of doubles: some readers make them infinite, others
+//! reject them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,30 +18,28 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use crate::value::Value;
 
-/// Longest text, bytes.
+/// Maximum size of a text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
-/// Arrays and objects within one another.
+/// Maximum nesting of arrays and objects.
 pub const DEPTH_MAX: usize = 64;
-/// Values of a whole text.
+/// Maximum number of values in a text.
 pub const VALUES_MAX: usize = 1 << 20;
 
-/// Why a text was refused.
+/// Why a text is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct JsonError {
     /// Line, from 1.
     pub line: usize,
-    /// Column in bytes, from 1; 0 at the beginning of a line.
+    /// Column in bytes, from 1; 0 at the start of a line.
     pub column: usize,
     /// The part, its value and the limit.
     pub what: String,
 }
 
-/// Reads a whole text. Numbers outside `i64` become doubles.
+/// Parses a whole text. Numbers outside `i64` become doubles.
 ///
-/// # Errors
-///
-/// Invalid JSON, a value over a limit, or a name that an object has twice.
+/// Fails for invalid JSON, a value over a limit, or a duplicate name in an object.
 pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     if bytes.len() > TEXT_BYTES_MAX {
         let what = format!("{} bytes, over the limit of {TEXT_BYTES_MAX}", bytes.len());
@@ -55,22 +54,21 @@ pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = Read { depth: 0, left: &mut VALUES_MAX.clone() }.deserialize(&mut reader);
     read.and_then(|value| reader.end().map(|()| value)).map_err(|error| {
-        // serde_json puts the place behind its words.
+        // serde_json appends the location to its message.
         let what = error.to_string();
         let what = what.split(" at line ").next().unwrap_or_default().to_owned();
         JsonError { line: error.line(), column: error.column(), what }
     })
 }
 
-/// Reads one value.
 struct Read<'l> {
     depth: usize,
-    /// Values that may still come.
+    /// Number of values still allowed.
     left: &'l mut usize,
 }
 
 impl Read<'_> {
-    /// For a value within this one.
+    /// A reader for a nested value.
     fn inner<E: Error>(&mut self) -> Result<Read<'_>, E> {
         match self.depth {
             DEPTH_MAX => Err(E::custom(format!("values nested deeper than {DEPTH_MAX} levels"))),
@@ -143,8 +141,8 @@ impl<'de> Visitor<'de> for Read<'_> {
     }
 }
 
-/// Appends a value as JSON. Bytes become an array of numbers, maps objects whose keys are texts; an infinite number or NaN, and a key of another type, become `null`
-/// or its JSON.
+/// Appends a value as JSON. Bytes become an array of numbers; infinite numbers and NaN become
+/// `null`. Maps become objects, and a key that is not text becomes its JSON as text.
 pub fn compose(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),
@@ -220,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn rejects_invalid_json_and_excessive_values() {
         check("", "line 1, column 0: EOF while parsing a value");
         check("nul", "line 1, column 3: EOF while parsing a value");
         check("01", "line 1, column 2: invalid number");

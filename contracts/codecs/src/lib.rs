@@ -1,5 +1,6 @@
-//! Codecs of what contracts are checked on: [`thrift`] by an IDL file, [`soap`] by a WSDL, [`json`] and [`rest`]. Each gives views of what lies in
-//! a message, and composes messages of a [`value::Value`]. No socket, no clock.
+//! Codecs for the protocols that contracts are checked on: [`thrift`] by an IDL file, [`soap`] by a
+//! WSDL, [`json`] and [`rest`]. Each reads a message through views and composes one from a
+//! [`value::Value`]. No sockets, no clock.
 
 pub mod json;
 pub mod mistake;

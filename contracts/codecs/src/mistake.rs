@@ -1,22 +1,23 @@
-//! Mistakes in what people write for this crate: IDL files, WSDL files, path templates. All of a file are told at once.
+//! Errors in IDL files, WSDL files and path templates, with their locations and hints. All errors
+//! of a file are reported at once.
 
 use std::fmt;
 
-/// Most mistakes that are told of one file: beyond so many, the first ones explain the rest.
+/// Maximum number of errors reported per file. Beyond it, the first ones explain the rest.
 pub const MISTAKES_MAX: usize = 50;
 
-/// One mistake, where it is and what helps.
+/// One error with its location and a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// The file, as its reader was told its name.
+    /// Name of the file, as given to the reader.
     pub source: String,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong: the thing, the value, the limit.
+    /// The thing, its value and the limit.
     pub text: String,
-    /// What would be right, where that is known.
+    /// How to fix it, if known.
     pub hint: Option<String>,
 }
 
@@ -30,7 +31,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// All mistakes of a file and of what it includes, in the order of the files and of their lines; never empty.
+/// All errors of a file and its includes, in file and line order. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistakes(pub Vec<Mistake>);
 

@@ -1,4 +1,4 @@
-//! REST: which paths a template matches, with what parameters; queries and forms. Bodies are [`crate::json`]'s.
+//! REST path templates with their parameters, queries and forms. [`crate::json`] reads bodies.
 //!
 //! ```
 //! use codecs::rest::Template;
@@ -8,17 +8,18 @@
 //! assert_eq!((found[0].0, found[0].1.as_ref()), ("id", "21/7"));
 //! ```
 //!
-//! Segments are what is between slashes. One of a template is fixed text with at most one `{name}`, which stands for one or more characters but `/`.
-//! Percent escapes are resolved after a path is cut into segments, so that `%2F` is no slash between them. `/a` and `/a/` are two paths.
+//! Slashes separate segments. A template's segment is fixed text with at most one `{name}`, which
+//! matches one or more characters except `/`. Percent escapes are decoded after a path is split
+//! into segments, so `%2F` does not separate them. `/a` and `/a/` are different paths.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// Most bytes of a template.
+/// Maximum size of a template, in bytes.
 pub const PATH_MAX_BYTES: usize = 8 << 10;
 
-/// A path with names for what changes in it.
+/// A path with named parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
@@ -28,26 +29,22 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Segment {
     before: String,
-    /// The name, and the text behind it.
+    /// The name, and the text after it.
     name: Option<(String, String)>,
 }
 
-/// What is wrong with a template.
+/// An error in a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {what}")]
 pub struct TemplateError {
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The thing, its value and the limit.
     pub what: String,
 }
 
 impl Template {
-    /// Reads a template. Escapes in its fixed text are resolved, as those of paths are.
-    ///
-    /// # Errors
-    ///
-    /// All its mistakes.
+    /// Parses a template and decodes the percent escapes in its fixed text. Returns all errors.
     pub fn parse(text: &str) -> Result<Template, Vec<TemplateError>> {
         let mut mistakes = Vec::new();
         let mut tell = |at: usize, what: String| {
@@ -115,17 +112,18 @@ impl Template {
         }
     }
 
-    /// As it was written.
+    /// The template's source text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The names in it, in their order.
+    /// The names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().filter_map(|segment| Some(segment.name.as_ref()?.0.as_str()))
     }
 
-    /// The parameters, where a path without its query matches; `None` also for escapes that are no UTF-8.
+    /// The parameters if `path`, given without its query, matches. `None` also if an escape is not
+    /// valid UTF-8.
     pub fn matches<'p>(&self, path: &'p str) -> Option<Vec<(&str, Cow<'p, str>)>> {
         let mut rest = path.strip_prefix('/')?.split('/');
         let mut parameters = Vec::new();
@@ -142,7 +140,6 @@ impl Template {
 }
 
 impl Segment {
-    /// What stands for the name.
     fn inner<'p>(&self, found: Cow<'p, str>, after: &str) -> Option<Cow<'p, str>> {
         let inner = |text: &str| {
             let bytes = text.strip_prefix(self.before.as_str())?.strip_suffix(after)?.len();
@@ -156,40 +153,41 @@ impl Segment {
     }
 }
 
-/// A text with its percent escapes resolved; `None` where that is no UTF-8. A `%` that begins no escape stands for itself.
+/// Decodes percent escapes; `None` if the result is not valid UTF-8. Keeps a `%` that starts no
+/// escape.
 fn decode(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
 }
 
-/// The parameters of a query, or of a form (`application/x-www-form-urlencoded`), in their order. Source: the URL standard, section 5.1.
+/// The parameters of a query or a form (`application/x-www-form-urlencoded`), in order. Source: the
+/// URL standard, section 5.1.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parameters<'p> {
     all: Vec<(Cow<'p, str>, Cow<'p, str>)>,
 }
 
-/// Why a query or a form is refused.
+/// Why a query or a form is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParametersError {
-    /// Too many of them.
+    /// More parameters than the limit.
     #[error("more than {limit} parameters")]
     TooMany {
         /// The limit.
         limit: usize,
     },
-    /// Escapes that are no UTF-8.
+    /// A parameter whose escapes are not valid UTF-8.
     #[error("parameter {place} is not valid UTF-8")]
     NotUtf8 {
-        /// Which one, from 1.
+        /// The parameter's number, from 1.
         place: usize,
     },
 }
 
 impl<'p> Parameters<'p> {
-    /// Reads what is behind `?` up to `#`, or a form's body. `+` is a blank. What is between two `&&` is passed over; a name without `=` has an empty value.
+    /// Parses the text between `?` and `#`, or a form's body. `+` means a space. Empty pairs (`&&`)
+    /// are skipped; a name without `=` has an empty value.
     ///
-    /// # Errors
-    ///
-    /// More than `limit` of them, escapes that are no UTF-8.
+    /// Fails if there are more than `limit` parameters or an escape is not valid UTF-8.
     pub fn parse(text: &'p str, limit: usize) -> Result<Parameters<'p>, ParametersError> {
         let mut all = Vec::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
@@ -205,22 +203,19 @@ impl<'p> Parameters<'p> {
         Ok(Parameters { all })
     }
 
-    /// Those of a target, `/path?query`; none where it has no query.
-    ///
-    /// # Errors
-    ///
-    /// As [`Parameters::parse`].
+    /// Parses the parameters of a target, `/path?query`. Empty if it has no query; fails like
+    /// [`Parameters::parse`].
     pub fn of_target(target: &'p str, limit: usize) -> Result<Parameters<'p>, ParametersError> {
         let target = target.split('#').next().unwrap_or_default();
         Parameters::parse(target.split_once('?').map_or("", |parts| parts.1), limit)
     }
 
-    /// The first with this name.
+    /// The value of the first parameter with this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.all.iter().find(|pair| pair.0 == name).map(|pair| pair.1.as_ref())
     }
 
-    /// All of them, in their order.
+    /// All names and values in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.all.iter().map(|pair| (pair.0.as_ref(), pair.1.as_ref()))
     }
@@ -269,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_of_a_template_are_told() {
+    fn template_errors_are_all_reported() {
         let check = |text: &str, expect: &[&str]| {
             let told = Template::parse(text).unwrap_err();
             assert_eq!(told.iter().map(TemplateError::to_string).collect::<Vec<_>>(), expect, "{text}");

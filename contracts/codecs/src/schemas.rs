@@ -2,10 +2,10 @@
 
 /// The part of Evernote's services that the case study calls.
 pub const EVERNOTE_THRIFT: &str = include_str!("../schemas/evernote.thrift");
-/// Correspondence chess in the manner of Xfcc.
+/// A correspondence chess service modeled on Xfcc.
 pub const CHESS_WSDL: &str = include_str!("../schemas/chess.wsdl");
 
-/// All of them by the names of their files.
+/// File names and texts of all schemas.
 pub const ALL: [(&str, &str); 4] = [
     ("evernote.thrift", EVERNOTE_THRIFT),
     ("calculator.thrift", include_str!("../schemas/calculator.thrift")),
@@ -13,7 +13,7 @@ pub const ALL: [(&str, &str); 4] = [
     ("airline.wsdl", include_str!("../schemas/airline.wsdl")),
 ];
 
-/// The text of one by the name of its file.
+/// The text of the schema with this file name.
 pub fn by_file_name(file: &str) -> Option<&'static str> {
     ALL.iter().find(|schema| schema.0 == file).map(|schema| schema.1)
 }

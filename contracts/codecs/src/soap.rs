@@ -1,4 +1,5 @@
-//! SOAP 1.1, document/literal wrapped, driven by a WSDL: envelopes to operations with arguments and results, and back.
+//! SOAP 1.1, document/literal wrapped, driven by a WSDL. Decodes envelopes into operations with
+//! arguments and results, and encodes them.
 //!
 //! ```
 //! use codecs::soap::{Envelope, Limits, wsdl};
@@ -14,13 +15,15 @@
 //! assert_eq!(request.arguments.at(1).and_then(|black| black.as_str()), Some("ben"));
 //! ```
 //!
-//! # Where SOAP leaves a choice
+//! # Choices that SOAP leaves open
 //!
-//! - **The body's element** says which operation it is. `SOAPAction` may be missing, and is spelled in several ways; that it says another is told.
-//! - **A document type** is refused, as SOAP 1.1 has it (section 3), and with it every entity but XML's five.
-//! - **Dates and times** are texts, whatever a field's name is.
-//! - **Fields** are found by name in any order; that they are in another order than their type has them is not looked at.
-//! - **`xsi:type`** is not looked at.
+//! - **Operation:** the body's element selects it. `SOAPAction` may be missing and has several
+//!   spellings; a value that names another operation is reported.
+//! - **Document types** are rejected, as SOAP 1.1 requires (section 3), and with them all entities
+//!   except XML's five.
+//! - **Dates and times** are read as text.
+//! - **Fields** are found by name; their order is not checked.
+//! - **`xsi:type`** is ignored.
 
 mod compose;
 mod envelope;

@@ -1,4 +1,5 @@
-//! Apache Thrift without generated code: an IDL file drives decoders and encoders. Binary and compact protocol, framed and unframed.
+//! Apache Thrift without generated code: an IDL file drives decoding and encoding. Binary and
+//! compact protocol, framed and unframed.
 //!
 //! ```
 //! use codecs::thrift::{Framing, Header, Limits, Message, MessageKind, Protocol, compose_message, idl};
@@ -20,17 +21,21 @@
 //!
 //! # How a message is read
 //!
-//! [`detect`] tells protocol and framing from a connection's first bytes. [`MessageReader`] says where each message ends. [`Message::decode`] walks
-//! through its structure once, with every limit, and allocates nothing. A [`View`] then gets fields and elements where they lie: what nobody asks
-//! for is skipped, and what the schema does not know is no error.
+//! [`detect`] finds protocol and framing from a connection's first bytes, and [`MessageReader`]
+//! finds where each message ends. [`Message::decode`] walks through its structure once, checks all
+//! limits and allocates nothing. A [`View`] then reads fields and elements in place. Unread and
+//! unknown fields are skipped.
 //!
-//! # Where the protocols leave a choice
+//! # Choices that the protocols leave open
 //!
-//! - **A field whose type is not the schema's** is as absent as one that is missing: the libraries of Apache Thrift skip it, too.
-//! - **A field that is there twice** has its last value, as for them.
-//! - **A bool** is 0 or 1, of the compact protocol's elements 1, 2 or 0. Readers differ on other bytes, so they are refused.
-//! - **Numbers** of the compact protocol may have leading zero groups; those wider than their type are refused.
-//! - **Enums** whose number has no member keep the number.
+//! - **A field with another type than the schema's** counts as absent; Apache Thrift's libraries
+//!   also skip it.
+//! - **A repeated field** has its last value, as in those libraries.
+//! - **A bool** is 0 or 1; in elements of the compact protocol 1, 2 or 0. Readers differ on other
+//!   bytes, so they are rejected.
+//! - **Numbers** of the compact protocol may have leading zero groups. Numbers wider than their
+//!   type are rejected.
+//! - **Enums** keep a number that has no member.
 
 mod compose;
 mod cursor;

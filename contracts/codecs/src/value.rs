@@ -1,42 +1,44 @@
-//! One owned value for all codecs that are driven by a schema: what mocks answer, what clients send, what a default is.
+//! An owned value shared by all schema-driven codecs: mock replies, client requests and default
+//! values.
 
-/// A value without a type of its own: the schema says what an [`Integer`](Value::Integer) is as wide as, and whether a record's field is there.
+/// A value without a type. The schema defines the width of an [`Integer`](Value::Integer) and
+/// whether a record's field is present.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
-    /// Nothing: `null` of JSON, `xsi:nil` of XML. A field that is absent is left out of its record instead.
+    /// `null` in JSON, `xsi:nil` in XML. An absent field is omitted from its record instead.
     #[default]
     Null,
     /// True or false.
     Bool(bool),
-    /// An integer or the number of an enum's member.
+    /// An integer, or the number of an enum's member.
     Integer(i64),
-    /// A number that is no integer, or is wider than one.
+    /// A number with a fraction, or too large for an integer.
     Double(f64),
     /// Text.
     Text(String),
-    /// Bytes that are no text.
+    /// Binary data.
     Bytes(Vec<u8>),
-    /// A list or a set, in its order.
+    /// A list or set, in order.
     List(Vec<Value>),
-    /// A map in the order of its writer. Keys may be of any kind.
+    /// A map in its writer's order, with keys of any kind.
     Map(Vec<(Value, Value)>),
-    /// A struct, a complex type, an object: fields by name, in their order.
+    /// The ordered fields of a struct, complex type or object.
     Record(Vec<(String, Value)>),
 }
 
 impl Value {
-    /// A record of fields.
+    /// Creates a record.
     pub fn record<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
         Value::Record(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// A field of a record; `None` where it is absent, and for values that are no records.
+    /// A record's field; `None` if it is absent or the value is not a record.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let Value::Record(fields) = self else { return None };
         fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
     }
 
-    /// What it is, in one word, for messages.
+    /// The name of its kind, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "null",

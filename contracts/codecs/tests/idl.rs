@@ -1,4 +1,4 @@
-//! IDL files by tables: what is understood, and what mistakes are told, all at once and each at its place.
+//! Parsing IDL files: supported syntax, and the errors with their locations.
 
 use codecs::thrift::{Requirement, Schema, Struct, StructKind, Type, idl};
 use codecs::value::Value;
@@ -22,7 +22,7 @@ fn struct_named<'a>(schema: &'a Schema, name: &str) -> &'a Struct {
     schema.structs().find(|(_, structure)| structure.name == name).unwrap().1
 }
 
-/// Mistakes of `x.thrift` as `line:column text`, with files beside it.
+/// Errors of `x.thrift` as `line:column text`; `files` can be included.
 fn mistakes_with(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     let mut include = |path: &str| match files.iter().find(|file| file.0 == path) {
         Some(file) => Ok(file.1.to_owned()),
@@ -47,7 +47,7 @@ fn check(text: &str, expect: &[&str]) {
 }
 
 #[test]
-fn the_case_studies_are_read() {
+fn parses_the_case_study_idl_files() {
     let schema = evernote();
     let find = schema.service("NoteStore").unwrap().method("findNotes").unwrap();
     let arguments = schema.structure(find.arguments);
@@ -78,7 +78,7 @@ fn the_case_studies_are_read() {
 }
 
 #[test]
-fn everything_of_the_language() {
+fn parses_the_whole_language() {
     let text = r#"
         include "base/shared.thrift"   // one
         cpp_include "<vector>"         # two
@@ -145,7 +145,7 @@ fn everything_of_the_language() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn reports_all_errors_at_once() {
     check(
         "struct A {\n  1: i23 a\n  2: strin b,\n  1: i32 c\n}\nservice S extends T { A get(1: B b) }",
         &[
@@ -167,7 +167,7 @@ fn all_mistakes_are_told_at_once() {
 }
 
 #[test]
-fn mistakes_of_grammar() {
+fn reports_syntax_errors() {
     check(
         "struc A {}",
         &["1:1 expected `const`, `typedef`, `enum`, `struct`, `union`, `exception` or `service`, found `struc`"],
@@ -185,7 +185,7 @@ fn mistakes_of_grammar() {
 }
 
 #[test]
-fn mistakes_of_meaning() {
+fn reports_semantic_errors() {
     check("struct A {} enum A {}", &["1:18 `A` is defined twice"]);
     check("struct i32 {}", &["1:8 `i32` is a built-in type"]);
     check("typedef B A typedef A B", &["1:11 `A` is defined in terms of itself"]);
@@ -227,7 +227,7 @@ fn mistakes_of_meaning() {
 }
 
 #[test]
-fn mistakes_of_included_files() {
+fn reports_errors_in_included_files() {
     let check = |text, files: &[(&str, &str)], expect: &[&str]| assert_eq!(mistakes_with(text, files), expect);
     check("include 'a.thrift'", &[], &["1:9 `a.thrift` cannot be included: no such file"]);
     check("include 'a.thrift'", &[("a.thrift", "struct A {\n 1: x y }")], &["a.thrift2:5 unknown type `x`"]);
@@ -247,7 +247,7 @@ fn mistakes_of_included_files() {
         &[("a.thrift", "struct A {}")],
         &["1:34 unknown type `a.Aa` (did you mean `A`?)"],
     );
-    // Two ways to one file are no circle.
+    // Two paths to one file are not a cycle.
     check(
         "include 'a.thrift' include 'b.thrift' struct C { 1: b.B b }",
         &[("a.thrift", "struct A {}"), ("b.thrift", "include 'a.thrift' struct B { 1: a.A a }")],
@@ -256,7 +256,7 @@ fn mistakes_of_included_files() {
 }
 
 #[test]
-fn files_that_grow_without_end_are_refused() {
+fn rejects_definitions_that_grow_exponentially() {
     let mut types = "typedef map<i32, i32> T0\n".to_owned();
     let mut values = "const list<i32> C0 = [1, 1]\n".to_owned();
     for level in 1..60 {

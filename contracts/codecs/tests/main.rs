@@ -1,4 +1,4 @@
-//! The codecs that contracts are checked on: Thrift by IDL, SOAP by WSDL, REST by templates.
+//! Codec tests: Thrift by IDL, SOAP by WSDL, and the bodies of the fuzz targets.
 
 #[path = "../../../fuzz/codecs.rs"]
 mod bodies;

@@ -1,4 +1,4 @@
-//! Random schemas with random values, random bytes, and the seeds of the fuzz targets.
+//! Random values of random schemas, random bytes, and the seeds of the fuzz targets.
 
 use codecs::thrift::{
     Framing, Header, Limits, Message, MessageKind, MessageReader, Progress, Protocol, compose_message,
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::bodies;
 use crate::idl::parse;
 
-/// Choices drawn from bytes, 0 when they are used up: so that fewer bytes make a smaller case.
+/// Choices drawn from bytes, 0 when exhausted, so that fewer bytes make a smaller case.
 struct Choices<'c>(&'c [u8]);
 
 impl Choices<'_> {
@@ -50,7 +50,7 @@ struct Field {
     ty: Ty,
 }
 
-/// Structs in the order of their numbers; one holds only such that were made before it.
+/// Structs in the order of their numbers; a struct contains only earlier ones.
 #[derive(Default)]
 struct Structs(Vec<Vec<Field>>);
 
@@ -85,7 +85,7 @@ impl Structs {
         let mut id = 0;
         let mut fields = Vec::new();
         for _ in 0..choices.below(5) {
-            // Differences up to 15 are short in the compact protocol.
+            // Deltas up to 15 have a short form in the compact protocol.
             id += 1 + i16::from(choices.below(20)) + if choices.below(8) == 0 { 3000 } else { 0 };
             fields.push(Field { id, is_optional: choices.below(2) == 1, ty: self.ty(choices, depth) });
         }
@@ -124,7 +124,7 @@ impl Structs {
     }
 
     fn value(&self, ty: &Ty, choices: &mut Choices<'_>) -> Value {
-        // Around 15 the header of a compact list changes.
+        // The header of a compact list changes at 15 elements.
         let count =
             |choices: &mut Choices<'_>| if choices.below(10) == 9 { 13 + choices.below(5) } else { choices.below(4) };
         match ty {
@@ -150,9 +150,10 @@ impl Structs {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// What is composed by a schema is read as it was, at any cut, in both protocols; and no beginning of it is a message.
+    /// Composed messages decode to the same value in both protocols, however they are split.
+    /// Truncated ones fail.
     #[test]
-    fn random_values_of_random_schemas(bytes in proptest::collection::vec(any::<u8>(), 0..300), sequence: i32, strict: bool) {
+    fn random_values_survive_a_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..300), sequence: i32, strict: bool) {
         let mut choices = Choices(&bytes);
         let mut structs = Structs::default();
         let arguments = structs.fields(&mut choices, 0);
@@ -184,7 +185,6 @@ proptest! {
         }
     }
 
-    /// What the fuzz targets assert, of random bytes.
     #[test]
     fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         for (_, body) in BODIES {
@@ -192,7 +192,6 @@ proptest! {
         }
     }
 
-    /// And of seeds with a few bytes changed.
     #[test]
     fn changed_seeds_never_panic(which: u8, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
         let (name, body) = BODIES[usize::from(which) % BODIES.len()];
@@ -226,7 +225,7 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn seeds_keep_what_the_fuzz_targets_assert() {
+fn seeds_pass_all_fuzz_targets() {
     for (name, body) in BODIES {
         let seeds = seeds(name);
         assert!(!seeds.is_empty(), "{name} has seeds");

@@ -1,4 +1,4 @@
-//! SOAP and WSDL: against zeep's envelopes, by tables of what is refused.
+//! SOAP and WSDL against zeep's envelopes, and tables of rejected input.
 
 use codecs::mistake::Mistakes;
 use codecs::soap::{Builtin, Envelope, Limits, Response, SoapError, Type, Wsdl, compose_envelope, compose_fault, wsdl};
@@ -20,7 +20,7 @@ fn parse(source: &str, text: &str) -> Wsdl {
 }
 
 #[test]
-fn the_case_studies_are_read() {
+fn parses_the_case_study_wsdl_files() {
     let chess = chess();
     let port = &chess.services[0].ports[0];
     assert_eq!((port.name.as_str(), port.address.as_str()), ("ChessSoap", "http://127.0.0.1:8000/"));
@@ -47,13 +47,13 @@ fn the_case_studies_are_read() {
     assert_eq!(airline.complex(airline.operation("resetBackend").unwrap().input.content).fields.len(), 0);
 }
 
-/// Lines that tests/contracts/oracle/soap_messages.py wrote: operation, envelope.
+/// Operations and envelopes from `oracle/soap_messages.py`.
 fn requests_of_zeep() -> Vec<(&'static str, &'static str)> {
     include_str!("oracle/soap_requests.txt").lines().map(|line| line.split_once('\t').unwrap()).collect()
 }
 
 #[test]
-fn requests_of_zeep_are_read_and_written_the_same() {
+fn zeep_requests_survive_a_round_trip() {
     let (chess, airline) = (chess(), airline());
     let mut values = std::collections::BTreeMap::new();
     for (name, text) in requests_of_zeep() {
@@ -93,7 +93,7 @@ fn game(id: i64, moves: &str) -> Value {
     ])
 }
 
-/// Responses as mocks would write them: operation, result.
+/// Mock responses: operations and results.
 fn responses() -> Vec<(&'static str, Value)> {
     let flight = |id: &str| {
         Value::record([
@@ -116,9 +116,9 @@ fn responses() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What zeep makes of these responses is in oracle/soap_responses_read.txt; here it is that they are written as they were for it.
+/// zeep decoded these responses into `oracle/soap_responses_read.txt`; they must not change.
 #[test]
-fn responses_are_written_as_zeep_read_them() {
+fn composes_the_responses_that_zeep_decoded() {
     let (chess, airline) = (chess(), airline());
     let mut lines = String::new();
     for (name, value) in responses() {
@@ -192,7 +192,7 @@ fn refused(text: &str, expect: &str) {
 }
 
 #[test]
-fn what_is_no_envelope() {
+fn rejects_invalid_envelopes() {
     let bomb = "<!DOCTYPE b [<!ENTITY a \"x\"><!ENTITY b \"&a;&a;&a;\">]>";
     refused(&format!("{bomb}{}", in_body("<x>&b;</x>")), "a document type declaration, which SOAP forbids");
     refused(&in_body("<x>&b;</x>"), "unknown entity `b`");
@@ -228,7 +228,7 @@ fn what_is_no_envelope() {
 }
 
 #[test]
-fn no_beginning_of_an_envelope_is_an_envelope() {
+fn rejects_truncated_envelopes() {
     for (_, text) in requests_of_zeep() {
         for end in 0..text.len() {
             assert!(Envelope::parse(&text.as_bytes()[..end], &Limits::DEFAULT).is_err(), "up to {end}");
@@ -237,7 +237,7 @@ fn no_beginning_of_an_envelope_is_an_envelope() {
 }
 
 #[test]
-fn texts_as_xml_writes_them() {
+fn reads_all_forms_of_xml_text() {
     let chess = chess();
     let namespace = &chess.namespace;
     let text = format!(
@@ -271,7 +271,7 @@ fn mistakes(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn mistakes_of_wsdl_files_are_told_at_once() {
+fn reports_all_wsdl_errors_at_once() {
     let chess = include_str!("../schemas/chess.wsdl");
     assert_eq!(mistakes(chess), Vec::<String>::new());
     let broken = chess
@@ -310,7 +310,7 @@ fn mistakes_of_wsdl_files_are_told_at_once() {
 }
 
 #[test]
-fn files_that_are_imported_and_types_that_extend() {
+fn resolves_imports_and_extended_types() {
     let main = r#"<definitions xmlns="http://schemas.xmlsoap.org/wsdl/" xmlns:t="urn:t" targetNamespace="urn:t" xmlns:b="urn:b">
         <import namespace="urn:b" location="b.wsdl"/>
         <service name="S"><port name="P" binding="b:B"><s:address xmlns:s="http://schemas.xmlsoap.org/wsdl/soap/" location="http://h/"/></port>

@@ -1,4 +1,5 @@
-//! Thrift messages: against bytes of Apache Thrift's Python library, by tables of what is refused, at every cut.
+//! Thrift messages against Apache Thrift's Python library, tables of rejected input, and streams
+//! split at every byte.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use codecs::value::Value;
 
 use crate::idl::{calculator, evernote, parse};
 
-/// Lines that tests/contracts/oracle/thrift_messages.py wrote: name, protocol (`old` is binary that is not strict), bytes.
+/// Name, protocol (`old` is binary, not strict) and bytes of messages from
+/// `oracle/thrift_messages.py`.
 fn oracle() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let line = |line: &'static str| {
         let mut words = line.split(' ');
@@ -32,7 +34,7 @@ fn every() -> Schema {
     parse("every.thrift", include_str!("every.thrift"))
 }
 
-/// The struct that a message of the oracle holds.
+/// The struct of an oracle message.
 fn struct_of<'s>(schemas: &'s [Schema], message: &Message<'_>) -> (&'s Schema, StructId) {
     let methods = schemas.iter().flat_map(|schema| schema.services.iter().map(move |service| (schema, service)));
     let found = methods.filter_map(|(schema, service)| Some((schema, service.method(message.header.method())?)));
@@ -42,7 +44,7 @@ fn struct_of<'s>(schemas: &'s [Schema], message: &Message<'_>) -> (&'s Schema, S
 }
 
 #[test]
-fn messages_of_apache_thrift_are_read_and_written_the_same() {
+fn apache_thrift_messages_survive_a_round_trip() {
     let schemas = [calculator(), evernote(), every()];
     let mut values = BTreeMap::<&str, Value>::new();
     for (name, protocol_name, bytes) in oracle() {
@@ -88,7 +90,7 @@ fn messages_of_apache_thrift_are_read_and_written_the_same() {
 }
 
 #[test]
-fn views_get_fields_without_copying() {
+fn views_read_fields_without_copying() {
     let schema = evernote();
     let find = schema.service("NoteStore").unwrap().method("findNotes").unwrap();
     for (name, protocol, bytes) in oracle() {
@@ -127,7 +129,7 @@ fn views_get_fields_without_copying() {
 }
 
 #[test]
-fn every_type_by_view() {
+fn views_read_every_type() {
     let schema = every();
     let method = schema.service("Test").unwrap().method("every").unwrap();
     for (_, protocol, bytes) in oracle().iter().filter(|line| line.0 == "every") {
@@ -153,9 +155,8 @@ fn every_type_by_view() {
     }
 }
 
-/// However a stream of messages is cut, the same messages come out, and none before its last byte is there.
 #[test]
-fn a_stream_is_cut_at_every_byte() {
+fn split_streams_yield_the_same_messages() {
     for framing in [Framing::Framed, Framing::Unframed] {
         for wanted in ["binary", "old", "compact"] {
             let mut stream = Vec::new();
@@ -192,7 +193,7 @@ fn a_stream_is_cut_at_every_byte() {
 }
 
 #[test]
-fn no_beginning_of_a_message_is_a_message() {
+fn rejects_truncated_messages() {
     for (name, protocol, bytes) in oracle() {
         for end in 0..bytes.len() {
             let cut = Message::decode(protocol_of(protocol), &bytes[..end], &Limits::DEFAULT);
@@ -233,7 +234,7 @@ fn refused(protocol: Protocol, hex: &str, expect: &str) {
     let bytes = unhex(&hex.replace(' ', ""));
     let found = Message::decode(protocol, &bytes, &NARROW);
     assert_eq!(found.map(|_| ()).map_err(|error| error.to_string()), Err(expect.to_owned()), "{hex}");
-    // The same is said of the stream, as soon as it can be.
+    // A stream reports the same error as early as possible.
     let mut reader = MessageReader::new(protocol, Framing::Unframed, NARROW);
     if !expect.contains("too early") && !expect.contains("after the message") {
         assert_eq!(reader.read(&bytes).map_err(|error| error.to_string()), Err(expect.to_owned()), "{hex} as a stream");
@@ -243,7 +244,7 @@ fn refused(protocol: Protocol, hex: &str, expect: &str) {
 const OLD: &str = "00000001 66 01 00000000";
 
 #[test]
-fn what_is_no_message_in_the_binary_protocol() {
+fn rejects_invalid_binary_messages() {
     let check = |hex: &str, expect: &str| refused(Protocol::Binary, hex, expect);
     check("80020001", "at byte 0: unknown protocol version 2");
     check("80010005 00000001 66", "at byte 0: 5 is not a message type");
@@ -267,7 +268,7 @@ fn what_is_no_message_in_the_binary_protocol() {
 }
 
 #[test]
-fn what_is_no_message_in_the_compact_protocol() {
+fn rejects_invalid_compact_messages() {
     let check = |hex: &str, expect: &str| refused(Protocol::Compact, hex, expect);
     check("80 01", "at byte 0: not the start of a message");
     check("82 22", "at byte 0: unknown protocol version 2");
@@ -288,7 +289,7 @@ fn what_is_no_message_in_the_compact_protocol() {
 }
 
 #[test]
-fn frames_and_messages_over_the_limit_are_refused_by_their_first_bytes() {
+fn rejects_oversized_messages_from_their_first_bytes() {
     let mut reader = MessageReader::new(Protocol::Binary, Framing::Framed, NARROW);
     let said = |result: Result<Progress, DecodeError>| result.map_err(|error| error.to_string());
     assert_eq!(said(reader.read(&[0, 0])), Ok(Progress::Need { more: 2 }));
@@ -299,17 +300,17 @@ fn frames_and_messages_over_the_limit_are_refused_by_their_first_bytes() {
     let mut reader = MessageReader::new(Protocol::Binary, Framing::Unframed, long);
     let bytes = unhex(&format!("{OLD} 0b0001 00000032").replace(' ', ""));
     assert_eq!(said(reader.read(&bytes)), Err("at byte 0: 67 bytes, over the limit of 17".to_owned()));
-    // A mistake beyond the limit is not told, whether its bytes have come or not.
+    // An error beyond the limit is not reported, even if its bytes have arrived.
     let beyond = unhex(&format!("{OLD} 030001 01 030002 01 05").replace(' ', ""));
     let mut reader = MessageReader::new(Protocol::Binary, Framing::Unframed, long);
     assert_eq!(said(reader.read(&beyond)), Err("at byte 0: 18 bytes, over the limit of 17".to_owned()));
 }
 
 #[test]
-fn unknown_fields_other_types_and_repeated_fields() {
+fn skips_unknown_fields_and_takes_the_last_repeat() {
     let schema = calculator();
     let add = schema.service("Adder").unwrap().method("add").unwrap();
-    // a as a string, 9 is unknown, b twice, a second time rightly and before b.
+    // `a` as a string, an unknown 9, `b`, `a` with its type, and `b` again.
     let body = "0b0001 00000001 78  0c0009 0f0001 08 00000001 00000007 00  080002 00000005  080001 00000003  080002 00000006 00";
     let bytes = unhex(&format!("{OLD}{body}").replace(' ', ""));
     let message = Message::decode(Protocol::Binary, &bytes, &Limits::DEFAULT).unwrap();
@@ -324,7 +325,7 @@ fn unknown_fields_other_types_and_repeated_fields() {
 }
 
 #[test]
-fn a_reply_that_breaks_its_schema_is_missing() {
+fn replies_without_result_or_known_exception_are_missing() {
     let schema = calculator();
     let add = schema.service("Adder").unwrap().method("add").unwrap();
     for body in ["00", "0b0000 00000001 78 00", "080009 00000001 00"] {
@@ -335,7 +336,7 @@ fn a_reply_that_breaks_its_schema_is_missing() {
 }
 
 #[test]
-fn what_cannot_be_composed() {
+fn rejects_values_that_do_not_fit_the_schema() {
     let schema = evernote();
     let id = schema.service("NoteStore").unwrap().method("findNotes").unwrap().arguments;
     let header = Header { name: "findNotes", kind: MessageKind::Call, sequence: 0, is_strict: true };
@@ -364,7 +365,7 @@ fn what_cannot_be_composed() {
 }
 
 #[test]
-fn members_of_enums_by_name_and_defaults() {
+fn composes_enum_names_and_defaults() {
     let schema = parse(
         "x.thrift",
         "enum E { A = 7 } union U { 1: E e; 2: i32 i } struct S { 1: E e = E.A, 2: optional i32 o = 4, 3: U u } service T { void f(1: S s) }",

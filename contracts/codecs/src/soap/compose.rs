@@ -1,4 +1,4 @@
-//! Envelopes from values, by a WSDL: for mocks, clients and tests.
+//! Composes envelopes from values, driven by a WSDL: for mocks, clients and tests.
 
 use std::fmt::Write;
 
@@ -9,26 +9,27 @@ use super::types::{Builtin, ComplexId, Field, Message, Type, Wsdl};
 use super::xml::escape_into;
 use crate::value::Value;
 
-/// Values in one another that are written.
+/// Maximum nesting of composed values.
 const DEPTH_MAX: usize = 64;
 
-/// Why a value is none of its type.
+/// A value that does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {what}")]
 pub struct ComposeError {
-    /// Which value: names of fields and places of elements, from the message's element on.
+    /// Path to the value from the message's element: field names and element indexes.
     pub path: String,
-    /// What is wrong with it.
+    /// The thing, its value and the limit.
     pub what: String,
 }
 
-/// Appends an envelope with one message in its body: a request with its arguments, a response with its result.
+/// Appends an envelope with one message in its body: a request with its arguments, or a response
+/// with its result.
 ///
-/// Fields are written in the order of their type. [`Value::Null`] is written as nil where the type lets it, and is left out where the field may be missing.
+/// Fields are written in the order of their type. [`Value::Null`] is omitted if the field is
+/// optional, or written as nil if the type allows it.
 ///
-/// # Errors
-///
-/// A value that is none of its type, a field that is missing and must not be, a field that the type has not. `out` is then as it was.
+/// Fails if a value does not match its type, a required field is missing, or the type lacks a given
+/// field. `out` is unchanged then.
 pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value: &Value) -> Result<(), ComposeError> {
     let before = out.len();
     open_envelope(out);
@@ -42,7 +43,7 @@ pub fn compose_envelope(out: &mut String, wsdl: &Wsdl, message: &Message, value:
     composed
 }
 
-/// Appends an envelope with a fault: `code` is `Client`, `Server` and so on, `detail` a text.
+/// Appends an envelope with a fault. `code` is `Client`, `Server` and so on; `detail` is text.
 pub fn compose_fault(out: &mut String, code: &str, string: &str, detail: Option<&str>) {
     open_envelope(out);
     out.push_str("<soap:Fault><faultcode>soap:");
@@ -73,7 +74,7 @@ struct Writer<'w> {
     out: &'w mut String,
     wsdl: &'w Wsdl,
     path: Vec<String>,
-    /// The namespace of names without a prefix, by element.
+    /// The default namespace of each open element.
     namespaces: Vec<String>,
 }
 
@@ -82,7 +83,7 @@ impl Writer<'_> {
         Err(ComposeError { path: self.path.join("."), what })
     }
 
-    /// An element with what `inner` writes behind its name: attributes, then `>` and its content.
+    /// Writes an element. `inner` writes its attributes, then `>` and its content.
     fn wrapped(
         &mut self,
         name: &str,

@@ -1,4 +1,5 @@
-//! SOAP 1.1 envelopes: what a request asks, what a response says. Source: <https://www.w3.org/TR/2000/NOTE-SOAP-20000508/>.
+//! SOAP 1.1 envelopes, read as requests and responses. Source:
+//! <https://www.w3.org/TR/2000/NOTE-SOAP-20000508/>.
 
 use super::types::{ComplexId, Message, Operation, Wsdl};
 use super::view::View;
@@ -9,92 +10,94 @@ pub const SOAP_11: &str = "http://schemas.xmlsoap.org/soap/envelope/";
 
 const SOAP_12: &str = "http://www.w3.org/2003/05/soap-envelope";
 
-/// Why bytes are no message of a service.
+/// Why bytes are not a message of a service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SoapError {
-    /// They are no XML, or go beyond a limit.
+    /// Not XML, or over a limit.
     #[error(transparent)]
     Xml(#[from] XmlError),
-    /// The root is no envelope of SOAP 1.1.
+    /// The root is not a SOAP 1.1 envelope.
     #[error("the root is `{name}`, not a SOAP 1.1 envelope")]
     NoEnvelope {
-        /// Its name.
+        /// Name of the root.
         name: String,
     },
     /// An envelope of SOAP 1.2.
     #[error("a SOAP 1.2 envelope; only SOAP 1.1 is supported")]
     Version12,
-    /// There is no body, or more than one.
+    /// Not exactly one body.
     #[error("{count} bodies in the envelope, expected one")]
     Bodies {
-        /// How many.
+        /// Number of bodies.
         count: usize,
     },
-    /// The body has nothing in it, or more than one element.
+    /// Not exactly one element in the body.
     #[error("{count} elements in the body, expected one")]
     Elements {
-        /// How many.
+        /// Number of elements.
         count: usize,
     },
-    /// The WSDL has no operation with this element.
+    /// No operation of the WSDL has this element.
     #[error("no operation has element `{name}` in namespace `{namespace}`")]
     UnknownOperation {
-        /// The element's name.
+        /// Name of the element.
         name: String,
-        /// Its namespace.
+        /// Namespace of the element.
         namespace: String,
     },
-    /// The response is another operation's.
+    /// The response belongs to another operation.
     #[error("expected `{expected}` in the body, found `{found}`")]
     OtherElement {
-        /// What is there.
+        /// Name of the element found.
         found: String,
-        /// What the WSDL says.
+        /// Name of the element that the WSDL requires.
         expected: String,
     },
 }
 
-/// An envelope of SOAP 1.1. It borrows what it was read from.
+/// A SOAP 1.1 envelope that borrows its input.
 pub struct Envelope<'d> {
     document: Document<'d>,
     /// The element in the body.
     content: u32,
 }
 
-/// What a request asks.
+/// A request for an operation.
 #[derive(Clone, Copy)]
 pub struct Request<'e> {
-    /// The operation that has the body's element.
+    /// The operation that the body's element selects.
     pub operation: &'e Operation,
-    /// What is in that element: the arguments by name and by place.
+    /// The arguments, by name and by position.
     pub arguments: View<'e>,
-    /// `SOAPAction` names another operation, or none that is known. The body says what is done; servers that go by the header would do something else.
+    /// Whether `SOAPAction` names another or an unknown operation. The body decides; a server that
+    /// follows the header would perform another operation.
     pub is_action_other: bool,
 }
 
-/// What a response says.
+/// A response to an operation.
 pub enum Response<'e> {
-    /// The operation was done.
+    /// The operation succeeded.
     Returned {
-        /// The element in the body with all that is in it.
+        /// The element in the body.
         all: View<'e>,
-        /// What the one element in it holds, as document/literal wrapped has it; `None` where it has none, or several.
+        /// The content of its only field, as document/literal wrapped defines it. `None` if its
+        /// type has no field or several.
         result: Option<View<'e>>,
     },
-    /// It was not.
+    /// The operation failed.
     Fault(Fault<'e>),
 }
 
-/// Why an operation was not done.
+/// A SOAP fault.
 #[derive(Clone, Copy)]
 pub struct Fault<'e> {
-    /// `Client`, `Server` and so on, with a prefix before it.
+    /// `Client`, `Server` and so on, with a namespace prefix.
     pub code: &'e str,
-    /// Why, in words.
+    /// A human-readable reason.
     pub string: &'e str,
-    /// Who says so.
+    /// URI of the node that failed.
     pub actor: Option<&'e str>,
-    /// What else is said, as elements whose types are not known.
+    /// Further details; the types of their elements are unknown.
     pub detail: Option<View<'e>>,
 }
 
@@ -106,11 +109,8 @@ impl Fault<'_> {
 }
 
 impl<'d> Envelope<'d> {
-    /// Reads a whole envelope.
-    ///
-    /// # Errors
-    ///
-    /// What is no XML, what is over a limit, a document type, and what is no envelope with one element in its body.
+    /// Parses a whole envelope. Fails for invalid XML, a value over a limit, a document type, and
+    /// anything except an envelope with one element in its body.
     pub fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Envelope<'d>, SoapError> {
         let document = Document::parse(bytes, limits)?;
         if document.is(0, SOAP_12, "Envelope") {
@@ -136,11 +136,8 @@ impl<'d> Envelope<'d> {
         View::of_complex(&self.document, self.content, wsdl, content)
     }
 
-    /// What it asks, where it is a request; `action` is the value of `SOAPAction`, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// An element that no operation has.
+    /// Reads the envelope as a request. `action` is the value of `SOAPAction`, if the header
+    /// exists. Fails if no operation has the body's element.
     pub fn request<'e>(&'e self, wsdl: &'e Wsdl, action: Option<&str>) -> Result<Request<'e>, SoapError> {
         let (namespace, name) = self.content();
         let Some(operation) = wsdl.operation_by_element(namespace, name) else {
@@ -152,11 +149,8 @@ impl<'d> Envelope<'d> {
         Ok(Request { operation, arguments: self.view(wsdl, operation.input.content), is_action_other })
     }
 
-    /// What it says, where it is the response to an operation.
-    ///
-    /// # Errors
-    ///
-    /// An element that is neither a fault nor the operation's.
+    /// Reads the envelope as the response to `operation`. Fails if the body's element is neither a
+    /// fault nor the operation's.
     pub fn response<'e>(&'e self, wsdl: &'e Wsdl, operation: &Operation) -> Result<Response<'e>, SoapError> {
         let (namespace, name) = self.content();
         if (namespace, name) == (SOAP_11, "Fault") {
@@ -176,7 +170,7 @@ impl<'d> Envelope<'d> {
     }
 
     fn fault<'e>(&'e self, wsdl: &'e Wsdl) -> Fault<'e> {
-        // SOAP 1.1 has no namespace on what is in a fault; some servers give it one.
+        // SOAP 1.1 requires no namespace on elements of a fault, but some servers add one.
         let child =
             |name: &str| self.document.children(self.content).find(|child| self.document.element(*child).name == name);
         let text = |name: &str| child(name).map(|child| self.document.element(child).text.trim());

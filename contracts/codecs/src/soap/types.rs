@@ -1,28 +1,29 @@
-//! What a WSDL says, resolved: services, operations and the types of their messages.
+//! A resolved WSDL: services, operations and the types of their messages.
 
-/// A complex type of a [`Wsdl`].
+/// The ID of a complex type in its [`Wsdl`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ComplexId(pub(crate) u32);
 
-/// A simple type of a [`Wsdl`].
+/// The ID of a simple type in its [`Wsdl`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SimpleId(pub(crate) u32);
 
-/// What the text of a simple type is. Source: XML Schema part 2.
+/// How the text of a simple type is read. Source: XML Schema part 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Builtin {
-    /// Text: `string` and what is derived from it, dates and times, `decimal`, `anyURI`, `QName`.
+    /// `string` and types derived from it, dates and times, `decimal`, `anyURI`, `QName`.
     Text,
     /// `true`, `false`, `1`, `0`.
     Boolean,
-    /// An integer between two bounds, both in it.
+    /// An integer between two inclusive bounds.
     Integer {
-        /// The least.
+        /// The minimum.
         min: i64,
-        /// The greatest. `unsignedLong` and `integer` go on beyond it; there their text alone is at hand.
+        /// The maximum. `unsignedLong` and `integer` can exceed it; such values are only available
+        /// as text.
         max: i64,
     },
-    /// `float`, `double`, with `INF`, `-INF` and `NaN`.
+    /// `float` and `double`, with `INF`, `-INF` and `NaN`.
     Float,
     /// `base64Binary`.
     Base64,
@@ -33,48 +34,48 @@ pub enum Builtin {
 /// The type of an element or attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// One of XML Schema's own.
+    /// A built-in type of XML Schema.
     Builtin(Builtin),
-    /// A restriction of one of these.
+    /// A restriction of a built-in type.
     Simple(SimpleId),
-    /// Elements in it.
+    /// A type with fields.
     Complex(ComplexId),
-    /// `anyType`: whatever is there.
+    /// `anyType`: any content.
     Any,
 }
 
 /// A simple type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simple {
-    /// Its name; that of the element where it has none of its own.
+    /// Its name, or the element's name for an anonymous type.
     pub name: String,
-    /// What its text is.
+    /// The built-in type it restricts.
     pub base: Builtin,
-    /// The texts that it may be; all, where there is none.
+    /// The allowed texts; empty if all are allowed.
     pub values: Vec<String>,
 }
 
-/// An element in a complex type, or an attribute of it.
+/// An element or attribute of a complex type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its namespace; empty where it has none, as `elementFormDefault="unqualified"` has it.
+    /// Namespace; empty if unqualified (`elementFormDefault="unqualified"`).
     pub namespace: String,
-    /// Its type.
+    /// Type.
     pub ty: Type,
-    /// How often it must be there at least.
+    /// Minimum number of occurrences.
     pub min: u32,
-    /// How often it may be there; `None` for `unbounded`.
+    /// Maximum number of occurrences; `None` for `unbounded`.
     pub max: Option<u32>,
-    /// Whether `xsi:nil` may stand for its value.
+    /// Whether the value may be `xsi:nil`.
     pub is_nillable: bool,
-    /// It is an attribute.
+    /// Whether it is an attribute.
     pub is_attribute: bool,
 }
 
 impl Field {
-    /// It may be there more than once, and so is a list.
+    /// Whether it may occur more than once.
     pub fn is_list(&self) -> bool {
         self.max != Some(1) && self.max != Some(0)
     }
@@ -83,21 +84,22 @@ impl Field {
 /// A complex type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complex {
-    /// Its name; that of the element where it has none of its own.
+    /// Its name, or the element's name for an anonymous type.
     pub name: String,
-    /// Its elements in their order, those of the type that it extends first; then its attributes.
+    /// Its elements in order, starting with inherited ones, then its attributes.
     pub fields: Vec<Field>,
-    /// One of its elements is there, not all: `choice`.
+    /// Whether it is a `choice`: at most one of its elements is present.
     pub is_choice: bool,
 }
 
 impl Complex {
-    /// A field by its name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The one field of a type that is but a list of it, `ArrayOfFlight` with any number of `Flight`: such a type is read and written as that list.
+    /// The only field of a type that just wraps a list, such as `ArrayOfFlight` with any number of
+    /// `Flight`. Such a type is read and written as that list.
     pub fn array(&self) -> Option<&Field> {
         match self.fields.as_slice() {
             [field] if field.is_list() && !field.is_attribute => Some(field),
@@ -106,86 +108,78 @@ impl Complex {
     }
 }
 
-/// A message: the element that the body holds.
+/// A message: the element in the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its name.
+    /// Name of the element.
     pub element: String,
-    /// Its namespace.
+    /// Namespace of the element.
     pub namespace: String,
-    /// What is in it.
+    /// Type of the element.
     pub content: ComplexId,
 }
 
-/// An operation, document/literal.
+/// A document/literal operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What SOAPAction says, where the WSDL has it; empty where it says that there is none.
+    /// Value of `SOAPAction`; empty if the WSDL has none.
     pub action: String,
-    /// What is asked.
+    /// The request.
     pub input: Message,
-    /// What is answered; `None` for operations without an answer.
+    /// The response; `None` for one-way operations.
     pub output: Option<Message>,
 }
 
-/// An address where a service answers.
+/// An address of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its URL.
+    /// URL.
     pub address: String,
-    /// Its operations.
+    /// Operations of its binding.
     pub operations: Vec<Operation>,
 }
 
-/// A service with its ports for SOAP 1.1; those for other bindings are left out.
+/// A service with its SOAP 1.1 ports. Ports of other bindings are omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its ports.
+    /// Ports in file order.
     pub ports: Vec<Port>,
 }
 
-/// A WSDL and all that it imports, resolved. It drives decoders and encoders.
+/// A resolved WSDL with everything it imports. It drives decoding and encoding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wsdl {
-    /// Its target namespace.
+    /// Target namespace.
     pub namespace: String,
-    /// Its services.
+    /// Services in file order.
     pub services: Vec<Service>,
     pub(crate) complex: Vec<Complex>,
     pub(crate) simple: Vec<Simple>,
 }
 
 impl Wsdl {
-    /// A complex type.
-    ///
-    /// # Panics
-    ///
-    /// Where `id` is another WSDL's.
+    /// The complex type with this ID. Panics if the ID belongs to another WSDL.
     pub fn complex(&self, id: ComplexId) -> &Complex {
         &self.complex[id.0 as usize]
     }
 
-    /// A simple type.
-    ///
-    /// # Panics
-    ///
-    /// Where `id` is another WSDL's.
+    /// The simple type with this ID. Panics if the ID belongs to another WSDL.
     pub fn simple(&self, id: SimpleId) -> &Simple {
         &self.simple[id.0 as usize]
     }
 
-    /// All operations of all ports, in the order of the file.
+    /// All operations of all ports, in file order.
     pub fn operations(&self) -> impl Iterator<Item = &Operation> {
         self.services.iter().flat_map(|service| &service.ports).flat_map(|port| &port.operations)
     }
 
-    /// An operation by its name.
+    /// The operation with this name.
     pub fn operation(&self, name: &str) -> Option<&Operation> {
         self.operations().find(|operation| operation.name == name)
     }
@@ -195,8 +189,9 @@ impl Wsdl {
         self.operations().find(|operation| operation.input.element == element && operation.input.namespace == namespace)
     }
 
-    /// The operation that a `SOAPAction` names: as the WSDL has it, as its bare name, or as namespace, `/` and name, which is how servers differ. Quotes
-    /// around it are passed over. `None` for an empty one, which says nothing.
+    /// The operation that a `SOAPAction` names. Clients and servers spell it in three ways: the
+    /// WSDL's value, the bare operation name, or namespace, `/` and name. Quotes around it are
+    /// ignored. `None` if it is empty.
     pub fn operation_by_action(&self, action: &str) -> Option<&Operation> {
         let action = action.trim();
         let action = action.strip_prefix('"').and_then(|action| action.strip_suffix('"')).unwrap_or(action);
@@ -212,7 +207,7 @@ impl Wsdl {
         self.operations().find(is)
     }
 
-    /// What the text of a type is; `None` for types that are no text.
+    /// How the text of a type is read; `None` for types without text.
     pub(crate) fn base(&self, ty: Type) -> Option<Builtin> {
         match ty {
             Type::Builtin(builtin) => Some(builtin),
@@ -222,7 +217,7 @@ impl Wsdl {
     }
 }
 
-/// One of XML Schema's own types by its name; [`Type::Any`] for `anyType`.
+/// The built-in type with this name; [`Type::Any`] for `anyType`.
 pub(super) fn builtin(name: &str) -> Option<Type> {
     let integer = |min, max| Builtin::Integer { min, max };
     let builtin = match name {

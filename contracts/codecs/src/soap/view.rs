@@ -1,4 +1,4 @@
-//! Values where they lie in an envelope, seen by the types of a WSDL.
+//! Typed values in place in an envelope.
 
 use base64::Engine;
 
@@ -8,8 +8,8 @@ use crate::value::Value;
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
-/// A value in an envelope. Fields are got by name or by place; fields that may be there more than once are lists, and so is a type that has but one such
-/// field ([`Complex::array`]).
+/// A value in place in an envelope. Fields are read by name or position. A repeatable field is a
+/// list, and so is a type whose only field is repeatable ([`Complex::array`]).
 #[derive(Clone, Copy)]
 pub struct View<'e> {
     document: &'e Document<'e>,
@@ -20,7 +20,7 @@ pub struct View<'e> {
 #[derive(Clone, Copy)]
 enum At<'e> {
     Element(u32, Type),
-    /// Those children of an element that are a field.
+    /// The children of an element that belong to a field.
     List(u32, &'e Field),
     Attribute(&'e str, Type),
 }
@@ -34,7 +34,7 @@ impl<'e> View<'e> {
         View { document, wsdl, at: At::Element(element, Type::Any) }
     }
 
-    /// Its type; of a list that of its elements.
+    /// Its type; for a list, the type of its elements.
     pub fn ty(&self) -> Type {
         match self.at {
             At::Element(_, ty) | At::Attribute(_, ty) => ty,
@@ -49,19 +49,19 @@ impl<'e> View<'e> {
         }
     }
 
-    /// `xsi:nil` stands for its value.
+    /// Whether it is `xsi:nil`.
     pub fn is_nil(&self) -> bool {
         let At::Element(element, _) = self.at else { return false };
         matches!(self.document.attribute_in(element, XSI, "nil").map(str::trim), Some("true" | "1"))
     }
 
-    /// It is a list: a field that may be there more than once, or a type that is but that.
+    /// Whether it is a list: a repeatable field, or a type whose only field is repeatable.
     pub fn is_list(&self) -> bool {
         matches!(self.at, At::List(..))
             || (self.complex().is_some_and(|complex| complex.array().is_some()) && !self.is_nil())
     }
 
-    /// Its text as it is there; `None` for what has elements in it, and for nil.
+    /// Its raw text; `None` for nil and for values with child elements.
     pub fn text(&self) -> Option<&'e str> {
         match self.at {
             At::Attribute(text, _) => Some(text),
@@ -72,7 +72,7 @@ impl<'e> View<'e> {
         }
     }
 
-    /// Its text, where its type is a text.
+    /// Its text if its type is textual or unknown.
     pub fn as_str(&self) -> Option<&'e str> {
         match self.wsdl.base(self.ty()) {
             Some(Builtin::Text) | None => self.text(),
@@ -80,7 +80,7 @@ impl<'e> View<'e> {
         }
     }
 
-    /// True or false.
+    /// Its value as a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match (self.wsdl.base(self.ty())?, self.text()?.trim_matches(BLANKS)) {
             (Builtin::Boolean, "true" | "1") => Some(true),
@@ -89,27 +89,27 @@ impl<'e> View<'e> {
         }
     }
 
-    /// An integer within the bounds of its type.
+    /// Its value as an integer within the bounds of its type.
     pub fn as_i64(&self) -> Option<i64> {
         let Builtin::Integer { min, max } = self.wsdl.base(self.ty())? else { return None };
         let text = self.text()?.trim_matches(BLANKS);
         text.parse::<i64>().ok().filter(|value| (min..=max).contains(value))
     }
 
-    /// A number of type `float` or `double`.
+    /// Its value as a number, for `float` and `double`.
     pub fn as_f64(&self) -> Option<f64> {
         let Builtin::Float = self.wsdl.base(self.ty())? else { return None };
         match self.text()?.trim_matches(BLANKS) {
             "INF" => Some(f64::INFINITY),
             "-INF" => Some(f64::NEG_INFINITY),
             "NaN" => Some(f64::NAN),
-            // Rust reads `inf` and `nan`, too, which XML Schema does not.
+            // Rust also parses `inf` and `nan`, which XML Schema does not allow.
             text if text.contains(|letter: char| letter.is_alphabetic() && !"eE".contains(letter)) => None,
             text => text.parse().ok(),
         }
     }
 
-    /// Bytes of type `base64Binary` or `hexBinary`. They are made, as they do not lie there as such.
+    /// Decodes `base64Binary` or `hexBinary`.
     pub fn as_bytes(&self) -> Option<Vec<u8>> {
         let text = self.text()?;
         let bare = text.chars().filter(|letter| !BLANKS.contains(letter)).collect::<String>();
@@ -124,7 +124,7 @@ impl<'e> View<'e> {
         }
     }
 
-    /// Whether its text is one of the values of its type, where that lists them.
+    /// Whether its text is a value that its type allows. True if the type lists no values.
     pub fn is_listed(&self) -> bool {
         let Type::Simple(id) = self.ty() else { return true };
         let values = &self.wsdl.simple(id).values;
@@ -148,14 +148,16 @@ impl<'e> View<'e> {
         Some(View { at, ..*self })
     }
 
-    /// Whether a field that may be there once is there more than once. [`View::get`] gives the first of them.
+    /// Whether a field that may occur once occurs more often. [`View::get`] returns the first
+    /// occurrence.
     pub fn is_repeated(&self, field: &Field) -> bool {
         let At::Element(element, _) = self.at else { return false };
         let is_field = |child: &u32| self.document.is(*child, &field.namespace, &field.name);
         !field.is_attribute && !field.is_list() && self.document.children(element).filter(is_field).nth(1).is_some()
     }
 
-    /// A field by its name; of a type that is not known the first child with this name. A list is there even if it is empty.
+    /// The field with this name. If the type is unknown, the first child with this name. Lists
+    /// exist even if empty.
     pub fn get(&self, name: &str) -> Option<View<'e>> {
         match self.at {
             At::Element(element, Type::Any) => {
@@ -166,19 +168,19 @@ impl<'e> View<'e> {
         }
     }
 
-    /// A field by its place in its type: an argument by position.
+    /// The field at this position of the type, such as an argument.
     pub fn at(&self, index: usize) -> Option<View<'e>> {
         self.field(self.complex()?.fields.get(index)?)
     }
 
-    /// The fields that are there, in the order of the type.
+    /// The fields present, in the order of the type.
     pub fn fields(&self) -> impl Iterator<Item = (&'e Field, View<'e>)> + use<'e> {
         let view = *self;
         let fields = self.complex().map(|complex| complex.fields.as_slice()).unwrap_or_default();
         fields.iter().filter_map(move |field| Some((field, view.field(field)?)))
     }
 
-    /// The elements of a list. Empty for other values.
+    /// The elements of a list; empty for other values.
     pub fn elements(&self) -> impl Iterator<Item = View<'e>> + use<'e> {
         let view = *self;
         let list = match self.at {
@@ -194,17 +196,18 @@ impl<'e> View<'e> {
         })
     }
 
-    /// How many elements a list has; `None` for other values.
+    /// Number of elements of a list; `None` for other values.
     pub fn count(&self) -> Option<usize> {
         self.is_list().then(|| self.elements().count())
     }
 
-    /// An element of a list by its place.
+    /// The element of a list at this index.
     pub fn element(&self, index: usize) -> Option<View<'e>> {
         self.elements().nth(index)
     }
 
-    /// A copy with all that is in it. A text that is none of its type stays a text. What has no type is a text or a record by names.
+    /// A deep copy. Text that does not match its type remains text. A value of unknown type becomes
+    /// text or a record.
     pub fn to_value(&self) -> Value {
         if self.is_nil() {
             return Value::Null;
@@ -238,5 +241,5 @@ impl<'e> View<'e> {
     }
 }
 
-/// Blanks of XML, which stand around numbers and in binaries without a meaning.
+/// XML whitespace, insignificant around numbers and within binary data.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];

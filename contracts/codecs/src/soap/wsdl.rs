@@ -1,15 +1,15 @@
-//! WSDL 1.1 with XML Schema, document/literal over SOAP 1.1: files become a [`Wsdl`].
+//! WSDL 1.1 with XML Schema, document/literal over SOAP 1.1. Resolves files into a [`Wsdl`].
 //!
 //! # The subset
 //!
-//! | part | what is read | what is a mistake |
+//! | part | supported | error |
 //! |---|---|---|
-//! | bindings | SOAP 1.1, `document`, `literal`; others are left out | `rpc`, `encoded` in a binding for SOAP 1.1 |
+//! | bindings | SOAP 1.1, `document`, `literal`; others are omitted | `rpc`, `encoded` in a SOAP 1.1 binding |
 //! | messages | one part with an element | parts with a type, several parts in a body |
-//! | complex types | `sequence`, `all`, `choice` (all of it may be missing), in one another; `extension` of complex content; attributes; `any` is passed over | `restriction` of complex content, `simpleContent`, `group`, `attributeGroup` |
-//! | simple types | `restriction` with its `enumeration`; other facets are passed over; `list` and `union` are texts | a base that is not known |
-//! | elements | types by name or in place, `ref`, `minOccurs`, `maxOccurs`, `nillable`, `form` | substitution groups are passed over |
-//! | files | `import`, `include` where they have a location | circles are none |
+//! | complex types | `sequence`, `all`, `choice` (none of its elements is required), nested; `extension` of complex content; attributes; `any` is ignored | `restriction` of complex content, `simpleContent`, `group`, `attributeGroup` |
+//! | simple types | `restriction` with its `enumeration`, other facets are ignored; `list` and `union` are text | an unknown base |
+//! | elements | named or inline types, `ref`, `minOccurs`, `maxOccurs`, `nillable`, `form`; substitution groups are ignored | |
+//! | files | `import`, `include` with a location; cycles are allowed | |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,22 +26,20 @@ const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
 const SOAP: &str = "http://schemas.xmlsoap.org/wsdl/soap/";
 const XSD: &str = "http://www.w3.org/2001/XMLSchema";
 
-/// Most files that a WSDL may import, with those that these import.
+/// Maximum number of imported files, including indirect imports.
 pub const FILES_MAX: usize = 256;
 
-/// Types in one another, and fields of all types together.
+/// Maximum nesting of types, and maximum number of fields of all types together.
 const DEPTH_MAX: usize = 64;
 const FIELDS_MAX: usize = 1 << 16;
 
 const LIMITS: Limits =
     Limits { document_bytes: 4 << 20, depth: DEPTH_MAX, elements: 1 << 17, attributes: 64, text_bytes: 1 << 20 };
 
-/// Reads the WSDL `text`, whose name in messages is `source`. `import` gives the text of a file from its location as it is written there, or says why
-/// it cannot; it is asked once for each location.
+/// Parses the WSDL `text`; `source` is its name in error messages. `import` returns the text of a
+/// file by its location as written, or the reason why it cannot. It is called once per location.
 ///
-/// # Errors
-///
-/// All mistakes of the file and of what it imports.
+/// Returns all errors of the file and its imports.
 pub fn parse(
     source: &str,
     text: &str,
@@ -78,7 +76,7 @@ pub fn parse(
     Err(Mistakes(mistakes))
 }
 
-/// The texts of all files with their names.
+/// Loads the file and its imports, each with its name.
 fn load(
     source: &str,
     text: &str,
@@ -129,10 +127,10 @@ struct File<'f> {
     document: Document<'f>,
 }
 
-/// An element of a file.
+/// File index and element index.
 type ElementId = (usize, u32);
 
-/// What a name may be the name of.
+/// The kind of definition that a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Space {
     Element,
@@ -145,7 +143,7 @@ enum Space {
 struct Reader<'f> {
     files: Vec<File<'f>>,
     names: BTreeMap<(Space, String, String), ElementId>,
-    /// Types that have been read, by the place of their definition.
+    /// Types read so far, by their definition.
     types: BTreeMap<ElementId, Type>,
     wsdl: Wsdl,
     depth: usize,
@@ -182,7 +180,7 @@ impl Reader<'_> {
         self.files[place.0].document.attribute(place.1, name).map(str::to_owned)
     }
 
-    /// An attribute that must be there; where it is not, a mistake is told and it is empty.
+    /// A required attribute. Reports an error and returns an empty string if it is missing.
     fn required(&mut self, place: ElementId, name: &str) -> String {
         self.attribute(place, name).unwrap_or_else(|| {
             let element = self.name(place);
@@ -191,7 +189,8 @@ impl Reader<'_> {
         })
     }
 
-    /// A qualified name in an attribute; `None` where it is missing or its prefix is not declared, which is told.
+    /// A qualified name in an attribute. Reports an error and returns `None` if it is missing or
+    /// its prefix is undeclared.
     fn qualified(&mut self, place: ElementId, attribute: &str) -> Option<(String, String)> {
         let value = self.required(place, attribute);
         if value.is_empty() {
@@ -285,14 +284,13 @@ impl Reader<'_> {
         }
     }
 
-    /// The schema that an element of XML Schema stands in.
+    /// The schema around an element of XML Schema.
     fn schema_of(&self, place: ElementId) -> ElementId {
         let document = &self.files[place.0].document;
         let mut ancestors = std::iter::successors(Some(place.1), |index| document.element(*index).parent);
         (place.0, ancestors.find(|index| document.is(*index, XSD, "schema")).unwrap_or(0))
     }
 
-    /// The type of an element or attribute.
     fn type_of(&mut self, place: ElementId, name: &str) -> Option<Type> {
         if self.attribute(place, "type").is_some() {
             let type_name = self.qualified(place, "type")?;
@@ -321,7 +319,7 @@ impl Reader<'_> {
         self.type_at(definition, &name.1)
     }
 
-    /// The type that is defined at a place.
+    /// The type defined at `place`.
     fn type_at(&mut self, place: ElementId, name: &str) -> Option<Type> {
         if let Some(known) = self.types.get(&place) {
             return Some(*known);
@@ -340,7 +338,7 @@ impl Reader<'_> {
     fn simple(&mut self, place: ElementId, name: &str) -> Option<Type> {
         let id = SimpleId(self.wsdl.simple.len() as u32);
         let text = super::types::Builtin::Text;
-        // It has its place before its base is looked for, so that a circle ends.
+        // Registers the type before resolving its base, so that a cycle ends.
         self.wsdl.simple.push(Simple { name: name.to_owned(), base: text, values: Vec::new() });
         self.types.insert(place, Type::Simple(id));
         if let Some(restriction) = self.children_named(place, XSD, "restriction").first().copied() {
@@ -385,7 +383,6 @@ impl Reader<'_> {
         Some(Type::Complex(id))
     }
 
-    /// What is in a complex type.
     fn content(&mut self, place: ElementId, fields: &mut Vec<Field>, is_choice: &mut bool) {
         for child in self.children(place) {
             let document = &self.files[child.0].document;
@@ -422,7 +419,7 @@ impl Reader<'_> {
             && let Some(base) = self.type_named(place, &base)
         {
             match base {
-                // A base that is being read has no fields yet: it extends itself.
+                // A base still being read extends itself; it has no fields yet.
                 Type::Complex(id) => fields.extend(self.wsdl.complex(id).fields.iter().cloned()),
                 Type::Any => {}
                 _ => self.tell(place, "the base of complex content is not a complex type".to_owned(), None),
@@ -517,7 +514,7 @@ impl Reader<'_> {
                 let name = self.required(service, "name");
                 let mut ports = Vec::new();
                 for port in self.children_named(service, WSDL, "port") {
-                    // A port of another binding has an address of another namespace.
+                    // A port of another binding has its address in another namespace.
                     let Some(address) = self.children_named(port, SOAP, "address").first().copied() else { continue };
                     let address = self.required(address, "location");
                     let name = self.required(port, "name");

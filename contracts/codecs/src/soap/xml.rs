@@ -1,4 +1,5 @@
-//! XML as a tree of borrowed names and texts, with limits. No document type is read, so there are no entities but the five of XML and those by number.
+//! A tree of an XML document with borrowed names and text, read within limits. Document types are
+//! rejected, so the only entities are XML's five and character references.
 
 use std::borrow::Cow;
 
@@ -6,23 +7,23 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 
-/// How much of a document is read before it is refused.
+/// Limits for reading a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the document.
+    /// Maximum size of the document, in bytes.
     pub document_bytes: usize,
-    /// Elements within one another.
+    /// Maximum nesting of elements.
     pub depth: usize,
-    /// Elements of the document.
+    /// Maximum number of elements.
     pub elements: usize,
-    /// Attributes of one element, declarations of namespaces among them.
+    /// Maximum number of attributes per element, including namespace declarations.
     pub attributes: usize,
-    /// Bytes of the text of one element, or of one attribute.
+    /// Maximum size of the text of one element or attribute, in bytes.
     pub text_bytes: usize,
 }
 
 impl Limits {
-    /// Documents of 16 MiB with a million elements, 64 deep, 64 attributes each, texts of 16 MiB.
+    /// 16 MiB per document and text, 1,048,576 elements, 64 levels and 64 attributes per element.
     pub const DEFAULT: Limits =
         Limits { document_bytes: 16 << 20, depth: 64, elements: 1 << 20, attributes: 64, text_bytes: 16 << 20 };
 }
@@ -33,15 +34,15 @@ impl Default for Limits {
     }
 }
 
-/// Why bytes are no document, and where.
+/// Why bytes are rejected, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {what}")]
 pub struct XmlError {
-    /// The byte where that which is wrong begins, or shortly behind it.
+    /// Byte offset of the error, or shortly after it.
     pub at: usize,
-    /// What is wrong: the thing, the value, the limit.
+    /// The thing, its value and the limit.
     pub what: String,
-    /// It may well be a document, and goes beyond a limit.
+    /// Whether a limit was exceeded; the document may be well-formed.
     pub is_limit: bool,
 }
 
@@ -52,21 +53,21 @@ pub(super) struct Attribute {
 }
 
 pub(super) struct Element<'d> {
-    /// The name without its prefix.
+    /// Name without its prefix.
     pub(super) name: &'d str,
-    /// The namespace that the prefix stands for.
+    /// Index of the namespace of the prefix.
     pub(super) namespace: Option<u16>,
     pub(super) parent: Option<u32>,
     pub(super) first_child: Option<u32>,
     pub(super) next: Option<u32>,
-    /// All text directly in it, references resolved.
+    /// Its own text, without its children's, with references resolved.
     pub(super) text: Cow<'d, str>,
     attributes: std::ops::Range<u32>,
-    /// The byte where it begins.
+    /// Byte offset of its start.
     pub(super) at: usize,
 }
 
-/// A document. Element 0 is its root.
+/// A document; element 0 is its root.
 pub(super) struct Document<'d> {
     pub(super) elements: Vec<Element<'d>>,
     attributes: Vec<Attribute>,
@@ -75,7 +76,8 @@ pub(super) struct Document<'d> {
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// Namespaces of one document: each element may declare some, and all are looked through.
+/// Maximum number of namespaces per document. Every element may declare some, and lookups are
+/// linear.
 const NAMESPACES_MAX: usize = 256;
 
 impl<'d> Document<'d> {
@@ -278,12 +280,11 @@ impl<'d> Document<'d> {
         &self.elements[index as usize]
     }
 
-    /// The namespace of an element; empty where it has none.
+    /// The namespace of an element; empty if it has none.
     pub(super) fn namespace(&self, index: u32) -> &str {
         self.element(index).namespace.map_or("", |namespace| &self.namespaces[usize::from(namespace)])
     }
 
-    /// Whether an element has this name in this namespace.
     pub(super) fn is(&self, index: u32, namespace: &str, name: &str) -> bool {
         self.element(index).name == name && self.namespace(index) == namespace
     }
@@ -292,7 +293,6 @@ impl<'d> Document<'d> {
         std::iter::successors(self.element(index).first_child, |child| self.element(*child).next)
     }
 
-    /// The first child with this name in this namespace.
     pub(super) fn child(&self, index: u32, namespace: &str, name: &str) -> Option<u32> {
         self.children(index).find(|child| self.is(*child, namespace, name))
     }
@@ -302,13 +302,13 @@ impl<'d> Document<'d> {
         &self.attributes[range.start as usize..range.end as usize]
     }
 
-    /// An attribute without a namespace.
+    /// The value of an attribute without a namespace.
     pub(super) fn attribute(&self, index: u32, name: &str) -> Option<&str> {
         let own = self.own_attributes(index).iter();
         own.filter(|own| own.prefix.is_none() && own.name == name).map(|own| own.value.as_str()).next()
     }
 
-    /// An attribute of a namespace.
+    /// The value of an attribute in a namespace.
     pub(super) fn attribute_in(&self, index: u32, namespace: &str, name: &str) -> Option<&str> {
         let own = self.own_attributes(index).iter().filter(|own| own.name == name && own.prefix.is_some());
         own.filter(|own| self.resolve(index, own.prefix.as_deref()) == Some(namespace))
@@ -316,7 +316,7 @@ impl<'d> Document<'d> {
             .next()
     }
 
-    /// The namespace that a prefix stands for at an element.
+    /// The namespace that a prefix means at this element.
     pub(super) fn resolve(&self, index: u32, prefix: Option<&str>) -> Option<&str> {
         if prefix == Some("xml") {
             return Some(XML);
@@ -335,7 +335,8 @@ impl<'d> Document<'d> {
         None
     }
 
-    /// Namespace and name of a qualified name that stands in an attribute or a text of an element; `None` where its prefix is not declared.
+    /// Namespace and local name of a qualified name in an attribute or text of an element. `None`
+    /// if its prefix is undeclared.
     pub(super) fn qualified<'n>(&self, index: u32, name: &'n str) -> Option<(&str, &'n str)> {
         let (prefix, name) = split(name.trim());
         match (self.resolve(index, prefix), prefix) {
@@ -353,22 +354,22 @@ fn split(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// A text with the line ends of XML: LF alone.
+/// Converts line ends to LF, as XML requires.
 fn normal(raw: &str) -> Cow<'_, str> {
     if raw.contains('\r') { Cow::Owned(raw.replace("\r\n", "\n").replace('\r', "\n")) } else { Cow::Borrowed(raw) }
 }
 
-/// What XML 1.0 allows in a text.
+/// Whether XML 1.0 allows a character in text.
 pub(super) fn is_character(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// As much of a text as a message needs.
+/// An excerpt for an error message.
 fn shown(text: &str) -> String {
     text.chars().take(60).flat_map(char::escape_default).collect()
 }
 
-/// Appends a text with what has a meaning in XML escaped; what XML cannot say becomes U+FFFD.
+/// Appends escaped text. Characters that XML forbids become U+FFFD.
 pub(super) fn escape_into(out: &mut String, text: &str) {
     for character in text.chars() {
         match character {
@@ -376,7 +377,7 @@ pub(super) fn escape_into(out: &mut String, text: &str) {
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             '"' => out.push_str("&quot;"),
-            // A reader would make LF of it, or blanks in an attribute.
+            // A reader would turn a bare CR into LF, or a space in an attribute.
             '\r' => out.push_str("&#13;"),
             other if is_character(other) => out.push(other),
             _ => out.push('\u{fffd}'),

@@ -1,4 +1,4 @@
-//! Messages from values, by a schema: for mocks, clients and tests.
+//! Composes messages from values, driven by a schema: for mocks, clients and tests.
 
 use super::cursor::{Protocol, WireType};
 use super::error::Limits;
@@ -7,24 +7,23 @@ use super::schema::{Requirement, Schema, StructId, StructKind, Type};
 use super::view::wire_type;
 use crate::value::Value;
 
-/// Why a value is none of its type.
+/// A value that does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {what}")]
 pub struct ComposeError {
-    /// Which value: names of fields and places of elements, from the message's struct on.
+    /// Path to the value from the message's struct: field names and element indexes.
     pub path: String,
-    /// What is wrong with it.
+    /// The thing, its value and the limit.
     pub what: String,
 }
 
-/// Appends a message: a call with its arguments, a reply with its result, or an exception of the application.
+/// Appends a message: a call with its arguments, or a reply with its result.
 ///
-/// A record's fields are written in the order of their numbers. A field that the record has not, or that is [`Value::Null`], is written as its default
-/// if it has one and is not optional, and is left out otherwise.
+/// Fields are written in the order of their numbers. A missing field or [`Value::Null`] is written
+/// as its default if it has one and is not optional, and is omitted otherwise.
 ///
-/// # Errors
-///
-/// A value that is none of its type, a required field that is missing, a field that the schema has not. `out` is then as it was.
+/// Fails if a value does not match its type, a required field is missing, or the schema lacks a
+/// given field. `out` is unchanged then.
 pub fn compose_message(
     out: &mut Vec<u8>,
     protocol: Protocol,
@@ -40,7 +39,7 @@ pub fn compose_message(
     })
 }
 
-/// Appends what a server says that cannot do what was called: `TApplicationException`. Numbers as in [`super::ApplicationException::code`].
+/// Appends a `TApplicationException`; the codes are those of [`super::ApplicationException::code`].
 pub fn compose_application_exception(
     out: &mut Vec<u8>,
     protocol: Protocol,
@@ -143,7 +142,7 @@ impl Writer<'_> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// What stands before a field's value; with the value itself, where that is a bool of the compact protocol.
+    /// Writes a field's header. In the compact protocol it contains the value of a bool.
     fn field(&mut self, last: &mut i16, id: i16, wire: WireType, bool: Option<bool>) {
         match self.protocol {
             Protocol::Binary => {
@@ -250,7 +249,7 @@ impl Writer<'_> {
             _ => true,
         };
         match (ty, value) {
-            // An element; a field's bool is in its header.
+            // A bool element; a bool field is in its header.
             (Type::Bool, Value::Bool(bool)) => self.out.push(match (self.protocol, bool) {
                 (_, true) => 1,
                 (Protocol::Binary, false) => 0,

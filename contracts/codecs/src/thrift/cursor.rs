@@ -1,17 +1,18 @@
-//! The words of both protocols: types, headers, lengths, numbers.
+//! Reads the primitives of both protocols: types, headers, lengths and numbers.
 
 use super::error::{DecodeError, Fault, Stop};
 
-/// How values become bytes.
+/// How values are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// Numbers in their full width, big endian. Source: thrift-binary-protocol.md of Apache Thrift.
+    /// Full-width, big-endian numbers. Source: thrift-binary-protocol.md of Apache Thrift.
     Binary,
-    /// Numbers as short as they are, field numbers as differences. Source: thrift-compact-protocol.md of Apache Thrift.
+    /// Variable-length numbers, field numbers as deltas. Source: thrift-compact-protocol.md of
+    /// Apache Thrift.
     Compact,
 }
 
-/// The type of a value on the wire, whatever a schema says.
+/// The type of a value on the wire, independent of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WireType {
     /// True or false.
@@ -20,19 +21,19 @@ pub enum WireType {
     Byte,
     /// 16 bits, signed.
     I16,
-    /// 32 bits, signed; enums, too.
+    /// 32 bits, signed; also enums.
     I32,
     /// 64 bits, signed.
     I64,
     /// IEEE 754, 64 bits.
     Double,
-    /// Strings and binaries, which are the same on the wire.
+    /// Strings and binaries.
     Bytes,
     /// Structs, unions, exceptions.
     Struct,
-    /// Pairs.
+    /// Key-value pairs.
     Map,
-    /// Elements, each once.
+    /// Unique elements.
     Set,
     /// Elements.
     List,
@@ -81,29 +82,29 @@ impl WireType {
         })
     }
 
-    /// The number of the type in the compact protocol; that of true for bools, which is what containers of them say.
+    /// The number of the type in the compact protocol. Bools get the number of true, as in
+    /// container headers.
     pub(super) fn compact(self) -> u8 {
         (1..=13).find(|code| Self::from_compact(*code) == Some(self)).expect("every type has a number")
     }
 }
 
-/// What stands before a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FieldHeader {
     pub(super) id: i16,
     pub(super) wire: WireType,
-    /// The value itself, where the compact protocol has it in the header.
+    /// The value of a bool field, which the compact protocol stores in the header.
     pub(super) bool: Option<bool>,
 }
 
-/// What stands before the pairs of a map. Types are absent where there are no pairs.
+/// The header of a map. Empty maps have no types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MapHeader {
     pub(super) types: Option<(WireType, WireType)>,
     pub(super) count: u32,
 }
 
-/// A place in bytes that may not all have come.
+/// A position in a possibly incomplete input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'b> {
     pub(super) bytes: &'b [u8],
@@ -143,7 +144,8 @@ impl<'b> Cursor<'b> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// A number in groups of 7 bits, the lowest first. One wider than `bits` is refused at the byte where it begins.
+    /// Reads a variable-length number, lowest 7 bits first. One wider than `bits` is an error at
+    /// its first byte.
     pub(super) fn varint(&mut self, bits: u32) -> Result<u64, Stop> {
         let start = *self;
         let mut value = 0_u64;
@@ -167,7 +169,6 @@ impl<'b> Cursor<'b> {
         self.varint(bits).map(|value| (value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// An integer of a type.
     pub(super) fn integer(&mut self, wire: WireType) -> Result<i64, Stop> {
         match (wire, self.protocol) {
             (WireType::Byte, _) => self.byte().map(|byte| i64::from(byte as i8)),
@@ -188,7 +189,7 @@ impl<'b> Cursor<'b> {
         })
     }
 
-    /// A bool that is an element; also one that is a field, in the binary protocol.
+    /// Reads a bool element, or a bool field of the binary protocol.
     pub(super) fn bool(&mut self) -> Result<bool, Stop> {
         let start = *self;
         match (self.byte()?, self.protocol) {
@@ -198,7 +199,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// A length in front of bytes, and `limit` for it.
+    /// Reads the length of a string, at most `limit`.
     pub(super) fn length(&mut self, limit: usize) -> Result<usize, Stop> {
         let start = *self;
         let bytes = match self.protocol {
@@ -214,13 +215,15 @@ impl<'b> Cursor<'b> {
         Ok(bytes as usize)
     }
 
-    /// Bytes with their length. Nothing is taken where they have not all come, so that `Need` says how many are missing of all.
+    /// Reads bytes with their length. An incomplete string consumes nothing, so `Need` counts all
+    /// missing bytes.
     pub(super) fn string(&mut self, limit: usize) -> Result<&'b [u8], Stop> {
         let length = self.length(limit)?;
         self.take(length)
     }
 
-    /// The next field of a struct whose field before had the number `last`; `None` at its end.
+    /// Reads the next field header of a struct; `last` is the previous field's number. `None` at
+    /// the end.
     pub(super) fn field(&mut self, last: i16) -> Result<Option<FieldHeader>, Stop> {
         let start = *self;
         let byte = self.byte()?;
@@ -248,7 +251,6 @@ impl<'b> Cursor<'b> {
         Ok(Some(FieldHeader { id, wire, bool }))
     }
 
-    /// What stands before the elements of a list or set.
     pub(super) fn list(&mut self) -> Result<(WireType, u32), Stop> {
         let start = *self;
         let byte = self.byte()?;
@@ -257,7 +259,7 @@ impl<'b> Cursor<'b> {
                 let Ok(count) = u32::try_from(self.fixed_i32()?) else { return start.wrong(Fault::Negative) };
                 match WireType::from_binary(byte) {
                     Some(wire) => Ok((wire, count)),
-                    // Of no elements some libraries say no type.
+                    // Some libraries write no valid type for an empty list.
                     None if count == 0 => Ok((WireType::Byte, 0)),
                     None => start.wrong(Fault::BadType { code: byte }),
                 }
@@ -276,7 +278,6 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// What stands before the pairs of a map.
     pub(super) fn map(&mut self) -> Result<MapHeader, Stop> {
         let start = *self;
         let (key, value, codes, count) = match self.protocol {

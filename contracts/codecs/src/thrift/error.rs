@@ -1,24 +1,26 @@
-//! What a message may cost, and why one is refused.
+//! Limits on messages, and decoding errors.
 
-/// How much of a message is read before it is refused. All are checked before anything is allocated or skipped.
+/// Limits for reading a message, checked before anything is allocated or skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a message, with its frame's length.
+    /// Maximum size of a message with its frame's length, in bytes.
     pub message_bytes: usize,
-    /// Bytes of a string or binary.
+    /// Maximum size of a string or binary, in bytes.
     pub string_bytes: usize,
-    /// Elements of one list, set or map; of a map pairs.
+    /// Maximum number of elements in a list or set, or of pairs in a map.
     pub elements: u32,
-    /// Values of a whole message.
+    /// Maximum number of values in a message.
     pub values: u32,
-    /// Structs and containers within one another, the arguments themselves among them; at most [`Limits::DEPTH_MAX`], whatever is said here.
+    /// Maximum nesting of structs and containers, including the arguments. Never above
+    /// [`Limits::DEPTH_MAX`].
     pub depth: usize,
-    /// Bytes of a method's name.
+    /// Maximum size of a method's name, in bytes.
     pub name_bytes: usize,
 }
 
 impl Limits {
-    /// Messages of 16 MiB with 4 million values, a million elements a container, 64 deep, names of 1 KiB.
+    /// 16 MiB per message and string, 4 Mi values, 1 Mi elements per container, 64 levels, names of
+    /// 1 KiB.
     pub const DEFAULT: Limits = Limits {
         message_bytes: 16 << 20,
         string_bytes: 16 << 20,
@@ -28,7 +30,7 @@ impl Limits {
         name_bytes: 1 << 10,
     };
 
-    /// Levels that a reader has room for; what the libraries of Apache Thrift allow, too.
+    /// The limit that Apache Thrift's libraries also use.
     pub const DEPTH_MAX: usize = 64;
 }
 
@@ -38,96 +40,96 @@ impl Default for Limits {
     }
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// No type has this number.
+    /// An unknown type.
     #[error("0x{code:02x} is not a type number")]
     BadType {
-        /// The number.
+        /// The type's number.
         code: u8,
     },
-    /// The message begins as none does.
+    /// The first byte does not start a message.
     #[error("not the start of a message")]
     BadBegin,
-    /// A version that is not known.
+    /// An unknown version.
     #[error("unknown protocol version {version}")]
     BadVersion {
         /// The version.
         version: u16,
     },
-    /// A kind of message that is not known.
+    /// An unknown kind of message.
     #[error("{code} is not a message type")]
     BadKind {
-        /// The number.
+        /// The kind's number.
         code: u8,
     },
-    /// The method's name is no UTF-8.
+    /// The method's name is not valid UTF-8.
     #[error("a method name that is not valid UTF-8")]
     BadName,
-    /// A bool that is neither true nor false: readers differ in what they make of it.
+    /// A bool that is neither true nor false. Readers differ on its meaning.
     #[error("0x{byte:02x} is not a bool")]
     BadBool {
         /// The byte.
         byte: u8,
     },
-    /// A number of elements or of bytes below zero.
+    /// A negative number of elements or bytes.
     #[error("a negative length")]
     Negative,
     /// A number with more bytes than its type can have.
     #[error("a number too wide for its type")]
     TooWide,
-    /// A string over the limit.
+    /// A string or message over the limit.
     #[error("{bytes} bytes, over the limit of {limit}")]
     TooLong {
-        /// What was announced.
+        /// The announced size.
         bytes: u64,
         /// The limit.
         limit: u64,
     },
-    /// A container, or a message, with too many values.
+    /// A container or a message with too many values.
     #[error("{count} values, over the limit of {limit}")]
     TooMany {
-        /// What was announced.
+        /// The announced number.
         count: u64,
         /// The limit.
         limit: u64,
     },
-    /// Too many values within one another.
+    /// Nesting over the limit.
     #[error("values nested deeper than {limit} levels")]
     TooDeep {
         /// The limit.
         limit: usize,
     },
-    /// The message ends before it is complete.
+    /// The message is incomplete.
     #[error("the message ends too early")]
     Truncated,
-    /// Bytes behind the message in its frame.
+    /// Bytes after the message in its frame.
     #[error("{bytes} trailing bytes after the message")]
     Trailing {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
 }
 
 impl Fault {
-    /// Whether it may well be a message, and goes beyond a limit.
+    /// Whether a limit was exceeded; the message may be well-formed.
     pub fn is_limit(&self) -> bool {
         matches!(self, Fault::TooLong { .. } | Fault::TooMany { .. } | Fault::TooDeep { .. })
     }
 }
 
-/// Why bytes are no message, and where.
+/// Why bytes are not a message, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {fault}")]
 pub struct DecodeError {
-    /// The byte of the message, its frame's length not counted, where that which is wrong begins.
+    /// Offset of the error in bytes, without the frame's length.
     pub at: usize,
-    /// What is wrong.
+    /// The reason.
     pub fault: Fault,
 }
 
-/// Why reading stops: more bytes are needed, at least so many, or something is wrong.
+/// Why reading stops: at least this many more bytes are needed, or an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     Need(usize),
@@ -135,7 +137,7 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    /// For bytes that are all there are.
+    /// The error if no more bytes will come.
     pub(super) fn at_end(self, at: usize) -> DecodeError {
         match self {
             Stop::Need(_) => DecodeError { at, fault: Fault::Truncated },

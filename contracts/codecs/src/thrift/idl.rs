@@ -1,5 +1,6 @@
-//! The interface definition language of Apache Thrift: a file and what it includes become a [`Schema`]. Source: the grammar at
-//! <https://thrift.apache.org/docs/idl>, and what the compiler of Apache Thrift does where that is silent.
+//! Parses Apache Thrift's interface definition language: a file and its includes become a
+//! [`Schema`]. Source: <https://thrift.apache.org/docs/idl>; if the grammar is silent, Apache
+//! Thrift's compiler.
 //!
 //! ```
 //! use codecs::thrift::idl;
@@ -13,14 +14,18 @@
 //! assert_eq!(mistakes.0[0].text, "unknown type `i23`");
 //! ```
 //!
-//! # Where the language leaves a choice
+//! # Choices that the language leaves open
 //!
-//! - **Fields without a number** get -1, -2 and so on, in the order of the file. A number that is written must be 1 to 32767.
-//! - **Fields of a union** are optional, whatever is said of them; so is what a method returns and throws.
-//! - **Numbers of an enum** begin with 0 and go on behind the last one; two members may have the same.
-//! - **A type may be used before it is defined**, also in constants.
-//! - **Names of included files** are the file's name without folder and ending: `include "a/shared.thrift"` gives `shared.Type`.
-//! - **`cpp_include`, `cpp_type`, `&`, namespaces and annotations** are read and have no meaning; `senum` and `slist` are mistakes.
+//! - **Fields without a number** get -1, -2 and so on, in file order. Explicit numbers must be 1 to
+//!   32767.
+//! - **Fields of a union** are always optional; so are results and exceptions of methods.
+//! - **Enum members** without a number start at 0 or continue after the previous member. Two
+//!   members may share a number.
+//! - **Types** may be used before their definition, also in constants.
+//! - **Names from included files** start with the file's name without directory and extension:
+//!   `include "a/shared.thrift"` gives `shared.Type`.
+//! - **`cpp_include`, `cpp_type`, `&`, namespaces and annotations** are ignored; `senum` and
+//!   `slist` are errors.
 
 mod constant;
 mod lexer;
@@ -30,18 +35,16 @@ mod syntax;
 use super::schema::Schema;
 use crate::mistake::{Mistake, Mistakes};
 
-/// Longest text of all files together, bytes.
+/// Maximum size of all files together, in bytes.
 pub const TEXT_MAX_BYTES: usize = 4 << 20;
 
-/// Most files that one file may include, with those that these include.
+/// Maximum number of included files, including indirect includes.
 pub const FILES_MAX: usize = 256;
 
-/// Reads the IDL file `text`, whose name in messages is `source`. `include` gives the text of an included file from its path as it is written
-/// there, or says why it cannot; it is asked once for each path.
+/// Parses the IDL file `text`; `source` is its name in error messages. `include` returns the text
+/// of a file by its path as written, or the reason why it cannot. It is called once per path.
 ///
-/// # Errors
-///
-/// All mistakes of the file and of what it includes.
+/// Returns all errors of the file and its includes.
 pub fn parse(
     source: &str,
     text: &str,
@@ -52,7 +55,6 @@ pub fn parse(
     if mistakes.is_empty() { Ok(schema) } else { Err(Mistakes(mistakes)) }
 }
 
-/// A mistake at a byte of a file.
 fn mistake_at(source: &str, file: &str, at: usize, text: String, hint: Option<String>) -> Mistake {
     let (line, column) = config::place::line_and_column(file, at);
     Mistake { source: source.to_owned(), line, column, text, hint }

@@ -1,4 +1,4 @@
-//! Messages as a connection carries them: where one ends, what kind it is, what it calls.
+//! Messages on a connection: their kind, method and end.
 
 use super::cursor::{Cursor, Protocol};
 use super::error::{DecodeError, Fault, Limits, Stop};
@@ -6,25 +6,25 @@ use super::schema::{Method, Schema, StructId};
 use super::view::View;
 use super::walk::Walk;
 
-/// Whether a message has its length in front.
+/// Whether a message's length precedes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Framing {
-    /// 4 bytes of length, big endian, before each message.
+    /// A length of 4 bytes, big endian, precedes each message.
     Framed,
-    /// Nothing: where a message ends is known when its structure has been walked through. Also the body of an HTTP message.
+    /// No length: only a walk through the structure finds the end. Also used in HTTP bodies.
     Unframed,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageKind {
-    /// A call, which is replied to.
+    /// A call with a reply.
     Call,
-    /// What a method returned, or an exception that it declared.
+    /// A method's result, or an exception that it declares.
     Reply,
-    /// The server could not do it: an [`ApplicationException`].
+    /// The server failed: an [`ApplicationException`].
     Exception,
-    /// A call that is not replied to.
+    /// A call without a reply.
     Oneway,
 }
 
@@ -45,69 +45,67 @@ impl MessageKind {
     }
 }
 
-/// What stands before a message's struct.
+/// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'m> {
-    /// The method's name, with a service before it and a colon between where several share a connection (`TMultiplexedProtocol`).
+    /// Name of the method, after `service:` if several services share a connection
+    /// (`TMultiplexedProtocol`).
     pub name: &'m str,
-    /// What it is.
+    /// The message's kind.
     pub kind: MessageKind,
-    /// Tells which reply is whose; of the caller's choice.
+    /// Chosen by the caller; matches replies to calls.
     pub sequence: i32,
-    /// The binary protocol's form with a version; the compact protocol has but one form, which is strict.
+    /// Whether the message has a version. Always true in the compact protocol.
     pub is_strict: bool,
 }
 
 impl<'m> Header<'m> {
-    /// The service's name, where it is given.
+    /// Name of the service, if present.
     pub fn service(&self) -> Option<&'m str> {
         self.name.split_once(':').map(|parts| parts.0)
     }
 
-    /// The method's name without the service's.
+    /// Name of the method without the service.
     pub fn method(&self) -> &'m str {
         self.name.split_once(':').map_or(self.name, |parts| parts.1)
     }
 }
 
-/// A complete message, its structure checked. It borrows what it was decoded from.
+/// A complete message whose structure is checked. Borrows its input.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
-    /// What stands before its struct.
+    /// Its header.
     pub header: Header<'m>,
     protocol: Protocol,
     body: &'m [u8],
     is_ascending: bool,
 }
 
-/// What a reply says.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome<'m> {
-    /// The method returned; `None` where it is `void`.
+    /// The method returned; `None` if it is `void`.
     Returned(Option<View<'m>>),
-    /// It threw what it had declared: the name of the field, and the exception.
+    /// The method threw an exception that it declares: the field's name and the exception.
     Threw(&'m str, View<'m>),
-    /// The server could not do it.
+    /// The server failed.
     Failed(ApplicationException<'m>),
-    /// Neither a result nor an exception that is known: a reply that breaks the schema.
+    /// Neither a result nor a known exception: the reply violates the schema.
     Missing,
 }
 
-/// What a server says that could not do what was called: `TApplicationException`.
+/// A `TApplicationException`: the server failed to perform the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApplicationException<'m> {
-    /// Why, in words.
+    /// A human-readable reason.
     pub message: &'m [u8],
-    /// Why, as a number: 1 unknown method, 2 wrong kind of message, 5 no result, 6 internal error, 7 protocol error and so on.
+    /// 1 unknown method, 2 wrong kind of message, 5 no result, 6 internal error, 7 protocol error
+    /// and so on.
     pub code: i32,
 }
 
 impl<'m> Message<'m> {
-    /// Decodes `bytes`, which are one message without its frame's length.
-    ///
-    /// # Errors
-    ///
-    /// What is no message, and what is over a limit.
+    /// Decodes one message without its frame's length. Fails if it is invalid or over a limit.
     pub fn decode(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<Message<'m>, DecodeError> {
         if bytes.len() > limits.message_bytes {
             let fault = Fault::TooLong { bytes: bytes.len() as u64, limit: limits.message_bytes as u64 };
@@ -122,17 +120,17 @@ impl<'m> Message<'m> {
         Ok(Message { header, protocol, body: &bytes[begin..], is_ascending: walk.is_ascending })
     }
 
-    /// How it was encoded.
+    /// Its protocol.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Its struct as a schema has it.
+    /// Its struct, read with a schema.
     pub fn as_struct(&self, schema: &'m Schema, id: StructId) -> View<'m> {
         View::of_struct(self.protocol, self.body, self.is_ascending, Some((schema, id)))
     }
 
-    /// Its struct without a schema: fields are known by number alone.
+    /// Its struct without a schema; only numbers identify the fields.
     pub fn as_unknown(&self) -> View<'m> {
         View::of_struct(self.protocol, self.body, self.is_ascending, None)
     }
@@ -142,7 +140,7 @@ impl<'m> Message<'m> {
         self.as_struct(schema, method.arguments)
     }
 
-    /// What a reply says.
+    /// The outcome that a reply reports.
     pub fn outcome(&self, schema: &'m Schema, method: &Method) -> Outcome<'m> {
         if self.header.kind == MessageKind::Exception {
             let body = self.as_unknown();
@@ -164,7 +162,7 @@ impl<'m> Message<'m> {
     }
 }
 
-/// A message's header, and where its struct begins.
+/// Decodes the header; also returns the offset of the struct.
 fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(Header<'m>, usize), Stop> {
     let mut cursor = Cursor { bytes, at: 0, protocol };
     let start = cursor;
@@ -186,13 +184,13 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
             (cursor.string(limits.name_bytes)?, kind, sequence, true)
         }
         Protocol::Binary => {
-            // A sign at the front says that there is a version.
+            // A set sign bit indicates a version.
             if bytes.first().is_some_and(|byte| byte & 0x80 != 0) {
                 let word = cursor.fixed_i32()? as u32;
                 if word >> 16 != 0x8001 {
                     return start.wrong(Fault::BadVersion { version: (word >> 16) as u16 & 0x7fff });
                 }
-                // The byte between version and kind has no meaning and is not looked at by the libraries, either.
+                // Apache Thrift's libraries also ignore the byte between version and kind.
                 let kind = kind_of(word as u8)?;
                 (cursor.string(limits.name_bytes)?, kind, cursor.fixed_i32()?, true)
             } else {
@@ -208,44 +206,44 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
     }
 }
 
-/// How far a message is.
+/// Progress towards a complete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// At least so many bytes more are needed, never 0.
+    /// At least this many more bytes are needed.
     Need {
-        /// How many.
+        /// Number of bytes, never 0.
         more: usize,
     },
-    /// A message has come as a whole.
+    /// The message is complete.
     Message {
-        /// How many of the bytes are its own.
+        /// Its size in bytes, with the frame's length.
         used: usize,
-        /// Where in them the message begins: behind its frame's length.
+        /// Offset of the message after the frame's length.
         begin: usize,
     },
 }
 
-/// Finds where the messages of one connection end, as its bytes come. Keeps no bytes.
+/// Finds the ends of a connection's messages as bytes arrive. Stores no bytes.
 #[derive(Debug, Clone)]
 pub struct MessageReader {
     protocol: Protocol,
     framing: Framing,
     limits: Limits,
-    /// How far an unframed message has been walked through.
+    /// The state of an unframed message.
     walk: Option<Box<Walk>>,
 }
 
 impl MessageReader {
-    /// For a connection that has just been opened.
+    /// Creates a reader for a new connection.
     pub fn new(protocol: Protocol, framing: Framing, limits: Limits) -> MessageReader {
         MessageReader { protocol, framing, limits, walk: None }
     }
 
-    /// Looks at `bytes`, which begin with a message and are those of the call before and more, until that message has come as a whole.
+    /// Reads `bytes`, which start with a message. Call it with more bytes until the message is
+    /// complete.
     ///
-    /// # Errors
-    ///
-    /// What is no message: where the next begins is not known. In a frame only its length is looked at; [`Message::decode`] checks the rest.
+    /// Fails if the message is invalid; the next one cannot be found then. Of a framed message only
+    /// the length is checked, and [`Message::decode`] checks the rest.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Progress, DecodeError> {
         let limit = self.limits.message_bytes;
         let over =
@@ -263,7 +261,8 @@ impl MessageReader {
                 Some(more) => Ok(Progress::Need { more }),
             };
         }
-        // What lies beyond the limit is not looked at, so that the error is the same however the stream is cut.
+        // Ignores bytes beyond the limit, so that the error does not depend on how the stream is
+        // split.
         let shown = &bytes[..bytes.len().min(limit)];
         match self.unframed(shown) {
             Ok(used) => {
@@ -288,10 +287,10 @@ impl MessageReader {
     }
 }
 
-/// What the first bytes of a connection say.
+/// The protocol found from a connection's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detected {
-    /// More are needed; never said of 6 or more.
+    /// More bytes are needed; never returned for 6 or more.
     Need,
     /// Thrift.
     Thrift {
@@ -299,22 +298,23 @@ pub enum Detected {
         protocol: Protocol,
         /// The framing.
         framing: Framing,
-        /// The binary protocol's form with a version.
+        /// Whether the message has a version (binary protocol).
         is_strict: bool,
     },
-    /// No Thrift that is known: JSON, HTTP, another header.
+    /// Not a known form of Thrift: for example JSON or HTTP.
     Unknown,
 }
 
-/// Which protocol and framing `bytes`, the first of a connection, begin. A decision never changes when more bytes come.
+/// Detects protocol and framing from the first bytes of a connection. More bytes never change a
+/// decision.
 ///
 /// | first bytes | meaning |
 /// |---|---|
 /// | `80 01` | binary, strict |
 /// | `82`, then 1 in the low five bits | compact |
-/// | a length within `limits`, then one of these | the same, framed |
+/// | a length within `limits`, then one of the above | the same, framed |
 /// | a length within `limits`, then 0 | binary, not strict, framed: the high byte of the name's length |
-/// | a length within that of a name, then a letter or `_` | binary, not strict: a name |
+/// | a length within the limit of names, then a letter or `_` | binary, not strict: a name |
 pub fn detect(bytes: &[u8], limits: &Limits) -> Detected {
     let strict = |bytes: &[u8]| match bytes {
         [0x80, 0x01, ..] => Some(Some(Protocol::Binary)),

@@ -1,16 +1,16 @@
-//! What an IDL file says, resolved: no name is left that must be looked up.
+//! A resolved IDL file: types no longer refer to names.
 
 use crate::value::Value;
 
-/// A struct of a [`Schema`].
+/// The ID of a struct in its [`Schema`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StructId(pub(crate) u32);
 
-/// An enum of a [`Schema`].
+/// The ID of an enum in its [`Schema`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EnumId(pub(crate) u32);
 
-/// The type of a field or of an element. Typedefs are resolved.
+/// The type of a field or element. Typedefs are resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Type {
     /// `bool`.
@@ -25,13 +25,13 @@ pub enum Type {
     I64,
     /// `double`.
     Double,
-    /// `string`: on the wire bytes, which should be UTF-8.
+    /// `string`: bytes on the wire, which should be UTF-8.
     String,
     /// `binary`.
     Binary,
     /// `uuid`: 16 bytes.
     Uuid,
-    /// An enum: on the wire an `i32`.
+    /// An enum: an `i32` on the wire.
     Enum(EnumId),
     /// A struct, a union or an exception.
     Struct(StructId),
@@ -43,68 +43,68 @@ pub enum Type {
     Map(Box<Type>, Box<Type>),
 }
 
-/// What kind of struct it is. On the wire all are the same.
+/// The kind of a struct; the wire format is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StructKind {
     /// `struct`, and the arguments and results of methods.
     Struct,
-    /// `union`: one field is set.
+    /// `union`: exactly one field is set.
     Union,
     /// `exception`.
     Exception,
 }
 
-/// Whether a field must be there.
+/// Whether a field must be present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
     /// `required`.
     Required,
     /// `optional`.
     Optional,
-    /// Neither: it is written, and may be missing where it is read.
+    /// Neither: always written, but may be missing when read.
     Default,
 }
 
-/// A field of a struct, an argument of a method, an exception that it may throw.
+/// A field of a struct, an argument of a method, or an exception that it may throw.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// Its number on the wire. Negative where the file gave none: -1, -2 and so on, as the Apache compiler has it.
+    /// Number on the wire. Fields without a number get -1, -2 and so on, as in the Apache compiler.
     pub id: i16,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub ty: Type,
-    /// Whether it must be there.
+    /// Whether it must be present.
     pub requirement: Requirement,
-    /// What a reader assumes where it is missing.
+    /// The value if it is missing.
     pub default: Option<Value>,
 }
 
 /// A struct, a union or an exception.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Struct {
-    /// Its name; `file.Name` where an included file has it.
+    /// Name; `file.Name` if from an included file.
     pub name: String,
-    /// What kind it is.
+    /// Kind.
     pub kind: StructKind,
-    /// Its fields, in the order of their numbers.
+    /// Fields in the order of their numbers.
     pub fields: Vec<Field>,
-    /// Places in `fields` in the order of the file, which is the order of a method's arguments.
+    /// Indexes into `fields` in file order, the order of a method's arguments.
     pub(crate) order: Vec<u16>,
 }
 
 impl Struct {
-    /// A field by its name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// A field by its number on the wire.
+    /// The field with this number on the wire.
     pub fn field_by_id(&self, id: i16) -> Option<&Field> {
         self.fields.binary_search_by_key(&id, |field| field.id).ok().map(|index| &self.fields[index])
     }
 
-    /// The fields in the order of the file: a method's arguments by position.
+    /// The fields in file order, the order of a method's arguments.
     pub fn in_order(&self) -> impl ExactSizeIterator<Item = &Field> {
         self.order.iter().map(|index| &self.fields[usize::from(*index)])
     }
@@ -113,19 +113,19 @@ impl Struct {
 /// An enum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enum {
-    /// Its name; `file.Name` where an included file has it.
+    /// Name; `file.Name` if from an included file.
     pub name: String,
-    /// Its members with their numbers, in the order of the file.
+    /// Names and numbers of its members, in file order.
     pub members: Vec<(String, i32)>,
 }
 
 impl Enum {
-    /// The first member with a number.
+    /// Name of the first member with this number.
     pub fn name_of(&self, number: i32) -> Option<&str> {
         self.members.iter().find(|member| member.1 == number).map(|member| member.0.as_str())
     }
 
-    /// The number of a member.
+    /// Number of the member with this name.
     pub fn number_of(&self, name: &str) -> Option<i32> {
         self.members.iter().find(|member| member.0 == name).map(|member| member.1)
     }
@@ -134,29 +134,29 @@ impl Enum {
 /// A method of a service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Method {
-    /// Its name, as on the wire.
+    /// Name on the wire.
     pub name: String,
-    /// No reply is sent, not even one that says that it failed.
+    /// Whether calls get no reply, not even an error.
     pub is_oneway: bool,
-    /// The struct that holds its arguments.
+    /// The struct of its arguments.
     pub arguments: StructId,
-    /// The struct that holds what it returns, as field 0 `success` unless that is `void`, and the exceptions that it may throw.
+    /// The struct of its result: field 0 `success`, unless it is `void`, and its exceptions.
     pub result: StructId,
-    /// What it returns; `None` for `void`.
+    /// The result's type; `None` for `void`.
     pub returns: Option<Type>,
 }
 
-/// A service with its methods, those of the services that it extends among them.
+/// A service with its methods, including inherited ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Service {
-    /// Its name; `file.Name` where an included file has it.
+    /// Name; `file.Name` if from an included file.
     pub name: String,
-    /// Its methods: inherited ones first, then its own in the order of the file.
+    /// Inherited methods, then its own in file order.
     pub methods: Vec<Method>,
 }
 
 impl Service {
-    /// A method by its name on the wire.
+    /// The method with this name on the wire.
     pub fn method(&self, name: &str) -> Option<&Method> {
         self.methods.iter().find(|method| method.name == name)
     }
@@ -165,51 +165,43 @@ impl Service {
 /// A constant with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constant {
-    /// Its name; `file.NAME` where an included file has it.
+    /// Name; `file.NAME` if from an included file.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub ty: Type,
-    /// Its value. Members of enums are integers.
+    /// Value; members of enums are integers.
     pub value: Value,
 }
 
-/// An IDL file and all that it includes, resolved. It drives decoders and encoders.
+/// A resolved IDL file with all its includes. It drives decoding and encoding.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Schema {
-    /// Services, those of included files among them.
+    /// Services, including those from included files.
     pub services: Vec<Service>,
-    /// Constants, those of included files among them.
+    /// Constants, including those from included files.
     pub constants: Vec<Constant>,
     pub(crate) structs: Vec<Struct>,
     pub(crate) enums: Vec<Enum>,
 }
 
 impl Schema {
-    /// A service by its name.
+    /// The service with this name.
     pub fn service(&self, name: &str) -> Option<&Service> {
         self.services.iter().find(|service| service.name == name)
     }
 
-    /// A struct.
-    ///
-    /// # Panics
-    ///
-    /// Where `id` is another schema's.
+    /// The struct with this ID. Panics if the ID belongs to another schema.
     pub fn structure(&self, id: StructId) -> &Struct {
         &self.structs[id.0 as usize]
     }
 
-    /// An enum.
-    ///
-    /// # Panics
-    ///
-    /// Where `id` is another schema's.
+    /// The enum with this ID. Panics if the ID belongs to another schema.
     pub fn enumeration(&self, id: EnumId) -> &Enum {
         &self.enums[id.0 as usize]
     }
 
-    /// All structs, unions and exceptions, including those of arguments (`Service.method.arguments`) and results
-    /// (`Service.method.result`).
+    /// All structs, unions and exceptions, including arguments (`Service.method.arguments`) and
+    /// results (`Service.method.result`).
     pub fn structs(&self) -> impl ExactSizeIterator<Item = (StructId, &Struct)> {
         self.structs.iter().enumerate().map(|(index, structure)| (StructId(index as u32), structure))
     }
@@ -219,7 +211,7 @@ impl Schema {
         &self.enums
     }
 
-    /// A type as an IDL file would have it.
+    /// A type in IDL syntax.
     pub fn type_name(&self, ty: &Type) -> String {
         match ty {
             Type::Bool => "bool".to_owned(),

@@ -1,26 +1,27 @@
-//! Values where they lie: nothing is copied, and what is not asked for is skipped.
+//! Reads values in place, without copying. Unread values are skipped.
 
 use super::cursor::{Cursor, Protocol, WireType};
 use super::schema::{Field, Schema, StructId, Type};
 use super::walk::{skip, width};
 use crate::value::Value;
 
-/// A value in a message whose structure has been checked. Getting a field or an element walks over what lies before it; iterating walks once.
+/// A value in a message whose structure is checked. Reading a field or element walks over
+/// everything before it; iterating walks once.
 ///
-/// With a schema, a field is there only if its type on the wire is that of the schema: the libraries of Apache Thrift skip it otherwise, too.
-/// Where a field is there twice, the last one counts, as it does for them.
+/// A field whose wire type differs from the schema's counts as absent. Of a repeated field, the
+/// last one counts. Apache Thrift's libraries do the same.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'m> {
-    /// At the value's first byte. The bytes go on behind it.
+    /// At the first byte of the value; the input continues after it.
     cursor: Cursor<'m>,
     wire: WireType,
-    /// The value of a bool that the compact protocol has in the field's header.
+    /// The value of a bool field, which the compact protocol stores in the field's header.
     bool: Option<bool>,
     is_ascending: bool,
     schema: Option<(&'m Schema, Kind<'m>)>,
 }
 
-/// A type, or the struct that a whole message is.
+/// A type, or the struct of a message.
 #[derive(Debug, Clone, Copy)]
 enum Kind<'m> {
     Type(&'m Type),
@@ -31,7 +32,6 @@ fn fits(wire: WireType, ty: &Type) -> bool {
     wire == wire_type(ty)
 }
 
-/// How values of a type are on the wire.
 pub(super) fn wire_type(ty: &Type) -> WireType {
     match ty {
         Type::Bool => WireType::Bool,
@@ -66,7 +66,7 @@ impl<'m> View<'m> {
         self.wire
     }
 
-    /// Its type as the schema has it; `None` for the struct that a whole message is, and for what the schema does not know.
+    /// Its type in the schema. `None` for a message's struct and for unknown values.
     pub fn schema_type(&self) -> Option<&'m Type> {
         match self.schema {
             Some((_, Kind::Type(ty))) => Some(ty),
@@ -74,7 +74,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// The struct that it is, as the schema has it.
+    /// The ID of its struct in the schema.
     pub fn struct_id(&self) -> Option<StructId> {
         match self.schema {
             Some((_, Kind::Message(id)) | (_, Kind::Type(&Type::Struct(id)))) => Some(id),
@@ -82,7 +82,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// A bool.
+    /// Its value as a bool.
     pub fn as_bool(&self) -> Option<bool> {
         match self.bool {
             Some(value) => Some(value),
@@ -91,7 +91,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// An integer of any width, or the number of an enum's member.
+    /// Its value as an integer of any width, or the number of an enum's member.
     pub fn as_i64(&self) -> Option<i64> {
         let mut cursor = self.cursor;
         match self.wire {
@@ -100,13 +100,13 @@ impl<'m> View<'m> {
         }
     }
 
-    /// A double.
+    /// Its value as a double.
     pub fn as_f64(&self) -> Option<f64> {
         let mut cursor = self.cursor;
         (self.wire == WireType::Double).then(|| cursor.double().ok()).flatten()
     }
 
-    /// A string, a binary or a uuid.
+    /// The bytes of a string, binary or UUID.
     pub fn as_bytes(&self) -> Option<&'m [u8]> {
         let mut cursor = self.cursor;
         match self.wire {
@@ -116,7 +116,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// A string, or a binary that the schema does not know, that is UTF-8.
+    /// The text of a string, or of an unknown binary, if it is UTF-8.
     pub fn as_str(&self) -> Option<&'m str> {
         if self.wire != WireType::Bytes || matches!(self.schema_type(), Some(Type::Binary)) {
             return None;
@@ -124,19 +124,19 @@ impl<'m> View<'m> {
         self.as_bytes().and_then(|bytes| std::str::from_utf8(bytes).ok())
     }
 
-    /// A field of a struct by its name in the schema.
+    /// The field of a struct with this name in the schema.
     pub fn get(&self, name: &str) -> Option<View<'m>> {
         let (schema, _) = self.schema?;
         self.get_id(schema.structure(self.struct_id()?).field(name)?.id)
     }
 
-    /// A field of a struct by its number.
+    /// The field of a struct with this number.
     pub fn get_id(&self, id: i16) -> Option<View<'m>> {
         let mut found = None;
         for field in self.raw_fields() {
             if field.0 == id {
                 let typed = self.typed(field.0, field.1);
-                // Of fields in rising order none comes twice, and none behind a greater one.
+                // Ascending fields are unique, and no greater number comes before this one.
                 if self.is_ascending {
                     return typed;
                 }
@@ -148,7 +148,7 @@ impl<'m> View<'m> {
         found
     }
 
-    /// The field as the schema has it; `None` where its type is another.
+    /// The field with its type in the schema; `None` if the wire type differs.
     fn typed(&self, id: i16, raw: View<'m>) -> Option<View<'m>> {
         let Some((schema, structure)) = self.schema.map(|schema| schema.0).zip(self.struct_id()) else {
             return Some(raw);
@@ -160,8 +160,8 @@ impl<'m> View<'m> {
         }
     }
 
-    /// The fields of a struct that are there, in the order of the message; without what the schema does not know beside those it does. Empty for
-    /// other values.
+    /// The fields of a struct in message order. With a schema, mistyped fields are omitted. Empty
+    /// for other values.
     pub fn fields(&self) -> impl Iterator<Item = (Option<&'m Field>, View<'m>)> + use<'m> {
         let view = *self;
         let structure = self.schema.map(|schema| schema.0).zip(self.struct_id());
@@ -171,7 +171,7 @@ impl<'m> View<'m> {
         })
     }
 
-    /// The fields of a struct that the schema knows, in the order of the message; `None` for those whose type on the wire is another.
+    /// The fields of a struct that the schema has, in message order; `None` for a mistyped one.
     pub fn known_fields(&self) -> impl Iterator<Item = (&'m Field, Option<View<'m>>)> + use<'m> {
         let view = *self;
         let structure = self.schema.map(|schema| schema.0).zip(self.struct_id());
@@ -182,7 +182,7 @@ impl<'m> View<'m> {
         })
     }
 
-    /// The fields of a struct with their numbers, as they lie there; without types of the schema.
+    /// The fields of a struct with their numbers, in message order and without schema types.
     pub fn raw_fields(&self) -> impl Iterator<Item = (i16, View<'m>)> + use<'m> {
         let (mut cursor, is_ascending) = (self.cursor, self.is_ascending);
         let mut last = (self.wire == WireType::Struct).then_some(0);
@@ -198,7 +198,7 @@ impl<'m> View<'m> {
         })
     }
 
-    /// Elements of a list or set, pairs of a map; `None` for other values.
+    /// Number of elements of a list or set, or of pairs of a map; `None` for other values.
     pub fn count(&self) -> Option<usize> {
         let mut cursor = self.cursor;
         match self.wire {
@@ -208,14 +208,14 @@ impl<'m> View<'m> {
         }
     }
 
-    /// The type of elements in the schema, where those on the wire have it.
+    /// The schema's type of an element, if it matches the wire type.
     fn part(&self, wire: WireType, of: impl Fn(&'m Type) -> Option<&'m Type>) -> Option<(&'m Schema, Kind<'m>)> {
         let (schema, _) = self.schema?;
         let ty = of(self.schema_type()?)?;
         fits(wire, ty).then_some((schema, Kind::Type(ty)))
     }
 
-    /// The elements of a list or set, in their order. Empty for other values.
+    /// The elements of a list or set, in order; empty for other values.
     pub fn elements(&self) -> impl Iterator<Item = View<'m>> + use<'m> {
         let mut cursor = self.cursor;
         let header = match self.wire {
@@ -236,14 +236,14 @@ impl<'m> View<'m> {
         })
     }
 
-    /// An element of a list or set by its place.
+    /// The element of a list or set at this index.
     pub fn element(&self, index: usize) -> Option<View<'m>> {
         let mut cursor = self.cursor;
         let header = match self.wire {
             WireType::List | WireType::Set => cursor.list().ok()?,
             _ => return None,
         };
-        // Elements of one width are found without a walk.
+        // Elements of fixed size need no walk.
         match width(cursor.protocol, header.0) {
             Some(width) if index < header.1 as usize => {
                 cursor.take(width * index).ok()?;
@@ -255,7 +255,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// The pairs of a map, in their order. Empty for other values.
+    /// The pairs of a map, in order; empty for other values.
     pub fn pairs(&self) -> impl Iterator<Item = (View<'m>, View<'m>)> + use<'m> {
         let mut cursor = self.cursor;
         let header = (self.wire == WireType::Map).then(|| cursor.map().ok()).flatten();
@@ -274,12 +274,12 @@ impl<'m> View<'m> {
         })
     }
 
-    /// The value of a map's key that is this text.
+    /// The value of the first key with this text.
     pub fn value_of(&self, key: &str) -> Option<View<'m>> {
         self.pairs().find(|pair| pair.0.as_bytes() == Some(key.as_bytes())).map(|pair| pair.1)
     }
 
-    /// The bytes of the value; none for a bool that lies in its field's header.
+    /// The bytes of the value; empty for a bool stored in its field's header.
     pub fn raw(&self) -> &'m [u8] {
         let mut cursor = self.cursor;
         if self.bool.is_some() || skip(&mut cursor, self.wire).is_err() {
@@ -288,7 +288,7 @@ impl<'m> View<'m> {
         &self.cursor.bytes[self.cursor.at..cursor.at]
     }
 
-    /// A copy with all that is in it. Fields that the schema does not know are left out; without a schema fields are named by their numbers.
+    /// A deep copy. Unknown fields are omitted; without a schema, numbers name the fields.
     pub fn to_value(&self) -> Value {
         match self.wire {
             WireType::Bool => self.as_bool().map_or(Value::Null, Value::Bool),

@@ -1,4 +1,5 @@
-//! A message's structure, checked once: no limit is passed, nothing is missing. What was walked through is then read without fear.
+//! Checks a message's structure once: it is complete and within all limits. Views then read it
+//! without checks.
 
 use super::cursor::{Cursor, Protocol, WireType};
 use super::error::{Fault, Limits, Stop};
@@ -10,32 +11,32 @@ enum Level {
     Pairs { key: WireType, value: WireType, left: u32, is_value: bool },
 }
 
-/// Walks through one struct, on as its bytes come: each is looked at once, but for those of a length or number that was cut.
+/// Walks through one struct as its bytes arrive. Reads each byte once, except those of an
+/// incomplete value or length.
 #[derive(Debug, Clone)]
 pub(super) struct Walk {
     levels: [Level; Limits::DEPTH_MAX],
     depth: usize,
-    /// Where to go on.
+    /// Offset of the next byte.
     at: usize,
     values: u32,
-    /// Every struct had its fields in rising order, so none of them twice.
+    /// Whether all structs have their fields in ascending order, and so no field twice.
     pub(super) is_ascending: bool,
 }
 
 impl Walk {
-    /// From the first byte of a struct.
     pub(super) fn new(at: usize) -> Walk {
         let levels = [Level::Struct { last: 0, is_first: true }; Limits::DEPTH_MAX];
         Walk { levels, depth: 1, at, values: 0, is_ascending: true }
     }
 
-    /// Goes on in `bytes`, which are those of before and more; gives the byte behind the struct.
+    /// Continues in `bytes`, which extend the previous call's. Returns the offset after the struct.
     pub(super) fn go_on(&mut self, bytes: &[u8], protocol: Protocol, limits: &Limits) -> Result<usize, Stop> {
         let limit = limits.depth.min(Limits::DEPTH_MAX);
         while self.depth > 0 {
             let mut cursor = Cursor { bytes, at: self.at, protocol };
             let start = cursor;
-            // What becomes of this level is written down only when the value, or its beginning, is there as a whole.
+            // The level's new state is stored only once the value, or its header, is complete.
             let mut level = self.levels[self.depth - 1];
             let wire = match &mut level {
                 Level::Struct { last, is_first } => match cursor.field(*last)? {
@@ -101,7 +102,7 @@ impl Walk {
         Ok(())
     }
 
-    /// A whole value, or the beginning of one that has others in it.
+    /// Reads a scalar, or the header of a value with nested values.
     fn start_value(cursor: &mut Cursor<'_>, wire: WireType, limits: &Limits) -> Result<Option<Level>, Stop> {
         let start = *cursor;
         let check = |count: u32| match count > limits.elements {
@@ -131,7 +132,7 @@ impl Walk {
     }
 }
 
-/// Goes behind a value in bytes that a [`Walk`] has been through.
+/// Skips a value in bytes that a [`Walk`] has checked.
 pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> {
     match wire {
         WireType::Bool | WireType::Byte => drop(cursor.byte()?),
@@ -167,7 +168,7 @@ pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> 
     Ok(())
 }
 
-/// Bytes of an element, where all of its type have as many.
+/// Size of an element in bytes, if the type has a fixed size.
 pub(super) fn width(protocol: Protocol, wire: WireType) -> Option<usize> {
     match (wire, protocol) {
         (WireType::Bool | WireType::Byte, _) => Some(1),

@@ -1,4 +1,4 @@
-//! Values of constants and defaults, checked against their types.
+//! Resolves constants and defaults, and checks them against their types.
 
 use config::nearest::did_you_mean;
 
@@ -8,7 +8,7 @@ use crate::thrift::schema::Type;
 use crate::value::Value;
 
 impl Resolver<'_> {
-    /// A value as a type has it; `None` behind a mistake.
+    /// Converts a value to its type; `None` after an error.
     pub(super) fn value(&mut self, file: usize, constant: &Const, ty: &Type) -> Option<Value> {
         if self.values_left == 0 {
             self.tell(file, constant.at, "too many values in constants and defaults".to_owned(), None);
@@ -48,7 +48,7 @@ impl Resolver<'_> {
                 let elements = elements.iter().map(|value| self.value(file, value, element)).collect::<Vec<_>>();
                 Value::List(elements.into_iter().collect::<Option<_>>()?)
             }
-            // An empty list may be written as an empty map and the other way round; the compiler takes both.
+            // The compiler accepts an empty map for an empty list, and the reverse.
             (ConstKind::Map(pairs), Type::List(_) | Type::Set(_)) if pairs.is_empty() => Value::List(Vec::new()),
             (ConstKind::List(elements), Type::Map(..)) if elements.is_empty() => Value::Map(Vec::new()),
             (ConstKind::Map(pairs), Type::Map(key, value)) => {
@@ -92,7 +92,8 @@ impl Resolver<'_> {
         Some(read)
     }
 
-    /// `true`, `false`, another constant, or a member of an enum: `Enum.MEMBER`, `file.Enum.MEMBER`, or alone where the type is that enum.
+    /// Resolves `true`, `false`, another constant, or an enum member: `Enum.MEMBER`,
+    /// `file.Enum.MEMBER`, or just `MEMBER` if the type is that enum.
     fn named(&mut self, file: usize, at: usize, name: &str, ty: &Type) -> Option<Value> {
         match (name, ty) {
             ("true", Type::Bool) => return Some(Value::Bool(true)),
@@ -138,7 +139,7 @@ impl Resolver<'_> {
     }
 }
 
-/// 16 bytes of `00112233-4455-6677-8899-aabbccddeeff`.
+/// Parses `00112233-4455-6677-8899-aabbccddeeff`.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let dashes = [8, 13, 18, 23];
     let is_dashed =

@@ -1,33 +1,31 @@
-//! An IDL file as words.
+//! Splits an IDL file into tokens.
 
-/// What a word is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Word<'t> {
-    /// A name or a keyword; names may have dots in them.
+    /// A name or a keyword; names may contain dots.
     Name(&'t str),
-    /// An integer; `None` where it is wider than 64 bits.
+    /// An integer; `None` if wider than 64 bits.
     Integer(Option<i64>),
     /// A number with a fraction or an exponent.
     Double(f64),
-    /// A text in quotes, its escapes resolved.
+    /// A string, its escapes resolved.
     Text(String),
     /// Any other character.
     Sign(char),
-    /// The end of the file.
     End,
 }
 
-/// A word and where it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token<'t> {
     pub(super) word: Word<'t>,
-    /// The byte where it begins.
+    /// Byte offset.
     pub(super) at: usize,
-    /// Nothing but blanks is before it on its line.
+    /// Whether it is the first token on its line.
     pub(super) is_first: bool,
 }
 
-/// Cuts `text` into words; the last is [`Word::End`]. Mistakes go to `mistake` with their place.
+/// Splits `text` into tokens, ending with [`Word::End`]. Reports errors with their offsets to
+/// `mistake`.
 pub(super) fn tokenize<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -> Vec<Token<'t>> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
@@ -133,7 +131,7 @@ fn number(text: &str) -> Word<'static> {
     }
 }
 
-/// A text in quotes and how many bytes it has with them.
+/// Reads a quoted string; also returns its size in bytes with the quotes.
 fn quoted(text: &str, quote: u8, mut mistake: impl FnMut(usize, String)) -> (String, usize) {
     let mut read = String::new();
     let mut characters = text.char_indices().skip(1);
@@ -151,7 +149,7 @@ fn quoted(text: &str, quote: u8, mut mistake: impl FnMut(usize, String)) -> (Str
                 None => break,
             },
             end if end == char::from(quote) => return (read, at + 1),
-            // A text may be longer than a line, as the Apache compiler has it.
+            // A string may span lines, as in the Apache compiler.
             other => read.push(other),
         }
     }
@@ -172,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_all_kinds() {
+    fn splits_all_kinds_of_tokens() {
         check("a.b _c9 // x\n# y\n/* z */ /**/", r#"Name("a.b") Name("_c9") End"#);
         check(
             "1 -2 +3 0xFf -0x10",
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_of_words() {
+    fn reports_lexical_errors() {
         check("9223372036854775808", "Integer(None) End 0: `9223372036854775808` is not a 64-bit number");
         check("0x", "Integer(None) End 0: `0x` is not a 64-bit number");
         check("12ab", "Integer(None) End 0: `12ab` is not a 64-bit number");

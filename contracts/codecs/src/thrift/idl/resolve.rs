@@ -1,4 +1,4 @@
-//! Names are looked up, and trees of files become one [`Schema`].
+//! Looks up names and merges files into one [`Schema`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,17 @@ use crate::thrift::schema::{
     Constant, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
 };
 
-/// Types that one type is made of.
+/// Maximum number of types within one type.
 const TYPE_SIZE_MAX: usize = 64;
 
-/// Values of all constants and defaults: a constant may name others, and so double with each line.
+/// Maximum number of values in all constants and defaults. A constant may refer to others and so
+/// double per line.
 const VALUES_MAX: usize = 1 << 16;
 
-/// Definitions of all files.
+/// Maximum number of definitions in all files.
 const DEFINITIONS_MAX: usize = 1 << 14;
 
-/// Methods of all services, inherited ones counted each time.
+/// Maximum number of methods of all services; inherited ones count each time.
 const METHODS_MAX: usize = 1 << 16;
 
 const BASE_TYPES: [(&str, Type); 10] = [
@@ -40,15 +41,15 @@ struct File {
     source: String,
     text: String,
     document: Document,
-    /// Files by the name that their types are known by here.
+    /// Included files by the prefix of their types.
     includes: BTreeMap<String, usize>,
     /// Definitions by name.
     names: BTreeMap<String, usize>,
-    /// What stands before its names in the schema.
+    /// Prefix of its names in the schema.
     prefix: String,
 }
 
-/// What a name of a definition stands for, by file and definition.
+/// A definition: file index and definition index.
 type Key = (usize, usize);
 
 pub(super) struct Resolver<'m> {
@@ -57,14 +58,14 @@ pub(super) struct Resolver<'m> {
     structs: BTreeMap<Key, StructId>,
     enums: BTreeMap<Key, EnumId>,
     typedefs: BTreeMap<Key, Option<Type>>,
-    /// Typedefs and constants that are being looked up: to meet one again is a circle.
+    /// Typedefs and constants being resolved; meeting one again is a cycle.
     open: Vec<Key>,
     mistakes: &'m mut Vec<Mistake>,
     pub(super) values_left: usize,
     methods_left: usize,
 }
 
-/// All files, read and resolved. What is returned is of use only where no mistake was added.
+/// Reads and resolves all files. Ignore the result if it added an error.
 pub(super) fn resolve(
     source: &str,
     text: &str,
@@ -83,7 +84,7 @@ pub(super) fn resolve(
         methods_left: METHODS_MAX,
     };
     resolver.load(source, text, include);
-    // What does not parse has no names to look up: the mistakes that follow from it would only hide it.
+    // A file with syntax errors is not resolved: follow-up errors would hide them.
     if resolver.mistakes.is_empty() {
         resolver.declare();
         resolver.types();
@@ -109,7 +110,7 @@ impl Resolver<'_> {
         self.mistakes.push(mistake_at(&file.source, &file.text, at, text, hint));
     }
 
-    /// Reads the file and all that it includes, each once.
+    /// Loads the file and its includes, each once.
     fn load(&mut self, source: &str, text: &str, include: &mut dyn FnMut(&str) -> Result<String, String>) {
         let mut by_path = BTreeMap::<String, usize>::from([(source.to_owned(), 0)]);
         let mut bytes = text.len();
@@ -170,7 +171,7 @@ impl Resolver<'_> {
         self.files.push(File { source: source.to_owned(), text, document, includes, names, prefix });
     }
 
-    /// Files that include one another in a circle have no order, and the compiler refuses them.
+    /// Rejects cyclic includes, as the compiler does.
     fn circle(&mut self) {
         let mut done = BTreeSet::new();
         while let Some(ready) = (0..self.files.len()).find(|index| {
@@ -212,7 +213,7 @@ impl Resolver<'_> {
         self.files.iter().enumerate().flat_map(of_file).collect()
     }
 
-    /// Gives every struct and enum its place, so that types can name each other in any order.
+    /// Assigns IDs to all structs and enums, so that types may refer to each other in any order.
     fn declare(&mut self) {
         for key in self.keys() {
             let definition = self.definition(key);
@@ -263,7 +264,7 @@ impl Resolver<'_> {
         read
     }
 
-    /// The definition that a name means in a file.
+    /// The definition that a name in a file refers to.
     pub(super) fn look_up(&self, file: usize, name: &str) -> Option<Key> {
         match name.split_once('.') {
             None => self.files[file].names.get(name).map(|index| (file, *index)),
@@ -274,7 +275,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A type, its names looked up. Typedefs of typedefs could double it with each line, so its size is bounded.
+    /// Resolves a type. Nested typedefs could double its size per line, so the size is limited.
     pub(super) fn ty(&mut self, file: usize, ty: &TypeRef) -> Option<Type> {
         let found = self.any_ty(file, ty)?;
         if size(&found) > TYPE_SIZE_MAX {
@@ -344,7 +345,7 @@ impl Resolver<'_> {
             return None;
         }
         let Body::Typedef { ty } = &self.files[key.0].document.definitions[key.1].body else { return None };
-        // The tree is lent out while names are looked up in it.
+        // Cloned to end the borrow: the lookup needs `self`.
         let named = ty.clone();
         self.open.push(key);
         let ty = self.ty(key.0, &named);
@@ -376,7 +377,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Fields in the order of their numbers, and their places in the order of the file. Defaults come later, when all types are known.
+    /// Fields in the order of their numbers, and their indexes in file order. Defaults follow once
+    /// all types are known.
     fn fields(&mut self, file: usize, fields: &[FieldDef]) -> (Vec<Field>, Vec<u16>) {
         let mut read = Vec::<Field>::new();
         let mut unnumbered = 0_i16;
@@ -429,7 +431,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The value of a constant, as a type that it is wanted for.
+    /// The value of a constant, converted to a type.
     pub(super) fn constant(&mut self, key: Key, ty: &Type) -> Option<crate::value::Value> {
         if self.open.contains(&key) || self.open.len() > 100 {
             let definition = self.definition(key);
@@ -449,12 +451,10 @@ impl Resolver<'_> {
         read
     }
 
-    /// Whether a name is that of a constant.
     pub(super) fn is_constant(&self, key: Key) -> bool {
         matches!(self.definition(key).body, Body::Constant { .. })
     }
 
-    /// The enum that a definition is.
     pub(super) fn enum_of(&self, key: Key) -> Option<EnumId> {
         self.enums.get(&key).copied()
     }
@@ -475,7 +475,7 @@ impl Resolver<'_> {
         let services = keys.into_iter().filter(|key| matches!(self.definition(*key).body, Body::Service { .. }));
         let mut open = services.collect::<Vec<_>>();
         let mut done = BTreeMap::<Key, usize>::new();
-        // A service comes behind the one that it extends; what is left over extends itself.
+        // A service follows the one it extends. The remaining ones extend themselves.
         while !open.is_empty() {
             let mut later = Vec::new();
             let before = open.len();
@@ -559,7 +559,7 @@ impl Resolver<'_> {
         if let Some(ty) = returns {
             let success =
                 Field { id: 0, name: "success".to_owned(), ty, requirement: Requirement::Optional, default: None };
-            // Exceptions without a number stand before it.
+            // Exceptions without a number come before it.
             let place = fields.partition_point(|field| field.id < 0);
             fields.insert(place, success);
             order.iter_mut().for_each(|index| *index += u16::from(usize::from(*index) >= place));

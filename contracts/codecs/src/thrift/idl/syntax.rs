@@ -1,12 +1,13 @@
-//! An IDL file as a tree, its names not yet looked up. A mistake costs what it stands in, and reading goes on behind it.
+//! Parses an IDL file into a tree with unresolved names. After an error, parsing skips the
+//! enclosing item and continues.
 
 use super::lexer::{Token, Word, tokenize};
 use crate::thrift::schema::{Requirement, StructKind};
 
-/// Containers within containers that a type or a constant may have.
+/// Maximum nesting of containers in a type or constant.
 const DEPTH_MAX: usize = 32;
 
-/// Fields of a struct, members of an enum, methods of a service.
+/// Maximum number of fields, enum members or methods per definition.
 const MEMBERS_MAX: usize = 4096;
 
 pub(super) struct Document {
@@ -15,7 +16,7 @@ pub(super) struct Document {
 }
 
 pub(super) struct Definition {
-    /// The byte where its name begins.
+    /// Byte offset of its name.
     pub(super) at: usize,
     pub(super) name: String,
     pub(super) body: Body,
@@ -47,7 +48,7 @@ pub(super) struct MethodDef {
     pub(super) throws: Vec<FieldDef>,
 }
 
-/// A type by name, with the byte where it begins.
+/// A type with its byte offset.
 #[derive(Clone)]
 pub(super) enum TypeRef {
     Named(usize, String),
@@ -70,7 +71,7 @@ pub(super) enum ConstKind {
     Map(Vec<(Const, Const)>),
 }
 
-/// A mistake of grammar: its place, what it is, and what helps. `None` inside means that it was told already.
+/// A syntax error with its byte offset; `None` if already reported.
 type Wrong = Option<(usize, String)>;
 
 pub(super) struct SyntaxMistake {
@@ -78,7 +79,7 @@ pub(super) struct SyntaxMistake {
     pub(super) text: String,
 }
 
-/// Reads a file; its mistakes stand behind it.
+/// Parses a file; also returns its errors.
 pub(super) fn parse_document(text: &str) -> (Document, Vec<SyntaxMistake>) {
     let mut found = Vec::new();
     let tokens = tokenize(text, |at, text| found.push(SyntaxMistake { at, text }));
@@ -104,7 +105,7 @@ impl<'t> Parser<'t> {
 
     fn advance(&mut self) -> Token<'t> {
         let token = self.tokens[self.next].clone();
-        // The end stays the end.
+        // The end token is never consumed.
         self.next = (self.next + 1).min(self.tokens.len() - 1);
         token
     }
@@ -138,7 +139,7 @@ impl<'t> Parser<'t> {
         let found = match &token.word {
             Word::Name(name) => format!("`{name}`"),
             Word::Integer(Some(value)) => format!("`{value}`"),
-            // The lexer told it.
+            // The lexer has reported it.
             Word::Integer(None) => return Err(None),
             Word::Double(value) => format!("`{value}`"),
             Word::Text(text) => format!("the string {text:?}"),
@@ -160,7 +161,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A name that is defined here, and so has no dots.
+    /// The name of a definition, which contains no dots.
     fn own_name(&mut self, what: &str) -> Result<(usize, String), Wrong> {
         let (at, name) = self.name(what)?;
         if name.contains('.') {
@@ -281,7 +282,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// What is between braces, up to and with the closing one. After a mistake it goes on behind the next separator or on the next line.
+    /// Parses members up to and including the closing brace. After an error, continues at the next
+    /// separator or line.
     fn members<T>(&mut self, begin: usize, read: impl Fn(&mut Parser<'t>) -> Result<T, Wrong>) -> Vec<T> {
         let mut members = Vec::new();
         loop {
@@ -292,7 +294,7 @@ impl<'t> Parser<'t> {
                 self.tell(Some((begin, "missing `}` at the end of this".to_owned())));
                 return members;
             }
-            // A definition within another: the brace of that one is missing.
+            // A nested definition: the closing brace before it is missing.
             if self.begins_definition() {
                 self.tell(Some((self.peek().at, "expected `}` before this".to_owned())));
                 return members;
@@ -453,7 +455,7 @@ impl<'t> Parser<'t> {
         Ok(Const { at, kind })
     }
 
-    /// Reads over `(name = "value", other)`, which means nothing on the wire.
+    /// Skips annotations, `(name = "value", other)`; they do not affect the wire format.
     fn annotations(&mut self) -> Result<(), Wrong> {
         if self.take_sign('(') {
             while !self.take_sign(')') {
