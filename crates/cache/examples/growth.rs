@@ -1,9 +1,10 @@
-//! How long does a store take that makes the index grow? The longest, and the quantiles, of a million stores into an empty cache and
-//! of a million overwrites after them.
+//! Measures stores that make the index grow: the longest, and quantiles, of a million stores into
+//! an empty cache and of a million overwrites after them.
 //!
-//! `cargo run --release -p cache --example growth -- [ITEMS [VALUE_BYTES [THREADS]]]`: 1,000,000 items with values of 20 bytes and shards as
-//! for one thread. Times are of the thread's own CPU, whose clock itself takes some of a microsecond, so that it does not matter who else had the
-//! processor; the stores are the same in each of five rounds, and of each the shortest counts.
+//! `cargo run --release -p cache --example growth -- [ITEMS [VALUE_BYTES [THREADS]]]`, by default
+//! 1,000,000 items with values of 20 bytes and shards for one thread. Times are CPU times of the
+//! thread, unaffected by other processes; the clock itself takes part of a microsecond. Five rounds
+//! repeat the same stores, and the shortest time of each store counts.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
 
@@ -11,13 +12,13 @@ use cache::{Cache, Config, Evictor, Meta};
 
 const ROUNDS: usize = 5;
 
-/// What this thread has had of a processor, ns.
+/// CPU time of this thread, in ns.
 fn own_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Shortens `least_ns` to what each of the operations takes now.
+/// Lowers `least_ns` to the times of this round.
 fn measure(least_ns: &mut [u32], mut operation: impl FnMut(usize)) {
     for (number, least) in least_ns.iter_mut().enumerate() {
         let start_ns = own_ns();

@@ -1,7 +1,8 @@
-//! What does an operation cost? Nanoseconds of gets that hit and of sets that evict, of each evictor, on one thread.
+//! Measures nanoseconds per get that hits and per set that evicts, for each policy, on one thread.
 //!
-//! `cargo run --release -p cache --example speed`: 10 MiB, keys of 28 bytes, values of 200; the median of 1,400 rounds of 1,000, the
-//! hash of the key and the copy of the value included. Rounds are short so that most of them are not interrupted. Names of evictors (`-- density fifo`) measure only these.
+//! `cargo run --release -p cache --example speed [-- POLICY...]`: 10 MiB, keys of 28 bytes, values
+//! of 200. Prints the median of 1,400 rounds of 1,000 operations, including the hash of the key and
+//! the copy of the value. Rounds are short so that most are not interrupted.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
 
@@ -13,7 +14,7 @@ use cache::{Cache, Config, Evictor, Meta};
 const ROUNDS: usize = 1_400;
 const OPERATIONS: usize = 1_000;
 
-/// The median over rounds of the nanoseconds an operation takes; `operation` is told how many came before.
+/// Median over rounds of the time per operation in ns. `operation` gets its number.
 fn median_ns(mut operation: impl FnMut(usize)) -> f64 {
     let mut rounds_ns = Vec::with_capacity(ROUNDS);
     for round in 0..ROUNDS {
@@ -51,7 +52,7 @@ fn main() {
         for key in &keys[20_000..100_000] {
             let _ = set(key);
         }
-        // Where nobody leaves, this is what a refusal costs.
+        // Without eviction, this is the time of a refusal.
         let set_ns = median_ns(|number| {
             let _ = black_box(set(&keys[100_000 + number]));
         });

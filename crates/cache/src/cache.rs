@@ -1,4 +1,4 @@
-//! The cache: shards behind small locks.
+//! The cache: shards with a lock each.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -6,14 +6,14 @@ use crate::config::{Accounting, Config, ConfigError, Item, Meta, Mode, Refusal};
 use crate::shard::{Hasher, Shard, tag_of};
 use crate::stats::Stats;
 
-/// A shard on lines of the processor's cache that no other shard's lock lies on.
+/// A shard on cache lines of its own, to avoid false sharing.
 #[repr(align(128))]
 struct Locked(Mutex<Shard>);
 
-/// Keys to values under a cap in bytes, for several threads at once.
+/// A key-value cache with a memory limit, shared by threads.
 ///
-/// A key's shard is decided by the upper bits of its hash, and everything done to a key is done under its shard's lock: operations on
-/// one key have one order, and an item is seen whole or not at all.
+/// The upper bits of a key's hash select its shard, and every operation holds the shard's lock. So
+/// operations on a key have one order, and items are read and written whole.
 ///
 /// ```
 /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
@@ -33,17 +33,17 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache, empty. Its memory is reserved at once and becomes resident as it is used.
+    /// Creates an empty cache. Reserves its memory at once, which becomes resident as it is used.
     pub fn new(config: Config) -> Result<Cache, ConfigError> {
         config.check()?;
         let count = config.shards();
         Cache::with_shards(config, count)
     }
 
-    /// A cache of so many shards, whatever [`Config::shards`] says: for measuring what shards cost.
+    /// Creates a cache with `count` shards instead of [`Config::shards`], to measure the cost of
+    /// shards.
     ///
-    /// # Panics
-    /// When `count` is no power of two, or there is no memory for so many.
+    /// Panics if `count` is not a power of two, or if the memory is too small for it.
     pub fn with_shards(config: Config, count: usize) -> Result<Cache, ConfigError> {
         config.check()?;
         assert!(count.is_power_of_two(), "the number of shards must be a power of two, not {count}");
@@ -74,56 +74,57 @@ impl Cache {
         })
     }
 
-    /// The hash of a key, which all operations ask for: the caller computes it once and may do so early. It depends on the seed of
-    /// the cache. Source: rapidhash version 3.
+    /// The hash of a key, computed once by the caller and passed to all operations. Depends on the
+    /// cache's seed. Source: rapidhash version 3.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash(key)
     }
 
-    /// The longest key taken, in bytes: that of the configuration, or an eighth of a shard.
+    /// Maximum size of a key in bytes: the configured one, or an eighth of a shard if less.
     pub fn key_bytes_max(&self) -> usize {
         self.key_bytes_max
     }
 
-    /// The longest value taken, in bytes: that of the configuration, or a quarter of a shard.
+    /// Maximum size of a value in bytes: the configured one, or a quarter of a shard if less.
     pub fn value_bytes_max(&self) -> usize {
         self.value_bytes_max
     }
 
-    /// How many shards there are.
+    /// Number of shards.
     pub fn shards(&self) -> usize {
         self.shards.len()
     }
 
     #[inline]
     pub(crate) fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
-        // With one shard the shift is 64, which `>>` does not do.
+        // With one shard the shift is 64, which `>>` does not allow.
         let number = hash.checked_shr(self.shift).unwrap_or(0);
         lock(&self.shards[number as usize])
     }
 
-    /// Lends the item of a key to `use_it`, under the lock of its shard, and counts a hit; or counts a miss.
+    /// Passes the key's item to `use_it` under its shard's lock. Counts a hit or a miss.
     #[inline]
     pub fn get<R>(&self, key: &[u8], hash: u64, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard(hash).get(key, tag_of(hash), now_ms, use_it)
     }
 
-    /// As [`Cache::get`], but neither counted nor a use.
+    /// Like [`Cache::get`], but neither counted nor recorded as a use.
     pub fn peek<R>(&self, key: &[u8], hash: u64, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard(hash).peek(key, tag_of(hash), now_ms, use_it)
     }
 
-    /// Stores an item, in place of any other of its key; see [`Cache::store`].
+    /// Stores an item unconditionally; see [`Cache::store`].
     pub fn set(&self, key: &[u8], hash: u64, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
         self.store(Mode::Set, key, hash, value, meta, now_ms)
     }
 
-    /// Stores an item under a condition; returns its version, 0 where the cache keeps none. An item that has expired already
-    /// is stored and never found.
+    /// Stores an item under a condition and returns its version, 0 if the cache has none. An
+    /// expired item is stored but never found.
     ///
-    /// A store that is refused for want of room has removed the older item of its key, and so has a [`Mode::Set`] of a value that is too
-    /// long: nobody is answered with what its owner wanted to be gone. Source: memcached 1.6.18, `process_update_command`.
+    /// If there is no room, the key's older item is removed; likewise if the value of a
+    /// [`Mode::Set`] is too long. Readers must not get a value that its owner has replaced. Source:
+    /// memcached 1.6.18, `process_update_command`.
     pub fn store(
         &self,
         mode: Mode,
@@ -156,30 +157,31 @@ impl Cache {
         self.count_refusal(shard, stored)
     }
 
-    /// A newer value of this key was refused for its length before it came here: the older item goes, and a refusal is counted, as
-    /// [`Cache::store`] would have done.
+    /// Removes an item whose new value the caller refused for its length, and counts a refusal,
+    /// like [`Cache::store`].
     pub fn outdate(&self, key: &[u8], hash: u64, now_ms: u64) {
         let mut shard = self.shard(hash);
         shard.outdate(key, tag_of(hash), now_ms);
         shard.refuse();
     }
 
-    /// Removes the item of a key; whether there was one.
+    /// Deletes a key and returns whether it was present.
     pub fn delete(&self, key: &[u8], hash: u64, now_ms: u64) -> bool {
         self.shard(hash).delete(key, tag_of(hash), now_ms)
     }
 
-    /// Gives the item of a key another expiry (0 is never), which is a use; whether there was one.
+    /// Sets an item's expiry (0 means never) and counts it as a use. Returns whether the key was
+    /// present.
     ///
-    /// Where there was no expiry before or is none after, the item changes its length and may be refused as in [`Cache::store`].
+    /// Adding or removing an expiry changes the item's length and may fail like [`Cache::store`].
     pub fn touch(&self, key: &[u8], hash: u64, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
         let mut shard = self.shard(hash);
         let touched = shard.touch(key, tag_of(hash), expires_ms, now_ms);
         self.count_refusal(&mut shard, touched)
     }
 
-    /// Changes a value in one step, for increments: `change` sees the item and returns the new value, or `None` to leave it,
-    /// beside an answer of its own. `None` where there is no such item. The item keeps its [`Meta`].
+    /// Changes a value atomically, for increments. `change` returns the new value, or `None` to
+    /// keep the old one, and a result. `None` if the key is absent. The item keeps its [`Meta`].
     pub fn update<R>(
         &self,
         key: &[u8],
@@ -192,14 +194,15 @@ impl Cache {
         self.count_refusal(&mut shard, updated)
     }
 
-    /// Removes all items, shard by shard: one stored meanwhile may stay or go. Memory once used stays resident.
+    /// Removes all items, shard by shard. Items stored concurrently may remain. Used memory stays
+    /// resident.
     pub fn clear(&self) {
         for shard in &self.shards {
             lock(shard).clear();
         }
     }
 
-    /// What the cache did and holds, summed shard by shard: while others work, it is no snapshot of one moment.
+    /// Sums up all shards one by one; not a consistent snapshot if other threads are active.
     pub fn stats(&self) -> Stats {
         let mut sum = Stats { fixed_bytes: self.fixed_bytes, ..Stats::default() };
         for shard in &self.shards {
@@ -208,7 +211,7 @@ impl Cache {
         sum
     }
 
-    /// Walks everything there is and says what is not as it must be; for tests, as it takes long.
+    /// Checks all invariants. Slow, for tests.
     pub fn audit(&self) -> Result<(), String> {
         for (number, shard) in self.shards.iter().enumerate() {
             lock(shard).audit().map_err(|wrong| format!("shard {number}: {wrong}"))?;
@@ -244,7 +247,8 @@ impl Cache {
     }
 }
 
-/// A shard whose thread panicked would be half changed; nothing in it panics, and `use_it` runs when only marks are left to be changed.
+/// Ignores poisoning: shards do not panic, and `use_it` runs when only use marks remain to be
+/// updated.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
     shard.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

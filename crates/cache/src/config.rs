@@ -1,63 +1,64 @@
-//! What a cache is asked to be, and what it refuses to be.
+//! Configuration of a cache, and the errors of its operations.
 
 use crate::Evictor;
 
-/// The longest key any cache takes, whatever its configuration says, in bytes.
+/// Maximum size of a key in any cache, in bytes.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
-/// What counts against the cap.
+/// Which memory counts against the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accounting {
-    /// Everything: keys, values, headers, index, policy state, free space between items and the bookkeeping of each
-    /// shard. The memory of the cache never exceeds `capacity_bytes`.
+    /// All memory: keys, values, headers, index, policy state, free space and the bookkeeping of
+    /// each shard. The cache never exceeds `capacity_bytes`.
     Everything,
-    /// Values alone, as small teaching caches count. The memory of the cache is then larger: keys and overhead come on
-    /// top, and `memory_bytes` bounds the sum. A cache of many tiny values meets that bound first, and evicts there.
+    /// Only values, as small teaching caches count. Keys and overhead come on top; `memory_bytes`
+    /// limits the sum. A cache of many tiny values reaches that limit first and evicts.
     ValuesOnly {
-        /// Bound of all memory of the cache, in bytes.
+        /// Limit of all memory, in bytes.
         memory_bytes: u64,
     },
 }
 
-/// What a cache is asked to be.
+/// Configuration of a cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The cap, in bytes of what `accounting` counts.
+    /// The memory limit, in bytes counted by `accounting`.
     pub capacity_bytes: u64,
-    /// What counts against the cap.
+    /// Which memory counts against the limit.
     pub accounting: Accounting,
     /// Eviction policy.
     pub evictor: Evictor,
-    /// How many threads will use the cache at the same time; decides the number of shards, see [`Config::shards`].
+    /// Number of threads that use the cache concurrently; affects [`Config::shards`].
     pub threads: usize,
-    /// The longest key accepted, in bytes, at most [`KEY_BYTES_MAX`].
+    /// Maximum size of a key in bytes, up to [`KEY_BYTES_MAX`].
     pub key_bytes_max: usize,
-    /// The longest value accepted, in bytes. A shard must hold several such items: a cap of less than four of them makes
-    /// the limit smaller, see `Cache::value_bytes_max`.
+    /// Maximum size of a value in bytes. A shard must hold several items, so a small cache lowers
+    /// it; see `Cache::value_bytes_max`.
     pub value_bytes_max: usize,
-    /// Whether each item carries a version for compare-and-swap: 8 bytes an item.
+    /// Whether items have versions for compare-and-swap, 8 bytes per item.
     pub versions: bool,
-    /// Seed of the hash of keys and of the draws of the evictor: equal seeds and requests give equal caches.
+    /// Seed of key hashes and eviction draws. Equal seeds and requests give equal caches.
     pub seed: u64,
 }
 
-/// Smallest memory of one shard where a cap is split, in bytes: below it, the chance that some shards hold more popular
-/// keys than others costs hit ratio. Measured, of H1's 10 MiB in 1, 4, 8 and 32 shards: .8615, .8616, .8613 and .8602.
+/// Minimum memory of a shard in bytes, if the limit is split. Smaller shards lose hit ratio,
+/// because some hold more popular keys than others. H1 with 10 MiB in 1, 4, 8 and 32 shards: .8615,
+/// .8616, .8613, .8602.
 pub(crate) const SHARD_BYTES_MIN: u64 = 1 << 20;
 
-/// Largest memory of one shard where that can be chosen, in bytes: a shard that grows its index lets its users wait. Measured with values of 20
-/// bytes, see `examples/growth.rs`.
+/// Preferred maximum memory of a shard in bytes. Growing the index blocks a shard's users. Measured
+/// with values of 20 bytes, see `examples/growth.rs`.
 pub(crate) const SHARD_BYTES_WANTED: u64 = 8 << 20;
 
-/// Smallest memory of a cache, in bytes.
+/// Minimum memory of a cache, in bytes.
 pub const MEMORY_BYTES_MIN: u64 = 16 << 10;
 
-/// Largest memory of one shard, in bytes: offsets count 4-byte words in 28 bits.
+/// Maximum memory of a shard, in bytes: 28 bits address 4-byte words.
 pub(crate) const SHARD_BYTES_MAX: u64 = (1 << 30) - 4096;
 
 impl Config {
-    /// A cache of everything counted, quintain's own evictor, one thread, keys up to 250 bytes and values up to 1 MiB
-    /// (memcached's limits), no versions.
+    /// Counts everything; `density` eviction, one thread, no versions. Keys up to 250 bytes and
+    /// values up to 1 MiB, as in memcached.
     pub fn new(capacity_bytes: u64) -> Config {
         Config {
             capacity_bytes,
@@ -71,7 +72,7 @@ impl Config {
         }
     }
 
-    /// Bytes of memory the cache may take.
+    /// Maximum memory of the cache, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match self.accounting {
             Accounting::Everything => self.capacity_bytes,
@@ -79,8 +80,8 @@ impl Config {
         }
     }
 
-    /// How many shards the cache has, a power of two: so many that none is larger than 8 MiB, and up to 16 a thread where there are several
-    /// threads, but none smaller than 1 MiB or than four of the largest values.
+    /// Number of shards, a power of two. No shard exceeds 8 MiB, and several threads get up to 16
+    /// shards each. But every shard has at least 1 MiB and room for four of the largest values.
     pub fn shards(&self) -> usize {
         let least = SHARD_BYTES_MIN.max(4 * self.value_bytes_max as u64);
         let may = (self.memory_bytes().min(self.capacity_bytes) / least).max(1);
@@ -91,7 +92,7 @@ impl Config {
         u64::max(below, must) as usize
     }
 
-    /// Says what is impossible about this configuration.
+    /// Checks that a cache can have this configuration.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.memory_bytes() < MEMORY_BYTES_MIN {
             return Err(ConfigError::MemoryTooSmall { bytes: self.memory_bytes() });
@@ -109,28 +110,28 @@ impl Config {
     }
 }
 
-/// A configuration that no cache can have.
+/// An impossible configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// There is no room for the bookkeeping.
+    /// Too little memory for the bookkeeping.
     #[error("a cache of {bytes} bytes is too small for its bookkeeping: at least {MEMORY_BYTES_MIN} bytes are needed")]
     MemoryTooSmall {
-        /// What was asked.
+        /// The requested memory.
         bytes: u64,
     },
-    /// The cap is 0.
+    /// A memory limit of 0.
     #[error("a memory limit of 0 bytes holds nothing: at least 1 byte is needed")]
     NoCapacity,
-    /// Keys cannot be so long.
+    /// A key limit out of range.
     #[error("keys of up to {bytes} bytes: the key limit must be 1 to {KEY_BYTES_MAX} bytes")]
     KeyLimit {
-        /// What was asked.
+        /// The requested limit.
         bytes: usize,
     },
-    /// Values cannot be so long.
+    /// A value limit out of range.
     #[error("values of up to {bytes} bytes: the value limit must be below 268435456 bytes (256 MiB)")]
     ValueLimit {
-        /// What was asked.
+        /// The requested limit.
         bytes: usize,
     },
 }
@@ -138,87 +139,87 @@ pub enum ConfigError {
 /// Why an item was not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The key has no bytes.
+    /// An empty key.
     #[error("empty key: keys have at least 1 byte")]
     KeyEmpty,
-    /// The key is too long.
+    /// The key exceeds the limit.
     #[error("key of {bytes} bytes: the limit is {limit} bytes")]
     KeyTooLong {
-        /// Its length.
+        /// Size of the key.
         bytes: usize,
         /// The limit.
         limit: usize,
     },
-    /// The value is too long; of a plain store an older value of the key is gone.
+    /// The value exceeds the limit. A plain store has removed the key's older value.
     #[error("value of {bytes} bytes: the limit is {limit} bytes")]
     ValueTooLong {
-        /// Its length.
+        /// Size of the value.
         bytes: usize,
         /// The limit.
         limit: usize,
     },
-    /// There is no room and the evictor removes nothing; an older value of the key is gone, so that no reader is
-    /// answered with it.
+    /// No room, and the policy evicts nothing. The key's older value is removed, so that no reader
+    /// gets it.
     #[error("the cache is full at {capacity_bytes} bytes and its eviction policy is `none`")]
     Full {
-        /// The cap.
+        /// The memory limit.
         capacity_bytes: u64,
     },
-    /// The condition of the store did not hold: `add` found the key, `replace`, `append` or `prepend` did not.
+    /// The condition was not met: `add` found the key, or `replace`, `append` or `prepend` did not.
     #[error("not stored: the command's condition was not met")]
     NotStored,
-    /// Compare-and-swap found no item.
+    /// Compare-and-swap without an item.
     #[error("not found: no item with that key to compare with")]
     NotFound,
-    /// Compare-and-swap found another version.
+    /// Compare-and-swap with an outdated version.
     #[error("exists: the item has changed since version {asked}, it is now at {found}")]
     Exists {
-        /// The version that was asked for.
+        /// The requested version.
         asked: u64,
-        /// The version found.
+        /// The current version.
         found: u64,
     },
-    /// The cache keeps no versions.
+    /// The cache has no versions.
     #[error("compare-and-swap needs a cache with item versions")]
     NoVersions,
 }
 
-/// An item, lent while its shard is locked.
+/// An item, borrowed while its shard is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
     /// The value.
     pub value: &'a [u8],
-    /// The client's own 32 bits.
+    /// 32 bits for the client's use.
     pub flags: u32,
-    /// When it expires, in milliseconds of the caller's clock; 0 is never.
+    /// Expiry in milliseconds of the caller's clock; 0 means never.
     pub expires_ms: u64,
-    /// Its version, 0 where the cache keeps none.
+    /// Its version; 0 if the cache has no versions.
     pub version: u64,
 }
 
-/// What is stored beside a value.
+/// Metadata of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// The client's own 32 bits; 0 takes no memory.
+    /// 32 bits for the client's use; 0 takes no memory.
     pub flags: u32,
-    /// When the item expires, in milliseconds of the caller's clock: it is gone from that millisecond on. 0 is never and takes no memory, a
-    /// whole second up to 2^32 s takes 4 bytes, any other time 8.
+    /// Expiry in milliseconds of the caller's clock; the item is gone from then on. 0 means never
+    /// and takes no memory, a whole second up to 2^32 s takes 4 bytes, any other time 8.
     pub expires_ms: u64,
 }
 
-/// The condition under which a value is stored.
+/// The condition for storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Always.
     Set,
-    /// If the key is not there.
+    /// If the key is absent.
     Add,
-    /// If the key is there.
+    /// If the key is present.
     Replace,
-    /// If the key is there: its value, followed by this one. The item keeps its [`Meta`].
+    /// If the key is present: appends to its value. The item keeps its [`Meta`].
     Append,
-    /// If the key is there: this value, followed by its own. The item keeps its [`Meta`].
+    /// If the key is present: prepends to its value. The item keeps its [`Meta`].
     Prepend,
-    /// If the key is there and has this version.
+    /// If the key is present with this version.
     Cas(u64),
 }

@@ -1,36 +1,37 @@
-//! Eviction policy.
+//! Eviction policies.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Eviction policy.
+/// An eviction policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Evictor {
-    /// Nobody: a full cache refuses.
+    /// Evicts nothing; a full cache refuses new items.
     None,
     /// The item stored first.
     Fifo,
-    /// The item not used for longest.
+    /// The least recently used item.
     Lru,
-    /// FIFO in which an item that was used goes round once more (FIFO-reinsertion, one bit).
+    /// FIFO that reinserts used items once (FIFO-reinsertion, one bit).
     Clock,
-    /// One queue in which a hand seeks, from old to new, an item not used since it last passed. Source: Zhang et al., NSDI 2024.
+    /// A hand moves from old to new items and evicts the first one not used since its last pass.
+    /// Source: Zhang et al., NSDI 2024.
     Sieve,
-    /// A small queue of newcomers (10 % of the bytes), a main queue with 2-bit frequencies, and ghosts of as many items
-    /// as 90 % of what the cache holds; two hits move a newcomer to the main queue. Source: Yang et al., SOSP 2023, with the parameters of
-    /// libCacheSim's S3FIFO.
+    /// A small queue for new items (10 % of the bytes), a main queue with 2-bit frequencies, and
+    /// ghosts for 90 % as many items as the cache holds. Two hits move a new item to the main
+    /// queue. Source: Yang et al., SOSP 2023, with the parameters of libCacheSim's S3FIFO.
     S3Fifo,
-    /// Quintain's own: of 64 items sampled, the one with the fewest uses a byte. Uses fade with time, and are remembered, by
-    /// fingerprints, of about as many keys that left as items are there.
+    /// Quintain's own: of 64 sampled items, the one with the fewest uses per byte. Uses fade over
+    /// time. Fingerprints remember the uses of about as many evicted keys as there are items.
     Density,
 }
 
 impl Evictor {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Evictor; 7] =
         [Evictor::None, Evictor::Fifo, Evictor::Lru, Evictor::Clock, Evictor::Sieve, Evictor::S3Fifo, Evictor::Density];
 
-    /// Its name, as flags and studies have it.
+    /// Its name in flags and studies.
     pub fn name(self) -> &'static str {
         match self {
             Evictor::None => "none",
@@ -43,12 +44,12 @@ impl Evictor {
         }
     }
 
-    /// Whether items hang in queues, which takes 8 bytes an item.
+    /// Whether items are linked in queues, 8 bytes per item.
     pub(crate) fn queues(self) -> bool {
         !matches!(self, Evictor::None | Evictor::Density)
     }
 
-    /// 4-byte words of policy state beside each two slots of the index.
+    /// 4-byte words of policy state per two slots of the index.
     pub(crate) fn words_per_two_slots(self) -> u32 {
         match self {
             Evictor::Density => 1,
@@ -64,7 +65,7 @@ impl fmt::Display for Evictor {
     }
 }
 
-/// A name that no evictor has.
+/// An unknown name of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown eviction policy `{name}`: expected one of none, fifo, lru, clock, sieve, s3-fifo, density")]
 pub struct UnknownEvictor {
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_printed() {
+    fn names_round_trip() {
         for evictor in Evictor::ALL {
             assert_eq!(evictor.to_string().parse(), Ok(evictor));
         }

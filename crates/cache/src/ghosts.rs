@@ -1,5 +1,5 @@
-//! Who left the small queue of S3-FIFO a short while ago? A table of tags and of the number each had among those who left,
-//! eight to a bucket; an entry counts while its number is among the last. Full buckets forget their oldest.
+//! Ghosts: keys recently evicted from S3-FIFO's small queue. A table of tags and eviction numbers,
+//! eight to a bucket. Only the latest evictions count, and full buckets forget their oldest.
 
 use crate::index::Index;
 
@@ -9,12 +9,12 @@ fn bucket(slots: u32, tag: u32) -> usize {
     (Index::scale(tag, slots / BUCKET) * BUCKET * 2) as usize
 }
 
-/// How many left since the entry with this number did.
+/// Number of evictions since this one.
 fn age(number: u32, last: u32) -> u32 {
     last.wrapping_sub(number)
 }
 
-/// Remembers a tag as number `number`, the last; the `live` last count.
+/// Remembers a tag as the latest eviction, `number`; the last `live` evictions count.
 pub(crate) fn insert(table: &mut [u32], slots: u32, tag: u32, number: u32, live: u32) {
     remove(table, slots, tag, number, live);
     let start = bucket(slots, tag);
@@ -28,7 +28,7 @@ pub(crate) fn insert(table: &mut [u32], slots: u32, tag: u32, number: u32, live:
     entries[2 * at + 1] = number;
 }
 
-/// Forgets a tag; whether it counted.
+/// Forgets a tag and returns whether it counted.
 pub(crate) fn remove(table: &mut [u32], slots: u32, tag: u32, last: u32, live: u32) -> bool {
     let start = bucket(slots, tag);
     for entry in table[start..start + 2 * BUCKET as usize].chunks_exact_mut(2) {
@@ -40,7 +40,7 @@ pub(crate) fn remove(table: &mut [u32], slots: u32, tag: u32, last: u32, live: u
     false
 }
 
-/// Lays the table out anew beside another number of slots.
+/// Copies the table to a different number of slots.
 pub(crate) fn stretch(old: &[u32], old_slots: u32, new: &mut [u32], slots: u32, last: u32, live: u32) {
     for entry in old[..2 * old_slots as usize].chunks_exact(2) {
         if entry[0] != 0 && age(entry[1], last) < live {

@@ -1,4 +1,4 @@
-//! Several operations on one key as one.
+//! Several operations on one key as one atomic step.
 
 use std::sync::MutexGuard;
 
@@ -6,8 +6,8 @@ use crate::cache::Cache;
 use crate::config::{Item, Meta, Mode, Refusal};
 use crate::shard::{Shard, tag_of};
 
-/// A key of a cache whose shard stays locked: what is done through it happens at one moment for everybody else. It is meant to be short, and the thread
-/// that has it must not ask the cache for anything else meanwhile, which would wait for itself.
+/// A key whose shard stays locked, so that operations on it are atomic. Keep it short. The thread
+/// that holds it must not use the cache otherwise: it would deadlock.
 pub struct Held<'c, 'k> {
     cache: &'c Cache,
     shard: MutexGuard<'c, Shard>,
@@ -16,7 +16,8 @@ pub struct Held<'c, 'k> {
 }
 
 impl Cache {
-    /// Holds a key, for conditions that one operation cannot say: a swap, a store that keeps the expiry, a delete of one version.
+    /// Locks a key for conditions beyond a single operation: a swap, a store that keeps the expiry,
+    /// or a delete of one version.
     ///
     /// ```
     /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
@@ -32,28 +33,22 @@ impl Cache {
 }
 
 impl Held<'_, '_> {
-    /// As [`Cache::get`].
+    /// Like [`Cache::get`].
     pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard.get(self.key, self.tag, now_ms, use_it)
     }
 
-    /// As [`Cache::peek`].
+    /// Like [`Cache::peek`].
     pub fn peek<R>(&self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard.peek(self.key, self.tag, now_ms, use_it)
     }
 
-    /// As [`Cache::store`].
-    ///
-    /// # Errors
-    /// Those of [`Cache::store`].
+    /// Like [`Cache::store`], with its errors.
     pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
         self.cache.store_in(&mut self.shard, mode, self.key, self.tag, value, meta, now_ms)
     }
 
-    /// As [`Cache::update`].
-    ///
-    /// # Errors
-    /// Those of [`Cache::update`].
+    /// Like [`Cache::update`], with its errors.
     pub fn update<R>(
         &mut self,
         now_ms: u64,
@@ -63,19 +58,13 @@ impl Held<'_, '_> {
         self.cache.count_refusal(&mut self.shard, updated)
     }
 
-    /// As [`Held::touch`], and no use of the item.
-    ///
-    /// # Errors
-    /// Those of [`Cache::touch`].
+    /// Like [`Cache::touch`], with its errors, but not a use of the item.
     pub fn expire(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
         let done = self.shard.expire(self.key, self.tag, expires_ms, now_ms);
         self.cache.count_refusal(&mut self.shard, done)
     }
 
-    /// As [`Cache::touch`].
-    ///
-    /// # Errors
-    /// Those of [`Cache::touch`].
+    /// Like [`Cache::touch`], with its errors.
     pub fn touch(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
         let touched = self.shard.touch(self.key, self.tag, expires_ms, now_ms);
         self.cache.count_refusal(&mut self.shard, touched)
@@ -88,7 +77,7 @@ mod tests {
     use crate::Config;
 
     #[test]
-    fn what_is_held_is_as_the_cache_has_it() {
+    fn held_keys_behave_like_the_cache() {
         let cache = Cache::new(Config { versions: true, ..Config::new(1 << 20) }).unwrap();
         let key = b"key".as_slice();
         let hash = cache.hash(key);

@@ -1,22 +1,22 @@
-//! The index of a shard: tags of keys to blocks, in the upper words of its memory.
+//! The index of a shard: maps tags of keys to blocks, in the upper words of its memory.
 //!
-//! Open addressing with Robin Hood displacement (Celis 1986) and backward shift: a slot's home is its tag scaled to the number of
-//! slots, so slots lie in the order of their tags, a miss ends as early as a hit, and the index can be stretched by any
-//! factor. A slot is 8 bytes: offset of the block (28 bits) and uses (4 bits); tag (27 bits), whether the item expires (1 bit), and a class of
-//! its size (4 bits). The evictor `density` finds its victim among slots that lie side by side and reads no item for it.
+//! Open addressing with Robin Hood displacement (Celis 1986) and backward shift. A slot's home is
+//! its tag scaled to the number of slots. So slots are sorted by tag, misses end as early as hits,
+//! and the index can grow by any factor.
+//!
+//! A slot has 8 bytes: block offset (28 bits), uses (4), tag (27), whether the item expires (1) and
+//! size class (4). `density` finds a victim among adjacent slots without reading items.
 
 use crate::memory::{Memory, NOBODY};
 
-/// Bits of a tag.
 pub(crate) const TAG_BITS: u32 = 27;
 /// The number of slots is a multiple of this.
 pub(crate) const SLOTS_STEP: u32 = 16;
-/// The highest load, in percent, and what it is after growing or shrinking.
+/// Maximum and minimum load in percent, and the load after resizing.
 const LOAD_MAX: u64 = 88;
 const LOAD_MIN: u64 = 55;
 const LOAD_NEW: u64 = 82;
 
-/// One slot, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) block: u32,
@@ -40,7 +40,6 @@ impl Slot {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
-    /// First word of the slots.
     start: u32,
     slots: u32,
     items: u32,
@@ -48,12 +47,12 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Words that an index of so many slots takes, with `extra_per_two` words of policy state a pair.
+    /// Words of an index, with `extra_per_two` words of policy state per two slots.
     pub(crate) fn words(slots: u32, extra_per_two: u32) -> u32 {
         2 * slots + slots / 2 * extra_per_two
     }
 
-    /// An empty index in the uppermost words of a memory, all of which are 0.
+    /// An empty index at the end of a zeroed memory.
     pub(crate) fn new(memory_words: u32, slots: u32, extra_per_two: u32) -> Index {
         Index { start: memory_words - Index::words(slots, extra_per_two), slots, items: 0, extra_per_two }
     }
@@ -76,19 +75,18 @@ impl Index {
         self.start + 2 * self.slots
     }
 
-    /// Whether one more item makes it too full.
+    /// Whether one more item would exceed the maximum load.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         (u64::from(self.items) + 1) * 100 > u64::from(self.slots) * LOAD_MAX
     }
 
-    /// The number of slots to grow to.
     pub(crate) fn grown(&self) -> u32 {
         let wanted = (u64::from(self.items) + 1) * 100 / LOAD_NEW + 1;
         (wanted as u32).next_multiple_of(SLOTS_STEP).max(self.slots + SLOTS_STEP)
     }
 
-    /// The number of slots to shrink to, where that is worth it.
+    /// The number of slots to shrink to, if the load is low enough.
     pub(crate) fn shrunk(&self) -> Option<u32> {
         if u64::from(self.items) * 100 >= u64::from(self.slots) * LOAD_MIN {
             return None;
@@ -98,7 +96,7 @@ impl Index {
         (wanted < self.slots).then_some(wanted)
     }
 
-    /// The place of a tag among `of`.
+    /// Scales a tag to a range of `of`.
     #[inline]
     pub(crate) fn scale(tag: u32, of: u32) -> u32 {
         ((u64::from(tag) * u64::from(of)) >> TAG_BITS) as u32
@@ -123,14 +121,14 @@ impl Index {
         if at + 1 == self.slots { 0 } else { at + 1 }
     }
 
-    /// How far a tag that lies at `at` is from its home.
+    /// Distance of a tag in slot `at` from its home.
     #[inline]
     fn distance(&self, tag: u32, at: u32) -> u32 {
         let home = Index::scale(tag, self.slots);
         if at >= home { at - home } else { at + self.slots - home }
     }
 
-    /// The slot of a tag for which `is_it` holds.
+    /// The slot with this tag whose block satisfies `is_it`.
     #[inline]
     pub(crate) fn find(&self, memory: &Memory, tag: u32, mut is_it: impl FnMut(&Memory, u32) -> bool) -> Option<u32> {
         let mut at = Index::scale(tag, self.slots);
@@ -152,7 +150,7 @@ impl Index {
         }
     }
 
-    /// Puts a slot in its place; there is an empty one, as the index is never full.
+    /// Inserts a slot. The maximum load guarantees an empty one.
     pub(crate) fn insert(&mut self, memory: &mut Memory, slot: Slot) {
         debug_assert!(self.items < self.slots);
         let mut carried = slot;
@@ -176,7 +174,7 @@ impl Index {
         }
     }
 
-    /// Empties a slot and moves those behind it one nearer to their homes.
+    /// Empties a slot and shifts the following ones towards their homes.
     pub(crate) fn remove(&mut self, memory: &mut Memory, at: u32) {
         let mut hole = at;
         loop {
@@ -192,11 +190,11 @@ impl Index {
         self.items -= 1;
     }
 
-    /// Lays the index out anew with so many slots, ending where it ended. The words it grows into must be free for it.
+    /// Resizes the index; its end stays in place. The words it grows into must be free.
     ///
-    /// Slots lie in the order of their homes and stay in it, so that all is done in place and in a few passes: those taken move together at
-    /// the low end, then to the high end, and from there each to its new place, which is never above the next to be moved. Only the
-    /// policy state is copied, and the few slots that wrap around the end.
+    /// Slots are sorted by home and stay sorted, so a few passes suffice, in place. Taken slots
+    /// move together to the low end, then to the high end, and from there to their new slots. Only
+    /// the policy state and slots that wrap around the end are copied.
     pub(crate) fn resize(
         &mut self,
         memory: &mut Memory,
@@ -209,14 +207,14 @@ impl Index {
         let mut new = Index::new(words.len() as u32, slots, old.extra_per_two);
         let (old_start, start) = (old.start as usize, new.start as usize);
 
-        // Those that had wrapped around have the highest tags and come last.
+        // Slots that wrapped around have the highest tags and go last.
         let is_wrapped =
             |at: usize, pair: &[u32]| pair[0] >> 4 != NOBODY && Index::scale(pair[1] >> 5, old.slots) as usize > at;
         let all = &words[old_start..old_start + 2 * old.slots as usize];
         let wrapped = all.chunks_exact(2).enumerate().take_while(|(at, pair)| is_wrapped(*at, pair)).count();
         let last = all[..2 * wrapped].to_vec();
 
-        // Together, and those of one home, which lie as they came, in the order of their tags.
+        // Packs all taken slots, and sorts the slots of each home by tag.
         let low = old_start.min(start);
         let mut end = low;
         let mut append = |words: &mut [u32], pair: [u32; 2]| {
@@ -235,7 +233,7 @@ impl Index {
         }
         last.chunks_exact(2).for_each(|pair| append(words, [pair[0], pair[1]]));
 
-        // Those that will wrap around.
+        // Slots that will wrap around.
         let home = |high: u32| Index::scale(high >> 5, slots) as usize;
         let (mut fit, mut next) = (low, 0);
         while fit < end && home(words[fit + 1]).max(next) < slots as usize {
@@ -244,7 +242,7 @@ impl Index {
         }
         let wrapping = words[fit..end].to_vec();
 
-        // Up, and to their places.
+        // Moves the packed slots up, then each to its new slot.
         let mut from = start + 2 * slots as usize - (fit - low);
         words.copy_within(low..fit, from);
         let mut next = start;
@@ -268,7 +266,7 @@ impl Index {
         }
     }
 
-    /// How far the taken slots are from their homes, on average.
+    /// Mean distance of taken slots from their homes.
     #[cfg(test)]
     pub(crate) fn mean_distance(&self, memory: &Memory) -> f64 {
         let taken = (0..self.slots).map(|at| (at, self.slot(memory, at))).filter(|(_, slot)| slot.block != NOBODY);
@@ -276,7 +274,7 @@ impl Index {
         sum as f64 / f64::from(self.items.max(1))
     }
 
-    /// Says what is not as it must be.
+    /// Checks all invariants.
     pub(crate) fn audit(&self, memory: &Memory) -> Result<(), String> {
         let mut items = 0;
         let mut before = None;
@@ -285,7 +283,7 @@ impl Index {
             let distance = self.distance(slot.tag, at);
             if slot.block != NOBODY {
                 items += 1;
-                // Nobody lies farther from home than one step more than the slot before.
+                // A slot is at most one step further from its home than the previous slot.
                 let bound = match before {
                     Some(before) => before + 1,
                     None if at == 0 => self.slots,
@@ -309,7 +307,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Tags of all kinds, and such as crowd at either end, so that slots wrap around.
+    /// Uniform tags, and clusters at both ends, so that slots wrap around.
     fn tag() -> impl Strategy<Value = u32> {
         let all = 1_u32 << TAG_BITS;
         prop_oneof![4 => 0..all, 1 => 0..all / 64, 2 => all - all / 64..all, 1 => Just(all - 1), 1 => Just(0)]
@@ -317,20 +315,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_index_of_another_size_has_the_same_slots(
+        fn resizing_preserves_all_slots(
             tags in proptest::collection::vec(tag(), 1..180),
             sizes in proptest::collection::vec(12u32..40, 1..5),
             extra_per_two in 0u32..3,
         ) {
             let mut memory = Memory::new(4_000, 2_000);
             let mut index = Index::new(4_000, 256, extra_per_two);
-            // Two slots may have one tag, and tell themselves apart by their blocks.
+            // Two slots may have the same tag; their blocks differ.
             for (block, &tag) in tags.iter().enumerate() {
                 index.insert(&mut memory, Slot { block: block as u32 + 1, uses: block as u32 % 16, tag, expires: false, class: 3 });
             }
             for size in sizes {
                 let slots = size * SLOTS_STEP;
-                // What lies below the index is the arena's, or was the index's: anything.
+                // Words below the index belong to the arena or an earlier index and may hold
+                // anything.
                 let above = Index::words(slots.max(index.slots()), extra_per_two) as usize;
                 memory.words[..4_000 - above].fill(0xdead_beef);
                 let (old_slots, old_extra) = (index.slots(), index.extra() as usize);

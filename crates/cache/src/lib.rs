@@ -1,4 +1,4 @@
-//! What does a cache keep when memory is short? Keys to values under an exact cap in bytes, with evictors to choose from.
+//! An in-memory cache with an exact memory limit and a choice of eviction policies.
 
 mod cache;
 mod config;

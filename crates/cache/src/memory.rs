@@ -1,30 +1,32 @@
-//! One piece of memory, allocated once: blocks of items from below, the index of slots from above.
+//! A shard's memory, allocated once: an arena for item blocks at the bottom, the index (`index.rs`)
+//! at the top. If one needs room and the other has it, the border moves. Offsets count 4-byte
+//! words; offset 0 means no block.
 //!
-//! The lower part is an arena of blocks, told apart by two-level segregated fits with coalescing (TLSF; Masmano et al. 2004, An
-//! implementation of a new dynamic memory allocator). The upper part is the index (see the file `index.rs`). Where one needs
-//! room and the other has it, the border between them moves. All offsets count words of 4 bytes; offset 0 is nobody's.
+//! The arena uses two-level segregated fits with coalescing (TLSF; Masmano et al. 2004, An
+//! implementation of a new dynamic memory allocator).
 //!
-//! A block begins with one word. Of a used block: bit 0 is set, bits 1 to 3 say what lies below it (nothing free, a
-//! free block of 1, 2 or 3 words, or a larger one whose last word is its size), the rest is its owner's. Of a free one: its size in bits
-//! 4 and up, and, from 4 words on, the next and the previous block of its class and, in its last word, its size. Shorter free
-//! blocks are in no class and wait for a neighbour.
+//! Each block starts with one word. In a used block, bit 0 is set. Bits 1 to 3 describe the words
+//! below it: nothing free, a free block of 1, 2 or 3 words, or a larger one with its size in its
+//! last word. The other bits belong to the owner. In a free block, bits 4 and up are its size. From
+//! 4 words on, it also contains the next and previous block of its class, and its size in the last
+//! word. Shorter free blocks are in no class until they join a neighbor.
 
-/// What lies at offset 0: nobody.
+/// Offset of no block.
 pub(crate) const NOBODY: u32 = 0;
 
 const USED: u32 = 1;
 const BELOW_SHIFT: u32 = 1;
 const BELOW_MASK: u32 = 7 << BELOW_SHIFT;
-/// `below` of a free block that has its size in its last word.
+/// The free block below has its size in its last word.
 const BELOW_LARGE: u32 = 4;
-/// The shortest free block that is in a class, in words.
+/// Minimum size of a free block in a class, in words.
 const LISTED_MIN: u32 = 4;
-/// First of the bits of a used block's first word that belong to its owner.
+/// First owner's bit in the first word of a used block.
 pub(crate) const OWNER_SHIFT: u32 = 4;
 
 const CLASSES: usize = 416;
 
-/// The class of blocks of this size: exact below 16 words, then 16 classes to each doubling.
+/// The class of a block size: exact below 16 words, then 16 classes per power of two.
 fn class_of(words: u32) -> usize {
     if words < 16 {
         return words as usize;
@@ -34,7 +36,7 @@ fn class_of(words: u32) -> usize {
     (16 * (log - 3) + within) as usize
 }
 
-/// The first class all of whose blocks have at least this size.
+/// The first class with no block below this size.
 fn class_above(words: u32) -> usize {
     if words < 16 {
         return words as usize;
@@ -45,7 +47,7 @@ fn class_above(words: u32) -> usize {
 
 pub(crate) struct Memory {
     pub(crate) words: Box<[u32]>,
-    /// The word after the arena: a used block of no owner, so that nothing coalesces past it.
+    /// The word after the arena: a used block without owner, which stops coalescing.
     end: u32,
     free_words: u32,
     bits: [u64; CLASSES.div_ceil(64)],
@@ -53,8 +55,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Memory of so many words, the upper `above` of which are not the arena's. The allocator hands it over lazily: it
-    /// becomes resident as it is used.
+    /// `above` words at the top do not belong to the arena. The allocator provides memory lazily;
+    /// it becomes resident as it is used.
     pub(crate) fn new(words: u32, above: u32) -> Memory {
         let mut memory = Memory {
             words: vec![0; words as usize].into_boxed_slice(),
@@ -67,7 +69,7 @@ impl Memory {
         memory
     }
 
-    /// Makes the whole arena one free block.
+    /// Turns the whole arena into one free block.
     pub(crate) fn clear(&mut self) {
         self.bits.fill(0);
         self.heads.fill(NOBODY);
@@ -76,12 +78,12 @@ impl Memory {
         self.put(1, self.end - 1);
     }
 
-    /// Words of free blocks, listed or not.
+    /// Words of all free blocks, including those in no class.
     pub(crate) fn free_words(&self) -> u32 {
         self.free_words
     }
 
-    /// Words between the first block and the end of the arena.
+    /// Size of the arena in words.
     pub(crate) fn arena_words(&self) -> u32 {
         self.end - 1
     }
@@ -109,7 +111,6 @@ impl Memory {
         self.at(block) >> OWNER_SHIFT
     }
 
-    /// The owner's bits of a used block.
     #[inline]
     pub(crate) fn owner_bits(&self, block: u32) -> u32 {
         self.at(block) >> OWNER_SHIFT
@@ -121,13 +122,13 @@ impl Memory {
         self.set(block, (word & ((1 << OWNER_SHIFT) - 1)) | bits << OWNER_SHIFT);
     }
 
-    /// Tells the used block at `block` what lies below it.
+    /// Records the size of the free block below the used block `block`.
     fn tell_below(&mut self, block: u32, free_words: u32) {
         let word = self.at(block);
         self.set(block, (word & !BELOW_MASK) | free_words.min(BELOW_LARGE) << BELOW_SHIFT);
     }
 
-    /// Size of the free block just below the used `block`, 0 where what lies there is used.
+    /// Size of the free block just below the used `block`; 0 if none.
     fn free_below(&self, block: u32) -> u32 {
         match (self.at(block) & BELOW_MASK) >> BELOW_SHIFT {
             BELOW_LARGE => self.at(block - 1),
@@ -135,7 +136,7 @@ impl Memory {
         }
     }
 
-    /// Makes `[block, block + words)`, which touches no free block, a free block.
+    /// Makes a free block. Its neighbors must not be free.
     fn put(&mut self, block: u32, words: u32) {
         self.free_words += words;
         self.set(block, words << OWNER_SHIFT);
@@ -155,7 +156,7 @@ impl Memory {
         self.bits[class / 64] |= 1 << (class % 64);
     }
 
-    /// Takes a free block out of its class; its words belong to the caller.
+    /// Removes a free block from its class and returns its size. The caller owns its words.
     pub(crate) fn take(&mut self, block: u32) -> u32 {
         let words = self.free_size(block);
         self.free_words -= words;
@@ -178,8 +179,8 @@ impl Memory {
         words
     }
 
-    /// Makes `[block, block + words)` free and joins it with free neighbours. The words may be of used blocks or taken; the first
-    /// word must still say what lies below.
+    /// Frees words of used or taken blocks and joins free neighbors. The first word must still
+    /// describe the words below it. Returns the joined block.
     pub(crate) fn release(&mut self, block: u32, words: u32) -> u32 {
         let below = self.free_below(block);
         let (mut block, mut words, above) = (block, words, block + words);
@@ -204,10 +205,10 @@ impl Memory {
         Some(64 * word + bits.trailing_zeros() as usize)
     }
 
-    /// A used block of exactly so many words, if some free block is large enough; its owner's bits are 0.
+    /// Allocates a used block, if some free block is large enough. Its owner's bits are 0.
     pub(crate) fn allocate(&mut self, words: u32) -> Option<u32> {
         let class = class_of(words.max(LISTED_MIN));
-        // A few of the class the size falls into may do, before the next class that surely does.
+        // Tries a few blocks of the exact class before the next class, all of whose blocks fit.
         let mut near = self.heads[class];
         for _ in 0..4 {
             if near == NOBODY || self.free_size(near) >= words {
@@ -225,7 +226,7 @@ impl Memory {
 
     /// Makes the first `words` of a taken block used and frees the rest.
     pub(crate) fn carve(&mut self, block: u32, taken: u32, words: u32) {
-        // What lies below a free block is used: free neighbours are always joined.
+        // The block below a free block is used, because free neighbors are always joined.
         self.set(block, USED);
         if taken > words {
             self.put(block + words, taken - words);
@@ -234,7 +235,7 @@ impl Memory {
         }
     }
 
-    /// Up to four of the largest free blocks.
+    /// Up to four free blocks of the largest classes.
     pub(crate) fn largest(&self) -> [u32; 4] {
         let mut found = [NOBODY; 4];
         let mut count = 0;
@@ -257,7 +258,7 @@ impl Memory {
         found
     }
 
-    /// Moves the end of the arena up to `end`, into words that the index has left.
+    /// Moves the end of the arena up, into words that the index has left.
     pub(crate) fn extend(&mut self, end: u32) {
         let old = self.end;
         self.end = end;
@@ -265,7 +266,7 @@ impl Memory {
         self.release(old, end - old);
     }
 
-    /// Moves the end of the arena down to `end`, if everything from there on is free.
+    /// Moves the end of the arena down, if all words from there on are free.
     pub(crate) fn shorten(&mut self, end: u32) -> bool {
         let free = self.free_below(self.end);
         let start = self.end - free;
@@ -283,7 +284,7 @@ impl Memory {
         true
     }
 
-    /// Walks all blocks and lists, with the size of a used block from its owner, and says what is not as it must be.
+    /// Checks all invariants; `used_size` returns the size of a used block.
     pub(crate) fn audit(&self, used_size: impl Fn(u32) -> u32) -> Result<Walk, String> {
         let mut walk = Walk::default();
         let mut listed = std::collections::BTreeSet::new();
@@ -345,7 +346,7 @@ impl Memory {
     }
 }
 
-/// What a walk over all blocks found.
+/// Result of a walk over all blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     pub(crate) used: Vec<u32>,
@@ -360,7 +361,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn classes_hold_what_they_say() {
+    fn size_classes_are_ordered_and_bounded() {
         for words in 1..100_000 {
             assert!(class_of(words) <= class_above(words));
             assert!(class_of(words) <= class_of(words + 1));
@@ -370,13 +371,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_never_overlap_and_come_back(steps in proptest::collection::vec((0u8..4, 4u32..90), 1..300)) {
+        fn blocks_never_overlap_and_are_reclaimed(steps in proptest::collection::vec((0u8..4, 4u32..90), 1..300)) {
             let mut memory = Memory::new(2_000, 200);
             let mut held: Vec<(u32, u32)> = Vec::new();
             for (kind, words) in steps {
                 if kind > 0 {
                     if let Some(block) = memory.allocate(words) {
-                        // The owner's bits keep the size, for the walk.
+                        // The owner's bits store the size for the audit.
                         memory.set_owner_bits(block, words);
                         held.push((block, words));
                     } else {

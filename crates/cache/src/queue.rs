@@ -1,4 +1,4 @@
-//! A queue of items, linked in their blocks: the second and third word after the first say who is newer and who is older.
+//! A queue of items, linked through words 2 and 3 of their blocks.
 
 use crate::memory::{Memory, NOBODY};
 
@@ -9,19 +9,19 @@ const OLDER: u32 = 3;
 pub(crate) struct Queue {
     pub(crate) newest: u32,
     pub(crate) oldest: u32,
-    /// Words of the items in it.
+    /// Words of all its items.
     pub(crate) words: u64,
 }
 
 impl Queue {
     pub(crate) const EMPTY: Queue = Queue { newest: NOBODY, oldest: NOBODY, words: 0 };
 
-    /// Who was put before `block` was last looked at and after it: the next towards the young end.
+    /// The next block towards the newest.
     pub(crate) fn newer(memory: &Memory, block: u32) -> u32 {
         memory.at(block + NEWER)
     }
 
-    /// Puts a block of so many words at the young end.
+    /// Inserts a block of `words` as the newest.
     pub(crate) fn push(&mut self, memory: &mut Memory, block: u32, words: u32) {
         memory.set(block + NEWER, NOBODY);
         memory.set(block + OLDER, self.newest);
@@ -34,7 +34,6 @@ impl Queue {
         self.words += u64::from(words);
     }
 
-    /// Takes a block of so many words out.
     pub(crate) fn remove(&mut self, memory: &mut Memory, block: u32, words: u32) {
         let (newer, older) = (memory.at(block + NEWER), memory.at(block + OLDER));
         if newer != NOBODY {
@@ -50,7 +49,7 @@ impl Queue {
         self.words -= u64::from(words);
     }
 
-    /// Follows a block that was copied from `from` to `to`.
+    /// Updates the links to a block copied from `from` to `to`.
     pub(crate) fn moved(&mut self, memory: &mut Memory, to: u32, from: u32) {
         let (newer, older) = (memory.at(to + NEWER), memory.at(to + OLDER));
         if newer != NOBODY {
@@ -67,7 +66,7 @@ impl Queue {
         }
     }
 
-    /// All blocks, oldest first, or what is not as it must be.
+    /// Checks the links and returns all blocks, oldest first.
     pub(crate) fn audit(&self, memory: &Memory) -> Result<Vec<u32>, String> {
         let (mut blocks, mut older, mut block) = (Vec::new(), NOBODY, self.oldest);
         while block != NOBODY {

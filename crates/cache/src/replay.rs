@@ -1,19 +1,19 @@
-//! What would a cache have kept? Requests replayed against a [`Cache`], and what is known of the best possible.
+//! Replays requests against a [`Cache`], and computes the hit ratio of a clairvoyant policy.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::{Cache, Meta};
 
-/// What is done with an item.
+/// An operation on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is read, and stored where it was not found and [`Rules::fill`] holds.
+    /// Reads it; a miss stores it if [`Rules::fill`] holds.
     Get,
-    /// It is stored.
+    /// Stores it.
     Set,
-    /// It is deleted.
+    /// Deletes it.
     Delete,
-    /// It is read and then stored, found or not.
+    /// Reads it, then stores it whether found or not.
     ReadModifyWrite,
 }
 
@@ -26,34 +26,34 @@ impl Action {
 /// One operation of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// What is done.
+    /// The kind of operation.
     pub action: Action,
-    /// With which item; the length of the value is that of a store.
+    /// Its item; the length of the value applies to stores.
     pub request: Request,
 }
 
-/// How operations are replayed.
+/// Rules of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Whether what a [`Action::Get`] misses is stored.
+    /// Whether a missed [`Action::Get`] stores the item.
     pub fill: bool,
-    /// So many operations before anything counts.
+    /// Number of operations before counting starts.
     pub warm_up: u64,
-    /// So many clients take turns, each with one operation at a time: what an answer causes is a client's next operation, and those of
-    /// the others come before it. A clairvoyant has no use for it: it stores at once.
+    /// Number of clients that take turns, one operation at a time. A caused store is a client's
+    /// next operation, after one of each other client. A clairvoyant ignores it and stores at once.
     pub clients: usize,
-    /// The flags of every item that is stored: a cache keeps some bytes for others than 0.
+    /// Flags of every stored item; the cache needs some bytes for nonzero flags.
     pub flags: u32,
 }
 
-/// A request for an item, which is stored where it is not found.
+/// A request for an item, which a miss stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Which key.
+    /// Number of the key.
     pub id: u64,
-    /// Length of the key's text, in bytes; 8 at least are used, so that keys differ.
+    /// Size of the key's text in bytes; at least 8 are used, so that keys differ.
     pub key_bytes: u32,
-    /// Length of the value, in bytes.
+    /// Size of the value, in bytes.
     pub value_bytes: u32,
 }
 
@@ -63,26 +63,26 @@ impl Request {
     }
 }
 
-/// How often and for how many bytes the cache had the answer.
+/// Hits by requests and by bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HitRatio {
     /// Requests counted.
     pub requests: u64,
-    /// Those answered by the cache.
+    /// Requests that hit.
     pub hits: u64,
-    /// Bytes asked for: keys and values.
+    /// Bytes of keys and values requested.
     pub bytes: u64,
-    /// Those of requests that the cache answered.
+    /// Bytes of keys and values of hits.
     pub hit_bytes: u64,
 }
 
 impl HitRatio {
-    /// Hits of requests, NaN of none.
+    /// Hits per request; NaN without requests.
     pub fn objects(&self) -> f64 {
         self.hits as f64 / self.requests as f64
     }
 
-    /// Bytes of hits of bytes asked for, NaN of none.
+    /// Bytes of hits per byte requested; NaN without requests.
     pub fn bytes(&self) -> f64 {
         self.hit_bytes as f64 / self.bytes as f64
     }
@@ -95,16 +95,16 @@ impl HitRatio {
     }
 }
 
-/// Asks `cache` for each request and stores what it does not find; counts from request `warm_up` on.
+/// Replays requests against `cache`, stores misses, and counts from request `warm_up` on.
 ///
-/// The text of a key begins with its number and the value is zeros: a cache keeps no other books for other bytes.
+/// A key's text starts with its number, and values are zeros; other contents need the same memory.
 pub fn replay(cache: &Cache, requests: impl IntoIterator<Item = Request>, warm_up: u64) -> HitRatio {
     let operations = requests.into_iter().map(|request| Operation { action: Action::Get, request });
     replay_operations(cache, operations, Rules { fill: true, warm_up, clients: 1, flags: 0 })
 }
 
-/// Does every operation to `cache`, and counts what was read. All that the warm-up caused is done before anything counts, as a load does
-/// that lets it come to rest.
+/// Replays operations against `cache` and counts reads. Stores caused by the warm-up finish before
+/// counting starts, as they do in a load.
 pub fn replay_operations(cache: &Cache, operations: impl IntoIterator<Item = Operation>, rules: Rules) -> HitRatio {
     let mut replay = Replay::new(cache, rules.flags);
     let mut ratio = HitRatio::default();
@@ -114,7 +114,7 @@ pub fn replay_operations(cache: &Cache, operations: impl IntoIterator<Item = Ope
         if number as u64 == rules.warm_up {
             caused.iter_mut().filter_map(Option::take).for_each(|request| replay.store(&request));
         }
-        // Whose answer has caused something does that and waits for its next turn.
+        // A client with a pending store performs it and waits for its next turn.
         let client = loop {
             let client = turn % caused.len();
             turn += 1;
@@ -144,7 +144,7 @@ pub fn replay_operations(cache: &Cache, operations: impl IntoIterator<Item = Ope
     ratio
 }
 
-/// A cache with the texts of keys and values.
+/// A cache with buffers for keys and values.
 struct Replay<'a> {
     cache: &'a Cache,
     meta: Meta,
@@ -158,7 +158,6 @@ impl Replay<'_> {
         Replay { cache, meta: Meta { flags, ..Meta::default() }, text, zeros }
     }
 
-    /// The key of a request and its hash.
     fn key(&mut self, request: &Request) -> (&[u8], u64) {
         self.text[..8].copy_from_slice(&request.id.to_le_bytes());
         let key = &self.text[..(request.key_bytes as usize).clamp(8, self.text.len())];
@@ -175,7 +174,7 @@ impl Replay<'_> {
         let (cache, meta) = (self.cache, self.meta);
         let zeros = std::mem::take(&mut self.zeros);
         let (key, hash) = self.key(request);
-        // What is refused is missed again; that is the cache's doing and counted as such.
+        // A refused item misses again, which counts against the cache.
         let _ = cache.set(key, hash, &zeros[..(request.value_bytes as usize).min(zeros.len())], meta, 0);
         self.zeros = zeros;
     }
@@ -187,11 +186,12 @@ impl Replay<'_> {
     }
 }
 
-/// The hit ratio of a clairvoyant, counted from request `warm_up` on: where there is no room, whatever is asked for
-/// latest leaves (Belady 1966), the newcomer included; an item takes key, value and `overhead_bytes`.
+/// Hit ratio of a clairvoyant policy, counted from request `warm_up` on. Without room, the item
+/// requested latest in the future leaves, possibly the new one (Belady 1966). An item takes its
+/// key, its value and `overhead_bytes`.
 ///
-/// With `by_size`, whoever has the longest way times bytes until its next use leaves instead: no bound either, but far
-/// nearer to one where sizes differ.
+/// With `by_size`, the item with the largest product of bytes and time until its next use leaves.
+/// Not an upper bound of hits either, but far closer to one if sizes differ.
 pub fn clairvoyant(
     requests: &[Request],
     capacity_bytes: u64,
@@ -204,7 +204,8 @@ pub fn clairvoyant(
     clairvoyant_operations(&operations, capacity_bytes, overhead_bytes, by_size, rules)
 }
 
-/// The same of operations: what is next stored or deleted, and not read, is of no use and not kept.
+/// Like [`clairvoyant`], for operations. Drops items that are stored or deleted before they are
+/// read again.
 pub fn clairvoyant_operations(
     operations: &[Operation],
     capacity_bytes: u64,
@@ -222,7 +223,7 @@ pub fn clairvoyant_operations(
         }
     }
     let mut ratio = HitRatio::default();
-    // By what is worst to keep: of an item its next use, of a sized one a class of bytes and then its next use.
+    // Items by next use; with `by_size`, one set per size class.
     let mut held: Vec<BTreeSet<(u64, u64)>> = vec![BTreeSet::new(); if by_size { 128 } else { 1 }];
     let mut sizes: HashMap<u64, (u64, u64)> = HashMap::new();
     let mut used = 0;

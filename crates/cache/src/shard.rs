@@ -1,4 +1,4 @@
-//! A shard: one memory, its index, its evictor's state, and all that is done to an item.
+//! A shard: its memory, index, policy state and all operations on items.
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
@@ -10,34 +10,37 @@ use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::{ghosts, sketch, uses};
 
-// The owner's bits of a block's first word: the length of the key, then these. The second word is the length of the
-// value. Then, each only where it is needed: links (2 words), expiry (1 word of seconds, or 2 of milliseconds), flags (1), version (2); then
-// key and value.
+// A block's first word has the length of the key and these bits in its owner's bits. The second
+// word is the length of the value. Optional words follow: links (2), expiry (1 word of seconds or 2
+// of milliseconds), flags (1), version (2); then key and value.
 const KEY_MASK: u32 = 0xffff;
 const EXPIRES: u32 = 1 << 16;
 const FLAGS: u32 = 1 << 17;
 const VERSION: u32 = 1 << 18;
-/// With [`EXPIRES`]: the expiry is in milliseconds and takes two words, as it is no whole second of 32 bits.
+/// With [`EXPIRES`]: milliseconds in two words, as the expiry is not a whole second of 32 bits.
 const WIDE: u32 = 1 << 22;
 const LAYOUT: u32 = EXPIRES | WIDE | FLAGS | VERSION;
 /// In the main queue of S3-FIFO.
 const MAIN: u32 = 1 << 19;
-/// Uses since the queue last looked, at most 3; of `clock` and `sieve` at most 1.
+/// Uses since the queue last checked, at most 3; at most 1 for `clock` and `sieve`.
 const USES_SHIFT: u32 = 20;
 const USES: u32 = 3 << USES_SHIFT;
 
-/// Items from which `density` chooses a victim. Their slots lie side by side, so 64 of them are about 10 lines of the processor's cache.
+/// Number of items from which `density` chooses a victim. Their slots are adjacent and take about
+/// 10 cache lines.
 const SAMPLE: u32 = 64;
-/// Draws for a taken slot to start a sample at. More than every other slot is taken unless many items were deleted.
+/// Attempts to draw a taken slot for a sample. At least half of the slots are taken unless many
+/// items were deleted.
 const STARTS: u32 = 16;
-/// Uses of `density` are halved once in so many accesses an item.
+/// `density` halves uses once per this many accesses per item.
 ///
-/// Hit ratios at H1, H5 and H6, one seed: 3: .853, .777 and .867; 5: .8645, .782 and .8555; 7: -, .7775 and .842. Longer memory serves
-/// fixed popularity, shorter memory a drift of it.
+/// Hit ratios at H1, H5 and H6, one seed: 3: .853, .777 and .867; 5: .8645, .782 and .8555; 7: -,
+/// .7775 and .842. A longer memory suits fixed popularity, a shorter one drift.
 const FADE: u64 = 5;
-/// Slots looked at for expired items before an item is evicted.
+/// Slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
-/// Free space tolerated between items, as a share of the arena, before neighbours are evicted to make one piece of it.
+/// Free space between items, as a fraction of the arena, beyond which neighbors are evicted to join
+/// it.
 const SLACK_SHARE: u32 = 64;
 
 /// The seeded hash of keys.
@@ -55,25 +58,25 @@ impl Hasher {
     }
 }
 
-/// The bits of a hash that a slot keeps.
+/// The bits of a hash stored in a slot.
 #[inline]
 pub(crate) fn tag_of(hash: u64) -> u32 {
     hash as u32 & ((1 << TAG_BITS) - 1)
 }
 
-/// Why an item leaves.
+/// Why an item is removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     Evicted,
-    /// Evicted because of where it lay, not by its evictor's choice.
+    /// Evicted for its location, not by the policy's choice.
     Displaced,
     Expired,
     Deleted,
-    /// Its successor is about to be stored, or is refused.
+    /// Its successor is about to be stored or was refused.
     Replaced,
 }
 
-/// What the policy knew of an item that is stored anew.
+/// Policy state of an item that is stored again.
 #[derive(Clone, Copy)]
 struct Past {
     uses: u32,
@@ -122,7 +125,7 @@ impl Shard {
         }
     }
 
-    // What a block says.
+    // Reading blocks.
 
     #[inline]
     fn header_words(&self, owner_bits: u32) -> u32 {
@@ -141,7 +144,7 @@ impl Shard {
         self.words_for(self.memory.owner_bits(block), self.memory.at(block + 1))
     }
 
-    /// Key and value of a block, as one piece, and where the value begins.
+    /// Key and value of a block as one slice, and the offset of the value.
     #[inline]
     fn bytes(&self, block: u32) -> (&[u8], usize) {
         let bits = self.memory.owner_bits(block);
@@ -156,7 +159,7 @@ impl Shard {
         &bytes[..key]
     }
 
-    /// The word of the expiry of a block that has one.
+    /// The expiry word of a block that has one.
     fn expiry_word(&self, block: u32) -> u32 {
         block + 2 + if self.evictor.queues() { 2 } else { 0 }
     }
@@ -208,20 +211,19 @@ impl Shard {
         Item { value: &bytes[key..], flags, expires_ms: self.expires_ms(block), version: self.version(block) }
     }
 
-    // Finding.
+    // Lookup.
 
     #[inline]
     fn find(&self, key: &[u8], tag: u32) -> Option<u32> {
         self.index.find(&self.memory, tag, |_, block| self.key(block) == key)
     }
 
-    /// The slot of a block.
     fn slot_of(&self, block: u32) -> u32 {
         let tag = tag_of(self.hasher.hash(self.key(block)));
         self.index.find(&self.memory, tag, |_, other| other == block).expect("every block of the arena has a slot")
     }
 
-    /// The slot of a key whose item has not expired; one that has is removed.
+    /// The slot of a key whose item has not expired. Removes an expired item.
     #[inline]
     fn find_live(&mut self, key: &[u8], tag: u32, now_ms: u64) -> Option<u32> {
         let at = self.find(key, tag)?;
@@ -233,7 +235,7 @@ impl Shard {
         Some(at)
     }
 
-    // The operations.
+    // Operations.
 
     pub(crate) fn get<R>(
         &mut self,
@@ -256,7 +258,7 @@ impl Shard {
         Some(use_it(self.item(block)))
     }
 
-    /// Looks without being seen: neither counted nor a use.
+    /// Reads an item without counting it or recording a use.
     pub(crate) fn peek<R>(&self, key: &[u8], tag: u32, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let block = self.index.slot(&self.memory, self.find(key, tag)?).block;
         (!self.is_expired(block, now_ms)).then(|| use_it(self.item(block)))
@@ -279,7 +281,7 @@ impl Shard {
         match (mode, found) {
             (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => {}
             (Mode::Add, Some(at)) => {
-                // As in memcached, an add that fails is a use.
+                // A failed add is a use, as in memcached.
                 self.used(at);
                 return Err(Refusal::NotStored);
             }
@@ -315,14 +317,14 @@ impl Shard {
         found.is_some()
     }
 
-    /// Gives an item another expiry, which is a use; whether there is one.
+    /// Sets an item's expiry, which counts as a use. Returns whether it exists.
     pub(crate) fn touch(&mut self, key: &[u8], tag: u32, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
         let Some(at) = self.find_live(key, tag, now_ms) else { return Ok(false) };
         self.used(at);
         self.expire(key, tag, expires_ms, now_ms)
     }
 
-    /// The same, and no use.
+    /// Like `touch`, but not a use.
     pub(crate) fn expire(&mut self, key: &[u8], tag: u32, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
         let Some(at) = self.find_live(key, tag, now_ms) else { return Ok(false) };
         let block = self.index.slot(&self.memory, at).block;
@@ -335,18 +337,18 @@ impl Shard {
             }
             return Ok(true);
         }
-        // The block changes its length: its value is copied out and stored again.
+        // The block changes its length: copy the value and store it again.
         let value = item.value.to_vec();
         let version = self.version(block);
         self.put(key, tag, &value, meta, now_ms, Some(at))?;
-        // It is the same item still.
+        // It is still the same item, so it keeps its version.
         if let Some(at) = self.find(key, tag) {
             self.set_version(self.index.slot(&self.memory, at).block, version);
         }
         Ok(true)
     }
 
-    /// Stores what `change` makes of an item's value; `None` of it leaves the item as it is.
+    /// Replaces an item's value by the result of `change`; `None` keeps it.
     pub(crate) fn update<R>(
         &mut self,
         key: &[u8],
@@ -385,7 +387,7 @@ impl Shard {
         })
     }
 
-    /// Removes an item whose successor is refused; no deletion.
+    /// Removes an item whose successor is refused. Not counted as a deletion.
     pub(crate) fn outdate(&mut self, key: &[u8], tag: u32, now_ms: u64) {
         if let Some(at) = self.find_live(key, tag, now_ms) {
             self.leave(at, Leaving::Replaced);
@@ -410,7 +412,7 @@ impl Shard {
 
     // Storing.
 
-    /// Stores; `found` is the slot of the key's present item.
+    /// Stores an item; `found` is the slot of the key's current item.
     fn put(
         &mut self,
         key: &[u8],
@@ -466,7 +468,7 @@ impl Shard {
         Ok(version)
     }
 
-    /// Writes an item into its block, all but the bits that the evictor keeps there.
+    /// Writes an item into its block, except the policy's bits.
     fn write(&mut self, block: u32, bits: u32, key: &[u8], value: &[u8], meta: Meta, version: u64) {
         self.memory.set(block + 1, value.len() as u32);
         if bits & EXPIRES != 0 {
@@ -484,7 +486,7 @@ impl Shard {
         bytes[key.len()..key.len() + value.len()].copy_from_slice(value);
     }
 
-    /// A block of so many words, from which items leave until it fits. `None` where the evictor removes nothing.
+    /// Allocates a block, evicting items until it fits. `None` if the policy evicts nothing.
     fn reserve(&mut self, words: u32, now_ms: u64) -> Option<u32> {
         loop {
             if let Some(block) = self.memory.allocate(words) {
@@ -510,16 +512,16 @@ impl Shard {
         }
     }
 
-    /// Makes one of the largest free blocks larger by moving the items above it into other free blocks.
+    /// Enlarges one of the largest free blocks by moving the items above it into other free blocks.
     fn join(&mut self, words: u32) -> Option<u32> {
         for choice in 0..4 {
-            // Asked anew each time: what was moved for the last choice may lie in this one.
+            // Queried again, because the previous choice may have moved items into this block.
             let block = self.memory.largest()[choice];
             if block == NOBODY {
                 break;
             }
             let mut size = self.memory.take(block);
-            // Used for now, so that nothing moves into it or joins it.
+            // Marked used, so that nothing is moved into it or joined with it.
             self.memory.carve(block, size, size);
             while size < words {
                 let above = block + size;
@@ -544,7 +546,7 @@ impl Shard {
         None
     }
 
-    /// Copies a block to another of its size and tells all who point to it.
+    /// Copies a block to another of its size and updates all references.
     fn relocate(&mut self, from: u32, to: u32, words: u32) {
         let at = self.slot_of(from);
         let bits = self.memory.owner_bits(from);
@@ -561,7 +563,7 @@ impl Shard {
         self.stats.moved += 1;
     }
 
-    /// Makes a free block of so many words by evicting what lies above one of the largest.
+    /// Frees a block of this size by evicting the items above one of the largest free blocks.
     fn clear_run(&mut self, words: u32) -> bool {
         for choice in 0..4 {
             let block = self.memory.largest()[choice];
@@ -591,7 +593,8 @@ impl Shard {
         }
         let end = (all - words - 1) as u32;
         if self.evictor != Evictor::None {
-            // Whoever lies where the index will be leaves, and whoever reaches into it from below.
+            // Evicts the items in the way of the index, including one that extends into it from
+            // below.
             let mut leaving = Vec::new();
             let mut below = (0, NOBODY);
             for at in 0..self.index.slots() {
@@ -637,9 +640,9 @@ impl Shard {
         self.expiry_hand = 0;
     }
 
-    // The evictor.
+    // Eviction policies.
 
-    /// Takes note that the item of a slot was used; returns its block.
+    /// Records a use of a slot's item and returns its block.
     #[inline]
     fn used(&mut self, at: u32) -> u32 {
         let slot = self.index.slot(&self.memory, at);
@@ -665,7 +668,7 @@ impl Shard {
         block
     }
 
-    /// Takes a new item under the evictor's care; returns the uses its slot begins with.
+    /// Registers a new item with the policy and returns the initial uses of its slot.
     fn enter(&mut self, block: u32, words: u32, tag: u32, past: Option<Past>) -> u32 {
         if self.evictor == Evictor::Density {
             let table = &mut self.memory.words[self.index.extra() as usize..];
@@ -681,11 +684,12 @@ impl Shard {
             let live = self.ghosts_live();
             let table = &mut self.memory.words[self.index.extra() as usize..];
             let is_ghost = ghosts::remove(table, self.index.slots(), tag, self.ghost_count, live);
-            // Until the first eviction the small queue would only grow: what it has no share for goes to the main one.
+            // Until the first eviction the small queue would only grow, so items beyond its share
+            // go to the main queue.
             let [small, main] = [self.queues[0].words, self.queues[1].words];
             let is_small_full = match self.values_bytes_cap {
                 None => small >= u64::from(self.memory.arena_words()) / 10,
-                // What the cap is in words is told by the items so far.
+                // The limit in words is estimated from the items so far.
                 Some(cap) => small > 0 && small * 10 * self.stats.value_bytes >= (small + main) * cap,
             };
             if is_ghost || (!self.has_evicted && is_small_full) {
@@ -697,7 +701,6 @@ impl Shard {
         0
     }
 
-    /// Removes the item of a slot.
     fn leave(&mut self, at: u32, why: Leaving) {
         let slot = self.index.slot(&self.memory, at);
         let block = slot.block;
@@ -730,7 +733,8 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Removes one item: an expired one if a look finds it, else the evictor's choice. Whether one was removed.
+    /// Evicts one item: an expired one if found soon, or else the policy's choice. Returns whether
+    /// it did.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items() == 0 {
             return false;
@@ -758,8 +762,8 @@ impl Shard {
         true
     }
 
-    /// Whether the oldest item of a queue was used since it was last looked at; it then goes to the young end, with one use
-    /// less.
+    /// Whether the queue's oldest item was used since the last check. If so, it moves to the new
+    /// end with one use less.
     fn spare(&mut self, queue: usize) -> bool {
         let block = self.queues[queue].oldest;
         let bits = self.memory.owner_bits(block);
@@ -816,7 +820,7 @@ impl Shard {
         self.slot_of(self.queues[1].oldest)
     }
 
-    /// How many of the last ghosts still count.
+    /// Number of latest ghosts that still count.
     fn ghosts_live(&self) -> u32 {
         (u64::from(self.index.items()) * 9 / 10) as u32
     }
@@ -830,11 +834,13 @@ impl Shard {
         self.random
     }
 
-    /// The slot with the fewest uses a byte among [`SAMPLE`] taken ones in a row, from a random one on.
+    /// The slot with the fewest uses per byte among [`SAMPLE`] taken ones in a row, from a random
+    /// one on.
     ///
-    /// It starts at a taken slot and counts only such, so that each item is in as many samples as any other. Were any slot
-    /// a start, those behind empty stretches would leave more often: the stretches would grow and the rest crowd. In the test
-    /// below slots then lie 7.4 from their homes on average, not 2.7; in the example `speed` a set takes 7.5 us, not 1.0.
+    /// Starting at a taken slot and counting only these samples all items equally. From any slot,
+    /// items after empty stretches would be evicted more often, so these stretches would grow and
+    /// the rest would crowd. In the test below, slots would be 7.4 from their homes on average, not
+    /// 2.7. In the example `speed`, a set would take 7.5 us, not 1.0.
     fn least_dense(&mut self) -> u32 {
         let slots = self.index.slots();
         let mut at = self.draw_slot();
@@ -851,7 +857,7 @@ impl Shard {
             if slot.block != NOBODY {
                 let mut score = uses::score(slot.uses) - 16 * slot.class as i32;
                 if slot.class == 15 {
-                    // The class ends here, sizes do not.
+                    // The last class has no upper limit of size.
                     score -= 32 * (self.block_words(slot.block) / 1024).max(1).ilog2() as i32;
                 }
                 if score < best.0 {
@@ -869,7 +875,8 @@ impl Shard {
         (((self.draw() >> 32) * u64::from(self.index.slots())) >> 32) as u32
     }
 
-    /// Lets uses fade: a hand goes round all slots and the sketch once in [`FADE`] accesses an item, and halves.
+    /// Fades uses: a hand visits all slots and the sketch once per [`FADE`] accesses per item and
+    /// halves uses.
     #[inline]
     fn fade(&mut self) {
         if self.evictor != Evictor::Density {
@@ -889,7 +896,7 @@ impl Shard {
         }
     }
 
-    // What it holds.
+    // Statistics.
 
     pub(crate) fn stats(&self) -> Stats {
         let words = self.memory.words.len() as u64;
@@ -909,7 +916,7 @@ impl Shard {
         }
     }
 
-    /// Walks everything and says what is not as it must be.
+    /// Checks all invariants.
     pub(crate) fn audit(&self) -> Result<(), String> {
         let walk = self.memory.audit(|block| self.block_words(block))?;
         self.index.audit(&self.memory)?;
@@ -959,7 +966,7 @@ impl Shard {
     }
 }
 
-/// The bits of a block that say how its expiry is kept.
+/// The bits that describe how an expiry is stored.
 fn expiry_bits(expires_ms: u64) -> u32 {
     match expires_ms {
         0 => 0,
@@ -968,7 +975,7 @@ fn expiry_bits(expires_ms: u64) -> u32 {
     }
 }
 
-/// How many words it takes.
+/// Number of words of the expiry.
 #[inline]
 fn expiry_words(owner_bits: u32) -> u32 {
     u32::from(owner_bits & EXPIRES != 0) + u32::from(owner_bits & WIDE != 0)
@@ -984,8 +991,9 @@ fn size_class(words: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// After 30 times as many evictions as there are items, slots are as far from their homes as chance has it: with linear probing and a
-    /// load of `a` on average `a / (2 (1 - a))` (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+    /// After 30 evictions per item, slots are as far from their homes as expected by chance. With
+    /// linear probing and load `a` the mean is `a / (2 (1 - a))` (Knuth, The Art of Computer
+    /// Programming, volume 3, section 6.4).
     #[test]
     fn eviction_does_not_crowd_the_index() {
         for evictor in [Evictor::Fifo, Evictor::Density] {

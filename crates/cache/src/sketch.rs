@@ -1,13 +1,12 @@
-//! How often were keys used that are not there any more? A table of fingerprints of keys that left, with their uses.
+//! A table of fingerprints of evicted keys with their uses.
 //!
-//! One entry of 16 bits beside each slot of the index: 12 bits of the tag and a level of uses, 0 where it is empty; eight
-//! to a bucket, whose place is the tag scaled, so that the table stretches with the index. A stranger is taken for a
-//! key that left once in 500 times.
+//! Each slot of the index has one 16-bit entry: 12 bits of the tag and a level of uses, 0 if empty.
+//! The scaled tag selects a bucket of eight entries, so the table grows with the index. An unknown
+//! key matches an entry once in 500 times.
 
 use crate::index::Index;
 use crate::uses;
 
-/// Entries of a bucket.
 const BUCKET: u32 = 8;
 
 #[inline]
@@ -26,7 +25,6 @@ fn write(table: &mut [u32], entry: u32, to: u32) {
     *word = (*word & !(0xffff << (16 * (entry % 2)))) | to << (16 * (entry % 2));
 }
 
-/// The entry of a tag.
 fn find(table: &[u32], slots: u32, tag: u32) -> Option<u32> {
     let first = bucket(slots, tag);
     (first..first + BUCKET).find(|&entry| {
@@ -35,7 +33,7 @@ fn find(table: &[u32], slots: u32, tag: u32) -> Option<u32> {
     })
 }
 
-/// Counts one more use of a key that is not there, if it is remembered.
+/// Counts a use of an absent key, if it is remembered.
 pub(crate) fn count(table: &mut [u32], slots: u32, tag: u32, random: u64) {
     if let Some(entry) = find(table, slots, tag) {
         let found = read(table, entry);
@@ -43,7 +41,7 @@ pub(crate) fn count(table: &mut [u32], slots: u32, tag: u32, random: u64) {
     }
 }
 
-/// Forgets a key and says what level of uses it had, 0 if it is not remembered.
+/// Forgets a key and returns its level of uses; 0 if unknown.
 pub(crate) fn recall(table: &mut [u32], slots: u32, tag: u32) -> u32 {
     let Some(entry) = find(table, slots, tag) else { return 0 };
     let level = read(table, entry) & 15;
@@ -51,7 +49,8 @@ pub(crate) fn recall(table: &mut [u32], slots: u32, tag: u32) -> u32 {
     level
 }
 
-/// Remembers a key with its level of uses, in place of one with no more; not if all of its bucket have more.
+/// Remembers a key in place of one with no more uses. Does nothing if all keys of its bucket have
+/// more.
 pub(crate) fn remember(table: &mut [u32], slots: u32, tag: u32, level: u32, random: u64) {
     if level == 0 {
         return;
@@ -66,7 +65,7 @@ pub(crate) fn remember(table: &mut [u32], slots: u32, tag: u32, level: u32, rand
     }
 }
 
-/// Halves the uses of the entry beside a slot; who has the least is forgotten.
+/// Halves the uses of a slot's entry. Forgets a key at the lowest level.
 #[inline]
 pub(crate) fn halve(table: &mut [u32], slot: u32) {
     let found = read(table, slot);
@@ -74,14 +73,14 @@ pub(crate) fn halve(table: &mut [u32], slot: u32) {
     write(table, slot, if level == 0 { 0 } else { (found & !15) | level });
 }
 
-/// Lays the table out anew beside another number of slots. Of a tag only the fingerprint is known: each bucket takes over, of all
-/// those whose tags may now be its own, the entries of most uses.
+/// Copies the table to a different number of slots. An entry has only a fingerprint of the tag, so
+/// each bucket takes the most used entries of all buckets its tags may come from.
 pub(crate) fn stretch(old: &[u32], old_slots: u32, new: &mut [u32], slots: u32) {
     let (from, to) = (u64::from(old_slots / BUCKET), u64::from(slots / BUCKET));
     for bucket in 0..to {
         let first = (bucket * from / to) as u32 * BUCKET;
         let last = (((bucket + 1) * from - 1) / to) as u32 * BUCKET + BUCKET;
-        // No vector of them: there are as many buckets as an eighth of the slots.
+        // No vector: there is one bucket per eight slots.
         let mut best = [0; BUCKET as usize];
         for entry in (first..last).map(|entry| read(old, entry)).filter(|entry| entry & 15 != 0) {
             let place = best.iter().position(|other| other & 15 < entry & 15);
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bucket_keeps_those_of_most_uses() {
+    fn full_buckets_keep_the_most_used_keys() {
         let slots = 8;
         let mut table = vec![0; slots as usize / 2];
         let tags = tags(12);
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_grows_forgets_nobody() {
+    fn growing_the_table_keeps_its_keys() {
         for slots in [80, 96, 128, 176, 1_008] {
             let mut table = vec![0; 80 / 2];
             let tags = tags(30);
@@ -148,7 +147,8 @@ mod tests {
             let mut new = vec![0; slots as usize / 2];
             stretch(&table, 80, &mut new, slots);
             let still = tags.iter().filter(|&&tag| find(&new, slots, tag).is_some()).count();
-            // Where buckets grow by less than twice, one may inherit two; those had room here.
+            // If buckets grow by less than twofold, one may receive the entries of two. They had
+            // room here.
             assert!(known > 25 && still >= known - 1, "{slots} slots: {still} of {known}");
         }
     }

@@ -1,44 +1,44 @@
-//! What a cache did and holds.
+//! Statistics of a cache.
 
-/// What a cache did since it was made, and what it holds. The six fields of bytes from `key_bytes` on, except that
-/// `fixed_bytes` holds the bookkeeping, add up to the memory of the cache exactly.
+/// Counts of operations since the cache was created, and its current memory. The six byte counts
+/// from `key_bytes` and `fixed_bytes` for the bookkeeping add up exactly to its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Gets that found an item.
+    /// Gets that hit.
     pub hits: u64,
-    /// Gets that found none.
+    /// Gets that missed.
     pub misses: u64,
-    /// Stores tried, whatever became of them.
+    /// Attempted stores.
     pub stores: u64,
-    /// Those after which the item was there; touches and increments that laid it out anew count, too.
+    /// Successful stores, including touches and increments that rewrote an item.
     pub stored: u64,
     /// Items deleted by request.
     pub deletes: u64,
     /// Items removed to make room.
     pub evictions: u64,
-    /// Of those, the ones removed for where they lay and not by the evictor's choice.
+    /// Evictions due to an item's location, not the policy's choice.
     pub displaced: u64,
     /// Items found expired and removed.
     pub expired: u64,
-    /// Stores refused for want of room or for a limit.
+    /// Stores refused for lack of room or a limit.
     pub refused: u64,
     /// Items moved to join free space.
     pub moved: u64,
-    /// Items there are, those included that have expired and were not looked at since.
+    /// Current items, including expired ones not yet found.
     pub items: u64,
     /// Bytes of keys.
     pub key_bytes: u64,
     /// Bytes of values.
     pub value_bytes: u64,
-    /// Bytes of headers of items and of their rounding to 4 bytes.
+    /// Bytes of item headers and of rounding to 4 bytes.
     pub header_bytes: u64,
     /// Bytes of the index.
     pub index_bytes: u64,
-    /// Bytes of policy state beside the items: sketch, ghosts.
+    /// Bytes of policy state outside of items: sketch, ghosts.
     pub policy_bytes: u64,
-    /// Bytes between items that no item has.
+    /// Free bytes between items.
     pub free_bytes: u64,
-    /// Bytes of the shards' own bookkeeping.
+    /// Bytes of the shards' bookkeeping.
     pub fixed_bytes: u64,
 }
 
@@ -54,14 +54,13 @@ impl Stats {
             + self.fixed_bytes
     }
 
-    /// Bytes an item takes beyond its key and value: header, rounding, index and policy state; `None` without items. Free space
-    /// is not in it, it may be filled yet.
+    /// Bytes per item besides key and value: header, rounding, index and policy state. `None`
+    /// without items. Excludes free space, which can still be used.
     pub fn overhead_bytes_per_item(&self) -> Option<f64> {
         let overhead = self.header_bytes + self.index_bytes + self.policy_bytes;
         (self.items > 0).then(|| overhead as f64 / self.items as f64)
     }
 
-    /// The sum with another shard's.
     pub(crate) fn plus(&self, other: &Stats) -> Stats {
         Stats {
             hits: self.hits + other.hits,

@@ -1,16 +1,19 @@
-//! How many uses fit into 4 bits? Levels that stand for ever more of them, reached by a draw (Morris 1978, Counting large
-//! numbers of events in small registers), and for parts of a use, so that what fades does not forget at once.
+//! A counter of uses in 4 bits. Levels stand for ever more uses and are reached at random (Morris
+//! 1978, Counting large numbers of events in small registers). Some stand for parts of a use, so
+//! that fading does not forget a key at once.
 
-/// Quarters of a use that each level stands for.
+/// Quarters of a use at each level.
 const QUARTERS: [u32; 16] = [0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];
 
 /// The level of one use.
 pub(crate) const ONE: u32 = 3;
 
-/// 32 times the binary logarithm of the quarters of each level; of none, as for a quarter of a quarter.
+/// 32 times the binary logarithm of the quarters at each level; level 0 counts as a quarter of a
+/// quarter.
 const SCORE: [i32; 16] = [-64, 0, 32, 64, 96, 115, 128, 147, 160, 179, 192, 211, 224, 243, 256, 275];
 
-/// The level after one more use: the one below the sum or the one above, so that it is right on average over draws.
+/// The level after one more use. Draws between the levels below and above the sum, so that it is
+/// unbiased.
 #[inline]
 pub(crate) fn more(level: u32, random: u64) -> u32 {
     let sum = QUARTERS[level as usize] + 4;
@@ -26,7 +29,7 @@ pub(crate) fn more(level: u32, random: u64) -> u32 {
     below as u32 + u32::from(draw < u64::from(sum - QUARTERS[below]))
 }
 
-/// The level of half the uses, rounded down to a level.
+/// The level of half the uses, rounded down.
 #[inline]
 pub(crate) fn half(level: u32) -> u32 {
     match level {
@@ -37,7 +40,7 @@ pub(crate) fn half(level: u32) -> u32 {
     }
 }
 
-/// What a level is worth among items of one size.
+/// The relative worth of a level among items of one size.
 #[inline]
 pub(crate) fn score(level: u32) -> i32 {
     SCORE[level as usize]
@@ -65,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn one_more_use_is_one_more_on_average() {
+    fn recording_a_use_adds_one_on_average() {
         assert_eq!(more(0, 0), ONE);
         for level in 0..15 {
             let draws = 1 << 16;

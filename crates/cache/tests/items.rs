@@ -1,4 +1,4 @@
-//! The expiry of an item: kept to the millisecond, in as few bytes as it needs.
+//! Expiry of items.
 
 use cache::{Cache, Config, Evictor, Meta};
 
@@ -7,7 +7,7 @@ fn at(expires_ms: u64) -> Meta {
 }
 
 #[test]
-fn a_time_is_kept_to_the_millisecond() {
+fn expiry_is_exact_to_the_millisecond() {
     for evictor in Evictor::ALL {
         let cache = Cache::new(Config { evictor, versions: true, ..Config::new(1 << 20) }).unwrap();
         let (key, now_ms) = (b"key".as_slice(), 1_700_000_000_123);
@@ -27,9 +27,8 @@ fn a_time_is_kept_to_the_millisecond() {
     }
 }
 
-/// The time of a whole second takes 4 bytes, any other 8, and none nothing.
 #[test]
-fn a_time_takes_what_it_needs() {
+fn expiry_takes_as_few_bytes_as_possible() {
     let header_bytes = |expires_ms| {
         let cache = Cache::new(Config::new(1 << 20)).unwrap();
         cache.set(b"keys", cache.hash(b"keys"), b"1234", at(expires_ms), 0).unwrap();

@@ -1,6 +1,5 @@
-//! The cache as its callers see it.
-//!
-//! One binary: each more would be linked, and run, on its own.
+//! Tests of the public interface. One binary, because each additional one would be linked and run
+//! separately.
 
 mod history;
 mod items;

@@ -1,4 +1,4 @@
-//! What the memory of a cache is spent on.
+//! Memory use of a cache.
 
 use cache::{Cache, Config, Evictor, Meta};
 
@@ -10,10 +10,10 @@ fn fill(cache: &Cache, from: u64, items: u64, key_bytes: usize, value_bytes: usi
     }
 }
 
-/// Overhead of a full cache of keys of 28 and values of 200 bytes: all memory, free space and bookkeeping included, that
-/// is neither key nor value.
+/// In a full cache with keys of 28 and values of 200 bytes. Overhead is all memory that is neither
+/// key nor value, including free space and bookkeeping.
 #[test]
-fn an_item_takes_at_most_24_bytes_more_than_key_and_value() {
+fn overhead_is_at_most_24_bytes_per_item() {
     let cache = Cache::new(Config::new(64 << 20)).unwrap();
     fill(&cache, 0, 600_000, 28, 200);
     cache.audit().unwrap();
@@ -23,12 +23,12 @@ fn an_item_takes_at_most_24_bytes_more_than_key_and_value() {
     assert!(overhead <= 24.0, "{overhead:.2} bytes an item: {stats:?}");
 }
 
-/// Memory that was cut for small items serves large ones, and back.
+/// Memory split for small items can be reused for large ones, and the reverse.
 #[test]
-fn memory_follows_when_sizes_drift() {
+fn memory_adapts_to_changing_value_sizes() {
     for evictor in [Evictor::Fifo, Evictor::Lru, Evictor::S3Fifo, Evictor::Density] {
         let cache = Cache::new(Config { evictor, ..Config::new(4 << 20) }).unwrap();
-        // As many bytes of each size as fill the cache three times: uses of the older items fade.
+        // Each size fills the cache three times, so that uses of the older items fade.
         for (phase, value_bytes) in [50usize, 5_000, 50].into_iter().enumerate() {
             let items = 3 * (4 << 20) / (value_bytes as u64 + 40);
             fill(&cache, phase as u64 * 1_000_000, items, 16, value_bytes);

@@ -1,4 +1,4 @@
-//! The cache against a plain map: whatever the evictor, what is found is what was stored last.
+//! Compares the cache with a plain map: a lookup returns the latest value under every policy.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Bytes that no other key and no other store has.
+/// Bytes unique to this key and store.
 fn value(key: u32, store: u64, bytes: usize) -> Vec<u8> {
     let stamp = (u64::from(key) << 40 | store).to_le_bytes();
     (0..bytes).map(|at| stamp[at % 8].wrapping_add((at / 8) as u8)).collect()
@@ -185,7 +185,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
 proptest! {
     #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn what_is_found_was_stored_last(
+    fn lookups_return_the_latest_value(
         evictor in 0usize..Evictor::ALL.len(),
         capacity_bytes in 16u64 << 10..96 << 10,
         values_only in any::<bool>(),

@@ -1,7 +1,8 @@
-//! Misses of the published evictors on items of one size, as libCacheSim counts them.
+//! Misses of published policies for items of one size, compared with libCacheSim.
 //!
-//! The figures are of libcachesim 0.3.5 from PyPI, with its defaults (`Clock` with one bit; `S3FIFO` with a small queue of 10 %, ghosts of
-//! 90 %, and two hits to move), by `python oracle.py`, the script being:
+//! The numbers come from libcachesim 0.3.5 (PyPI) with its defaults: `Clock` with one bit; `S3FIFO`
+//! with a small queue of 10 %, ghosts of 90 %, and two hits to move. The script, run by `python
+//! oracle.py`:
 //!
 //! ```python
 //! import libcachesim as l
@@ -47,7 +48,8 @@ const SIEVE: [u64; 3] = [26_610, 21_714, 16_785];
 const S3_FIFO: [u64; 3] = [26_208, 21_377, 16_377];
 const BELADY: [u64; 3] = [22_759, 17_763, 13_103];
 
-/// The script's keys. Their law is no matter; integers alone make both languages draw the same.
+/// The script's keys. Integer arithmetic draws the same keys in both languages; their distribution
+/// does not matter.
 fn requests() -> Vec<Request> {
     let mut state = 7u64;
     let key = |number: u64| {
@@ -62,7 +64,7 @@ fn requests() -> Vec<Request> {
     (0..60_000).map(key).map(|id| Request { id, key_bytes: 8, value_bytes: 1 }).collect()
 }
 
-/// Misses of a cache of so many items: values of 1 byte, of which as many are the cap.
+/// Misses of a cache of `items` values of 1 byte.
 fn misses(evictor: Evictor, items: u64) -> u64 {
     let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
     let cache = Cache::with_shards(Config { accounting, evictor, ..Config::new(items) }, 1).unwrap();
@@ -72,7 +74,7 @@ fn misses(evictor: Evictor, items: u64) -> u64 {
 }
 
 #[test]
-fn fifo_lru_clock_and_sieve_miss_what_libcachesim_misses() {
+fn fifo_lru_clock_and_sieve_match_libcachesim() {
     for (at, items) in ITEMS.into_iter().enumerate() {
         for (evictor, expected) in
             [(Evictor::Fifo, FIFO), (Evictor::Lru, LRU), (Evictor::Clock, CLOCK), (Evictor::Sieve, SIEVE)]
@@ -82,25 +84,26 @@ fn fifo_lru_clock_and_sieve_miss_what_libcachesim_misses() {
     }
 }
 
-/// Its ghosts are told apart by 27 bits and counted by departures: a ghost that came back does not make the others stay longer, as it does
-/// in libCacheSim. Misses differ by at most 0.15 % here.
+/// Our ghosts are 27-bit tags and expire by eviction count. A ghost that returns does not extend
+/// the others, as it does in libCacheSim. Misses differ by at most 0.15 % here.
 #[test]
-fn s3_fifo_misses_what_libcachesim_misses_but_for_its_ghosts() {
+fn s3_fifo_matches_libcachesim_except_for_ghosts() {
     for (at, items) in ITEMS.into_iter().enumerate() {
         let (ours, theirs) = (misses(Evictor::S3Fifo, items), S3_FIFO[at]);
         assert!(ours.abs_diff(theirs) * 1_000 <= theirs * 2, "{items} items: {ours}, libCacheSim {theirs}");
     }
 }
 
-/// libCacheSim's Belady must take in what is asked for; ours may let it pass, and so misses a little less: .17 % of 100 items, .02 % of 1000.
+/// libCacheSim's Belady must store each requested item. Ours may bypass it and so misses slightly
+/// less: .17 % with 100 items, .02 % with 1000.
 #[test]
-fn belady_misses_what_libcachesim_misses_but_for_what_passes() {
+fn belady_matches_libcachesim_except_for_bypassed_items() {
     let requests = requests();
     for (at, items) in ITEMS.into_iter().enumerate() {
         let ratio = clairvoyant(&requests, 9 * items, 0, false, 0);
         let (ours, theirs) = (ratio.requests - ratio.hits, BELADY[at]);
         assert!(ours <= theirs && (theirs - ours) * 1_000 <= theirs * 2, "{items}: {ours}, libCacheSim {theirs}");
-        // Of equal sizes, both ways to choose are one.
+        // With equal sizes, both rules choose the same item.
         assert_eq!(clairvoyant(&requests, 9 * items, 0, true, 0), ratio);
         for evictor in Evictor::ALL {
             let misses = misses(evictor, items);
@@ -109,11 +112,12 @@ fn belady_misses_what_libcachesim_misses_but_for_what_passes() {
     }
 }
 
-/// By hand: two items of 1 byte, keys a b c a d b a c.
+/// Two items of 1 byte, keys a b c a d b a c.
 #[test]
-fn a_clairvoyant_by_hand() {
+fn clairvoyant_matches_hand_computed_hits() {
     let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
-    // a, b: missed and kept. c: missed, and passes, as it is wanted last. a: hit. d: passes. b, a: hits. c: missed.
+    // a, b: missed and kept. c: missed and bypassed, as its next use is last. a: hit. d: bypassed.
+    // b, a: hits. c: missed.
     let ratio = clairvoyant(&of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, 0);
     assert_eq!((ratio.requests, ratio.hits), (8, 3));
     // Nothing fits, all fits, one fits, and only the second half counts.
@@ -121,7 +125,7 @@ fn a_clairvoyant_by_hand() {
         let ratio = clairvoyant(&of(&[1, 2, 3, 1, 4, 2, 1, 3]), capacity_bytes, 0, false, warm_up);
         assert_eq!((ratio.requests, ratio.hits), (requests, hits), "{capacity_bytes} bytes from {warm_up} on");
     }
-    // Of a large item wanted soon and small ones wanted later, the size-blind keeps the large one.
+    // With a large item needed soon and small ones later, the size-blind rule keeps the large one.
     let sized = [(1, 3), (2, 1), (3, 1), (4, 1), (1, 3), (2, 1), (3, 1), (4, 1)].map(|(id, value_bytes)| Request {
         id,
         key_bytes: 0,
@@ -131,7 +135,8 @@ fn a_clairvoyant_by_hand() {
     assert_eq!(clairvoyant(&sized, 3, 0, true, 0).hits, 3);
 }
 
-/// `g`et, `s`et, `d`elete or read-`m`odify-write of a key of a letter; items of 9 bytes, of which so many fit.
+/// Parses `g`et, `s`et, `d`elete or read-`m`odify-write and a key of one letter. Items have 9
+/// bytes.
 fn operations(text: &str) -> Vec<Operation> {
     let one = |word: &str| {
         let (action, key) = word.split_at(1);
@@ -147,9 +152,9 @@ fn operations(text: &str) -> Vec<Operation> {
     text.split_whitespace().map(one).collect()
 }
 
-/// By hand: what the same operations come to with and without fill, and what clients that take turns change.
+/// Hand-computed hits with and without fill, and with clients that take turns.
 #[test]
-fn operations_by_hand() {
+fn replay_matches_hand_computed_hits() {
     let accounting = Accounting::ValuesOnly { memory_bytes: 1 << 20 };
     let hits = |text: &str, items: u64, fill: bool, clients: usize| {
         let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(items) }, 1).unwrap();
@@ -159,24 +164,25 @@ fn operations_by_hand() {
     for (text, items, fill, clients, found) in [
         ("ga ga sb gb db gb", 9, true, 1, (4, 2)),
         ("ga ga sb gb db gb", 9, false, 1, (4, 1)),
-        // Found or not, read-modify-write stores.
+        // Read-modify-write stores whether found or not.
         ("ma ga mb gb", 9, false, 1, (4, 2)),
-        // LRU of two: c lets a go.
+        // LRU of two items: c evicts a.
         ("sa sb sc ga gb", 2, false, 1, (2, 1)),
-        // Of two clients the second asks before the first has filled; the first then fills, and the second asks again.
+        // The second client requests before the first has filled; then the first fills, and the
+        // second requests again.
         ("ga ga ga ga", 9, true, 2, (4, 2)),
         ("ga ga ga ga", 9, true, 1, (4, 3)),
     ] {
         assert_eq!(hits(text, items, fill, clients), found, "{text} {items} {fill} {clients}");
     }
-    // What the warm-up caused is done before it counts.
+    // Stores caused by the warm-up finish before counting starts.
     let cache = Cache::with_shards(Config { accounting, evictor: Evictor::Lru, ..Config::new(9) }, 1).unwrap();
     let ratio = replay_operations(&cache, operations("ga ga"), Rules { fill: true, warm_up: 1, clients: 2, flags: 0 });
     assert_eq!((ratio.requests, ratio.hits), (1, 1));
 }
 
 #[test]
-fn a_clairvoyant_of_operations_by_hand() {
+fn clairvoyant_operations_match_hand_computed_hits() {
     let of = |text: &str, items: u64, fill: bool| {
         let rules = Rules { fill, warm_up: 0, clients: 1, flags: 0 };
         let ratio = clairvoyant_operations(&operations(text), items * 9, 0, false, rules);
@@ -185,10 +191,10 @@ fn a_clairvoyant_of_operations_by_hand() {
     for (text, items, fill, found) in [
         ("ga ga sb gb db gb", 9, true, (4, 2)),
         ("ga ga sb gb db gb", 9, false, (4, 1)),
-        // Room for one: a is set again before it is read, so b is kept instead.
+        // Room for one item: a is set again before it is read, so b is kept.
         ("sa sb sa gb ga", 1, false, (2, 1)),
         ("sa sb gb ga", 1, false, (2, 1)),
-        // Deleted before it is read: no use of it.
+        // a is deleted before it is read and so not kept.
         ("sa sb da gb ga", 1, false, (2, 1)),
         ("ma ma ga", 1, false, (3, 2)),
     ] {

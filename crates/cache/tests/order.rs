@@ -1,5 +1,5 @@
-//! Four threads write, read and delete the same keys of a cache that evicts: everything seen has one order. And who checks that
-//! is checked itself, by caches that are known to be wrong.
+//! Four threads write, read and delete the same keys of an evicting cache; the history must be
+//! linearizable. The checker itself is tested with incorrect caches.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use cache::{Cache, Config, Evictor, Meta};
 
 const THREADS: u64 = 4;
 
-/// What [`THREADS`] threads see, each of a cache of its own making.
+/// Runs [`THREADS`] threads with a handle from `cache` each, and returns their histories.
 fn play<A: Ask + Send>(steps: u64, cache: impl Fn() -> A) -> Result<Vec<Seen>, String> {
     let clock = Clock::default();
     std::thread::scope(|scope| {
@@ -44,7 +44,7 @@ impl Ask for Real<'_> {
 }
 
 #[test]
-fn what_four_threads_see_has_one_order_under_every_evictor() {
+fn four_threads_see_one_order_under_every_evictor() {
     for evictor in Evictor::ALL {
         let cache = Cache::with_shards(Config { evictor, ..Config::new(32 << 10) }, 2).unwrap();
         let seen = play(40_000, || Real(&cache)).unwrap();
@@ -56,17 +56,17 @@ fn what_four_threads_see_has_one_order_under_every_evictor() {
     }
 }
 
-/// What is wrong with a cache.
+/// A defect of a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Defect {
     None,
-    /// Once in a while a deleted value is found again.
+    /// Sometimes a deleted value is found again.
     Resurrects,
-    /// Once in a while the value before the last is found.
+    /// Sometimes the previous value is found.
     GoesBack,
-    /// A store is made in two steps.
+    /// A store happens in two steps.
     Tears,
-    /// A value is found that has been stored under another key.
+    /// A value of another key is found.
     Mixes,
 }
 
@@ -116,7 +116,7 @@ impl Ask for Wrong<'_> {
 }
 
 #[test]
-fn a_wrong_cache_is_found_out() {
+fn incorrect_caches_are_detected() {
     for defect in [Defect::None, Defect::Resurrects, Defect::GoesBack, Defect::Tears, Defect::Mixes] {
         let kept = Mutex::default();
         let said = play(20_000, || Wrong(&kept, defect)).and_then(|seen| check(&seen));
@@ -127,7 +127,7 @@ fn a_wrong_cache_is_found_out() {
             }
             Defect::Resurrects => "came back",
             Defect::GoesBack => "",
-            // One piece alone is no torn value, but one that nobody wrote.
+            // A single piece cannot be torn; it is a value never written.
             Defect::Tears => "",
             Defect::Mixes => "never written",
         };
@@ -136,9 +136,10 @@ fn a_wrong_cache_is_found_out() {
     }
 }
 
-/// Histories of one key, as `from-to what`: a number is written, a number with `?` found, and `-` is nothing.
+/// Histories of one key as `from-to event`: a number is written, a number with `?` is found, `-`
+/// means empty.
 #[test]
-fn histories_are_judged() {
+fn checks_hand_written_histories() {
     let rows = [
         ("0-1 7, 2-3 7?", true),
         ("0-1 7, 2-3 8, 4-5 7?", false),
@@ -172,7 +173,7 @@ fn histories_are_judged() {
 }
 
 #[test]
-fn a_torn_value_is_seen() {
+fn detects_torn_values() {
     assert_eq!(history::read(&history::compose(1 << 33, 3)), Ok(1 << 33));
     let torn = [history::compose(1, 2), history::compose(2, 1)].concat();
     assert!(history::read(&torn).unwrap_err().contains("torn"));

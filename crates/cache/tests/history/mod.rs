@@ -1,29 +1,31 @@
-//! Whether what threads saw of a cache can have happened one after the other: linearizability (Herlihy and Wing 1990), key by key.
+//! Checks the history of a cache for linearizability (Herlihy and Wing 1990), key by key.
 //!
-//! Each write has a value of its own, so a history is decided by its zones (Gibbons and Korach 1997, Testing shared memories, theorem 4.2). The
-//! zone of a value reaches from the first end to the last start of its write and reads. Where that is forward in time the key had this value
-//! all the while, so two such zones must not overlap, and none may hold the whole zone of another value.
+//! Each write has a unique value, so the zones of values decide (Gibbons and Korach 1997, Testing
+//! shared memories, theorem 4.2). A value's zone reaches from the first end to the last start of
+//! its write and reads. If that is forward in time, the key had this value throughout. Two such
+//! zones must not overlap, and none may contain the whole zone of another value.
 //!
-//! A cache may evict at any moment. So to find nothing is to see a key that was emptied at a moment of one's own: it says nothing of the
-//! time before, and afterwards no older value may come back. A miss, a deletion and a refused store are therefore all one: the key is emptied.
+//! A cache may evict at any moment. So a miss shows that the key was emptied at a moment of its
+//! own. It implies nothing about the time before, but no older value may return. A miss, a deletion
+//! and a refused store all count as emptying the key.
 
 #![allow(dead_code, reason = "each test that includes this file uses its part of it")]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// What one operation did to a key, or saw of it.
+/// The effect or result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Wrote this value, as nobody else does.
+    /// Wrote this unique value.
     Wrote(u64),
     /// Found this value.
     Found(u64),
-    /// Deleted, or found nothing, or was refused room.
+    /// Deleted, missed or was refused.
     Emptied,
 }
 
-/// An operation on a key: it took its effect at some moment between these two.
+/// An operation on a key that took effect between `start` and `end`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) key: u64,
@@ -32,7 +34,7 @@ pub(crate) struct Seen {
     pub(crate) what: What,
 }
 
-/// A clock that all threads share: no two moments are the same.
+/// A clock shared by all threads, with unique times.
 #[derive(Debug, Default)]
 pub(crate) struct Clock(AtomicU64);
 
@@ -42,7 +44,7 @@ impl Clock {
     }
 }
 
-/// The time that a value was there, as far as it was seen.
+/// The known lifetime of a value.
 #[derive(Clone, Copy, Debug)]
 struct Zone {
     value: Option<u64>,
@@ -60,7 +62,7 @@ impl Zone {
     }
 }
 
-/// Says of which key no order of the operations explains what was seen.
+/// Fails for the first key whose history is not linearizable.
 pub(crate) fn check(seen: &[Seen]) -> Result<(), String> {
     let mut keys: HashMap<u64, Vec<Seen>> = HashMap::new();
     seen.iter().for_each(|seen| keys.entry(seen.key).or_default().push(*seen));
@@ -98,7 +100,7 @@ fn check_key(seen: &[Seen]) -> Result<(), String> {
         return Err(format!("two values at one time: {pair:?}"));
     }
     for zone in backward {
-        // The only forward zone that can hold it is the last one that began before it.
+        // Only the last forward zone that began before it can contain it.
         let before = forward.partition_point(|other| other.first_end < zone.last_start);
         if let Some(around) = before.checked_sub(1).map(|at| forward[at])
             && zone.first_end < around.last_start
@@ -109,12 +111,12 @@ fn check_key(seen: &[Seen]) -> Result<(), String> {
     Ok(())
 }
 
-/// A value that says its number and is of one piece.
+/// A value made of copies of its number.
 pub(crate) fn compose(number: u64, pieces: usize) -> Vec<u8> {
     format!("{number:015};").into_bytes().repeat(pieces.max(1))
 }
 
-/// The number of a value; the error is one that is torn.
+/// The number of a value; an error if the value is torn.
 pub(crate) fn read(value: &[u8]) -> Result<u64, String> {
     let shown = || String::from_utf8_lossy(value).into_owned();
     let (pieces, rest) = value.as_chunks::<16>();
@@ -126,15 +128,16 @@ pub(crate) fn read(value: &[u8]) -> Result<u64, String> {
     number.ok_or_else(|| format!("a value that nobody wrote: {}", shown()))
 }
 
-/// What one thread asks a cache for, in turn.
+/// A cache under test.
 pub(crate) trait Ask {
-    /// Whether it was stored.
+    /// Returns whether the value was stored.
     fn set(&mut self, key: u64, value: &[u8]) -> bool;
     fn get(&mut self, key: u64) -> Option<Vec<u8>>;
     fn delete(&mut self, key: u64);
 }
 
-/// Asks for sets, gets and deletes of `keys` keys, `steps` times, and says what was seen. `thread` tells threads apart.
+/// Performs `steps` random sets, gets and deletes on `keys` keys and records the history. `thread`
+/// identifies the thread.
 pub(crate) fn ask(
     cache: &mut impl Ask,
     clock: &Clock,
@@ -148,7 +151,7 @@ pub(crate) fn ask(
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        // A few keys are asked for by all at the same time; the others make room scarce.
+        // All threads use a few keys at the same time; the others make room scarce.
         let key = if state & 1 == 0 { (state >> 40) % 4 } else { (state >> 40) % keys };
         let number = thread << 32 | step;
         let start = clock.now();
