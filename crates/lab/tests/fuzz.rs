@@ -26,7 +26,7 @@ fn seeds_cover_every_outcome() {
 }
 
 #[test]
-fn cut_and_bent_seeds_pass() {
+fn truncated_and_changed_seeds_pass() {
     type Body = fn(&[u8]);
     for (target, body) in [("cluster_file", cluster::cluster_file as Body), ("perf_script", perf::perf_script)] {
         for seed in seeds(target) {

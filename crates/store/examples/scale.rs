@@ -1,7 +1,9 @@
-//! Makes a large store and measures what reads it: `scale BINARY FOLDER [long|wide] [DIVISOR]`.
+//! Creates a large store and measures commands that read it: `scale BINARY DIRECTORY [long|wide]
+//! [DIVISOR]`.
 //!
-//! `long` is one run of 200 design points and 500 blocks, `wide` is 1,000 runs of 100 trials. A divisor makes both smaller. Each line has
-//! the wall time and the peak resident memory of a command of BINARY, a built `quintain`.
+//! `long` is one run of 200 design points and 500 blocks, `wide` is 1,000 runs of 100 trials. The
+//! divisor makes both smaller. Each line shows the wall time and peak resident memory of a command
+//! of BINARY, a built `quintain`.
 
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it times commands for a person to read")]
 
@@ -19,10 +21,10 @@ use study::record::{Outcome, Record, Run, RunState};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Windows of a trial.
+/// Windows per trial.
 const WINDOWS: usize = 12;
 
-/// How often the memory of a command is looked at.
+/// Interval for polling the memory of a command.
 const LOOK: Duration = Duration::from_millis(5);
 
 fn main() -> Result<()> {
@@ -42,7 +44,6 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// One run of many trials.
 fn long(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
     let (path, file) = (folder.join("long.db"), folder.join("long.jsonl.gz"));
     let (points, blocks) = (200, (500 / divisor).max(2));
@@ -58,7 +59,6 @@ fn long(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
     measured(binary, &["history", "volley", "--store", &store])
 }
 
-/// Many runs of few trials.
 fn wide(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
     let (path, file) = (folder.join("wide.db"), folder.join("wide.jsonl.gz"));
     let (runs, points, blocks) = ((1_000 / divisor).max(2), 10, 10);
@@ -80,7 +80,7 @@ fn wide(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
     measured(binary, &["runs", "rm", "wide-1", "--store", &store])
 }
 
-/// A run of so many design points of one factor.
+/// A run of `points` design points of one factor.
 fn run(id: &str, started: &str, points: usize) -> Run {
     let (mut run, _) = fixtures::volley();
     (run.id, run.started, run.state) = (id.to_owned(), started.to_owned(), Some(RunState::Complete));
@@ -97,7 +97,7 @@ fn run(id: &str, started: &str, points: usize) -> Run {
     run
 }
 
-/// The file of a run, its trials from those of the example: only their places in the plan differ.
+/// Writes the file of a run. Its trials repeat the fixture's with other points and blocks.
 fn write(file: &Path, run: &Run, blocks: u32) -> Result<()> {
     let (_, records) = fixtures::volley();
     let is_measured = |record: &&Record| matches!(record.outcome, Outcome::Measured(_));
@@ -119,7 +119,7 @@ fn write(file: &Path, run: &Run, blocks: u32) -> Result<()> {
     Ok(())
 }
 
-/// The JSON of a record from its seed on, with fewer windows: about 30 KB, as a trial of the study `volley` has.
+/// The JSON of a record after its seed, with fewer windows: about 30 KB, as in the study `volley`.
 fn tail(record: &Record) -> Result<String> {
     let mut record = record.clone();
     if let Outcome::Measured(measurement) = &mut record.outcome {
@@ -130,7 +130,7 @@ fn tail(record: &Record) -> Result<String> {
     Ok(json[at..].to_owned())
 }
 
-/// Runs a command to its end and prints its wall time and peak resident memory.
+/// Runs a command and prints its wall time and peak resident memory.
 fn measured(binary: &str, args: &[&str]) -> Result<()> {
     let began = Instant::now();
     let mut child = Command::new(binary).args(args).stdout(Stdio::null()).spawn()?;

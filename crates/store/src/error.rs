@@ -1,4 +1,4 @@
-//! What can go wrong with a store.
+//! Errors of a store.
 
 use std::path::{Path, PathBuf};
 
@@ -6,44 +6,44 @@ use rusqlite::ErrorCode;
 
 use crate::run_file::RunFileError;
 
-/// Why a store could not be opened, read or written.
+/// Why a store cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("no store at `{}`", path.display())]
     Missing {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
     },
-    /// It is there or could be made, but not by us.
+    /// The file cannot be opened or created.
     #[error("cannot open `{}` as a store: {why}; choose another file with --store", path.display())]
     Unopenable {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A later quintain has written it.
+    /// A later version of quintain wrote the file.
     #[error(
         "`{}` has layout version {found}, this quintain supports versions up to {known}: use a newer quintain, or \
          another file with --store",
         path.display()
     )]
     Newer {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// Its version.
+        /// Its layout version.
         found: i64,
-        /// The highest version that this build knows.
+        /// The highest layout version supported.
         known: i64,
     },
-    /// It is an SQLite file, but of another program.
+    /// An SQLite file of another program.
     #[error("`{}` is an SQLite file of another program: choose another file with --store", path.display())]
     Foreign {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
     },
-    /// It is not, or no longer, a database.
+    /// Damaged, or not an SQLite file.
     #[error(
         "`{}` is damaged or not an SQLite file ({message}): move it away, or recover its data with `sqlite3 {} \
          .recover`",
@@ -51,108 +51,108 @@ pub enum StoreError {
         path.display()
     )]
     Damaged {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error message.
         message: String,
     },
-    /// No space left for it.
+    /// No space left on the file system.
     #[error("`{}`: no space left on its file system", path.display())]
     Full {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
     },
-    /// Another process kept it locked for too long.
+    /// Locked by another process for too long.
     #[error("`{}` is locked by another process, waited {waited_s} s", path.display())]
     Busy {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// How long was waited, s.
+        /// Time waited, in seconds.
         waited_s: u64,
     },
-    /// There is a run of that name.
+    /// A run with this name exists.
     #[error("run `{run}` already exists in `{}`", path.display())]
     RunExists {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// The run.
+        /// Name of the run.
         run: String,
     },
-    /// Another process works on it.
+    /// Another process works on the run.
     #[error("run `{run}` is in use{}", by(pid))]
     Owned {
-        /// The run.
+        /// Name of the run.
         run: String,
-        /// Who does.
+        /// ID of the process, if known.
         pid: Option<u32>,
     },
-    /// Nothing can be kept to one process.
+    /// The lock file of a run cannot be created.
     #[error("cannot create the lock file `{}` of a run: {source}", path.display())]
     Lock {
-        /// The file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
     /// A run cannot be exported or imported.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
-    /// That trial is there already.
+    /// The trial exists.
     #[error("run `{run}` already has a trial of point {point} in block {block}")]
     TrialExists {
-        /// The run.
+        /// Name of the run.
         run: String,
         /// The design point.
         point: usize,
         /// The block.
         block: u32,
     },
-    /// No run is named so.
+    /// No run has this name.
     #[error("no run `{name}` in `{}`{}", path.display(), known_runs(known))]
     UnknownRun {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Names of the latest runs.
         known: Vec<String>,
     },
-    /// Several runs begin so.
+    /// Several runs have this prefix.
     #[error("`{name}` is ambiguous, it matches {} runs: {}", candidates.len(), candidates.join(", "))]
     AmbiguousRun {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The runs.
+        /// Names of the matching runs.
         candidates: Vec<String>,
     },
-    /// What is stored is not what this build understands.
+    /// Stored JSON that this build cannot parse.
     #[error("cannot read {what} in `{}` (format version {version}, this quintain supports {known}): {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// `run x`, `trial 3 of run x`.
+        /// `run x`, or `trial 3 of run x`.
         what: String,
-        /// Its format version, `?` where there is none.
+        /// Its format version; `?` if missing.
         version: String,
-        /// The version that this build knows.
+        /// The format version supported.
         known: u32,
-        /// What is wrong with it.
+        /// The parse error.
         source: serde_json::Error,
     },
-    /// Something could not be turned into JSON.
+    /// A value that cannot be serialized as JSON.
     #[error("cannot store {what}: {source}")]
     Unwritable {
-        /// What.
+        /// Name of the value.
         what: String,
-        /// Why.
+        /// The reason.
         source: serde_json::Error,
     },
-    /// Anything else that SQLite reports.
+    /// Any other SQLite error.
     #[error("`{}`: {source}", path.display())]
     Sqlite {
-        /// The file.
+        /// Path of the store.
         path: PathBuf,
-        /// What SQLite says.
+        /// The SQLite error.
         source: rusqlite::Error,
     },
 }
@@ -168,7 +168,7 @@ fn by(pid: &Option<u32>) -> String {
     pid.map_or_else(|| " by another process".to_owned(), |pid| format!(" by process {pid}"))
 }
 
-/// Why a file cannot be opened; SQLite itself says no more than that it cannot.
+/// The likely reason; SQLite itself gives none.
 fn unopenable(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
@@ -178,11 +178,11 @@ fn unopenable(path: &Path) -> String {
     }
 }
 
-/// How long another process is waited for, s.
+/// Time to wait for another process, in seconds.
 pub(crate) const BUSY_S: u64 = 10;
 
 impl StoreError {
-    /// The situation behind an SQLite error.
+    /// Maps an SQLite error to its cause.
     pub(crate) fn from_sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_path_buf();
         match source.sqlite_error_code() {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_disk_is_told_once() {
+    fn reports_a_full_disk_once() {
         let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
         let full = rusqlite::Error::SqliteFailure(full, Some("database or disk is full".to_owned()));
         let error = StoreError::from_sqlite(Path::new("a.db"), full);

@@ -1,16 +1,17 @@
-//! The tables, and how an older file becomes a newer one.
+//! The tables, and their migration from older versions.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Marks the file as quintain's (`PRAGMA application_id`): "QNTN".
+/// Identifies quintain's files (`PRAGMA application_id`): "QNTN".
 const APPLICATION_ID: i64 = 0x514e_544e;
 
-/// Step `i` turns layout version `i` into `i + 1`; version 0 is an empty file. A step that was once released is never
-/// changed.
+/// Step `i` turns layout version `i` into `i + 1`; version 0 is an empty file. Never change a
+/// released step.
 ///
-/// The JSON is the truth. Columns of `runs` are generated from it and are NULL if it is damaged. No index is built on them: SQLite
-/// cannot delete a row whose indexed value can no longer be computed. `trials` has no such columns, because SQLite computes
-/// them at each insertion: half of the time of an import. `trial_index` serves lists of runs, and `digests` caches values for
+/// The JSON is authoritative. Columns of `runs` are generated from it and are NULL if it is
+/// damaged. They have no index: SQLite cannot delete a row whose indexed value can no longer be
+/// computed. `trials` has no such columns, because SQLite computes them at each insertion: half of
+/// the time of an import. `trial_index` serves lists of runs, and `digests` caches values for
 /// histories.
 const STEPS: [&str; 4] = [
     "CREATE TABLE runs (id TEXT PRIMARY KEY NOT NULL, run TEXT NOT NULL) STRICT;
@@ -63,18 +64,18 @@ const STEPS: [&str; 4] = [
 /// The layout version that this build writes.
 pub const LAYOUT_VERSION: i64 = STEPS.len() as i64;
 
-/// What a file turned out to be.
+/// The layout of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Of this version now.
+    /// The current version.
     Current,
-    /// Of a later version; untouched.
+    /// A later version; left unchanged.
     Newer(i64),
-    /// Another program's; untouched.
+    /// A file of another program; left unchanged.
     Foreign,
 }
 
-/// Brings the file to the current layout, all steps or none.
+/// Migrates the file to the current layout, with all steps or none.
 pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<Layout> {
     migrate_to(connection, LAYOUT_VERSION)
 }
@@ -83,7 +84,7 @@ fn migrate_to(connection: &mut Connection, target: i64) -> rusqlite::Result<Layo
     if let Some(layout) = settled(connection, target)? {
         return Ok(layout);
     }
-    // Another process may have been faster: look again under the lock.
+    // Another process may have migrated it: check again under the lock.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if let Some(layout) = settled(&transaction, target)? {
         return Ok(layout);
@@ -98,12 +99,12 @@ fn migrate_to(connection: &mut Connection, target: i64) -> rusqlite::Result<Layo
     Ok(Layout::Current)
 }
 
-/// What a file is that only may be read; `None`: of an older layout.
+/// The layout of a read-only file; `None` if older.
 pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Option<Layout>> {
     settled(connection, LAYOUT_VERSION)
 }
 
-/// What the file is, unless it must be brought up to `target`.
+/// The layout, unless the file must be migrated to `target`.
 fn settled(connection: &Connection, target: i64) -> rusqlite::Result<Option<Layout>> {
     let version = pragma(connection, "user_version")?;
     let application = pragma(connection, "application_id")?;
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_gets_every_step() {
+    fn an_empty_file_gets_the_current_layout() {
         let mut connection = Connection::open_in_memory().unwrap();
         assert_eq!(migrate(&mut connection), Ok(Layout::Current));
         assert_eq!(columns(&connection, "trials"), ["run", "record"]);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_layout_keeps_its_rows_and_gets_the_new_columns() {
+    fn migration_keeps_rows_and_adds_columns() {
         let mut connection = Connection::open_in_memory().unwrap();
         assert_eq!(migrate_to(&mut connection, 1), Ok(Layout::Current));
         connection
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_of_an_older_layout_are_indexed_even_if_damaged() {
+    fn migration_indexes_damaged_trials() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("quintain.db");
         let good = r#"{"point": 3, "block": 1, "order": 7, "outcome": {"failed": {}}}"#;
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_leaves_the_older_layout_whole() {
+    fn a_failed_step_keeps_the_older_layout() {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate_to(&mut connection, 1).unwrap();
         connection.execute_batch("CREATE TABLE calibrations (in_the_way TEXT)").unwrap();
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_are_left_alone() {
+    fn files_of_other_programs_are_left_unchanged() {
         for (set_up, expected) in [
             ("CREATE TABLE recipes (x)", Layout::Foreign),
             ("PRAGMA application_id = 7", Layout::Foreign),

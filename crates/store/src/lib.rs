@@ -1,4 +1,5 @@
-//! Where are the trials kept? One SQLite file: runs and trials, one transaction a trial, JSON that anyone can query.
+//! Stores runs and trials in an SQLite file, one transaction per trial, as JSON that anyone can
+//! query.
 //!
 //! ```
 //! # let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! One process at a time works on a run.
+//! Locks a run, so that only one process works on it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -6,36 +6,36 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A look at who works on a run takes its lock for a moment: so often it is tried again.
+/// `is_taken` holds the lock for a moment, so `take` tries this often.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The right to add to a run, until it is dropped or the process ends, however it ends: the lock is the kernel's (flock(2)), the file
-/// beside the store only gives it a name.
+/// The right to add to a run, until it is dropped or the process ends in any way. The lock is the
+/// kernel's (flock(2)); the file next to the store only names it.
 #[derive(Debug)]
 pub struct Owner {
-    /// Kept locked.
     _file: File,
     path: PathBuf,
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // While it is still locked, so that nobody else's is removed. One that stays is no harm.
+        // Removed while still locked, so that it cannot be another process's. A leftover file is
+        // harmless.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Why a run could not be had.
+/// Why a run cannot be locked.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// A process has it: its number, where it is known.
+    /// Locked by another process, with its ID if known.
     Owned(Option<u32>),
-    /// The file cannot be made.
+    /// The file cannot be created.
     Io(io::Error),
 }
 
-/// Takes the run whose lock is the file `path`.
+/// Locks the run with the lock file `path`.
 pub(crate) fn take(path: &Path) -> Result<Owner, Refused> {
     for attempt in 1.. {
         let mut file =
@@ -49,7 +49,7 @@ pub(crate) fn take(path: &Path) -> Result<Owner, Refused> {
             Err(TryLockError::WouldBlock) => return Err(Refused::Owned(pid(&mut file))),
             Err(TryLockError::Error(error)) => return Err(Refused::Io(error)),
         }
-        // The owner before us may have removed the file between our opening and locking it.
+        // The previous owner may have removed the file between our open and lock.
         if !is_at(&file, path) {
             continue;
         }
@@ -62,9 +62,9 @@ pub(crate) fn take(path: &Path) -> Result<Owner, Refused> {
     unreachable!("every attempt returns or is counted")
 }
 
-/// Whether a process has the run whose lock is the file `path`.
+/// Whether a process has locked the run with the lock file `path`.
 pub(crate) fn is_taken(path: &Path) -> bool {
-    // Whoever may not even read the file cannot see it; then nobody is known to have it.
+    // If the file is unreadable, its owner is unknown and the run counts as free.
     File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_and_nothing_is_left() {
+    fn allows_one_owner_and_removes_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         assert!(!is_taken(&path));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_no_lock() {
+    fn a_leftover_file_is_not_a_lock() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         std::fs::write(&path, "4711\n").unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_the_owner_refuses_nobody() {
+    fn checking_the_owner_blocks_no_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         std::fs::write(&path, "").unwrap();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
+    fn a_missing_directory_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         assert!(matches!(take(&folder.path().join("no/lock")), Err(Refused::Io(_))));
     }

@@ -1,17 +1,15 @@
-//! Texts of a file of others that commands a terminal: where reports show them as they are, there may be none.
+//! Rejects imported texts with terminal control characters, unless reports escape them.
 
 use serde::de::Error;
 use serde_json::Value;
 
-/// Keys whose texts come from servers and builds, which may print anything; reports show these escaped.
+/// Keys with texts of servers and builds, which may contain anything. Reports escape them.
 const ESCAPED: [&str; 4] = ["builds", "error_examples", "message", "warnings"];
 
-/// Whether all keys and texts of a JSON value can be printed, but for those below [`ESCAPED`].
-///
-/// # Errors
-/// The first text that cannot, or a mistake in the JSON.
+/// Checks that all keys and texts of a JSON value are printable, except texts below [`ESCAPED`].
+/// Fails at the first other one and for invalid JSON.
 pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
-    // Most have none of what such a text is written with.
+    // Most values contain none of the escapes needed for such characters.
     let suspects = ["\\u00", "\\b", "\\f", "\\r"];
     if suspects.iter().all(|escape| !json.contains(escape)) && !json.bytes().any(may_be_control) {
         return Ok(());
@@ -19,7 +17,8 @@ pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
     value(&serde_json::from_str(json)?)
 }
 
-/// Whether a control character may begin with this byte: those of ASCII, and U+0080 to U+009F behind 0xC2.
+/// Whether a control character may start with this byte: ASCII ones, and U+0080 to U+009F after
+/// 0xC2.
 fn may_be_control(byte: u8) -> bool {
     byte < 0x20 || byte == 0x7f || byte == 0xc2
 }
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_reports_escape_may_command_a_terminal() {
+    fn allows_control_characters_only_where_reports_escape_them() {
         for (json, fine) in [
             (r#"{"a": ["plain, é\n\t", 1, -1, 1.5, null, true]}"#, true),
             (r#"{"text": "not \\u001b at all"}"#, true),

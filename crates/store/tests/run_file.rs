@@ -1,4 +1,4 @@
-//! A run as a file: what is written is read again bit for bit, and what others made of it is refused. And what is removed leaves no bytes.
+//! Exporting, importing and removing runs.
 
 #[path = "../../../fuzz/run_file.rs"]
 mod fuzz;
@@ -30,7 +30,7 @@ fn import(store: &Store, file: &[u8], name: Option<&str>) -> Result<String, Stor
     store.import(|| Ok(Cursor::new(file.to_vec())), name, NOW)
 }
 
-/// The JSON of a run and of its trials, as it lies in the store.
+/// The JSON of a run and its trials in the store.
 fn texts(path: &Path, run: &str) -> Vec<String> {
     let connection = rusqlite::Connection::open(path).unwrap();
     let sql = "SELECT json_remove(run, '$.imported') FROM runs WHERE id = ?1
@@ -43,7 +43,7 @@ fn texts(path: &Path, run: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_run_is_the_same_bit_for_bit_elsewhere() {
+fn an_imported_run_is_identical_to_the_original() {
     let folder = tempfile::tempdir().unwrap();
     let (here, there) = (store(folder.path(), "here.db"), store(folder.path(), "there.db"));
     for (mut run, records) in [example::volley(), example::through(), example::cluster(), example::capacity()] {
@@ -65,7 +65,7 @@ fn a_run_is_the_same_bit_for_bit_elsewhere() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_an_error_and_another_can_be_given() {
+fn a_taken_name_is_an_error_unless_renamed() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), "quintain.db");
     let (run, records) = example::volley();
@@ -79,7 +79,7 @@ fn a_name_that_is_taken_is_an_error_and_another_can_be_given() {
 }
 
 #[test]
-fn a_run_that_goes_on_is_neither_exported_nor_removed() {
+fn active_runs_are_neither_exported_nor_removed() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), "quintain.db");
     let (run, records) = example::volley();
@@ -89,7 +89,7 @@ fn a_run_that_goes_on_is_neither_exported_nor_removed() {
     assert!(matches!(store.export(&run.id, Vec::new(), ""), Err(StoreError::Owned { .. })));
     assert!(matches!(store.remove(std::slice::from_ref(&run.id)), Err(StoreError::Owned { .. })));
     drop(owner);
-    // What was killed has no owner, and is interrupted wherever it is imported.
+    // A killed run has no owner; once imported, it is interrupted.
     let file = export(&store, &run.id);
     store.remove(std::slice::from_ref(&run.id)).unwrap();
     import(&store, &file, None).unwrap();
@@ -97,7 +97,7 @@ fn a_run_that_goes_on_is_neither_exported_nor_removed() {
 }
 
 #[test]
-fn what_is_removed_leaves_no_bytes() {
+fn removed_runs_leave_no_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), "quintain.db");
     let (run, records) = example::volley();
@@ -130,7 +130,7 @@ fn what_is_removed_leaves_no_bytes() {
     assert!(freed.not_rewritten.is_none() && freed.after_bytes < each / 2, "{freed:?}");
 }
 
-/// A file of these lines, with a last line that fits them.
+/// A run file of these lines and the last line that they need.
 fn file(lines: &[&[u8]]) -> Vec<u8> {
     fuzz::packed(&lines.join(&b'\n'))
 }
@@ -146,7 +146,7 @@ fn refused(file: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_no_run_is_refused_with_its_place() {
+fn rejects_invalid_runs_with_their_location() {
     let (run, records) = example::volley();
     let json = |value: &Run| [b"{\"run\":", &serde_json::to_vec(value).unwrap()[..], b"}"].concat();
     let trial = |value: &Record| [b"{\"trial\":", &serde_json::to_vec(value).unwrap()[..], b"}"].concat();
@@ -194,7 +194,7 @@ fn what_is_no_run_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_file_that_is_cut_bent_or_longer_is_refused() {
+fn rejects_truncated_changed_and_extended_files() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), "quintain.db");
     let (run, records) = example::volley();
@@ -204,7 +204,7 @@ fn a_file_that_is_cut_bent_or_longer_is_refused() {
     for end in (0..whole.len()).step_by(whole.len() / 40) {
         refused(&whole[..end]);
         let mut bent = whole.clone();
-        // The first ten bytes are gzip's own: a time, a system.
+        // The first ten bytes are gzip metadata, such as time and system.
         bent[end.max(10)] ^= 0x10;
         refused(&bent);
     }
@@ -214,22 +214,22 @@ fn a_file_that_is_cut_bent_or_longer_is_refused() {
 }
 
 #[test]
-fn a_bomb_is_refused_before_it_is_memory() {
-    // A line that never ends, 64 MiB of it in 64 KiB: refused at the limit.
+fn rejects_decompression_bombs_at_the_line_limit() {
+    // An endless line, 64 MiB compressed to 64 KiB, is rejected at the limit.
     let mut writer = Writer::bare(Vec::new());
     writer.raw(HEAD).unwrap();
     writer.raw(&vec![b' '; 2 * LINE_MAX]).unwrap();
     let (file, _) = writer.end().unwrap();
     assert!(file.len() < 100_000, "{}", file.len());
     assert_eq!(refused(&file), "line 2 is larger than the limit of 32 MiB");
-    // What is too long to be read is not written.
+    // A line too long to read is not written.
     let long = format!("\"{}\"", "x".repeat(LINE_MAX));
     let error = Writer::new(Vec::new(), "0.1.0").unwrap().line(Line::Run(&long)).unwrap_err();
     assert_eq!(error.to_string(), "line 2 is larger than the limit of 32 MiB");
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_read_is_refused() {
+fn rejects_a_file_that_changes_during_import() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), "quintain.db");
     let (run, records) = example::volley();
@@ -244,7 +244,7 @@ fn a_file_that_changes_while_it_is_read_is_refused() {
 }
 
 #[test]
-fn anyone_can_read_it() {
+fn gzip_and_json_can_read_a_run_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), "quintain.db");
     let (run, records) = example::volley();
@@ -265,14 +265,14 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn seeds_are_runs_and_no_runs() {
+fn seeds_contain_valid_and_invalid_runs() {
     let seeds = seeds();
     let good = seeds.iter().filter(|seed| read(&fuzz::packed(seed)[..], |_, _| Ok(())).is_ok()).count();
     assert!(0 < good && good < seeds.len(), "{good}");
 }
 
 #[test]
-fn cut_and_bent_seeds_pass() {
+fn truncated_and_changed_seeds_pass() {
     for seed in seeds() {
         for at in (0..=seed.len()).step_by(seed.len() / 150 + 1) {
             fuzz::run_file(&seed[..at]);

@@ -1,4 +1,4 @@
-//! A store on disk: what goes in comes out, and what can happen to the file.
+//! A store on disk: reading back, locking, damage and older versions.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ fn place() -> Place {
     Place { _folder: folder, path }
 }
 
-/// A run and a handful of its trials: measured, failed.
+/// A run with some of its trials, both measured and failed.
 fn sample() -> (Run, Vec<Record>) {
     let (run, mut records) = example::volley();
     records.truncate(12);
@@ -44,7 +44,7 @@ fn error<T: std::fmt::Debug>(result: Result<T, StoreError>, path: &Path) -> Stri
 }
 
 #[test]
-fn what_goes_in_comes_out() {
+fn runs_and_trials_are_read_back_unchanged() {
     let place = place();
     let (store, run, records) = filled(&place.path);
     drop(store);
@@ -56,7 +56,7 @@ fn what_goes_in_comes_out() {
 }
 
 #[test]
-fn trials_come_in_the_order_they_ran() {
+fn trials_are_read_in_the_order_they_ran() {
     let place = place();
     let (run, records) = sample();
     let store = Store::open(&place.path).unwrap();
@@ -66,7 +66,7 @@ fn trials_come_in_the_order_they_ran() {
 }
 
 #[test]
-fn anyone_can_query_it() {
+fn sql_can_query_runs_and_trials() {
     let place = place();
     let (_store, _, records) = filled(&place.path);
     let connection = rusqlite::Connection::open(&place.path).unwrap();
@@ -78,7 +78,7 @@ fn anyone_can_query_it() {
 }
 
 #[test]
-fn runs_are_found_by_name_beginning_and_age() {
+fn runs_are_found_by_name_prefix_and_age() {
     let place = place();
     let store = Store::open(&place.path).unwrap();
     assert_eq!(error(store.run("latest"), &place.path), "no run `latest` in `FILE`, which has no runs");
@@ -112,7 +112,7 @@ fn runs_are_found_by_name_beginning_and_age() {
 }
 
 #[test]
-fn nothing_is_entered_twice_or_without_its_run() {
+fn rejects_duplicates_and_trials_without_a_run() {
     let place = place();
     let (store, run, records) = filled(&place.path);
     assert_eq!(error(store.begin_run(&run), &place.path), "run `volley-20261120-210500` already exists in `FILE`");
@@ -129,7 +129,7 @@ fn nothing_is_entered_twice_or_without_its_run() {
 }
 
 #[test]
-fn a_run_learns_of_its_builds() {
+fn builds_are_added_to_a_run() {
     let place = place();
     let (store, mut run, records) = filled(&place.path);
     run.builds.clear();
@@ -139,7 +139,7 @@ fn a_run_learns_of_its_builds() {
 }
 
 #[test]
-fn calibrations_are_kept_apart_by_host_protocol_and_idle_policy() {
+fn calibrations_are_separate_per_host_protocol_and_idle_policy() {
     let place = place();
     let store = Store::open(&place.path).unwrap();
     let first = sample().0.calibration.unwrap();
@@ -157,7 +157,7 @@ fn calibrations_are_kept_apart_by_host_protocol_and_idle_policy() {
 }
 
 #[test]
-fn runs_that_begin_in_one_second_have_names_of_their_own() {
+fn runs_started_in_one_second_get_distinct_names() {
     let place = place();
     let store = Store::open(&place.path).unwrap();
     let mut runs = [(); 3].map(|()| named("volley-20261120-210500", "2026-11-20T21:05:00Z"));
@@ -171,7 +171,7 @@ fn runs_that_begin_in_one_second_have_names_of_their_own() {
 }
 
 #[test]
-fn one_process_works_on_a_run() {
+fn only_one_process_works_on_a_run() {
     let place = place();
     let (store, run, _) = filled(&place.path);
     let owner = store.own(&run.id).unwrap();
@@ -185,7 +185,7 @@ fn one_process_works_on_a_run() {
 }
 
 #[test]
-fn a_run_that_says_that_it_runs_was_interrupted_unless_somebody_works_on_it() {
+fn running_runs_without_an_owner_are_interrupted() {
     let place = place();
     let store = Store::open(&place.path).unwrap();
     let mut run = Run { state: Some(RunState::Running), ..sample().0 };
@@ -201,7 +201,7 @@ fn a_run_that_says_that_it_runs_was_interrupted_unless_somebody_works_on_it() {
 }
 
 #[test]
-fn readers_see_the_trials_while_the_run_goes_on() {
+fn readers_see_trials_during_a_run() {
     let place = place();
     let (run, records) = sample();
     let writer = Store::open(&place.path).unwrap();
@@ -213,7 +213,7 @@ fn readers_see_the_trials_while_the_run_goes_on() {
     }
 }
 
-/// The files of a store as they are at this moment, as if the writer had been killed.
+/// A copy of a store's files, as if the writer had been killed now.
 fn copied(path: &Path, cut_log_at: Option<u64>) -> Place {
     let copy = place();
     std::fs::copy(path, &copy.path).unwrap();
@@ -228,10 +228,10 @@ fn copied(path: &Path, cut_log_at: Option<u64>) -> Place {
 }
 
 #[test]
-fn a_writer_killed_in_the_middle_of_a_trial_leaves_all_that_were_finished() {
+fn a_killed_writer_leaves_all_finished_trials() {
     let place = place();
     let (store, run, records) = filled(&place.path);
-    // A transaction that is still open, with so small a cache that its pages are in the log already.
+    // An open transaction, with a cache so small that its pages are in the log already.
     let connection = rusqlite::Connection::open(&place.path).unwrap();
     connection.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE").unwrap();
     let before = std::fs::metadata(format!("{}-wal", place.path.display())).unwrap().len();
@@ -244,13 +244,13 @@ fn a_writer_killed_in_the_middle_of_a_trial_leaves_all_that_were_finished() {
     let killed = copied(&place.path, None);
     let found = Store::open_existing(&killed.path).unwrap();
     assert_eq!(found.records(&run.id).unwrap(), records);
-    // And one can go on.
+    // The run can continue.
     found.add_record(&run.id, &Record { block: 100, ..records[0].clone() }).unwrap();
     drop(store);
 }
 
 #[test]
-fn a_log_cut_anywhere_gives_the_trials_up_to_there() {
+fn a_truncated_log_keeps_all_earlier_trials() {
     let place = place();
     let (_store, run, records) = filled(&place.path);
     let length = std::fs::metadata(format!("{}-wal", place.path.display())).unwrap().len();
@@ -258,7 +258,7 @@ fn a_log_cut_anywhere_gives_the_trials_up_to_there() {
     for step in 0..=60 {
         let cut = copied(&place.path, Some(length * step / 60));
         let found = Store::open(&cut.path).unwrap();
-        // Cut before the run itself was entered there is no run.
+        // A log truncated before the run was added has no run.
         let Ok(read) = found.records(&run.id) else { continue };
         assert_eq!(read, records[..read.len()], "a beginning of what was written");
         assert!(read.len() >= most, "a longer log has no fewer");
@@ -268,7 +268,7 @@ fn a_log_cut_anywhere_gives_the_trials_up_to_there() {
 }
 
 #[test]
-fn files_that_are_no_store_are_named_and_left_alone() {
+fn other_files_are_reported_and_left_unchanged() {
     let place = place();
     assert_eq!(error(Store::open_existing(&place.path), &place.path), "no store at `FILE`");
     assert!(!place.path.exists(), "a reader makes no file");
@@ -291,7 +291,7 @@ fn files_that_are_no_store_are_named_and_left_alone() {
 }
 
 #[test]
-fn a_newer_store_is_refused_untouched() {
+fn newer_stores_are_rejected_and_left_unchanged() {
     let place = place();
     drop(filled(&place.path));
     let set_version = |version: i64| {
@@ -312,7 +312,7 @@ fn a_newer_store_is_refused_untouched() {
 }
 
 #[test]
-fn damage_in_the_middle_is_an_error_and_no_panic() {
+fn damage_is_an_error_not_a_panic() {
     let place = place();
     let (store, run, _) = filled(&place.path);
     drop(store);
@@ -324,9 +324,9 @@ fn damage_in_the_middle_is_an_error_and_no_panic() {
     assert!(matches!(found, Err(StoreError::Damaged { .. })), "{found:?}");
 }
 
-/// A trial whose JSON lost a byte, and a run whose JSON did.
+/// A trial and a run whose JSON lost a byte.
 #[test]
-fn damaged_json_hides_no_other_run() {
+fn damaged_json_does_not_hide_other_runs() {
     let place = place();
     let (store, run, records) = filled(&place.path);
     let other = named("other", "2026-11-22T00:00:00Z");
@@ -353,7 +353,7 @@ fn damaged_json_hides_no_other_run() {
 }
 
 #[test]
-fn a_digest_is_of_one_maker_and_of_the_trials_that_there_are() {
+fn digests_depend_on_version_and_trials() {
     let place = place();
     let (store, run, records) = filled(&place.path);
     let found = |maker: &str| store.digest(&run.id, maker).unwrap();
@@ -368,7 +368,7 @@ fn a_digest_is_of_one_maker_and_of_the_trials_that_there_are() {
 }
 
 #[test]
-fn the_trials_of_each_point_are_those_of_the_run() {
+fn trials_by_point_are_the_trials_of_the_run() {
     let place = place();
     let (store, run, records) = filled(&place.path);
     let points = store.points(&run.id).unwrap();
@@ -378,9 +378,9 @@ fn the_trials_of_each_point_are_those_of_the_run() {
     assert_eq!(read, records);
 }
 
-/// As quintains wrote runs that called a proxy a middle.
+/// Older versions called a proxy a middle.
 #[test]
-fn a_run_in_the_words_of_before_reads() {
+fn runs_with_old_key_names_are_readable() {
     let place = place();
     let store = Store::open(&place.path).unwrap();
     let (mut run, mut records) = example::through();
@@ -402,7 +402,7 @@ fn a_run_in_the_words_of_before_reads() {
 }
 
 #[test]
-fn what_a_later_version_wrote_into_a_trial_is_said() {
+fn trials_of_later_versions_are_reported() {
     let place = place();
     let (store, run, _) = filled(&place.path);
     let connection = rusqlite::Connection::open(&place.path).unwrap();
@@ -416,7 +416,7 @@ fn what_a_later_version_wrote_into_a_trial_is_said() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn unopenable_files_are_reported_with_the_reason() {
     let place = place();
     let folder = place.path.parent().unwrap();
     let missing = folder.join("nowhere/quintain.db");
