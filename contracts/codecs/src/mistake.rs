@@ -1,5 +1,4 @@
-//! Errors in IDL files, WSDL files and path templates, with their locations and hints. All errors
-//! of a file are reported at once.
+//! Errors in IDL files, WSDL files and path templates. All errors of a file are reported at once.
 
 use std::fmt;
 

@@ -122,8 +122,7 @@ impl Template {
         self.segments.iter().filter_map(|segment| Some(segment.name.as_ref()?.0.as_str()))
     }
 
-    /// The parameters if `path`, given without its query, matches. `None` also if an escape is not
-    /// valid UTF-8.
+    /// The parameters if `path`, without its query, matches. `None` also if it is not valid UTF-8.
     pub fn matches<'p>(&self, path: &'p str) -> Option<Vec<(&str, Cow<'p, str>)>> {
         let mut rest = path.strip_prefix('/')?.split('/');
         let mut parameters = Vec::new();
@@ -153,8 +152,7 @@ impl Segment {
     }
 }
 
-/// Decodes percent escapes; `None` if the result is not valid UTF-8. Keeps a `%` that starts no
-/// escape.
+/// Decodes percent escapes; `None` if not valid UTF-8. Keeps a `%` that starts no escape.
 fn decode(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
 }
@@ -203,8 +201,7 @@ impl<'p> Parameters<'p> {
         Ok(Parameters { all })
     }
 
-    /// Parses the parameters of a target, `/path?query`. Empty if it has no query; fails like
-    /// [`Parameters::parse`].
+    /// Parses the query of `/path?query`; empty without one. Fails like [`Parameters::parse`].
     pub fn of_target(target: &'p str, limit: usize) -> Result<Parameters<'p>, ParametersError> {
         let target = target.split('#').next().unwrap_or_default();
         Parameters::parse(target.split_once('?').map_or("", |parts| parts.1), limit)

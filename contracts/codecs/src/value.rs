@@ -1,5 +1,4 @@
-//! An owned value shared by all schema-driven codecs: mock replies, client requests and default
-//! values.
+//! An owned value shared by all codecs: mock replies, client requests and default values.
 
 /// A value without a type. The schema defines the width of an [`Integer`](Value::Integer) and
 /// whether a record's field is present.

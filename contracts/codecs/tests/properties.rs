@@ -150,8 +150,7 @@ impl Structs {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Composed messages decode to the same value in both protocols, however they are split.
-    /// Truncated ones fail.
+    /// Composed messages decode to the same value, however split. Truncated ones fail.
     #[test]
     fn random_values_survive_a_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..300), sequence: i32, strict: bool) {
         let mut choices = Choices(&bytes);

@@ -1,5 +1,4 @@
-//! Thrift messages against Apache Thrift's Python library, tables of rejected input, and streams
-//! split at every byte.
+//! Thrift messages against Apache Thrift's Python library, rejected input, and split streams.
 
 use std::collections::BTreeMap;
 

@@ -157,8 +157,7 @@ impl Cache {
         self.count_refusal(shard, stored)
     }
 
-    /// Removes an item whose new value the caller refused for its length, and counts a refusal,
-    /// like [`Cache::store`].
+    /// Removes an item whose new value was too long for the caller, and counts a refusal.
     pub fn outdate(&self, key: &[u8], hash: u64, now_ms: u64) {
         let mut shard = self.shard(hash);
         shard.outdate(key, tag_of(hash), now_ms);
@@ -194,8 +193,7 @@ impl Cache {
         self.count_refusal(&mut shard, updated)
     }
 
-    /// Removes all items, shard by shard. Items stored concurrently may remain. Used memory stays
-    /// resident.
+    /// Removes all items. Items stored concurrently may remain. Used memory stays resident.
     pub fn clear(&self) {
         for shard in &self.shards {
             lock(shard).clear();
@@ -247,8 +245,7 @@ impl Cache {
     }
 }
 
-/// Ignores poisoning: shards do not panic, and `use_it` runs when only use marks remain to be
-/// updated.
+/// Ignores poisoning: shards do not panic, and after `use_it` only use marks change.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
     shard.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

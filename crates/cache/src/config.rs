@@ -32,8 +32,7 @@ pub struct Config {
     pub threads: usize,
     /// Maximum size of a key in bytes, up to [`KEY_BYTES_MAX`].
     pub key_bytes_max: usize,
-    /// Maximum size of a value in bytes. A shard must hold several items, so a small cache lowers
-    /// it; see `Cache::value_bytes_max`.
+    /// Maximum size of a value in bytes. Small shards lower it, see `Cache::value_bytes_max`.
     pub value_bytes_max: usize,
     /// Whether items have versions for compare-and-swap, 8 bytes per item.
     pub versions: bool,
@@ -158,8 +157,7 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
-    /// No room, and the policy evicts nothing. The key's older value is removed, so that no reader
-    /// gets it.
+    /// No room, and nothing to evict. The older value is removed, so that no reader gets it.
     #[error("the cache is full at {capacity_bytes} bytes and its eviction policy is `none`")]
     Full {
         /// The memory limit.

@@ -328,8 +328,7 @@ mod tests {
             }
             for size in sizes {
                 let slots = size * SLOTS_STEP;
-                // Words below the index belong to the arena or an earlier index and may hold
-                // anything.
+                // Words below the index belong to the arena or an earlier index.
                 let above = Index::words(slots.max(index.slots()), extra_per_two) as usize;
                 memory.words[..4_000 - above].fill(0xdead_beef);
                 let (old_slots, old_extra) = (index.slots(), index.extra() as usize);

@@ -204,8 +204,7 @@ pub fn clairvoyant(
     clairvoyant_operations(&operations, capacity_bytes, overhead_bytes, by_size, rules)
 }
 
-/// Like [`clairvoyant`], for operations. Drops items that are stored or deleted before they are
-/// read again.
+/// Like [`clairvoyant`], for operations. Drops items that are written before they are read.
 pub fn clairvoyant_operations(
     operations: &[Operation],
     capacity_bytes: u64,

@@ -26,11 +26,9 @@ const MAIN: u32 = 1 << 19;
 const USES_SHIFT: u32 = 20;
 const USES: u32 = 3 << USES_SHIFT;
 
-/// Number of items from which `density` chooses a victim. Their slots are adjacent and take about
-/// 10 cache lines.
+/// Items from which `density` chooses a victim: adjacent slots, about 10 cache lines.
 const SAMPLE: u32 = 64;
-/// Attempts to draw a taken slot for a sample. At least half of the slots are taken unless many
-/// items were deleted.
+/// Attempts to draw a taken slot. At least half are taken unless many items were deleted.
 const STARTS: u32 = 16;
 /// `density` halves uses once per this many accesses per item.
 ///
@@ -39,8 +37,7 @@ const STARTS: u32 = 16;
 const FADE: u64 = 5;
 /// Slots checked for expired items before each eviction.
 const EXPIRY_LOOK: u32 = 8;
-/// Free space between items, as a fraction of the arena, beyond which neighbors are evicted to join
-/// it.
+/// Free space between items, as a fraction of the arena, that triggers eviction of neighbors.
 const SLACK_SHARE: u32 = 64;
 
 /// The seeded hash of keys.
@@ -593,8 +590,7 @@ impl Shard {
         }
         let end = (all - words - 1) as u32;
         if self.evictor != Evictor::None {
-            // Evicts the items in the way of the index, including one that extends into it from
-            // below.
+            // Evicts the items in the way of the index, including one that extends into it.
             let mut leaving = Vec::new();
             let mut below = (0, NOBODY);
             for at in 0..self.index.slots() {
@@ -684,8 +680,7 @@ impl Shard {
             let live = self.ghosts_live();
             let table = &mut self.memory.words[self.index.extra() as usize..];
             let is_ghost = ghosts::remove(table, self.index.slots(), tag, self.ghost_count, live);
-            // Until the first eviction the small queue would only grow, so items beyond its share
-            // go to the main queue.
+            // Before the first eviction, items beyond the small queue's share go to the main one.
             let [small, main] = [self.queues[0].words, self.queues[1].words];
             let is_small_full = match self.values_bytes_cap {
                 None => small >= u64::from(self.memory.arena_words()) / 10,
@@ -733,8 +728,7 @@ impl Shard {
         self.memory.release(block, words);
     }
 
-    /// Evicts one item: an expired one if found soon, or else the policy's choice. Returns whether
-    /// it did.
+    /// Evicts one item, an expired one if found soon. Returns whether it did.
     fn evict(&mut self, now_ms: u64) -> bool {
         if self.index.items() == 0 {
             return false;
@@ -762,8 +756,7 @@ impl Shard {
         true
     }
 
-    /// Whether the queue's oldest item was used since the last check. If so, it moves to the new
-    /// end with one use less.
+    /// Whether the oldest item was used; if so, it becomes the newest with one use less.
     fn spare(&mut self, queue: usize) -> bool {
         let block = self.queues[queue].oldest;
         let bits = self.memory.owner_bits(block);
@@ -875,8 +868,7 @@ impl Shard {
         (((self.draw() >> 32) * u64::from(self.index.slots())) >> 32) as u32
     }
 
-    /// Fades uses: a hand visits all slots and the sketch once per [`FADE`] accesses per item and
-    /// halves uses.
+    /// A hand visits all slots and the sketch once per [`FADE`] accesses per item and halves uses.
     #[inline]
     fn fade(&mut self) {
         if self.evictor != Evictor::Density {

@@ -49,8 +49,7 @@ pub(crate) fn recall(table: &mut [u32], slots: u32, tag: u32) -> u32 {
     level
 }
 
-/// Remembers a key in place of one with no more uses. Does nothing if all keys of its bucket have
-/// more.
+/// Remembers a key in place of one with no more uses, unless all of its bucket have more.
 pub(crate) fn remember(table: &mut [u32], slots: u32, tag: u32, level: u32, random: u64) {
     if level == 0 {
         return;
@@ -147,8 +146,7 @@ mod tests {
             let mut new = vec![0; slots as usize / 2];
             stretch(&table, 80, &mut new, slots);
             let still = tags.iter().filter(|&&tag| find(&new, slots, tag).is_some()).count();
-            // If buckets grow by less than twofold, one may receive the entries of two. They had
-            // room here.
+            // Growth of less than twofold may merge two buckets into one. They had room here.
             assert!(known > 25 && still >= known - 1, "{slots} slots: {still} of {known}");
         }
     }

@@ -8,12 +8,10 @@ const QUARTERS: [u32; 16] = [0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192
 /// The level of one use.
 pub(crate) const ONE: u32 = 3;
 
-/// 32 times the binary logarithm of the quarters at each level; level 0 counts as a quarter of a
-/// quarter.
+/// 32 times the binary logarithm of the quarters; level 0 counts as 1/4.
 const SCORE: [i32; 16] = [-64, 0, 32, 64, 96, 115, 128, 147, 160, 179, 192, 211, 224, 243, 256, 275];
 
-/// The level after one more use. Draws between the levels below and above the sum, so that it is
-/// unbiased.
+/// The level after one more use, drawn so that the sum is unbiased.
 #[inline]
 pub(crate) fn more(level: u32, random: u64) -> u32 {
     let sum = QUARTERS[level as usize] + 4;

@@ -1,5 +1,4 @@
-//! Tests of the public interface. One binary, because each additional one would be linked and run
-//! separately.
+//! Tests of the public interface, in one binary to link and run only once.
 
 mod history;
 mod items;

@@ -48,8 +48,7 @@ const SIEVE: [u64; 3] = [26_610, 21_714, 16_785];
 const S3_FIFO: [u64; 3] = [26_208, 21_377, 16_377];
 const BELADY: [u64; 3] = [22_759, 17_763, 13_103];
 
-/// The script's keys. Integer arithmetic draws the same keys in both languages; their distribution
-/// does not matter.
+/// The script's keys, drawn with integers, so that both languages agree.
 fn requests() -> Vec<Request> {
     let mut state = 7u64;
     let key = |number: u64| {
@@ -116,8 +115,8 @@ fn belady_matches_libcachesim_except_for_bypassed_items() {
 #[test]
 fn clairvoyant_matches_hand_computed_hits() {
     let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
-    // a, b: missed and kept. c: missed and bypassed, as its next use is last. a: hit. d: bypassed.
-    // b, a: hits. c: missed.
+    // a, b: missed, kept. c: missed, bypassed (next use is last). a: hit. d: bypassed. b, a: hits.
+    // c: missed.
     let ratio = clairvoyant(&of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, 0);
     assert_eq!((ratio.requests, ratio.hits), (8, 3));
     // Nothing fits, all fits, one fits, and only the second half counts.
@@ -135,8 +134,7 @@ fn clairvoyant_matches_hand_computed_hits() {
     assert_eq!(clairvoyant(&sized, 3, 0, true, 0).hits, 3);
 }
 
-/// Parses `g`et, `s`et, `d`elete or read-`m`odify-write and a key of one letter. Items have 9
-/// bytes.
+/// Parses `g`et, `s`et, `d`elete or read-`m`odify-write of a one-letter key; 9-byte items.
 fn operations(text: &str) -> Vec<Operation> {
     let one = |word: &str| {
         let (action, key) = word.split_at(1);
@@ -168,8 +166,7 @@ fn replay_matches_hand_computed_hits() {
         ("ma ga mb gb", 9, false, 1, (4, 2)),
         // LRU of two items: c evicts a.
         ("sa sb sc ga gb", 2, false, 1, (2, 1)),
-        // The second client requests before the first has filled; then the first fills, and the
-        // second requests again.
+        // The second client requests before the first has filled, and again afterwards.
         ("ga ga ga ga", 9, true, 2, (4, 2)),
         ("ga ga ga ga", 9, true, 1, (4, 3)),
     ] {

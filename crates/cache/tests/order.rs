@@ -136,8 +136,7 @@ fn incorrect_caches_are_detected() {
     }
 }
 
-/// Histories of one key as `from-to event`: a number is written, a number with `?` is found, `-`
-/// means empty.
+/// Histories of one key: `from-to event`; 7 is written, 7? is found, `-` means empty.
 #[test]
 fn checks_hand_written_histories() {
     let rows = [

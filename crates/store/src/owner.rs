@@ -20,8 +20,7 @@ pub struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Removed while still locked, so that it cannot be another process's. A leftover file is
-        // harmless.
+        // Removed while locked, so it is ours. A leftover file is harmless.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -17,8 +17,7 @@ pub(crate) fn check(json: &str) -> Result<(), serde_json::Error> {
     value(&serde_json::from_str(json)?)
 }
 
-/// Whether a control character may start with this byte: ASCII ones, and U+0080 to U+009F after
-/// 0xC2.
+/// Whether a control character may start with this byte: ASCII, or 0xC2 for U+0080 to U+009F.
 fn may_be_control(byte: u8) -> bool {
     byte < 0x20 || byte == 0x7f || byte == 0xc2
 }

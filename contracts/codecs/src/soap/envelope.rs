@@ -80,8 +80,7 @@ pub enum Response<'e> {
     Returned {
         /// The element in the body.
         all: View<'e>,
-        /// The content of its only field, as document/literal wrapped defines it. `None` if its
-        /// type has no field or several.
+        /// The content of its only field (document/literal wrapped); `None` if not exactly one.
         result: Option<View<'e>>,
     },
     /// The operation failed.
@@ -149,8 +148,7 @@ impl<'d> Envelope<'d> {
         Ok(Request { operation, arguments: self.view(wsdl, operation.input.content), is_action_other })
     }
 
-    /// Reads the envelope as the response to `operation`. Fails if the body's element is neither a
-    /// fault nor the operation's.
+    /// Reads a response to `operation`. Fails if the body has neither a fault nor its element.
     pub fn response<'e>(&'e self, wsdl: &'e Wsdl, operation: &Operation) -> Result<Response<'e>, SoapError> {
         let (namespace, name) = self.content();
         if (namespace, name) == (SOAP_11, "Fault") {

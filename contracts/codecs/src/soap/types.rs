@@ -19,8 +19,8 @@ pub enum Builtin {
     Integer {
         /// The minimum.
         min: i64,
-        /// The maximum. `unsignedLong` and `integer` can exceed it; such values are only available
-        /// as text.
+        /// The maximum. `unsignedLong` and `integer` can exceed it; then only the text is
+        /// available.
         max: i64,
     },
     /// `float` and `double`, with `INF`, `-INF` and `NaN`.

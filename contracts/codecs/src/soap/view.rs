@@ -148,8 +148,7 @@ impl<'e> View<'e> {
         Some(View { at, ..*self })
     }
 
-    /// Whether a field that may occur once occurs more often. [`View::get`] returns the first
-    /// occurrence.
+    /// Whether a field that may occur once is repeated. [`View::get`] returns the first one.
     pub fn is_repeated(&self, field: &Field) -> bool {
         let At::Element(element, _) = self.at else { return false };
         let is_field = |child: &u32| self.document.is(*child, &field.namespace, &field.name);
@@ -206,8 +205,7 @@ impl<'e> View<'e> {
         self.elements().nth(index)
     }
 
-    /// A deep copy. Text that does not match its type remains text. A value of unknown type becomes
-    /// text or a record.
+    /// A deep copy. Mistyped text remains text; an unknown type becomes text or a record.
     pub fn to_value(&self) -> Value {
         if self.is_nil() {
             return Value::Null;

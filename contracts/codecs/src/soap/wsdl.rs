@@ -189,8 +189,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A qualified name in an attribute. Reports an error and returns `None` if it is missing or
-    /// its prefix is undeclared.
+    /// A qualified name in an attribute. Reports an error if it is missing or undeclared.
     fn qualified(&mut self, place: ElementId, attribute: &str) -> Option<(String, String)> {
         let value = self.required(place, attribute);
         if value.is_empty() {

@@ -76,8 +76,7 @@ pub(super) struct Document<'d> {
 
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// Maximum number of namespaces per document. Every element may declare some, and lookups are
-/// linear.
+/// Maximum number of namespaces per document: lookups are linear.
 const NAMESPACES_MAX: usize = 256;
 
 impl<'d> Document<'d> {

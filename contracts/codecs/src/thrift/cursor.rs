@@ -82,8 +82,7 @@ impl WireType {
         })
     }
 
-    /// The number of the type in the compact protocol. Bools get the number of true, as in
-    /// container headers.
+    /// The number of the type in the compact protocol; for bools, the one in container headers.
     pub(super) fn compact(self) -> u8 {
         (1..=13).find(|code| Self::from_compact(*code) == Some(self)).expect("every type has a number")
     }
@@ -144,8 +143,7 @@ impl<'b> Cursor<'b> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// Reads a variable-length number, lowest 7 bits first. One wider than `bits` is an error at
-    /// its first byte.
+    /// Reads a variable-length number, lowest 7 bits first. Fails if it exceeds `bits`.
     pub(super) fn varint(&mut self, bits: u32) -> Result<u64, Stop> {
         let start = *self;
         let mut value = 0_u64;
@@ -215,15 +213,13 @@ impl<'b> Cursor<'b> {
         Ok(bytes as usize)
     }
 
-    /// Reads bytes with their length. An incomplete string consumes nothing, so `Need` counts all
-    /// missing bytes.
+    /// Reads bytes with their length. Consumes nothing until complete, so `Need` counts all.
     pub(super) fn string(&mut self, limit: usize) -> Result<&'b [u8], Stop> {
         let length = self.length(limit)?;
         self.take(length)
     }
 
-    /// Reads the next field header of a struct; `last` is the previous field's number. `None` at
-    /// the end.
+    /// Reads a struct's next field header, after field `last`; `None` at the end.
     pub(super) fn field(&mut self, last: i16) -> Result<Option<FieldHeader>, Stop> {
         let start = *self;
         let byte = self.byte()?;

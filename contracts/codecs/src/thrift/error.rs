@@ -11,8 +11,7 @@ pub struct Limits {
     pub elements: u32,
     /// Maximum number of values in a message.
     pub values: u32,
-    /// Maximum nesting of structs and containers, including the arguments. Never above
-    /// [`Limits::DEPTH_MAX`].
+    /// Maximum nesting, including the arguments; at most [`Limits::DEPTH_MAX`].
     pub depth: usize,
     /// Maximum size of a method's name, in bytes.
     pub name_bytes: usize,

@@ -99,8 +99,7 @@ pub enum Outcome<'m> {
 pub struct ApplicationException<'m> {
     /// A human-readable reason.
     pub message: &'m [u8],
-    /// 1 unknown method, 2 wrong kind of message, 5 no result, 6 internal error, 7 protocol error
-    /// and so on.
+    /// 1 unknown method, 2 wrong message kind, 5 no result, 6 internal error, 7 protocol error etc.
     pub code: i32,
 }
 
@@ -261,8 +260,7 @@ impl MessageReader {
                 Some(more) => Ok(Progress::Need { more }),
             };
         }
-        // Ignores bytes beyond the limit, so that the error does not depend on how the stream is
-        // split.
+        // Ignores bytes beyond the limit: the error must not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(limit)];
         match self.unframed(shown) {
             Ok(used) => {

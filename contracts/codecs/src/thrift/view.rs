@@ -160,8 +160,7 @@ impl<'m> View<'m> {
         }
     }
 
-    /// The fields of a struct in message order. With a schema, mistyped fields are omitted. Empty
-    /// for other values.
+    /// The fields of a struct in message order, without mistyped ones. Empty for other values.
     pub fn fields(&self) -> impl Iterator<Item = (Option<&'m Field>, View<'m>)> + use<'m> {
         let view = *self;
         let structure = self.schema.map(|schema| schema.0).zip(self.struct_id());

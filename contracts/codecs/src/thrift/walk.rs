@@ -1,5 +1,4 @@
-//! Checks a message's structure once: it is complete and within all limits. Views then read it
-//! without checks.
+//! Checks once that a message is complete and within limits. Views then need no checks.
 
 use super::cursor::{Cursor, Protocol, WireType};
 use super::error::{Fault, Limits, Stop};
@@ -11,8 +10,7 @@ enum Level {
     Pairs { key: WireType, value: WireType, left: u32, is_value: bool },
 }
 
-/// Walks through one struct as its bytes arrive. Reads each byte once, except those of an
-/// incomplete value or length.
+/// Walks through one struct as its bytes arrive. Reads only incomplete values twice.
 #[derive(Debug, Clone)]
 pub(super) struct Walk {
     levels: [Level; Limits::DEPTH_MAX],

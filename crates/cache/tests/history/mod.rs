@@ -136,8 +136,7 @@ pub(crate) trait Ask {
     fn delete(&mut self, key: u64);
 }
 
-/// Performs `steps` random sets, gets and deletes on `keys` keys and records the history. `thread`
-/// identifies the thread.
+/// Performs `steps` random operations on `keys` keys and records them for `thread`.
 pub(crate) fn ask(
     cache: &mut impl Ask,
     clock: &Clock,

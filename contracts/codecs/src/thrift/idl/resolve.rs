@@ -14,8 +14,7 @@ use crate::thrift::schema::{
 /// Maximum number of types within one type.
 const TYPE_SIZE_MAX: usize = 64;
 
-/// Maximum number of values in all constants and defaults. A constant may refer to others and so
-/// double per line.
+/// Maximum number of values in constants and defaults, which references can double per line.
 const VALUES_MAX: usize = 1 << 16;
 
 /// Maximum number of definitions in all files.
@@ -377,8 +376,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Fields in the order of their numbers, and their indexes in file order. Defaults follow once
-    /// all types are known.
+    /// Fields by number, and their indexes in file order. Defaults follow when types are known.
     fn fields(&mut self, file: usize, fields: &[FieldDef]) -> (Vec<Field>, Vec<u16>) {
         let mut read = Vec::<Field>::new();
         let mut unnumbered = 0_i16;

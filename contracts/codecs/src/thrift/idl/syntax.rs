@@ -1,5 +1,4 @@
-//! Parses an IDL file into a tree with unresolved names. After an error, parsing skips the
-//! enclosing item and continues.
+//! Parses an IDL file into a tree with unresolved names. Continues after the item with an error.
 
 use super::lexer::{Token, Word, tokenize};
 use crate::thrift::schema::{Requirement, StructKind};
@@ -282,8 +281,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Parses members up to and including the closing brace. After an error, continues at the next
-    /// separator or line.
+    /// Parses members and the closing brace. After an error, continues at a separator or line.
     fn members<T>(&mut self, begin: usize, read: impl Fn(&mut Parser<'t>) -> Result<T, Wrong>) -> Vec<T> {
         let mut members = Vec::new();
         loop {
