@@ -54,7 +54,7 @@ pub(super) static ADAPTER: Keys = Keys {
             LABEL,
             "\"client\"",
             Mistake,
-            "the label that is blamed; with `[tls.peers]` the first DNS name of the certificate",
+            "the label to blame; with `[tls.peers]` the first DNS name of the certificate",
         ),
         key("contract", PATH, "\"calculator.contract\"", Mistake, "the contract, see docs/CONTRACTS.md"),
         key(
@@ -85,16 +85,22 @@ pub(super) static ADAPTER: Keys = Keys {
             NONE,
             "where `/resolve?endpoint=...`, `/metrics`, `/state` and `/health` are served; port 0 lets the system choose, as in all addresses to listen at",
         ),
-        key("proxy", ADDRESS, "\"127.0.0.1:3128\"", NONE, "where it is a forward proxy, for absolute URLs and CONNECT"),
+        key(
+            "proxy",
+            ADDRESS,
+            "\"127.0.0.1:3128\"",
+            NONE,
+            "address of the forward proxy, for absolute URLs and CONNECT",
+        ),
         key("local", IP, "\"127.0.0.1\"", Is("\"127.0.0.1\""), "where listeners for learned endpoints are bound"),
         key(
             "allow",
             List(&PATTERN),
             "[\"10.0.0.0/8:*\", \"*.example.com:443\"]",
             NONE,
-            "learned endpoints that may be connected to, in addition to those named here",
+            "learned endpoints it may connect to, in addition to those named here",
         ),
-        key("store", Table(&STORE), "{ path = \"entries.redb\" }", Means("as below"), "what is remembered of services"),
+        key("store", Table(&STORE), "{ path = \"entries.redb\" }", Means("as below"), "entries about services"),
         key("reports", Table(&REPORTS), "{ format = \"json\" }", Means("as below"), "reports of broken clauses"),
         key("checks", Table(&CHECKS), "{ sample = 0.1 }", Means("as below"), "which calls are checked, and how"),
         key("limits", Table(&LIMITS), "{ idle = \"10s\" }", Means("as below"), "bounds of memory and waiting"),
@@ -134,8 +140,8 @@ static CONSUMING: Keys = Keys {
     keys: &[
         key("service", Text, "\"Adder\"", Mistake, "the service in the contract"),
         key("endpoint", ENDPOINT, "\"adder:8001\"", Mistake, "the endpoint as the party knows it"),
-        key("listen", ADDRESS, "\"127.0.0.1:9001\"", Means("any port"), "where the party is to connect instead"),
-        key("peer", ADDRESS, "\"adder:38001\"", NONE, "where the adapter of that service takes other adapters"),
+        key("listen", ADDRESS, "\"127.0.0.1:9001\"", Means("any port"), "where the party connects instead"),
+        key("peer", ADDRESS, "\"adder:38001\"", NONE, "where that service's adapter accepts other adapters"),
         key("labels", List(&VOUCHING), "[\"adder\"]", Means("`unknown`"), "adapters that vouch for it and are blamed"),
     ],
 };
@@ -146,16 +152,22 @@ static PROVIDING: Keys = Keys {
     keys: &[
         key("service", Text, "\"Adder\"", Mistake, "the service in the contract"),
         key("endpoint", ENDPOINT, "\"adder:8001\"", Mistake, "the endpoint as others know it"),
-        key("forward", ADDRESS, "\"127.0.0.1:8001\"", Means("that of `endpoint`"), "where the service answers"),
-        key("plain", ADDRESS, "\"0.0.0.0:8002\"", NONE, "where clients without an adapter are taken"),
-        key("adapters", ADDRESS, "\"0.0.0.0:38001\"", NONE, "where other adapters are taken"),
-        key("adapters_at", ADDRESS, "\"adder:38001\"", Means("as `adapters`"), "that address as others are told it"),
+        key("forward", ADDRESS, "\"127.0.0.1:8001\"", Means("the address of `endpoint`"), "where the service listens"),
+        key("plain", ADDRESS, "\"0.0.0.0:8002\"", NONE, "where it accepts clients without an adapter"),
+        key("adapters", ADDRESS, "\"0.0.0.0:38001\"", NONE, "where it accepts other adapters"),
+        key(
+            "adapters_at",
+            ADDRESS,
+            "\"adder:38001\"",
+            Means("as `adapters`"),
+            "the same address as other machines reach it",
+        ),
     ],
 };
 
 static STORE: Keys = Keys {
     name: "store",
-    text: "What is remembered of services",
+    text: "Entries about services",
     keys: &[
         key("path", PATH, "\"entries.redb\"", Means("entries are in memory only"), "a file that keeps entries"),
         key(
@@ -165,14 +177,14 @@ static STORE: Keys = Keys {
             Means("512 KiB, or 16 MiB without `path`"),
             "entries in memory, see below",
         ),
-        key("expire_after", TIME, "\"30d\"", Means("never"), "forget entries that were not used for this long"),
+        key("expire_after", TIME, "\"30d\"", Means("never"), "forget entries not used for this long"),
         key("flush", TIME, "\"1s\"", Is("\"500ms\""), "longest time until new entries are written"),
         key(
             "on_mismatch",
             Word("reaction", || words(ON_MISMATCH)),
             "\"refuse\"",
             Is("\"rotate\""),
-            "a file that is damaged, or of another contract or adapter: rename it and begin anew, or leave it alone and unused",
+            "if the file is damaged or belongs to another contract or adapter: rename it and start over, or leave it untouched and unused",
         ),
     ],
 };
@@ -185,13 +197,13 @@ static REPORTS: Keys = Keys {
         key("file", PATH, "\"reports.txt\"", Means("standard output"), "where reports go"),
         key("repeat_after", TIME, "\"5m\"", Is("\"60s\""), "time in which the same report is not repeated"),
         key("per_s", Count(1, 1_000_000), "100", Is("20"), "maximum reports per second"),
-        key("show_secrets", Flag, "true", Is("false"), "whether values are shown whose names say that they are secret"),
+        key("show_secrets", Flag, "true", Is("false"), "whether to show values whose names suggest a secret"),
     ],
 };
 
 static CHECKS: Keys = Keys {
     name: "checks",
-    text: "Which calls are checked, and what follows",
+    text: "Which calls are checked, and the consequences",
     keys: &[
         key("requires", SIDE, "\"both\"", Is("\"receiver\""), "which of two adapters checks preconditions"),
         key("ensures", SIDE, "\"both\"", Is("\"receiver\""), "which of two adapters checks postconditions"),
@@ -201,9 +213,9 @@ static CHECKS: Keys = Keys {
             Word("reaction", || words(UNCHECKED)),
             "\"pass\"",
             Means("`refuse` with `enforce`, otherwise `pass`"),
-            "what `enforce` does with a message that cannot be checked, see below",
+            "reaction of `enforce` to a message that cannot be checked, see below",
         ),
-        key("sample", Fraction(0.0, 1.0), "0.1", Is("1"), "fraction of calls that are checked"),
+        key("sample", Fraction(0.0, 1.0), "0.1", Is("1"), "fraction of calls to check"),
         key(
             "fail_open",
             Flag,
@@ -224,7 +236,7 @@ static LIMITS: Keys = Keys {
             Bytes(1, 16 << 20),
             "\"1MiB\"",
             Is("\"4MiB\""),
-            "maximum length of a message that is checked; longer ones stream through",
+            "maximum length of a checked message; longer ones stream through",
         ),
         key(
             "bodies",
@@ -238,7 +250,7 @@ static LIMITS: Keys = Keys {
         key("listeners", Count(0, 60_000), "16", Is("256"), "maximum listeners for learned endpoints"),
         key("connect", TIME, "\"1s\"", Is("\"5s\""), "time limit for connecting, handshakes included"),
         key("idle", TIME, "\"10s\"", Is("\"60s\""), "close a connection idle for this long"),
-        key("request", TIME, "\"10s\"", Is("\"30s\""), "time limit for the head of a request, and for its answer"),
+        key("request", TIME, "\"10s\"", Is("\"30s\""), "time limit for the head of a request, and for its response"),
         key("drain", TIME, "\"30s\"", Is("\"5s\""), "time limit for calls under way when the adapter ends"),
     ],
 };
@@ -252,7 +264,7 @@ static TLS: Keys = Keys {
             Table(&TLS_LISTEN),
             "{ cert = \"host.pem\", key = \"host.key\" }",
             Means("no TLS"),
-            "what listeners for endpoints over HTTPS show",
+            "certificate of listeners for endpoints over HTTPS",
         ),
         key("upstream", Table(&TLS_UPSTREAM), "{ ca = \"ca.pem\" }", Means("as below"), "how services are trusted"),
         key(
@@ -267,7 +279,7 @@ static TLS: Keys = Keys {
 
 static TLS_LISTEN: Keys = Keys {
     name: "tls.listen",
-    text: "What listeners for endpoints over HTTPS show",
+    text: "Certificate of listeners for endpoints over HTTPS",
     keys: &[
         key("cert", PATH, "\"host.pem\"", Mistake, "the certificate, with its chain"),
         key("key", PATH, "\"host.key\"", Mistake, "its key"),
@@ -278,7 +290,7 @@ static TLS_UPSTREAM: Keys = Keys {
     name: "tls.upstream",
     text: "How services are trusted",
     keys: &[
-        key("ca", PATH, "\"ca.pem\"", Means("those of the machine"), "roots to trust"),
+        key("ca", PATH, "\"ca.pem\"", Means("the machine's"), "roots to trust"),
         key("verify", Flag, "false", Is("true"), "whether certificates of services are checked"),
     ],
 };

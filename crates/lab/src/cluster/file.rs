@@ -154,8 +154,14 @@ static HOST: Keys = Keys {
             "the binary there, of the same build",
         ),
         key("directory", Text, "\"/srv/bench\"", Means("the same as here"), "what paths in commands are relative to"),
-        key("ssh", SSH, "\"ubuntu@bench-2\"", Means("`address`"), "what ssh connects to, where it is not the address"),
-        key("launcher", OWN_LAUNCHER, "\"local\"", Means("that of the file"), "`local` for the machine the lab is on"),
+        key("ssh", SSH, "\"ubuntu@bench-2\"", Means("`address`"), "destination for ssh, if different from the address"),
+        key(
+            "launcher",
+            OWN_LAUNCHER,
+            "\"local\"",
+            Means("the file's launcher"),
+            "`local` for the machine the lab is on",
+        ),
     ],
 };
 

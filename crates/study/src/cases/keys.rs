@@ -37,7 +37,7 @@ const NOT_CHECKED: Missing = Means("not checked");
 /// Keys of a case file.
 pub static CASES: Keys = Keys {
     name: "",
-    text: "Cases of `quintain verify`: requests, and what must come back",
+    text: "Cases of `quintain verify`: requests and expected responses",
     keys: &[key(
         "case",
         Tables(&CASE),
@@ -52,14 +52,14 @@ static CASE: Keys = Keys {
     text: "A case: requests on one connection",
     keys: &[
         key("name", Text, "\"sum\"", Mistake, "its name, unique, for `--case`: letters, digits, `-`, `_` and `.`"),
-        key("promise", Text, "\"two numbers are added\"", Means("the name"), "what is promised, one line"),
+        key("promise", Text, "\"two numbers are added\"", Means("the name"), "the promise, in one line"),
         key("request", Tables(&REQUEST), "[{ path = \"/\" }]", Mistake, "the requests, in their order"),
         key(
             "random",
             Named(&Table(&RANDOM)),
             "{ a = { integer = [0, 999] } }",
             NONE,
-            "values drawn anew for each repetition, by name; `{name}` and `{a + b}` stand for them in the strings of its requests",
+            "values sampled for each repetition, by name; `{name}` and `{a + b}` insert them into the strings of its requests",
         ),
         key(
             "repeat",
@@ -73,7 +73,7 @@ static CASE: Keys = Keys {
             Either(&[Word("split", super::words_of_splits), List(&Count(1, 1 << 20))]),
             "\"all\"",
             Is("\"none\""),
-            "where each request is cut, so that it arrives in pieces: at `\"all\"` positions in turn and byte by byte, only `\"bytes\"`, or behind these numbers of bytes; nothing may be answered before a request is whole",
+            "where to cut each request, so that it arrives in pieces: at `\"all\"` positions in turn and byte by byte, only `\"bytes\"`, or after these numbers of bytes; the server must not respond before a request is complete",
         ),
         key("pipelined", Flag, "true", Is("false"), "sends all requests at once, before any response is read"),
         key(
@@ -81,14 +81,14 @@ static CASE: Keys = Keys {
             Flag,
             "true",
             Is("false"),
-            "shuts down the sending side behind the last request: all responses, then the end",
+            "shuts down the sending side after the last request; expects all responses, then the end",
         ),
         key(
             "skip_status",
             STATUS,
             "404",
             NONE,
-            "skips the case where the first response has this status: an optional feature",
+            "skips the case if the first response has this status: an optional feature",
         ),
     ],
 };
@@ -107,14 +107,14 @@ static RANDOM: Keys = Keys {
             NONE,
             "a whole number",
         ),
-        key("letters", Count(1, LETTERS_MAX), "12", NONE, "so many letters and digits"),
+        key("letters", Count(1, LETTERS_MAX), "12", NONE, "number of letters and digits"),
         key("choice", List(&Text), "[\"a\", \"b\"]", NONE, "one of these"),
     ],
 };
 
 static REQUEST: Keys = Keys {
     name: "case.request",
-    text: "A request: HTTP, or bytes as they are (`text` or `hex`). Strings may have `{name}`, expressions with `+ - * ( )`, `length`, `lower`, `upper` and `reverse`, and the names `path` (that of the URL, or `--path`) and `index` (the number of the request among `times`, from 0); `{n:8x}` is 8 hexadecimal digits",
+    text: "A request: HTTP, or bytes as they are (`text` or `hex`). Strings may have `{name}`, expressions with `+ - * ( )`, `length`, `lower`, `upper` and `reverse`, and the names `path` (of the URL, or `--path`) and `index` (the number of the request among `times`, from 0); `{n:8x}` is 8 hexadecimal digits",
     keys: &[
         key("method", Text, "\"POST\"", Is("\"GET\""), "HTTP method"),
         key("path", Text, "\"/sum?a={a}&b={b}\"", Means("no HTTP: `text` or `hex`"), "request target"),
@@ -130,20 +130,20 @@ static REQUEST: Keys = Keys {
             Named(&Text),
             "{ Accept = \"application/json\" }",
             NONE,
-            "headers in addition to `Host` and those of the body",
+            "headers in addition to `Host` and the body's",
         ),
         key("body", Text, "'{\"a\": {a}}'", NONE, "body, with its `Content-Length`"),
         key("chunked", Flag, "true", Is("false"), "sends the body as one chunk in place of `Content-Length`"),
         key("text", Text, "\"get k\\r\\n\"", NONE, "bytes to send, as text"),
         key("hex", Text, "\"{word:8x}\"", NONE, "bytes to send, as hexadecimal digits; spaces are skipped"),
-        key("times", Count(1, TIMES_MAX), "1000", Is("1"), "sends it so many times"),
-        key("expect", Table(&EXPECT), "{ status = 200 }", Means("any complete HTTP response"), "what must come back"),
+        key("times", Count(1, TIMES_MAX), "1000", Is("1"), "number of times to send it"),
+        key("expect", Table(&EXPECT), "{ status = 200 }", Means("any complete HTTP response"), "the expected response"),
     ],
 };
 
 static EXPECT: Keys = Keys {
     name: "case.request.expect",
-    text: "What must come back: an HTTP response, complete and framed by RFC 9112, or bytes (`text`, `hex` or `line`)",
+    text: "The expected response: HTTP, complete and framed by RFC 9112, or bytes (`text`, `hex` or `line`)",
     keys: &[
         key("status", Either(&[STATUS, List(&STATUS)]), "200", NOT_CHECKED, "status, or those allowed"),
         key("headers", Named(&Text), "{ Content-Length = \"4\" }", NOT_CHECKED, "headers, each with its value"),
@@ -154,7 +154,7 @@ static EXPECT: Keys = Keys {
             NOT_CHECKED,
             "headers, each with a regular expression found in its value",
         ),
-        key("absent", List(&Text), "[\"Server\"]", NOT_CHECKED, "headers that must not be there"),
+        key("absent", List(&Text), "[\"Server\"]", NOT_CHECKED, "headers that must be absent"),
         key("body", Text, "\"{a + b}\"", NOT_CHECKED, "the body"),
         key("length", Count(0, LENGTH_MAX), "1024", NOT_CHECKED, "bytes of the body"),
         key("matches", Text, "'^\\d+$'", NOT_CHECKED, "regular expression found in the body"),
@@ -170,7 +170,7 @@ static EXPECT: Keys = Keys {
             Text,
             "\"{path}\"",
             NOT_CHECKED,
-            "the status and body of GET of this path, which is asked beforehand; the body only where it is the same each time. For HEAD: the status, and `Content-Length` if it is there",
+            "the status and body of an earlier GET of this path; the body only if it is the same each time. For HEAD: the status, and `Content-Length` if present",
         ),
         key("text", Text, "\"END\\r\\n\"", NONE, "these bytes, as text"),
         key("hex", Text, "\"{word + 1:8x}\"", NONE, "these bytes, as hexadecimal digits"),

@@ -77,7 +77,7 @@ pub static STUDY: Keys = Keys {
             Named(&Table(&COMPANION)),
             "{ db = { image = \"docker.io/library/redis:7\", publish = 6379 } }",
             NONE,
-            "what the server needs beside it, a database or a cache, by name",
+            "services the server needs, such as a database or a cache, by name",
         ),
         key(
             "load",
@@ -91,7 +91,7 @@ pub static STUDY: Keys = Keys {
             Named(&LEVELS),
             "{ clients = [40, 80] }",
             Means("one design point"),
-            "what is varied, by name; `{name}` in `[subject]`, `[proxy.NAME]` and `[load]` is replaced by its level; the levels of `through` choose the proxies: `direct`, a name, `a + b`",
+            "the conditions to vary, by name; `{name}` in `[subject]`, `[proxy.NAME]` and `[load]` is replaced by its level; the levels of `through` choose the proxies: `direct`, a name, `a + b`",
         ),
         key(
             "trials",
@@ -105,7 +105,7 @@ pub static STUDY: Keys = Keys {
             Table(&GATE),
             "{ of = \"server\", base = \"old\", fail_if = \"latency_p99 > 1.05\" }",
             NONE,
-            "a baseline and what its candidates must not be: the study runs in pairs until that is known, and `quintain run` exits with 1 where one fails",
+            "a baseline and the limits that fail a candidate: the study runs in pairs until each candidate is decided, and `quintain run` exits with 1 if one fails",
         ),
         key(
             "effects",
@@ -130,7 +130,7 @@ pub static STUDY: Keys = Keys {
 
 static ANSWER: Keys = Keys {
     name: "answer",
-    text: "The kind of answer wanted; `quintain check` prints what a study will answer",
+    text: "The kind of answer wanted; `quintain check` prints the question a study will answer",
     keys: &[
         key(
             "asks",
@@ -229,7 +229,7 @@ static PROXY: Keys = Keys {
             Either(&[CPUS, Word("place", words::cpus_of_subject)]),
             "1",
             Is("\"subject\""),
-            "its own CPUs, reserved at every design point, or those of the server",
+            "its own CPUs, reserved at every design point, or the server's",
         ),
         key("port", PORT, "8443", Means("a free port"), "a fixed port"),
         key("ready_timeout", TO_START, "\"5s\"", Is("\"10s\""), "time limit to listen on its port"),
@@ -239,7 +239,7 @@ static PROXY: Keys = Keys {
 
 static COMPANION: Keys = Keys {
     name: "companion.NAME",
-    text: "What the server needs beside it, started before it; `{NAME_port}` in the command and environment of `[subject]` is its port",
+    text: "A service the server needs, started before it; `{NAME_port}` in the command and environment of `[subject]` is its port",
     keys: &[
         key("build", Text, "\"make db\"", Means("nothing is built"), "run once before the first trial"),
         key(
@@ -609,13 +609,7 @@ static WORKLOAD_KEYS: Keys = Keys {
             Means("the preset's, otherwise `any`"),
             "with `reuse`: first operation on a new key",
         ),
-        key(
-            "one_hit",
-            SHARE,
-            "0.1",
-            Means("the preset's, otherwise 0"),
-            "share of operations on keys that are used only once",
-        ),
+        key("one_hit", SHARE, "0.1", Means("the preset's, otherwise 0"), "share of operations on keys used only once"),
         key(
             "invalidation",
             SHARE,
@@ -738,7 +732,7 @@ static TRACE: Keys = Keys {
             Word("gap rule", words::gaps),
             "\"recorded\"",
             Is("\"none\""),
-            "`recorded`: send operations at their recorded times; `none`: as the load says",
+            "`recorded`: send operations at their recorded times; `none`: at the rate of the load",
         ),
         key("speed", Number(1e-6, 1e6), "10", Is("1"), "with `recorded`: speed-up factor"),
     ],
@@ -778,7 +772,7 @@ static TRIALS_STOP: Keys = Keys {
 
 static GATE: Keys = Keys {
     name: "gate",
-    text: "A baseline, and what each candidate is held to: design points that differ in this factor alone are compared pair by pair",
+    text: "A baseline and the limits for each candidate: design points that differ only in this factor are compared pair by pair",
     keys: &[
         key(
             "of",
@@ -808,14 +802,14 @@ static GATE: Keys = Keys {
             Fraction(0.0, 0.5),
             "\"0.1%\"",
             Is("0.0"),
-            "the share of requests that a candidate may fail beyond what its baseline fails; more fails it",
+            "how much the candidate's share of failed requests may exceed the baseline's; more fails it",
         ),
         key(
             "undecided",
             Word("outcome", words::undecided),
             "\"fail\"",
             Is("\"pass\""),
-            "what is made of a candidate that was not shown to fail, nor to pass: exit code 0, 1, or 125, of which `git bisect run` makes a commit to skip",
+            "result for a candidate shown neither to fail nor to pass: exit code 0, 1, or 125, which makes `git bisect run` skip the commit",
         ),
     ],
 };
