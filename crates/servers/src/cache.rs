@@ -84,8 +84,7 @@ pub struct CacheLimits {
     pub request_ns: Nanos,
     /// The longest time to read 64 KiB of responses before the connection is cut off.
     pub send_ns: Nanos,
-    /// The longest linger after a response that closes the connection, so that the client receives
-    /// it.
+    /// Maximum linger after a response that closes, so that the client receives it.
     pub linger_ns: Nanos,
 }
 
@@ -127,8 +126,7 @@ impl std::fmt::Debug for CacheShared {
 }
 
 impl CacheShared {
-    /// Creates a cache for `config.threads` threads. `wall_ns` returns ns since 1970. Fails if the
-    /// configuration is invalid.
+    /// Creates a cache for `config.threads` threads; `wall_ns` is Unix time. Fails if invalid.
     pub fn new(
         config: cache::Config,
         protocol: CacheProtocol,
@@ -206,7 +204,6 @@ impl CacheServer {
         self.core.shared.limits
     }
 
-    /// Executes the buffered input.
     fn take_input(&mut self, slot: usize) {
         let connection = &mut self.connections[slot];
         let mut input = std::mem::take(&mut connection.input);
@@ -223,7 +220,6 @@ impl CacheServer {
         connection.input = input;
     }
 
-    /// Continues with the input after a response that was sent.
     fn go_on(&mut self, slot: usize) {
         let connection = &self.connections[slot];
         if connection.takes() && (!connection.input.is_empty() || connection.rest.is_some()) {
@@ -231,7 +227,6 @@ impl CacheServer {
         }
     }
 
-    /// Continues with a connection whose responses were sent, or that waited for memory.
     fn unblock<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         (connection.blocked, connection.lacks_memory) = (false, false);
@@ -239,7 +234,6 @@ impl CacheServer {
         self.settle(driver, conn);
     }
 
-    /// Continues with the connections that wait for memory, if any is free.
     fn retry_waiting<D: Driver>(&mut self, driver: &mut D) {
         if self.core.shared.in_flight.is_exhausted() {
             return;
@@ -340,7 +334,6 @@ impl CacheServer {
         }
     }
 
-    /// Sends the remaining responses, then closes.
     fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         connection.over = CloseState::Closing;
@@ -349,7 +342,6 @@ impl CacheServer {
         driver.close(conn, Close::Graceful);
     }
 
-    /// Closes immediately.
     fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         connection.over = CloseState::Closing;

@@ -20,8 +20,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The earliest time from `at` on outside a pause. Pauses end at multiples of `every_ns` after
-    /// `start`.
+    /// The earliest time from `at` on outside a pause; pauses end every `every_ns` after `start`.
     fn end(&self, start: Nanos, at: Nanos) -> Nanos {
         let phase = at.saturating_sub(start) % self.every_ns.max(1);
         let paused = phase >= self.every_ns.saturating_sub(self.length_ns);
@@ -66,8 +65,7 @@ pub struct Calibrate {
 }
 
 impl Calibrate {
-    /// Creates a server that delays responses by `delay_ns` (`None`: not at all), and sends none
-    /// during a pause.
+    /// Delays responses by `delay_ns` (`None`: not at all), and sends none during a pause.
     pub fn new(delay_ns: Option<Distribution>, pauses: Option<Pauses>, seed: u64, thread: u32) -> Self {
         Self {
             delay_ns,

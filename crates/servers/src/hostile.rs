@@ -27,8 +27,7 @@ pub enum Kind {
     FreezeOne(u64),
 }
 
-/// Interval between bytes of [`Kind::OneByteAtATime`] and between floods of [`Kind::EndlessData`],
-/// ns.
+/// Interval of [`Kind::OneByteAtATime`] bytes and [`Kind::EndlessData`] floods, ns.
 const STEP_NS: Nanos = 1_000_000;
 const FLOOD: [u8; 16_384] = [0x55; 16_384];
 

@@ -62,8 +62,7 @@ pub struct HttpLimits {
     pub head_ns: Nanos,
     /// The time that any body may take, plus the time that it needs at `body_bytes_per_s`.
     pub body_ns: Nanos,
-    /// Minimum average rate of a body after `body_ns`, in bytes per second. Responds with 408 below
-    /// it. 0: no limit.
+    /// Minimum average rate of a body after `body_ns`, bytes/s, or else 408; 0: no limit.
     pub body_bytes_per_s: u64,
     /// The longest time to read 31 KiB of a response before the connection is cut off.
     pub send_ns: Nanos,
@@ -106,7 +105,6 @@ pub struct Http {
     ending: Option<Nanos>,
 }
 
-/// A duration to display.
 struct Span(Nanos);
 
 impl std::fmt::Display for Span {
@@ -134,8 +132,7 @@ impl Http {
         }
     }
 
-    /// Omits `Server` and `Date` from all responses, so that `/` matches WhaleConnect's benchmark
-    /// server.
+    /// Omits `Server` and `Date`, so that `/` matches WhaleConnect's benchmark server.
     #[must_use]
     pub fn minimal(mut self, minimal: bool) -> Self {
         self.answers.set_minimal(minimal);
@@ -270,8 +267,7 @@ impl Http {
         }
     }
 
-    /// Sends the delayed response to a request received at `received`, then continues with the
-    /// input.
+    /// Sends the delayed response to a request received at `received`, then continues.
     fn answer_due<D: Driver>(&mut self, driver: &mut D, conn: Conn, asked: ParsedRequest, received: Nanos) {
         let slot = conn.index();
         self.answer_late(slot, asked);
@@ -286,7 +282,6 @@ impl Http {
         }
     }
 
-    /// Continues with the input after a complete response.
     fn go_on(&mut self, slot: usize, now: Nanos) {
         let connection = &self.connections[slot];
         if connection.takes() && !connection.input.is_empty() {
@@ -294,8 +289,7 @@ impl Http {
         }
     }
 
-    /// Ends a connection whose client has ended its stream, once all complete requests are
-    /// answered.
+    /// After the end of a client's stream: closes once all complete requests are answered.
     fn end_of_requests<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
         if self.connections[slot].input.is_empty() {
@@ -306,7 +300,6 @@ impl Http {
         }
     }
 
-    /// Sends the remaining responses, then closes.
     fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         connection.phase = Phase::Closing;
@@ -315,7 +308,6 @@ impl Http {
         driver.close(conn, Close::Graceful);
     }
 
-    /// Closes immediately.
     fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let connection = &mut self.connections[conn.index()];
         connection.phase = Phase::Closing;

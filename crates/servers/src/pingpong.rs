@@ -54,7 +54,6 @@ impl Words {
         self.rests[conn.index()].1 = 0;
     }
 
-    /// Calls `word` for each complete word.
     #[inline]
     pub(crate) fn feed(&mut self, conn: Conn, mut bytes: &[u8], mut word: impl FnMut(u32)) {
         let (rest, have) = &mut self.rests[conn.index()];

@@ -67,8 +67,8 @@ impl Shutdown {
     const ASKED: u8 = 1;
     const FORCED: u8 = 2;
 
-    /// Requests a shutdown: no more connections are accepted, and open ones may finish their
-    /// requests. Idempotent.
+    /// Requests a shutdown: accepts no more, and open connections finish their requests.
+    /// Idempotent.
     pub fn ask(&self) {
         self.raise(Self::ASKED);
     }
@@ -110,8 +110,7 @@ pub enum Next {
 
 /// The behavior of a server on its connections, one instance per thread.
 pub trait Handler {
-    /// Whether connections may finish their requests on shutdown. Otherwise the server stops
-    /// immediately.
+    /// Whether connections finish their requests on shutdown, or the server stops at once.
     const DRAINS: bool = false;
 
     /// Handles a new connection.
@@ -319,8 +318,8 @@ impl<R: FnOnce(&Address)> Front<'_, R> {
         self.threads.iter().for_each(Thread::wake);
     }
 
-    /// Hands a new connection to the thread with the fewest, round robin among equals. This
-    /// thread's own connections, and those over the limit, go to `handler`.
+    /// Hands a new connection to the thread with the fewest, round robin among equals. `handler`
+    /// gets this thread's own, and those over the limit.
     fn accept<D: KernelDriver, H: Handler>(&mut self, driver: &mut D, handler: &mut H, conn: Conn) {
         let open: usize = self.threads.iter().map(Thread::connections).sum();
         if self.listen.connections.is_some_and(|most| open >= most) {

@@ -26,7 +26,6 @@ impl KeepAlive {
     }
 }
 
-/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     Known(u64),
@@ -51,8 +50,7 @@ pub(crate) fn push_status(out: &mut Vec<u8>, stamp: &[u8], status: &str, keep_al
     });
 }
 
-/// Appends a complete head. `stamp` is the headers of every response with their line ends; empty
-/// values are omitted.
+/// Appends a complete head. `stamp` has the headers of every response; omits empty values.
 #[inline]
 pub(crate) fn push_head(
     out: &mut Vec<u8>,

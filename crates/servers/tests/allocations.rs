@@ -26,8 +26,8 @@ fn play(stream: &mut TcpStream, request: &[&[u8]], answer_bytes: usize, rounds: 
     }
 }
 
-/// Counts allocations of the whole process in [`ROUNDS`] requests of each kind. The binary has only
-/// this test, so that no other thread allocates.
+/// Counts allocations of the process in [`ROUNDS`] requests of each kind. It must be the only test,
+/// because other threads would allocate.
 fn count(backend: net::Choice) -> Vec<(&'static str, usize)> {
     let requests: [(&str, &[&[u8]]); 9] = [
         ("root", &[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]),
@@ -97,8 +97,7 @@ fn allocates_nothing_in_steady_state() {
     }
     for backend in backends {
         for (name, allocations) in count(backend) {
-            // The buffer of a paused sender or of a split head is allocated on first use, which may
-            // be now.
+            // The buffer of a paused sender or a split head may be allocated on first use now.
             let allowed = if matches!(name, "many bytes" | "chunks" | "in two pieces") { 4 } else { 0 };
             assert!(allocations <= allowed, "{name}, {backend:?}: {allocations} allocations");
         }

@@ -56,8 +56,8 @@ fn play(stream: &mut TcpStream, request: &[u8], begins: &str, answer: &mut [u8],
     }
 }
 
-/// Counts allocations of the whole process in [`ROUNDS`] writes of each kind. The binary has only
-/// this test, so that no other thread allocates.
+/// Counts allocations of the process in [`ROUNDS`] writes of each kind. It must be the only test,
+/// because other threads would allocate.
 fn count(backend: net::Choice, evictor: cache::Evictor) -> Vec<(&'static str, usize, usize)> {
     let config = cache::Config { evictor, versions: true, ..cache::Config::new(4 << 20) };
     let shared =

@@ -15,8 +15,7 @@ use servers::{Handler, Http, HttpLimits, Listen, Next, Shutdown, serve};
 /// A test that waits longer fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs each test over both kernel interfaces. Without a usable io_uring, its tests print a message
-/// and pass.
+/// Runs each test over both kernel interfaces. Skips io_uring with a message if unusable.
 macro_rules! suite {
     ($($name:ident),* $(,)?) => {
         mod epoll { $(#[test] fn $name() { super::$name(super::Choice::Epoll) })* }
@@ -237,8 +236,7 @@ fn one_too_many_is_refused(backend: Choice) {
 fn flood(stream: &mut TcpStream, bytes: &[u8], most: usize) -> usize {
     let mut written = 0;
     while written < most {
-        // A busy kernel may accept only a part. Continue there, or the stream would be a different
-        // one.
+        // A busy kernel may accept only a part, so continue there.
         match stream.write(&bytes[written % bytes.len()..]) {
             Ok(count) => written += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -352,8 +350,7 @@ fn many_short_connections(backend: Choice) {
     }
 }
 
-/// Each of a hundred clients that stall after one byte must get a timeout, and others must be
-/// served. Measurements cover how long others wait.
+/// A hundred clients that stall after one byte get a timeout; others are still served.
 fn slow_clients_do_not_hold_up_others(backend: Choice) {
     let limits = HttpLimits { head_ns: 300_000_000, ..HttpLimits::DEFAULT };
     let server = Running::http(listen(backend, 1, 200), limits);

@@ -39,8 +39,7 @@ pub enum Detected {
     Unknown,
 }
 
-/// Bytes after which the protocol is always decided: empty lines, a word, and a byte to distinguish
-/// the two kinds of GET.
+/// Bytes after which the protocol is always known: empty lines, a word, and one more byte for GET.
 pub const DETECT_MAX_BYTES: usize = 2 * EMPTY_LINES_MAX + WORD_MAX_BYTES + 1;
 
 const EMPTY_LINES_MAX: usize = 8;
@@ -92,7 +91,6 @@ pub fn detect(bytes: &[u8]) -> Detected {
     }
 }
 
-/// Decides by the word after `GET `: a target or a key.
 fn get(target: &[u8]) -> Detected {
     if target.starts_with(b"/") {
         return Detected::Http;

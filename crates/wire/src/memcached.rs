@@ -71,8 +71,7 @@ pub struct Limits {
     pub line_bytes: usize,
     /// Bytes of a `get`, `gets`, `gat` or `gats` line, which may have many keys.
     pub get_line_bytes: usize,
-    /// Most bytes of a block that are skipped to reach the next request. Larger blocks close the
-    /// connection.
+    /// Maximum size of a block skipped to reach the next request; larger ones close the connection.
     pub swallow_bytes: u64,
 }
 

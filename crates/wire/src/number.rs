@@ -36,8 +36,7 @@ pub fn canonical(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses white space, a sign and digits like C. The digits must end at white space or the end of
-/// `text`. Returns the sign and the digits.
+/// Parses digits like C: white space, a sign, digits, then white space or the end.
 fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().position(|byte| !is_space(byte))?..];
@@ -78,8 +77,7 @@ pub fn signed_of_c(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// Appends `value` in decimal. Faster than `std::fmt`, which matters because response headers are
-/// mostly numbers.
+/// Appends `value` in decimal, faster than `std::fmt`: response headers are mostly numbers.
 #[inline]
 pub fn push(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0u8; 20];
@@ -136,8 +134,7 @@ mod tests {
         }
     }
 
-    /// Measured: memcached 1.6.18 with each text as `incr` operand and as exptime, Redis 7.0.15
-    /// with `INCRBY`.
+    /// Measured with memcached 1.6.18 (`incr` operands and exptimes) and Redis 7.0.15 (`INCRBY`).
     #[test]
     fn parses_numbers_like_memcached_and_redis() {
         for (text, value, exptime, redis) in [

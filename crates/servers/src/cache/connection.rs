@@ -8,7 +8,6 @@ use wire::{memcached as text, resp as redis};
 use super::{CacheProtocol, CacheShared};
 use crate::timers::NEVER;
 
-/// A connection, or an empty slot.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// `None`: the slot is free.
@@ -58,8 +57,8 @@ pub(super) struct Redis {
 
 #[derive(Debug, Default)]
 pub(super) struct Http {
-    /// Size at which an incomplete head is parsed again even if its end is not in sight. Limits the
-    /// parses of a head that arrives byte by byte.
+    /// Size at which an incomplete head is parsed again. Limits the parses of one that arrives byte
+    /// by byte.
     pub(super) parse_at: usize,
     /// Bytes of the head already searched for its end.
     pub(super) seen: usize,
@@ -75,8 +74,7 @@ pub(super) enum CloseState {
     Answered {
         linger: bool,
     },
-    /// The response and the end of the stream are sent; input is discarded until the client ends
-    /// its stream.
+    /// Everything is sent; input is discarded until the client ends its stream.
     Lingering,
     /// Closed; remaining bytes are being sent.
     Closing,
@@ -162,20 +160,17 @@ impl Connection {
         }
     }
 
-    /// Whether requests can be executed.
     #[inline]
     pub(super) fn takes(&self) -> bool {
         self.over == CloseState::No && !self.blocked
     }
 
-    /// Whether all further input is ignored.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.over != CloseState::No
     }
 
-    /// Buffers input. The buffer grows as a large value arrives, never to the announced size at
-    /// once.
+    /// Buffers input, without allocating an announced size at once.
     pub(super) fn keep(&mut self, bytes: &[u8]) {
         let room = self.input.capacity() - self.input.len();
         if room < bytes.len() {

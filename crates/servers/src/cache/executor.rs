@@ -89,8 +89,7 @@ impl Executor {
         }
     }
 
-    /// Executes requests from `bytes` until none is complete or responses must be sent first.
-    /// Returns the bytes used.
+    /// Executes requests until one is incomplete or responses must be sent. Returns the bytes used.
     #[inline]
     pub(super) fn take_requests(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let used = self.take_available(connection, bytes);
@@ -165,8 +164,7 @@ impl Executor {
                 return bytes.len();
             }
         };
-        // memcached answers an empty line with an error, but empty lines before the first request
-        // are skipped.
+        // memcached answers an empty line with an error, except before the first request.
         let from = match &connection.protocol {
             ProtocolState::Memcached(_) => bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0),
             _ => 0,
@@ -203,7 +201,6 @@ impl Executor {
         true
     }
 
-    /// Answers a request that timed out.
     pub(super) fn too_slow(&mut self, connection: &mut Connection) {
         match &connection.protocol {
             ProtocolState::Memcached(_) => {
@@ -216,8 +213,7 @@ impl Executor {
         connection.over = CloseState::Answered { linger: true };
     }
 
-    /// Reports that there is no memory for the request, and closes, because the rest of it will
-    /// still arrive.
+    /// Reports that there is no memory, and closes, because the rest of the request will come.
     #[cold]
     pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
         match &connection.protocol {
@@ -231,7 +227,6 @@ impl Executor {
         connection.over = CloseState::Answered { linger: true };
     }
 
-    /// Rejects a connection over the limit.
     pub(super) fn too_many(&mut self, connection: &mut Connection) {
         match self.shared.protocol {
             CacheProtocol::Auto | CacheProtocol::Memcached => {

@@ -15,7 +15,6 @@ use crate::response_head::{KeepAlive, Length, push_head, push_status, status_lin
 const BODY_BYTES_MAX: u64 = 16 << 20;
 
 impl Executor {
-    /// Executes requests from `bytes`. Returns the bytes used.
     pub(super) fn take_http(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let ProtocolState::Http(http) = &mut connection.protocol else { return 0 };
         let heads = self.shared.heads;
@@ -83,8 +82,7 @@ impl Executor {
                     self.http_failure(503, "out of memory", on, false);
                 }
                 Ok(operation) => self.http_answer(operation, keep_alive),
-                // A client that waits for 100 gets the final response instead. It may or may not
-                // still send the body.
+                // The final response replaces 100. The client may or may not still send the body.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
                     self.http_failure(refusal.status(), refusal, false, request.method == "HEAD");
                     connection.over = CloseState::Answered { linger: true };

@@ -1,5 +1,4 @@
-//! memcached's text protocol. Source: protocol.txt of memcached 1.6, and the behavior of 1.6.18
-//! beyond it.
+//! memcached's text protocol. Source: protocol.txt and the behavior of memcached 1.6.18.
 
 use cache::{Item, Meta, Mode, Refusal};
 use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
@@ -12,7 +11,6 @@ use super::statistics::MEMCACHED_VERSION;
 const NON_NUMERIC: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 
 impl Executor {
-    /// Executes commands from `bytes`. Returns the bytes used.
     #[inline]
     pub(super) fn take_memcached(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let mut at = 0;
@@ -210,8 +208,7 @@ impl Executor {
     }
 }
 
-/// The text of `value`, padded with spaces to the length of `before` if shorter. Source: memcached
-/// 1.6.18, `do_add_delta`.
+/// `value`, padded with spaces to the length of `before`, like memcached 1.6.18's `do_add_delta`.
 fn written_over(before: &[u8], value: u64) -> Vec<u8> {
     let mut text = Vec::with_capacity(before.len().max(20));
     number::push(&mut text, value);
@@ -233,14 +230,12 @@ fn mode(verb: Verb, cas: Option<u64>) -> Mode {
     }
 }
 
-/// Applies `incr` or `decr`; `None` if `value` is not a number. Increments wrap at 2^64, decrements
-/// stop at 0.
+/// `incr` wraps at 2^64, `decr` stops at 0; `None` if `value` is not a number.
 fn counted(value: &[u8], delta: u64, down: bool) -> Option<u64> {
     let value = number::unsigned_of_c(value)?;
     Some(if down { value.saturating_sub(delta) } else { value.wrapping_add(delta) })
 }
 
-/// The response line for an unusual refusal.
 #[cold]
 fn error(refusal: &Refusal) -> &'static [u8] {
     match refusal {

@@ -1,5 +1,4 @@
-//! RESP2 and RESP3: the commands that cache clients and benchmarks send. Replies follow Redis
-//! 7.0.15.
+//! RESP2 and RESP3 commands of cache clients and benchmarks. Replies follow Redis 7.0.15.
 
 use cache::{Meta, Mode, Refusal};
 use wire::number;
@@ -17,7 +16,6 @@ const NOT_AN_INTEGER: &[u8] = b"-ERR value is not an integer or out of range\r\n
 const OVERFLOW: &[u8] = b"-ERR increment or decrement would overflow\r\n";
 const OK: &[u8] = b"+OK\r\n";
 
-/// What happens to the connection after a command.
 enum After {
     Next,
     Close,
@@ -25,7 +23,6 @@ enum After {
 }
 
 impl Executor {
-    /// Executes commands from `bytes`. Returns the bytes used.
     #[inline]
     pub(super) fn take_redis(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let ProtocolState::Redis(redis) = &mut connection.protocol else { return 0 };
@@ -358,8 +355,7 @@ impl Executor {
         self.redis_done(&done);
     }
 
-    /// `CONFIG GET name...` for the names that redis-benchmark and quintain request, without
-    /// patterns.
+    /// `CONFIG GET name...` for the names that redis-benchmark and quintain request.
     fn redis_config(&mut self, request: &Request<'_, '_>, version: Version) {
         if !request.argument(1).eq_ignore_ascii_case(b"get") {
             return self.unknown_subcommand(Name::Config, request.argument(1));

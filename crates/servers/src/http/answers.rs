@@ -21,8 +21,7 @@ const JSON: &[u8] = br#"{"message":"Hello, World!"}"#;
 
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-/// Placeholder for the size of a chunk: four digits, possibly with leading zeros (RFC 9112, section
-/// 7.1).
+/// Placeholder for a chunk size; leading zeros are allowed (RFC 9112, section 7.1).
 const CHUNK_HEAD: &[u8] = b"0000\r\n";
 
 #[derive(Debug)]
@@ -108,7 +107,6 @@ impl Answers {
         }
     }
 
-    /// Appends a response with a complete body.
     pub(super) fn whole(
         &self,
         out: &mut Vec<u8>,
@@ -124,17 +122,14 @@ impl Answers {
         }
     }
 
-    /// Appends the head of a response whose body follows.
     pub(super) fn head(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, length: Length) {
         push_head(out, &self.stamp, "200 OK", keep_alive, "application/octet-stream", length, "");
     }
 
-    /// Appends 204 with the allowed methods.
     pub(super) fn options(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, allowed: &str) {
         push_head(out, &self.stamp, "204 No Content", keep_alive, "", Length::Nothing, allowed);
     }
 
-    /// Rejects a valid request with a reason.
     pub(super) fn refusal(&self, out: &mut Vec<u8>, refusal: Refusal, keep_alive: KeepAlive, head_only: bool) {
         let (code, text, allowed) = match refusal {
             Refusal::Parameter(text) => (400, text, ""),
@@ -148,7 +143,6 @@ impl Answers {
         self.failure(out, code, text, keep_alive, head_only, allowed);
     }
 
-    /// Appends an error response with `text` as body.
     pub(super) fn failure(
         &self,
         out: &mut Vec<u8>,
@@ -186,8 +180,8 @@ pub(super) fn begin_chunk(out: &mut Vec<u8>) -> usize {
     out.len()
 }
 
-/// Ends the chunk that begins at `start`; it must have fewer than 65,536 bytes. Removes an empty
-/// chunk, which would end the body.
+/// Ends the chunk at `start`, of less than 65,536 bytes. Removes it if empty: it would end the
+/// body.
 pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     let size = out.len() - start;
     if size == 0 {
@@ -201,8 +195,8 @@ pub(super) fn end_chunk(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The bodies of `/bytes` and `/chunked`: 64 repeating characters, so the byte at a position is
-/// always the same. 64 KiB can be sent from any of the first 64 positions.
+/// The bodies of `/bytes` and `/chunked`: 64 repeating characters, so 64 KiB can be sent from any
+/// of the first 64 positions.
 pub(super) static PATTERN: [u8; 65_536 + 64] = pattern();
 
 const fn pattern() -> [u8; 65_536 + 64] {

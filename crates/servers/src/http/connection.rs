@@ -9,7 +9,6 @@ use super::request::ParsedRequest;
 use crate::response_head::KeepAlive;
 use crate::timers::NEVER;
 
-/// A connection, or an empty slot.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// `None`: the slot is free.
@@ -47,14 +46,12 @@ pub(super) enum Phase {
     Streaming(Stream),
     /// All requests are answered. With `linger` the client may still be sending.
     Answered { linger: bool },
-    /// The response and the end of the stream are sent; input is discarded until the client ends
-    /// its stream.
+    /// Everything is sent; input is discarded until the client ends its stream.
     Lingering,
     /// Closed; remaining bytes are being sent.
     Closing,
 }
 
-/// A request body in progress.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) asked: ParsedRequest,
@@ -65,7 +62,6 @@ pub(super) struct Incoming {
     pub(super) begun: bool,
 }
 
-/// A response body in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
     /// Bytes handed to the driver.
@@ -95,13 +91,11 @@ impl Connection {
         }
     }
 
-    /// Whether requests can be executed.
     #[inline]
     pub(super) fn takes(&self) -> bool {
         matches!(self.phase, Phase::Ready | Phase::Body(_)) && !self.blocked
     }
 
-    /// Whether all further input is ignored.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Answered { .. } | Phase::Lingering | Phase::Closing)
     }

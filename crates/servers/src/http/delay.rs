@@ -12,11 +12,9 @@ use crate::calibrate::Log;
 const TIME_NS_MAX: f64 = 60e9;
 /// Maximum number of seeded random sequences; a further seed restarts all of them.
 const SEEDS_MAX: usize = 1024;
-/// Due responses of closed connections are removed when they outnumber the connections by this
-/// many.
+/// Excess of due responses over connections that triggers removal of those of closed connections.
 const LEFT_OVER_MAX: usize = 1024;
 
-/// The parameters of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Law {
     pub(super) delay_ns: Distribution,
@@ -134,8 +132,8 @@ impl Delays {
         law.delay_ns.sample(rng) as Nanos
     }
 
-    /// Schedules the response to the request of `conn`, received at `received`, for `at`. `life`
-    /// distinguishes connections of one slot; `is_live` tests whether one is still open.
+    /// Schedules a response for `at`. `life` distinguishes connections of one slot; `is_live` tests
+    /// whether one is open.
     pub(super) fn put(
         &mut self,
         at: Nanos,
@@ -151,7 +149,6 @@ impl Delays {
         self.due.push(Reverse(Due { at, number: self.number, slot: conn.index() as u32, life, received }));
     }
 
-    /// When the first response is due.
     #[inline]
     pub(super) fn next(&self) -> Option<Nanos> {
         self.due.peek().map(|Reverse(due)| due.at)

@@ -18,8 +18,7 @@ const INLINE_BYTES_MAX: u64 = 16 << 10;
 const BODY_PIECE_BYTES: usize = 32 << 10;
 
 impl Http {
-    /// Executes requests from `bytes` until none is complete or a response must be awaited. Appends
-    /// responses to `out`. Returns the bytes used.
+    /// Executes requests until one is incomplete or must wait. Returns the bytes used.
     #[inline]
     pub(super) fn take_requests(&mut self, slot: usize, bytes: &[u8]) -> usize {
         let mut used = 0;
@@ -168,8 +167,7 @@ impl Http {
         self.answered(slot, keep_alive, asked.keep_alive);
     }
 
-    /// Completes a response. If it closes the connection and the client did not request that
-    /// (`unasked`), the client may have sent more.
+    /// Completes a response. If it closes the connection `unasked`, the client may have sent more.
     #[inline]
     pub(super) fn answered(&mut self, slot: usize, keep_alive: KeepAlive, unasked: bool) {
         if keep_alive == KeepAlive::Close {
@@ -179,7 +177,6 @@ impl Http {
         }
     }
 
-    /// Starts a body of any length.
     fn stream(&mut self, slot: usize, mut stream: Stream, head_only: bool) {
         if head_only {
             return self.answered(slot, stream.keep_alive, stream.linger);
@@ -193,21 +190,18 @@ impl Http {
         self.connections[slot].phase = Phase::Streaming(stream);
     }
 
-    /// Sends a delayed response of `/delay`.
     pub(super) fn answer_late(&mut self, slot: usize, asked: ParsedRequest) {
         let keep_alive = asked.keep_alive(self.ending.is_some());
         self.answers.whole(&mut self.out, "200 OK", keep_alive, asked.head_only, "text/plain", answers::ROOT_BODY);
         self.answered(slot, keep_alive, asked.keep_alive);
     }
 
-    /// Rejects a valid request and closes.
     #[cold]
     fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
         self.answers.refusal(&mut self.out, refusal, KeepAlive::Close, head_only);
         self.connections[slot].phase = Phase::Answered { linger: true };
     }
 
-    /// Rejects an invalid request, or one over a limit, and closes.
     #[cold]
     fn fail(&mut self, slot: usize, error: RequestError) {
         self.fail_with(slot, error.status(), error);
@@ -236,7 +230,6 @@ impl Http {
         }
     }
 
-    /// Executes the buffered input.
     pub(super) fn take_input(&mut self, slot: usize, now: Nanos) {
         let mut input = std::mem::take(&mut self.connections[slot].input);
         let used = self.take_requests(slot, &input);

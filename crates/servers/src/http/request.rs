@@ -8,7 +8,6 @@ use crate::response_head::KeepAlive;
 /// Larger heads are not remembered.
 const MEMO_BYTES_MAX: usize = 2 << 10;
 
-/// A parsed head.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ParsedRequest {
     pub(super) route: Result<Route, Refusal>,
@@ -35,8 +34,7 @@ pub(super) struct Memo {
 }
 
 impl Memo {
-    /// Parses the request at the start of `bytes`. Returns it with the size of its head; `None` if
-    /// it is incomplete.
+    /// Parses a request; also returns the size of its head. `None` if incomplete.
     #[inline]
     pub(super) fn parse_head(
         &mut self,

@@ -88,8 +88,7 @@ fn allowed(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Strips scheme and authority of an absolute form, which a server must accept (RFC 9112, section
-/// 3.2.2).
+/// Strips scheme and authority of an absolute form, which servers must accept (RFC 9112, 3.2.2).
 fn path_and_query(target: &str) -> (&str, &str) {
     let target = match target.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") => {

@@ -158,8 +158,7 @@ impl World {
     }
 }
 
-/// Sends `pieces` 1 ms apart over `network` and returns `render` of the responses within a virtual
-/// second.
+/// Sends `pieces` 1 ms apart and renders the responses within a virtual second.
 fn talk(network: Network, pieces: &[&[u8]]) -> String {
     let mut world = World::new(network, &HttpLimits::DEFAULT);
     let send = |(index, piece): (usize, &&[u8])| Step::Send(index as Nanos * MS, piece.to_vec());
@@ -235,8 +234,7 @@ fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\nHost: a\n\n")
 }
 
-/// Sends `text` at once, split in two at every byte, and byte by byte over a bad network. Each must
-/// give `expected`.
+/// Checks `text` sent at once, split at every byte, and byte by byte over a bad network.
 #[track_caller]
 fn check(name: &str, text: &str, expected: &str) {
     check_bytes(name, &crlf(text), expected);
@@ -464,8 +462,7 @@ fn requests_from_one_read_are_answered_in_one_write() {
     assert_eq!(render(&text, &seen).matches("200").count(), 30);
 }
 
-/// Responses that exceed one write are sent in several, and the server stops reading from a client
-/// that does not read.
+/// Large responses need several writes. Reads pause for a client that does not read.
 #[test]
 fn pauses_reads_from_a_client_that_does_not_read() {
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);

@@ -1,5 +1,4 @@
-//! Decodes the chunked transfer coding incrementally, without a buffer. Source: RFC 9112 section
-//! 7.1.
+//! Decodes the chunked coding incrementally, without a buffer. Source: RFC 9112 section 7.1.
 
 use super::Limits;
 use super::fields::{FieldError, is_control, is_token_byte};
@@ -7,8 +6,7 @@ use super::fields::{FieldError, is_control, is_token_byte};
 /// Longest chunk line: size, extensions and CRLF.
 pub(super) const LINE_BYTES_MAX: u32 = 4096;
 
-/// Most bytes of chunk lines beyond those that chunks of reasonable sizes need. Stops a body with
-/// one byte of data per chunk and long extensions.
+/// Maximum bytes of chunk lines beyond a reasonable need: stops tiny chunks, long extensions.
 pub(super) const EXCESS_BYTES_MAX: u64 = 16 * 1024;
 
 /// An error in a chunked body.
@@ -61,7 +59,6 @@ pub enum ChunkError {
     },
 }
 
-/// The position in a chunked body.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunks {
     state: State,
@@ -105,8 +102,7 @@ impl Chunks {
         }
     }
 
-    /// Returns the bytes used once the body is complete, or `None` if all bytes were used before
-    /// its end.
+    /// Returns the bytes used when the body is complete, or `None` if all were used before.
     pub(super) fn read(
         &mut self,
         limits: &Limits,

@@ -57,8 +57,7 @@ fn wrong_name(rest: &[u8], end: usize) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Returns the position of the CRLF after the text, or `None` if the input ends first. Text is
-/// HTAB, SP, visible characters and obs-text, as in values and reason phrases.
+/// Returns the position of the CRLF after text (HTAB, SP, visible characters, obs-text), or `None`.
 #[inline]
 pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     let mut at = control_at(bytes);
@@ -78,8 +77,7 @@ pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     }
 }
 
-/// Returns the position of the first control character, including HTAB, or the length. Eight bytes
-/// at a time.
+/// Returns the position of the first control character or the length. Eight bytes at a time.
 #[inline]
 fn control_at(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -88,8 +86,7 @@ fn control_at(bytes: &[u8]) -> usize {
     for (index, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
         let delete = word ^ (ONES * 0x7f);
-        // Sets the high bit of each byte below 0x20 or equal to 0x7f. A borrow can only set bits
-        // above the first true one.
+        // Marks bytes below 0x20 or equal to 0x7f. A borrow can only mark bytes above the first.
         let found = ((word.wrapping_sub(ONES * 0x20) & !word) | (delete.wrapping_sub(ONES) & !delete)) & HIGHS;
         if found != 0 {
             return index * 8 + found.trailing_zeros() as usize / 8;
@@ -114,7 +111,6 @@ pub(super) fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// A table of letters, digits and `marks`.
 pub(super) const fn letters_digits_and(marks: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;

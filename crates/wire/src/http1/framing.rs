@@ -1,5 +1,4 @@
-//! Fields that determine the length of a body and the reuse of a connection. Source: RFC 9112
-//! sections 6 and 9.3.
+//! Fields that determine body length and connection reuse. Source: RFC 9112 sections 6 and 9.3.
 
 use super::fields::{is_token, trim};
 
@@ -12,7 +11,6 @@ pub(super) struct Declared {
     keep_alive: bool,
 }
 
-/// All `Content-Length` fields of a head, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ContentLength {
     #[default]
@@ -22,7 +20,6 @@ pub(super) enum ContentLength {
     Invalid,
 }
 
-/// All `Transfer-Encoding` fields of a head, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum TransferCoding {
     #[default]
@@ -108,7 +105,6 @@ impl Declared {
     }
 }
 
-/// The fields that framing depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     ContentLength,
@@ -117,7 +113,6 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// Parses a field name, ignoring case.
     #[inline]
     pub(super) fn from_name(name: &[u8]) -> Option<Field> {
         let (field, expect): (Field, &[u8]) = match name.len() {
@@ -130,12 +125,10 @@ impl Field {
     }
 }
 
-/// Whether the token `name` equals `expect` ignoring case. `expect` is in lower case; both have the
-/// same length, 8 to 24.
+/// Whether `name` equals `expect` (lower case, same length, 8 to 24) ignoring case.
 #[inline]
 fn is_token_of(name: &[u8], expect: &[u8]) -> bool {
-    // In tokens, setting this bit changes only upper-case letters. Eight bytes are compared at a
-    // time.
+    // In tokens, this bit changes only upper-case letters. Eight bytes at a time.
     const SMALL: u64 = 0x2020_2020_2020_2020;
     let word = |bytes: &[u8], at: usize| bytes[at..].first_chunk().map(|word| u64::from_le_bytes(*word) | SMALL);
     let last = expect.len() - 8;

@@ -48,8 +48,7 @@ pub enum RequestError {
     /// RFC 9112 2.3: another major version of HTTP.
     #[error("a version other than HTTP/1.0 and HTTP/1.1")]
     BadVersion,
-    /// RFC 9112 3.2: a target in none of the four forms, or in a form that the method does not
-    /// allow.
+    /// RFC 9112 3.2: a target in none of the four forms, or in one the method does not allow.
     #[error("a target that is not a path, a URI, `*` (OPTIONS) or an authority (CONNECT)")]
     BadTarget,
     /// RFC 9112 3: the request line exceeds the limit on heads.
@@ -103,8 +102,7 @@ pub enum RequestError {
     /// RFC 9112 6.1: HTTP/1.0 has no transfer codings.
     #[error("`Transfer-Encoding` in HTTP/1.0")]
     EncodingInHttp10,
-    /// RFC 9112 6.3, rule 4: `chunked` is not the last coding, so the end of the body is unknown,
-    /// or not a list of codings.
+    /// RFC 9112 6.3, rule 4: no end, as `chunked` is not the last coding, or not a list of codings.
     #[error("a `Transfer-Encoding` that does not end in `chunked`")]
     BadEncoding,
     /// RFC 9112 6.1: a coding other than chunked.
@@ -137,8 +135,8 @@ impl RequestError {
     }
 }
 
-/// Size from which a partial head is searched for its end before it is parsed again. Otherwise a
-/// client that sends 64 KiB byte by byte would cause 65,536 parses.
+/// Larger partial heads are searched for their end before parsing. Otherwise 64 KiB sent byte by
+/// byte would cause 65,536 parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None`
@@ -191,8 +189,7 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
         return Err(RequestError::BadRequestLine);
     };
     let head = &shown[..head_bytes];
-    // httparse accepts LF for CRLF, which allows smuggling. It accepts CR only before LF, so there
-    // must be one CR per line.
+    // httparse accepts LF for CRLF, which allows smuggling. So there must be one CR per line.
     if head[0] == b'\n' || count(head, b'\r') != parsed.headers.len() + 2 {
         return Err(RequestError::BareLf);
     }
@@ -238,8 +235,7 @@ pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Req
     Ok(Some((request, start + head_bytes)))
 }
 
-/// Returns the position of the minor version in a request line with HTTP/1.2 to HTTP/1.9, which
-/// httparse rejects.
+/// Returns the position of a minor version from HTTP/1.2 to HTTP/1.9, which httparse rejects.
 #[cold]
 fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     let version = memchr::memchr_iter(b' ', bytes).nth(1).map(|space| space + 1)?;
@@ -248,8 +244,7 @@ fn later_minor(error: httparse::Error, bytes: &[u8]) -> Option<usize> {
     (error == httparse::Error::Version && is_later).then_some(digit)
 }
 
-/// Parses a request with a later minor version as HTTP/1.1 (RFC 9110 2.5). `digit` is the position
-/// of that version.
+/// Parses a later minor version, at position `digit`, as HTTP/1.1 (RFC 9110 2.5).
 #[cold]
 fn parse_as_1_1<'a>(
     bytes: &'a [u8],
@@ -277,7 +272,6 @@ fn count(bytes: &[u8], byte: u8) -> usize {
     bytes.chunks(255).map(|piece| piece.iter().map(|&other| u8::from(other == byte)).sum::<u8>() as usize).sum()
 }
 
-/// Whether `bytes` may contain an empty line.
 fn has_head_end(bytes: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', bytes).any(|at| matches!(&bytes[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
@@ -295,7 +289,7 @@ fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> Re
 }
 
 /// Whether the request line has another HTTP version, such as HTTP/2's preface. Depends only on the
-/// first byte that httparse rejects, not on how many bytes arrived with it.
+/// first byte that httparse rejects.
 fn names_other_version(bytes: &[u8]) -> bool {
     let version = bytes.trim_ascii_start().splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
     match version.strip_prefix(b"HTTP/") {
@@ -320,8 +314,8 @@ fn check_target(method: &str, target: &str) -> Result<(), RequestError> {
     if is_visible && is_of_method { Ok(()) } else { Err(RequestError::BadTarget) }
 }
 
-/// Whether `target` is a scheme, `://`, and an authority with a host and no user. Source: RFC 3986
-/// sections 3 and 4.3, RFC 9110 4.2.4.
+/// Whether `target` is `scheme://host` without a user. Source: RFC 3986 sections 3 and 4.3, RFC
+/// 9110 4.2.4.
 fn is_absolute(target: &str) -> bool {
     let Some((scheme, rest)) = target.split_once("://") else { return false };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -330,8 +324,7 @@ fn is_absolute(target: &str) -> bool {
     is_scheme && !authority.is_empty() && !authority.starts_with(':') && is_host(authority.as_bytes())
 }
 
-/// Whether `value` is `uri-host [ ":" port ]` or empty. Source: RFC 9110 section 7.2, RFC 3986
-/// section 3.2.2.
+/// Whether `value` is `uri-host [ ":" port ]` or empty. Source: RFC 9110 7.2, RFC 3986 3.2.2.
 fn is_host(value: &[u8]) -> bool {
     let literal = match value {
         [b'[', rest @ ..] => {

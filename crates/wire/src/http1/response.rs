@@ -5,8 +5,7 @@ use super::fields::{self, FieldError};
 use super::framing::{ContentLength, Declared, Field, TransferCoding};
 use super::{Body, Limits};
 
-/// The method of a request, reduced to the cases that affect the framing of its response. Source:
-/// RFC 9112 section 6.3.
+/// A request's method, as far as it affects response framing. Source: RFC 9112 section 6.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestMethod {
     /// GET, or any method other than HEAD and CONNECT.
@@ -59,8 +58,7 @@ pub enum Progress {
 /// An error in a stream of responses. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// The bytes do not start with `HTTP/`: HTTP/0.9, HTTP/2, TLS, another protocol, or a body
-    /// longer than announced.
+    /// Not `HTTP/`: HTTP/0.9, HTTP/2, TLS, another protocol, or a body longer than announced.
     #[error("the response does not start with `HTTP/`: another protocol, or a body longer than announced")]
     NotHttp,
     /// RFC 9112 2.2: an empty line before the status line.
@@ -184,8 +182,7 @@ struct Head {
     body: Option<Body>,
 }
 
-/// Reads the responses of one connection from pieces of its stream. Buffers an incomplete head, but
-/// never a body.
+/// Reads a connection's responses from pieces. Buffers incomplete heads, but no bodies.
 #[derive(Debug, Clone)]
 pub struct ResponseReader {
     limits: Limits,
@@ -469,8 +466,7 @@ struct Pending {
 }
 
 impl Parser {
-    /// Parses `bytes`, which start with the bytes of the last call. Returns the size of the head
-    /// once it is complete. `room` limits it.
+    /// Parses `bytes`, which extend the last call's. Returns the size of a head, at most `room`.
     fn advance(&mut self, bytes: &[u8], limits: &Limits, room: usize) -> Result<Option<usize>, ResponseError> {
         // Ignore bytes beyond the limit, so that results do not depend on how the stream is split.
         let shown = &bytes[..bytes.len().min(room)];
@@ -601,8 +597,7 @@ impl Parser {
     }
 }
 
-/// Returns the error of a line that does not start with a version and a status, `None` if the line
-/// is only too short.
+/// Returns the error of an invalid status line, `None` if it is only too short.
 #[cold]
 fn wrong_status_line(line: &[u8]) -> Result<Option<usize>, ResponseError> {
     for (at, &byte) in line.iter().enumerate().take(12) {

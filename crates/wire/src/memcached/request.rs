@@ -229,8 +229,7 @@ pub enum Read<'a> {
         refusal: Refusal,
         /// Whether to send no response, not even this error.
         noreply: bool,
-        /// Whether to close the connection after the response, because the end of the request is
-        /// unknown. Later bytes are skipped.
+        /// Whether to close after the response: the end is unknown, so later bytes are skipped.
         close: bool,
         /// The key whose old value must be removed because a `set` would have replaced it.
         outdated: Option<&'a [u8]>,
@@ -263,7 +262,6 @@ pub struct RequestReader {
     state: State,
 }
 
-/// A parsed line.
 enum Line<'a> {
     Command(Command<'a>),
     /// A storage command and the size of its value in bytes.
@@ -415,8 +413,7 @@ impl RequestReader {
         Read::Command { used: at + total, command: Command::Store(store) }
     }
 
-    /// The maximum size of the line at the start of `rest`. Only bytes within the smaller limit are
-    /// examined.
+    /// The maximum size of the line at `rest`. Examines only bytes within the smaller limit.
     fn line_limit(&self, rest: &[u8]) -> usize {
         let Limits { line_bytes, get_line_bytes, .. } = self.limits;
         if rest.len() < line_bytes || get_line_bytes <= line_bytes {
@@ -429,12 +426,10 @@ impl RequestReader {
     }
 }
 
-/// Whether a line starts with a storage command.
 fn is_storage(line: &[u8]) -> bool {
     matches!(next_word(line), Some((b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas", _)))
 }
 
-/// Splits off the first word of `line`.
 #[inline]
 fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = line.iter().position(|&byte| byte != b' ')?;

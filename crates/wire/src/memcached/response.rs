@@ -68,8 +68,7 @@ pub enum Progress {
 /// An error in a stream of responses. The connection is unusable after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// A line that does not fit the request: another protocol, a value longer than announced, or
-    /// responses out of order.
+    /// A line that does not fit the request: another protocol, a wrong length, or a wrong order.
     #[error("a line that is not a response to the request")]
     Unexpected,
     /// A line without an end within the limit.

@@ -20,8 +20,7 @@ macro_rules! names {
                 match self { $(Name::$name => $text),* }
             }
 
-            /// Whether the command accepts `count` arguments, including its name. Source: `COMMAND
-            /// INFO` of Redis 7.0.15.
+            /// Whether the command accepts `count` words. Source: `COMMAND INFO` of Redis 7.0.15.
             #[inline]
             pub fn takes(self, count: usize) -> bool {
                 match self { $(Name::$name => ($least..=$most).contains(&count)),* }
@@ -90,8 +89,7 @@ pub enum When {
 }
 
 impl When {
-    /// The Unix time in milliseconds at which the item expires. `None` from 2^63, which Redis
-    /// rejects.
+    /// Expiry in Unix milliseconds. `None` from 2^63 on, which Redis rejects.
     pub fn ends_unix_ms(self, now_unix_ms: u64) -> Option<u64> {
         let ends = match self {
             When::AfterMs(ms) => now_unix_ms.checked_add(ms)?,

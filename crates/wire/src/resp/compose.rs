@@ -32,8 +32,7 @@ pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends an error, `-ERR text`: `text` starts with a code in capital letters. Line breaks become
-/// spaces.
+/// Appends `-ERR text`. `text` starts with a code in capitals; line breaks become spaces.
 pub fn compose_error(out: &mut Vec<u8>, text: &str) {
     out.push(b'-');
     // A line break would start a second reply.
@@ -62,8 +61,7 @@ pub fn compose_array(out: &mut Vec<u8>, count: usize) {
     push_count(out, b'*', count as u64);
 }
 
-/// Appends the head of a map with `pairs` pairs, which follow as key, value, key, value. In RESP2
-/// it is an array of twice as many.
+/// Appends the head of a map with `pairs` pairs; in RESP2, of an array of twice as many.
 pub fn compose_map(out: &mut Vec<u8>, version: Version, pairs: usize) {
     match version {
         Version::Two => push_count(out, b'*', 2 * pairs as u64),

@@ -1,5 +1,4 @@
-//! Reads a client's RESP2 replies from one connection. Arrays are errors, because quintain's
-//! requests never cause one.
+//! Reads RESP2 replies. Arrays are errors, because quintain's requests never cause one.
 
 use super::Limits;
 use crate::number;

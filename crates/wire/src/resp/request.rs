@@ -111,8 +111,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether the connection must be closed after the response, because the start of the next
-    /// request is unknown.
+    /// Whether to close after the response, because the next request cannot be found.
     pub fn closes(self) -> bool {
         !matches!(
             self,
@@ -190,8 +189,7 @@ enum State {
 /// The longest argument that is skipped: Redis' `proto-max-bulk-len`.
 const SKIPPED_MAX_BYTES: u64 = 512 << 20;
 
-/// The longest line that can be a valid count or length. Longer lines are rejected before their end
-/// arrives.
+/// The longest line with a valid count or length. Longer ones are rejected before their end.
 const LENGTH_LINE_MAX_BYTES: usize = 32;
 
 /// Reads the requests of one connection. Keeps argument positions, 8 bytes each, and unquoted text.
@@ -204,7 +202,6 @@ pub struct RequestReader {
     argument_bytes: usize,
 }
 
-/// The result of parsing a length or count.
 enum Length {
     Is { value: i64, used: usize },
     More,
@@ -321,8 +318,8 @@ impl RequestReader {
                     Err(refusal) => return self.close(bytes, refusal),
                 },
                 State::SkipArgument { left, bytes: length, refusal } => {
-                    // Check the last two bytes together, so that a wrong one is found however the
-                    // stream is split.
+                    // Check the last two bytes together, so that the result does not depend on the
+                    // split.
                     let skipped = (length - 2).min(rest.len() as u64);
                     if skipped < length - 2 || rest.len() as u64 - skipped < 2 {
                         base += skipped as usize;
@@ -407,8 +404,8 @@ impl RequestReader {
     }
 }
 
-/// Splits an inline request into words. Source: Redis, `sdssplitargs`: `\n \r \t \b \a \xHH` in
-/// double quotes, `\'` in single quotes.
+/// Splits an inline request into words, like Redis' `sdssplitargs`: `\n \r \t \b \a \xHH` in double
+/// quotes, `\'` in single quotes.
 fn split_inline(line: &[u8], places: &mut Vec<Range<u32>>, unquoted: &mut Vec<u8>) -> Result<(), Refusal> {
     places.clear();
     unquoted.clear();

@@ -1,5 +1,4 @@
-//! Property tests: composed messages parse back for any split, and a bad request does not affect
-//! the next.
+//! Property tests: messages round-trip for any split; a bad request does not affect the next.
 
 use proptest::prelude::*;
 use wire::memcached::{self, Expected};

@@ -127,8 +127,7 @@ fn requests() {
     check(Limits::DEFAULT, INLINE);
     check(NARROW_RESP, &NARROW[..8]);
     check(NARROW_RESP, &NARROW[9..]);
-    // Skipped bytes are not kept, so an empty buffer does not mean that the reader is between
-    // requests.
+    // Skipped bytes are not kept: an empty buffer can be in the middle of a request.
     let (name, bytes, _) = NARROW[8];
     for pieces in crate::cuts(bytes) {
         assert!(matches!(resp_requests(NARROW_RESP, &pieces).as_slice(), [] | [_]), "{name}");

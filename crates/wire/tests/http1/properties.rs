@@ -1,5 +1,4 @@
-//! Property tests with random messages and splits. `fuzz/http1.rs` compares random bytes with
-//! httparse.
+//! Property tests with random messages. `fuzz/http1.rs` compares random bytes with httparse.
 
 use proptest::prelude::*;
 use wire::http1::{

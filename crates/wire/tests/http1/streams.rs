@@ -128,8 +128,7 @@ pub(crate) fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     cuts
 }
 
-/// The variant of an error, such as `bad-host` for `BadHost`. For an invalid line, the variant of
-/// its field error.
+/// The variant of an error or of its field error: `bad-host` for `BadHost`.
 pub(crate) fn variant(error: impl std::fmt::Debug) -> String {
     let text = format!("{error:?}");
     let text = match text.split_once("error: ") {
