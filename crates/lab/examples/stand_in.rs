@@ -108,7 +108,7 @@ fn load(name: &str) -> Done {
             break;
         }
         if ping(&mut stream, u32::try_from(round)?)? != u32::try_from(round)? + 1 {
-            return Err("a wrong answer".into());
+            return Err("a wrong response".into());
         }
         requests += 1;
         progress(Phase::Measure, requests)?;

@@ -418,7 +418,7 @@ fn finish(
         }
     }
     let (measurement, agents) = load.end(Duration::from_secs(1))?;
-    Ok((measurement.ok_or_else(|| broken("there is no measurement"))?, agents))
+    Ok((measurement.ok_or_else(|| broken("no measurement"))?, agents))
 }
 
 /// SHA-256 of a file, hexadecimal.

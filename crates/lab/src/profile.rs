@@ -19,7 +19,7 @@ const DURATION_MIN_NS: u64 = 2_000_000_000;
 /// Why no server of this run can be profiled, and the fix; `None`: no known obstacle.
 pub fn no_profile(options: &Options) -> Option<String> {
     if options.cluster.is_some() {
-        return Some("the server runs on another machine: `perf` samples those of this one; run without `--cluster` or `--hosts`".to_owned());
+        return Some("the server runs on another machine: `perf` samples only processes of this one; run without `--cluster` or `--hosts`".to_owned());
     }
     match capture(&["perf", "--version"], &options.directory) {
         Some(_) => None,

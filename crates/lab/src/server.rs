@@ -126,7 +126,7 @@ impl Server<'_> {
                     }
                     match unrunnable(&last_words) {
                         Some(reason) => cannot_run(reason),
-                        None => start_failed(child.exited(exit, &format!("before port {port} answered"))),
+                        None => start_failed(child.exited(exit, &format!("before port {port} accepted connections"))),
                     }
                 }
                 NotReady::Foreign => not_ready(format!(

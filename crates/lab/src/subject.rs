@@ -300,7 +300,7 @@ fn start_server(
     let started = server.start(ground.supervisor, ground.interrupted, &mut known.subject);
     let inside = plan.container.as_ref().and_then(|container| container.publish);
     known.warnings.extend(inside.filter(|_| known.subject.container.is_some()).map(|inside| {
-        let text = format!("published port: requests pass the engine's port forwarding to port {inside} of the container, which is measured with the server");
+        let text = format!("published port: requests pass through the engine's port forwarding to port {inside} of the container, and the measurement includes it");
         WarningKind::PublishedPort.says(text)
     }));
     let started = started?;

@@ -54,7 +54,7 @@ pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<
     if let Some(plan) = &load.journey {
         return journey(plan, ports, directory);
     }
-    let lacks = || format!("the plan does not say what is asked over `{}`", load.protocol);
+    let lacks = || format!("the plan has no requests for `{}`", load.protocol);
     match load.protocol {
         Protocol::Pingpong => Ok(Target::Pingpong { address }),
         Protocol::Http | Protocol::Https => {
@@ -233,10 +233,7 @@ mod tests {
         let mut load = plan("protocol = \"pingpong\"").points[0].load.clone();
         for protocol in Protocol::all().filter(|protocol| *protocol != Protocol::Pingpong) {
             load.protocol = protocol;
-            assert_eq!(
-                target(&load, direct(7000), here),
-                Err(format!("the plan does not say what is asked over `{protocol}`"))
-            );
+            assert_eq!(target(&load, direct(7000), here), Err(format!("the plan has no requests for `{protocol}`")));
         }
     }
 

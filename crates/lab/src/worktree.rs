@@ -36,7 +36,7 @@ pub enum WorktreeError {
         message: String,
     },
     /// A process or directory could not be created.
-    #[error("cannot make a folder for revisions: {0}")]
+    #[error("cannot create a directory for revisions: {0}")]
     System(#[from] io::Error),
 }
 

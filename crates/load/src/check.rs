@@ -38,7 +38,7 @@ pub fn check(spec: &LoadSpec) -> Vec<String> {
         unless(
             u64::from(part.first) + u64::from(spec.threads) <= u64::from(part.of) && part.of <= spec.clients,
             format!(
-                "`part`: workers {} to {} of {} for {} clients: expected each to be one of them, with a client",
+                "`part`: workers {} to {} of {} for {} clients: expected workers within the total, each with at least one client",
                 part.first,
                 u64::from(part.first) + u64::from(spec.threads.max(1)) - 1,
                 part.of,

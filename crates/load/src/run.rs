@@ -56,7 +56,7 @@ pub fn run_with_events(
     let mut mistakes = crate::check(spec);
     let gate = gate.filter(|_| spec.gate);
     if spec.gate && gate.is_none() {
-        mistakes.push("`gate` is only supported where a lab says when to start".to_owned());
+        mistakes.push("`gate` is only supported if a lab controls the start".to_owned());
     }
     if !mistakes.is_empty() {
         return Err(LoadError::Spec(mistakes));

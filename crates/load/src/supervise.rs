@@ -78,7 +78,7 @@ pub enum LoadError {
     #[error("worker {0} panicked")]
     Panicked(u32),
     /// The gate was never opened.
-    #[error("connected, but was not told to start within 60 s")]
+    #[error("connected, but got no start message within 60 s")]
     NotStarted,
     /// `abort` was set before anything was measured.
     #[error("interrupted before anything was measured")]

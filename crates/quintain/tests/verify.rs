@@ -181,7 +181,7 @@ fn each_flaw_fails_the_case_made_for_it() {
         ("no keep-alive", "keep-alive", "request 2 of 1000"),
         ("backwards", "order", "`$.sum`"),
         ("type", "sum", "header `Content-Type`"),
-        ("answers early", "partial", "answered before the request was whole"),
+        ("answers early", "partial", "response before the request was complete"),
         ("no length", "keep-alive", "nothing happened for 5s"),
         ("status", "unknown", "status"),
         ("extra", "missing", "bytes behind the last response"),

@@ -56,7 +56,7 @@ pub(super) static ADAPTER: Keys = Keys {
             Mistake,
             "the label to blame; with `[tls.peers]` the first DNS name of the certificate",
         ),
-        key("contract", PATH, "\"calculator.contract\"", Mistake, "the contract, see docs/CONTRACTS.md"),
+        key("contract", PATH, "\"calculator.contract\"", Mistake, "the contract, see docs/reference/contracts.md"),
         key(
             "protocols",
             Named(&Table(&PROTOCOL)),

@@ -40,7 +40,7 @@ fn machines(all: &[Looked]) -> Finding {
     let distinct = known.clone().map(|looked| &looked.boot_id).collect::<BTreeSet<_>>().len();
     let check = "machines";
     if all.iter().any(|looked| looked.boot_id.is_empty()) {
-        return finding(check, FindingState::NotChecked, "cannot tell whether they are different".to_owned(), None);
+        return finding(check, FindingState::NotChecked, "unknown whether they are different".to_owned(), None);
     }
     if distinct == all.len() {
         return finding(check, FindingState::Good, format!("{distinct} different ones"), None);
@@ -70,8 +70,7 @@ fn clocks(all: &[Looked]) -> Finding {
         );
     }
     if error_ns > CLOCK_ERROR_NS {
-        let hint =
-            "generators start that far apart at most; a shorter path from the lab to its machines tells it better";
+        let hint = "generators start at most this far apart; a shorter path from the lab to its machines gives a better estimate";
         return finding("clocks", FindingState::Warning, text, Some(hint));
     }
     finding("clocks", FindingState::Good, text, None)
@@ -122,8 +121,8 @@ fn paths(load: &[&Looked]) -> Finding {
 fn interfaces(all: &[Looked]) -> Finding {
     let words = |looked: &Looked| {
         let Some(interface) = &looked.node.interface else { return format!("{}: not found", looked.node.name) };
-        let speed = interface.speed_mbit_per_s.map_or("speed not told".to_owned(), |speed| format!("{speed} Mbit/s"));
-        let mtu = interface.mtu_bytes.map_or("MTU not told".to_owned(), |mtu| format!("MTU {mtu}"));
+        let speed = interface.speed_mbit_per_s.map_or("speed unknown".to_owned(), |speed| format!("{speed} Mbit/s"));
+        let mtu = interface.mtu_bytes.map_or("MTU unknown".to_owned(), |mtu| format!("MTU {mtu}"));
         let queues = interface
             .receive_queues
             .map_or(String::new(), |count| format!(", {count} receive queue{}", if count == 1 { "" } else { "s" }));
@@ -211,7 +210,7 @@ mod tests {
         check(
             "interfaces",
             |l3| l3.node.interface.as_mut().unwrap().mtu_bytes = Some(9000),
-            "l3: eth0, speed not told, MTU 9000",
+            "l3: eth0, speed unknown, MTU 9000",
         );
     }
 

@@ -146,13 +146,13 @@ impl Gang {
                 }
                 Some(Event::Twice { rank, from }) => {
                     return Err(format!(
-                        "two nodes claim rank {rank}, one of them from {from}: one of the two is none of ours"
+                        "two nodes claim rank {rank}, one of them from {from}: one of them does not belong to this run"
                     ));
                 }
                 Some(Event::Refused(refusal)) => (reach.note)(&refusal.to_string()),
                 Some(Event::Over { refused, .. }) => {
                     if refused > 0 {
-                        (reach.note)(&format!("connections that were refused while nodes joined: {refused}"));
+                        (reach.note)(&format!("connections refused while nodes joined: {refused}"));
                     }
                     let late = || "no node came from there in time".to_owned();
                     return Ok(pipes.into_iter().map(|pipes| pipes.ok_or_else(late)).collect());

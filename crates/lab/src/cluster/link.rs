@@ -92,7 +92,7 @@ impl Link {
     pub(crate) fn say(&self, order: &Order) -> Result<(), End> {
         self.writer.say(order).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => self.lost(ENDED),
-            _ => self.lost(&format!("cannot be told anything: {error}")),
+            _ => self.lost(&format!("cannot send a message to it: {error}")),
         })
     }
 
@@ -157,7 +157,7 @@ impl Link {
                 return Err(End::Interrupted);
             }
             if deadline.is_some_and(|deadline| clock::now() >= deadline) {
-                return Err(self.lost("it did not answer in time"));
+                return Err(self.lost("it did not respond in time"));
             }
             self.is_readable(LOOK);
         }

@@ -215,7 +215,7 @@ fn reports_failing_generators() {
     );
     let mut other = well();
     other.load.protocol = Protocol::Http;
-    check_failure("quintain", other, generator, "does not say what is asked over `http`");
+    check_failure("quintain", other, generator, "has no requests for `http`");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use rows::{Answer, Row, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::code("answers", "what was stored is found, and deleted is gone", answers),
+        Check::code("answers", "stored values are found, deleted ones are gone", answers),
         Check::code(
             "text",
             "memcached's text: limits, wrong lengths, junk and `noreply` leave the connection in step",
@@ -27,18 +27,18 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         Check::code(
             "resp",
-            "RESP: inline commands, blank lines, wrong lengths and counts are answered or close",
+            "RESP: inline commands, blank lines, wrong lengths and counts get a response or close the connection",
             |server| converse(server, Speech::Resp),
         ),
         Check::code("http-cache", "HTTP: targets are decoded, ambiguous framing is refused", http_cache),
-        Check::code("split", "every conversation is the same wherever it is cut in two, and byte by byte", split),
+        Check::code("split", "every conversation is the same cut in two anywhere, and byte by byte", split),
         Check::code(
             "large",
-            "a value of 500 kB comes back whole; one over the limit is swallowed and drops the older",
+            "a value of 500 kB is returned whole; one over the limit is skipped and drops the older",
             large,
         ),
-        Check::code("many-keys", "1,000 keys in one request are answered, and 10 MB of values behind them", many_keys),
-        Check::code("pipelined", "5,000 requests in one write are answered in order", pipelined),
+        Check::code("many-keys", "1,000 keys in one request get their responses, 10 MB of values included", many_keys),
+        Check::code("pipelined", "5,000 requests in one write get their responses in order", pipelined),
         Check::code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
     ]
 }
@@ -74,7 +74,7 @@ fn know(server: &Server<'_>) -> Result<Known, String> {
         }
     }
     if speaks.is_empty() {
-        return Err(format!("speaks none of the protocols: `{}`", version.escape_ascii()));
+        return Err(format!("speaks no supported protocol: `{}`", version.escape_ascii()));
     }
     Ok(Known { whose, speaks })
 }
@@ -116,15 +116,15 @@ fn hold(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Resul
     }
     if !closes {
         return client.expect_silence(Duration::from_millis(2)).map_err(|noise| match noise {
-            Noise::Bytes(bytes) => format!("behind the answer: an answer to nothing, `{bytes}`"),
-            Noise::End => "behind the answer: the connection was closed".to_owned(),
-            Noise::Broken(why) => format!("behind the answer: {why}"),
+            Noise::Bytes(bytes) => format!("after the response: unsolicited bytes `{bytes}`"),
+            Noise::End => "after the response: the connection was closed".to_owned(),
+            Noise::Broken(why) => format!("after the response: {why}"),
         });
     }
     match client.read(&mut [0]) {
         Ok(0) => Ok(()),
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
-        Ok(_) => Err("an answer behind the last one".to_owned()),
+        Ok(_) => Err("unsolicited bytes after the last response".to_owned()),
         Err(error) => Err(format!("the connection was not closed: {}", reason(&error))),
     }
 }
@@ -224,7 +224,7 @@ fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
         if let Some(at) = (before..got).find(|&at| said[at] != answer[at]) {
             let shown = |bytes: &[u8], end: usize| bytes[at..end.min(at + 40)].escape_ascii().to_string();
             let (is, wanted) = (shown(&said, got), shown(answer, answer.len()));
-            return Err(format!("at byte {at} of an answer `{is}` instead of `{wanted}`"));
+            return Err(format!("at byte {at} of a response: `{is}` instead of `{wanted}`"));
         }
     }
     Ok(())
@@ -301,7 +301,7 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     let sent = slow::fill(server, &mut slow, &get.repeat(ENOUGH / hit.len()))?;
     let whole = sent / get.len();
     for index in 0..whole {
-        expect(&mut slow, &hit).map_err(|why| format!("answer {} of {whole} to a late reader: {why}", index + 1))?;
+        expect(&mut slow, &hit).map_err(|why| format!("response {} of {whole} to a slow reader: {why}", index + 1))?;
     }
     Ok(())
 }

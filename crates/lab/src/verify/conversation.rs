@@ -224,7 +224,7 @@ impl Talk<'_, '_> {
         let moment = if *self.cut == Cut::Bytes { BETWEEN_BYTES } else { BETWEEN };
         client.expect_silence(moment).map_err(|noise| match noise {
             Noise::Bytes(bytes) => Trouble::Failed(Miss {
-                message: "answered before the request was whole".to_owned(),
+                message: "response before the request was complete".to_owned(),
                 received: Some(bytes),
                 ..Miss::default()
             }),
@@ -303,7 +303,7 @@ impl Talk<'_, '_> {
             if let [value, ..] = response.header(&name.to_ascii_lowercase())[..] {
                 return Err(Miss {
                     received: Some(value.to_owned()),
-                    ..Miss::from(format!("header `{name}` is there"))
+                    ..Miss::from(format!("unexpected header `{name}`"))
                 });
             }
         }
@@ -399,7 +399,7 @@ fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
 
 fn hex(text: &str) -> Result<Vec<u8>, Trouble> {
     bytes_of_hex(text)
-        .ok_or_else(|| Trouble::NotChecked(format!("`{text}` is no number of bytes in hexadecimal digits")))
+        .ok_or_else(|| Trouble::NotChecked(format!("`{text}` is not a sequence of bytes in hexadecimal digits")))
 }
 
 fn compose<'c>(of: &'c Request, values: Values, server: &Server<'_>, place: String) -> Result<Question<'c>, Trouble> {

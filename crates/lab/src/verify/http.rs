@@ -16,7 +16,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
         Check::code(
             "two-clients",
-            "two clients whose requests arrive in alternate pieces are both answered",
+            "two clients whose requests arrive in alternating pieces both get their responses",
             two_clients,
         ),
     ]
@@ -40,7 +40,7 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     let sent = slow::fill(server, &mut slow, &request.repeat(count))?;
     let whole = sent / request.len();
     for index in 0..whole {
-        let place = || format!("request {} of {whole} that were sent at once", index + 1);
+        let place = || format!("request {} of {whole} sent at once", index + 1);
         let response = slow.response(false).map_err(|why| format!("{}: {why}", place()))?;
         page.check(&response, false)
             .map_err(|miss| Miss { message: format!("{}: {}", place(), miss.message), ..miss })?;

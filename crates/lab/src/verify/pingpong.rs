@@ -11,7 +11,7 @@ use super::trouble::Trouble;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::code("pipelined", "many words in one write are all answered, in order", pipelined),
+        Check::code("pipelined", "many words in one write all get their responses, in order", pipelined),
         Check::code("slow-reader", "a slow reader neither blocks other clients nor loses data", slow_reader),
     ]
 }
@@ -32,10 +32,10 @@ fn expect_words(reader: &mut impl Read, words: impl IntoIterator<Item = u32>) ->
     for (index, word) in words.into_iter().enumerate() {
         let mut bytes = [0; 4];
         let of = format_args!("word {} ({word:#x})", index + 1);
-        reader.read_exact(&mut bytes).map_err(|error| format!("no answer to {of}: {}", reason(&error)))?;
+        reader.read_exact(&mut bytes).map_err(|error| format!("no response to {of}: {}", reason(&error)))?;
         let (answer, right) = (u32::from_be_bytes(bytes), word.wrapping_add(1));
         if answer != right {
-            return Err(format!("the answer to {of} is {answer:#x} instead of {right:#x}"));
+            return Err(format!("the response to {of} is {answer:#x} instead of {right:#x}"));
         }
     }
     Ok(())

@@ -83,7 +83,7 @@ impl Client {
             let is_size = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
             let size = usize::from_str_radix(digits, 16).ok().filter(|size| is_size && *size <= BODY_MAX);
             match size {
-                None => return Err(format!("`{}` is no size of a chunk", line.escape_default())),
+                None => return Err(format!("`{}` is not a chunk size", line.escape_default())),
                 Some(0) => break,
                 Some(size) => body.extend(self.receive_exactly(size)?),
             }
@@ -110,7 +110,7 @@ impl Client {
     fn receive_line(&mut self) -> Result<String, String> {
         let end = self.receive_until(b"\r\n", HEAD_MAX)?.ok_or("the connection was closed in a chunked body")?;
         let line: Vec<u8> = self.received.drain(..end + 2).collect();
-        String::from_utf8(line[..end].to_vec()).map_err(|_| format!("a line that is no text: {}", quoted(&line)))
+        String::from_utf8(line[..end].to_vec()).map_err(|_| format!("a line that is not text: {}", quoted(&line)))
     }
 
     /// Reads a response (to HEAD if `head`); a closed connection is an error.

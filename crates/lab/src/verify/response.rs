@@ -43,17 +43,17 @@ impl Response {
 
 /// Parses a head without its final empty line; `head`: the request was HEAD.
 pub(super) fn parse(bytes: &[u8], head: bool) -> Result<Head, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is no text: {}", quoted(bytes)))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| format!("a head that is not text: {}", quoted(bytes)))?;
     let mut lines = text.split("\r\n");
     let line = lines.next().unwrap_or_default();
     if line.is_empty() {
         return Err("a response begins with an empty line".to_owned());
     }
-    let status = status(line).ok_or(format!("`{}` is no status line", line.escape_default()))?;
+    let status = status(line).ok_or(format!("`{}` is not a status line", line.escape_default()))?;
     let mut headers = Vec::new();
     for line in lines {
         let field = line.split_once(':').filter(|(name, value)| is_token(name) && !value.contains(['\r', '\n', '\0']));
-        let (name, value) = field.ok_or(format!("`{}` is no header", line.escape_default()))?;
+        let (name, value) = field.ok_or(format!("`{}` is not a header", line.escape_default()))?;
         headers.push((name.to_ascii_lowercase(), value.trim_matches([' ', '\t']).to_owned()));
     }
     let body = framing(status, &headers, head)?;
@@ -135,17 +135,17 @@ mod tests {
     fn rejects_malformed_heads() {
         for (head, expected) in [
             ("", "a response begins with an empty line"),
-            ("HTTP/1.1 200", "`HTTP/1.1 200` is no status line"),
-            ("HTTP/1.1 20 OK", "`HTTP/1.1 20 OK` is no status line"),
-            ("HTTP/1.1 2000 OK", "`HTTP/1.1 2000 OK` is no status line"),
-            ("HTTP/1.1 999 OK", "`HTTP/1.1 999 OK` is no status line"),
-            ("HTTP/2 200 OK", "`HTTP/2 200 OK` is no status line"),
-            ("testHTTP/1.1 200 OK", "`testHTTP/1.1 200 OK` is no status line"),
-            ("HTTP/1.1 200 OK\nA: b", "`HTTP/1.1 200 OK\\nA: b` is no status line"),
-            ("HTTP/1.1 200 OK\r\nA", "`A` is no header"),
-            ("HTTP/1.1 200 OK\r\nA : b", "`A : b` is no header"),
-            ("HTTP/1.1 200 OK\r\nA: b\r\n c", "` c` is no header"),
-            ("HTTP/1.1 200 OK\r\nA: b\nC: d", "`A: b\\nC: d` is no header"),
+            ("HTTP/1.1 200", "`HTTP/1.1 200` is not a status line"),
+            ("HTTP/1.1 20 OK", "`HTTP/1.1 20 OK` is not a status line"),
+            ("HTTP/1.1 2000 OK", "`HTTP/1.1 2000 OK` is not a status line"),
+            ("HTTP/1.1 999 OK", "`HTTP/1.1 999 OK` is not a status line"),
+            ("HTTP/2 200 OK", "`HTTP/2 200 OK` is not a status line"),
+            ("testHTTP/1.1 200 OK", "`testHTTP/1.1 200 OK` is not a status line"),
+            ("HTTP/1.1 200 OK\nA: b", "`HTTP/1.1 200 OK\\nA: b` is not a status line"),
+            ("HTTP/1.1 200 OK\r\nA", "`A` is not a header"),
+            ("HTTP/1.1 200 OK\r\nA : b", "`A : b` is not a header"),
+            ("HTTP/1.1 200 OK\r\nA: b\r\n c", "` c` is not a header"),
+            ("HTTP/1.1 200 OK\r\nA: b\nC: d", "`A: b\\nC: d` is not a header"),
             ("HTTP/1.1 200 OK\r\nContent-Length: +4", "Content-Length is `+4`"),
             ("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 4", "Content-Length is `4`, `4`"),
             ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999", "a body of 9999"),
@@ -154,6 +154,6 @@ mod tests {
         ] {
             check(head, false, expected);
         }
-        assert!(parse(b"HTTP/1.1 200 OK\r\nA: \xff", false).unwrap_err().starts_with("a head that is no text"));
+        assert!(parse(b"HTTP/1.1 200 OK\r\nA: \xff", false).unwrap_err().starts_with("a head that is not text"));
     }
 }

@@ -300,7 +300,7 @@ impl Client {
         self.read_exact(&mut answer).map_err(|error| format!("no valid response: {}", reason(&error)))?;
         match &answer {
             b"END\r\n" | b"$-1\r\n" => Ok(()),
-            _ => Err(format!("a key that is not there is answered by `{}`", answer.escape_ascii())),
+            _ => Err(format!("the response for an absent key is `{}`", answer.escape_ascii())),
         }
     }
 
@@ -311,12 +311,12 @@ impl Client {
     /// Expects the server to close the connection without sending anything.
     pub(super) fn expect_end(&mut self) -> Result<(), String> {
         if !self.received.is_empty() {
-            return Err(format!("an answer to nothing: `{}`", excerpt(&self.received)));
+            return Err(format!("unsolicited bytes: `{}`", excerpt(&self.received)));
         }
         let mut bytes = [0; 64];
         match self.read(&mut bytes) {
             Ok(0) => Ok(()),
-            Ok(got) => Err(format!("an answer to nothing: `{}`", excerpt(&bytes[..got]))),
+            Ok(got) => Err(format!("unsolicited bytes: `{}`", excerpt(&bytes[..got]))),
             Err(error) => Err(format!("the connection was not closed: {}", reason(&error))),
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn checks(suite: Suite) -> Vec<Check> {
     ]);
     all.extend(last);
     all.push(
-        Check::code("restart", "it can listen on the port that its predecessor has just left", restart).of_process(),
+        Check::code("restart", "a new process can listen on the port of the one that just ended", restart).of_process(),
     );
     all
 }
@@ -146,12 +146,12 @@ fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
         found += 1;
         let set = rustix::net::sockopt::tcp_nodelay(&socket).map_err(|error| format!("getsockopt: {error}"))?;
         if !set {
-            return Err("TCP_NODELAY is not set: answers may wait for acknowledgements".to_owned().into());
+            return Err("TCP_NODELAY is not set: responses may wait for acknowledgements".to_owned().into());
         }
     }
     match refused {
         _ if found >= ports.len() => Ok(()),
-        Some(error) => Err(Trouble::NotChecked(format!("the sockets of the server cannot be looked at: {error}"))),
+        Some(error) => Err(Trouble::NotChecked(format!("cannot inspect the server's sockets: {error}"))),
         None => Err(Trouble::NotChecked(format!("of {} connections {found} were found in the server", ports.len()))),
     }
 }

@@ -25,7 +25,7 @@ pub enum JoinError {
     Fingerprint(String),
     /// The certificate is not the lab's.
     #[error(
-        "the certificate at {lab} is not that of this run, `{fingerprint}`: another run listens there, or something is between this machine and the lab"
+        "the certificate at {lab} does not match this run's `{fingerprint}`: another run listens there, or something intercepts the connection to the lab"
     )]
     OtherLab {
         /// Address of the lab.

@@ -174,7 +174,7 @@ pub enum Why {
     #[error("wrong ticket")]
     Ticket,
     /// Its rank does not exist.
-    #[error("there is no rank {0}")]
+    #[error("no rank {0}")]
     Rank(u32),
     /// Its rank has joined already.
     #[error("rank {0} has joined already")]

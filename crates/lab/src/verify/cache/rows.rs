@@ -100,7 +100,7 @@ pub(super) fn resp_basic() -> Row {
 const LINE: &str = "CLIENT_ERROR bad command line format\r\n";
 const CHUNK: &str = "CLIENT_ERROR bad data chunk\r\n";
 const LARGE: &str = "SERVER_ERROR object too large for cache\r\n";
-const SKIPS_THE_LINE: &str = "memcached skips the line alone and takes the block for commands";
+const SKIPS_THE_LINE: &str = "memcached skips only the line and reads the block as commands";
 const ENDS: &str = "mn\r\n";
 
 pub(super) fn all() -> Vec<Row> {
@@ -138,7 +138,7 @@ pub(super) fn all() -> Vec<Row> {
         text("a length of 64 bits", "set a 0 0 18446744073709551615\r\n", LARGE).closing().but(
             Memcached,
             LINE,
-            "memcached takes the length for no number and, as ever, skips the line alone",
+            "memcached does not read the length as a number and, as always, skips only the line",
         ),
         text("flags that are none", format!("set a x 0 2\r\nmn\r\n{ENDS}"), &format!("{LINE}MN\r\n")).but(
             Memcached,
@@ -172,13 +172,13 @@ pub(super) fn all() -> Vec<Row> {
         resp("an argument below 0", "*2\r\n$3\r\nGET\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length\r\n")
             .closing(),
         resp("a count beyond all", "*99999999999\r\n", "-ERR Protocol error: invalid multibulk length\r\n").closing(),
-        resp("no argument where one must be", "*1\r\n+PING\r\n", "-ERR Protocol error: expected '$', got '+'\r\n")
+        resp("no argument where one is required", "*1\r\n+PING\r\n", "-ERR Protocol error: expected '$', got '+'\r\n")
             .closing(),
         resp("a quote without its end", "SET a \"b\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n")
             .but_closing(
                 Redis,
                 "-ERR Protocol error: unbalanced quotes in request\r\n",
-                "Redis closes, though the line says where the next request begins",
+                "Redis closes the connection, although the end of the line marks the next request",
             ),
         resp("too few arguments", "GET\r\nPING\r\n", "-ERR wrong number of arguments for 'get' command\r\n+PONG\r\n"),
         resp(
