@@ -68,7 +68,6 @@ struct Read<'l> {
 }
 
 impl Read<'_> {
-    /// A reader for a nested value.
     fn inner<E: Error>(&mut self) -> Result<Read<'_>, E> {
         match self.depth {
             DEPTH_MAX => Err(E::custom(format!("values nested deeper than {DEPTH_MAX} levels"))),

@@ -93,7 +93,6 @@ fn game(id: i64, moves: &str) -> Value {
     ])
 }
 
-/// Mock responses: operations and results.
 fn responses() -> Vec<(&'static str, Value)> {
     let flight = |id: &str| {
         Value::record([

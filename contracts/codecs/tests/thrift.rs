@@ -33,7 +33,6 @@ fn every() -> Schema {
     parse("every.thrift", include_str!("every.thrift"))
 }
 
-/// The struct of an oracle message.
 fn struct_of<'s>(schemas: &'s [Schema], message: &Message<'_>) -> (&'s Schema, StructId) {
     let methods = schemas.iter().flat_map(|schema| schema.services.iter().map(move |service| (schema, service)));
     let found = methods.filter_map(|(schema, service)| Some((schema, service.method(message.header.method())?)));

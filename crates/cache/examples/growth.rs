@@ -12,7 +12,6 @@ use cache::{Cache, Config, Evictor, Meta};
 
 const ROUNDS: usize = 5;
 
-/// CPU time of this thread, in ns.
 fn own_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -9,7 +9,6 @@ fn bucket(slots: u32, tag: u32) -> usize {
     (Index::scale(tag, slots / BUCKET) * BUCKET * 2) as usize
 }
 
-/// Number of evictions since this one.
 fn age(number: u32, last: u32) -> u32 {
     last.wrapping_sub(number)
 }
@@ -40,7 +39,6 @@ pub(crate) fn remove(table: &mut [u32], slots: u32, tag: u32, last: u32, live: u
     false
 }
 
-/// Copies the table to a different number of slots.
 pub(crate) fn stretch(old: &[u32], old_slots: u32, new: &mut [u32], slots: u32, last: u32, live: u32) {
     for entry in old[..2 * old_slots as usize].chunks_exact(2) {
         if entry[0] != 0 && age(entry[1], last) < live {

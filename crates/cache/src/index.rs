@@ -70,12 +70,10 @@ impl Index {
         self.items
     }
 
-    /// First word of the policy state.
     pub(crate) fn extra(&self) -> u32 {
         self.start + 2 * self.slots
     }
 
-    /// Whether one more item would exceed the maximum load.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         (u64::from(self.items) + 1) * 100 > u64::from(self.slots) * LOAD_MAX
@@ -86,7 +84,6 @@ impl Index {
         (wanted as u32).next_multiple_of(SLOTS_STEP).max(self.slots + SLOTS_STEP)
     }
 
-    /// The number of slots to shrink to, if the load is low enough.
     pub(crate) fn shrunk(&self) -> Option<u32> {
         if u64::from(self.items) * 100 >= u64::from(self.slots) * LOAD_MIN {
             return None;
@@ -96,7 +93,6 @@ impl Index {
         (wanted < self.slots).then_some(wanted)
     }
 
-    /// Scales a tag to a range of `of`.
     #[inline]
     pub(crate) fn scale(tag: u32, of: u32) -> u32 {
         ((u64::from(tag) * u64::from(of)) >> TAG_BITS) as u32
@@ -233,7 +229,6 @@ impl Index {
         }
         last.chunks_exact(2).for_each(|pair| append(words, [pair[0], pair[1]]));
 
-        // Slots that will wrap around.
         let home = |high: u32| Index::scale(high >> 5, slots) as usize;
         let (mut fit, mut next) = (low, 0);
         while fit < end && home(words[fit + 1]).max(next) < slots as usize {
@@ -266,7 +261,6 @@ impl Index {
         }
     }
 
-    /// Mean distance of taken slots from their homes.
     #[cfg(test)]
     pub(crate) fn mean_distance(&self, memory: &Memory) -> f64 {
         let taken = (0..self.slots).map(|at| (at, self.slot(memory, at))).filter(|(_, slot)| slot.block != NOBODY);

@@ -69,7 +69,6 @@ impl Memory {
         memory
     }
 
-    /// Turns the whole arena into one free block.
     pub(crate) fn clear(&mut self) {
         self.bits.fill(0);
         self.heads.fill(NOBODY);
@@ -83,7 +82,6 @@ impl Memory {
         self.free_words
     }
 
-    /// Size of the arena in words.
     pub(crate) fn arena_words(&self) -> u32 {
         self.end - 1
     }
@@ -106,7 +104,6 @@ impl Memory {
         self.at(block) & USED != 0
     }
 
-    /// Size of a free block, in words.
     pub(crate) fn free_size(&self, block: u32) -> u32 {
         self.at(block) >> OWNER_SHIFT
     }
@@ -346,7 +343,6 @@ impl Memory {
     }
 }
 
-/// Result of a walk over all blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     pub(crate) used: Vec<u32>,

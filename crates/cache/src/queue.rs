@@ -9,7 +9,6 @@ const OLDER: u32 = 3;
 pub(crate) struct Queue {
     pub(crate) newest: u32,
     pub(crate) oldest: u32,
-    /// Words of all its items.
     pub(crate) words: u64,
 }
 
@@ -49,7 +48,6 @@ impl Queue {
         self.words -= u64::from(words);
     }
 
-    /// Updates the links to a block copied from `from` to `to`.
     pub(crate) fn moved(&mut self, memory: &mut Memory, to: u32, from: u32) {
         let (newer, older) = (memory.at(to + NEWER), memory.at(to + OLDER));
         if newer != NOBODY {

@@ -144,7 +144,6 @@ pub fn replay_operations(cache: &Cache, operations: impl IntoIterator<Item = Ope
     ratio
 }
 
-/// A cache with buffers for keys and values.
 struct Replay<'a> {
     cache: &'a Cache,
     meta: Meta,

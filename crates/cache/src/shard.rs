@@ -40,7 +40,6 @@ const EXPIRY_LOOK: u32 = 8;
 /// Free space between items, as a fraction of the arena, that triggers eviction of neighbors.
 const SLACK_SHARE: u32 = 64;
 
-/// The seeded hash of keys.
 #[derive(Clone)]
 pub(crate) struct Hasher(RapidSecrets);
 
@@ -55,13 +54,11 @@ impl Hasher {
     }
 }
 
-/// The bits of a hash stored in a slot.
 #[inline]
 pub(crate) fn tag_of(hash: u64) -> u32 {
     hash as u32 & ((1 << TAG_BITS) - 1)
 }
 
-/// Why an item is removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     Evicted,
@@ -156,7 +153,6 @@ impl Shard {
         &bytes[..key]
     }
 
-    /// The expiry word of a block that has one.
     fn expiry_word(&self, block: u32) -> u32 {
         block + 2 + if self.evictor.queues() { 2 } else { 0 }
     }
@@ -172,7 +168,6 @@ impl Shard {
         if bits & WIDE == 0 { low * 1000 } else { low | u64::from(self.memory.at(word + 1)) << 32 }
     }
 
-    /// Writes the expiry of a block that has room for it.
     fn set_expires_ms(&mut self, block: u32, expires_ms: u64) {
         let word = self.expiry_word(block);
         if self.memory.owner_bits(block) & WIDE == 0 {
@@ -409,7 +404,6 @@ impl Shard {
 
     // Storing.
 
-    /// Stores an item; `found` is the slot of the key's current item.
     fn put(
         &mut self,
         key: &[u8],
@@ -543,7 +537,6 @@ impl Shard {
         None
     }
 
-    /// Copies a block to another of its size and updates all references.
     fn relocate(&mut self, from: u32, to: u32, words: u32) {
         let at = self.slot_of(from);
         let bits = self.memory.owner_bits(from);
@@ -813,7 +806,6 @@ impl Shard {
         self.slot_of(self.queues[1].oldest)
     }
 
-    /// Number of latest ghosts that still count.
     fn ghosts_live(&self) -> u32 {
         (u64::from(self.index.items()) * 9 / 10) as u32
     }
@@ -908,7 +900,6 @@ impl Shard {
         }
     }
 
-    /// Checks all invariants.
     pub(crate) fn audit(&self) -> Result<(), String> {
         let walk = self.memory.audit(|block| self.block_words(block))?;
         self.index.audit(&self.memory)?;
@@ -967,7 +958,6 @@ fn expiry_bits(expires_ms: u64) -> u32 {
     }
 }
 
-/// Number of words of the expiry.
 #[inline]
 fn expiry_words(owner_bits: u32) -> u32 {
     u32::from(owner_bits & EXPIRES != 0) + u32::from(owner_bits & WIDE != 0)

@@ -5,7 +5,6 @@
 /// Quarters of a use at each level.
 const QUARTERS: [u32; 16] = [0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384];
 
-/// The level of one use.
 pub(crate) const ONE: u32 = 3;
 
 /// 32 times the binary logarithm of the quarters; level 0 counts as 1/4.

@@ -115,8 +115,8 @@ fn belady_matches_libcachesim_except_for_bypassed_items() {
 #[test]
 fn clairvoyant_matches_hand_computed_hits() {
     let of = |ids: &[u64]| ids.iter().map(|&id| Request { id, key_bytes: 0, value_bytes: 1 }).collect::<Vec<_>>();
-    // a, b: missed, kept. c: missed, bypassed (next use is last). a: hit. d: bypassed. b, a: hits.
-    // c: missed.
+    // a, b: missed, kept. c: missed, bypassed: its next use is last. a: hit. d: bypassed.
+    // b, a: hits. c: missed.
     let ratio = clairvoyant(&of(&[1, 2, 3, 1, 4, 2, 1, 3]), 2, 0, false, 0);
     assert_eq!((ratio.requests, ratio.hits), (8, 3));
     // Nothing fits, all fits, one fits, and only the second half counts.

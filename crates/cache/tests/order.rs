@@ -56,7 +56,6 @@ fn four_threads_see_one_order_under_every_evictor() {
     }
 }
 
-/// A defect of a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Defect {
     None,

@@ -9,7 +9,6 @@ use super::types::{Builtin, ComplexId, Field, Message, Type, Wsdl};
 use super::xml::escape_into;
 use crate::value::Value;
 
-/// Maximum nesting of composed values.
 const DEPTH_MAX: usize = 64;
 
 /// A value that does not fit its type.

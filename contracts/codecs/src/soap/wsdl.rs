@@ -76,7 +76,6 @@ pub fn parse(
     Err(Mistakes(mistakes))
 }
 
-/// Loads the file and its imports, each with its name.
 fn load(
     source: &str,
     text: &str,
@@ -130,7 +129,6 @@ struct File<'f> {
 /// File index and element index.
 type ElementId = (usize, u32);
 
-/// The kind of definition that a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Space {
     Element,
@@ -283,7 +281,6 @@ impl Reader<'_> {
         }
     }
 
-    /// The schema around an element of XML Schema.
     fn schema_of(&self, place: ElementId) -> ElementId {
         let document = &self.files[place.0].document;
         let mut ancestors = std::iter::successors(Some(place.1), |index| document.element(*index).parent);
@@ -318,7 +315,6 @@ impl Reader<'_> {
         self.type_at(definition, &name.1)
     }
 
-    /// The type defined at `place`.
     fn type_at(&mut self, place: ElementId, name: &str) -> Option<Type> {
         if let Some(known) = self.types.get(&place) {
             return Some(*known);

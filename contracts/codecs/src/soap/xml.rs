@@ -53,7 +53,6 @@ pub(super) struct Attribute {
 }
 
 pub(super) struct Element<'d> {
-    /// Name without its prefix.
     pub(super) name: &'d str,
     /// Index of the namespace of the prefix.
     pub(super) namespace: Option<u16>,
@@ -63,7 +62,6 @@ pub(super) struct Element<'d> {
     /// Its own text, without its children's, with references resolved.
     pub(super) text: Cow<'d, str>,
     attributes: std::ops::Range<u32>,
-    /// Byte offset of its start.
     pub(super) at: usize,
 }
 
@@ -301,13 +299,11 @@ impl<'d> Document<'d> {
         &self.attributes[range.start as usize..range.end as usize]
     }
 
-    /// The value of an attribute without a namespace.
     pub(super) fn attribute(&self, index: u32, name: &str) -> Option<&str> {
         let own = self.own_attributes(index).iter();
         own.filter(|own| own.prefix.is_none() && own.name == name).map(|own| own.value.as_str()).next()
     }
 
-    /// The value of an attribute in a namespace.
     pub(super) fn attribute_in(&self, index: u32, namespace: &str, name: &str) -> Option<&str> {
         let own = self.own_attributes(index).iter().filter(|own| own.name == name && own.prefix.is_some());
         own.filter(|own| self.resolve(index, own.prefix.as_deref()) == Some(namespace))
@@ -358,12 +354,10 @@ fn normal(raw: &str) -> Cow<'_, str> {
     if raw.contains('\r') { Cow::Owned(raw.replace("\r\n", "\n").replace('\r', "\n")) } else { Cow::Borrowed(raw) }
 }
 
-/// Whether XML 1.0 allows a character in text.
 pub(super) fn is_character(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// An excerpt for an error message.
 fn shown(text: &str) -> String {
     text.chars().take(60).flat_map(char::escape_default).collect()
 }

@@ -103,7 +103,6 @@ pub(super) struct MapHeader {
     pub(super) count: u32,
 }
 
-/// A position in a possibly incomplete input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'b> {
     pub(super) bytes: &'b [u8],
@@ -197,7 +196,6 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Reads the length of a string, at most `limit`.
     pub(super) fn length(&mut self, limit: usize) -> Result<usize, Stop> {
         let start = *self;
         let bytes = match self.protocol {

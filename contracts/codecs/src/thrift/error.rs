@@ -136,7 +136,6 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    /// The error if no more bytes will come.
     pub(super) fn at_end(self, at: usize) -> DecodeError {
         match self {
             Stop::Need(_) => DecodeError { at, fault: Fault::Truncated },

@@ -14,7 +14,6 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// The effect or result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// Wrote this unique value.
@@ -128,7 +127,6 @@ pub(crate) fn read(value: &[u8]) -> Result<u64, String> {
     number.ok_or_else(|| format!("a value that nobody wrote: {}", shown()))
 }
 
-/// A cache under test.
 pub(crate) trait Ask {
     /// Returns whether the value was stored.
     fn set(&mut self, key: u64, value: &[u8]) -> bool;

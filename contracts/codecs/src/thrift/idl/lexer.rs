@@ -18,7 +18,6 @@ pub(super) enum Word<'t> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token<'t> {
     pub(super) word: Word<'t>,
-    /// Byte offset.
     pub(super) at: usize,
     /// Whether it is the first token on its line.
     pub(super) is_first: bool,

@@ -17,7 +17,6 @@ const TYPE_SIZE_MAX: usize = 64;
 /// Maximum number of values in constants and defaults, which references can double per line.
 const VALUES_MAX: usize = 1 << 16;
 
-/// Maximum number of definitions in all files.
 const DEFINITIONS_MAX: usize = 1 << 14;
 
 /// Maximum number of methods of all services; inherited ones count each time.
@@ -109,7 +108,6 @@ impl Resolver<'_> {
         self.mistakes.push(mistake_at(&file.source, &file.text, at, text, hint));
     }
 
-    /// Loads the file and its includes, each once.
     fn load(&mut self, source: &str, text: &str, include: &mut dyn FnMut(&str) -> Result<String, String>) {
         let mut by_path = BTreeMap::<String, usize>::from([(source.to_owned(), 0)]);
         let mut bytes = text.len();
@@ -263,7 +261,6 @@ impl Resolver<'_> {
         read
     }
 
-    /// The definition that a name in a file refers to.
     pub(super) fn look_up(&self, file: usize, name: &str) -> Option<Key> {
         match name.split_once('.') {
             None => self.files[file].names.get(name).map(|index| (file, *index)),
@@ -429,7 +426,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// The value of a constant, converted to a type.
     pub(super) fn constant(&mut self, key: Key, ty: &Type) -> Option<crate::value::Value> {
         if self.open.contains(&key) || self.open.len() > 100 {
             let definition = self.definition(key);

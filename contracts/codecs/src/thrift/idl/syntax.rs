@@ -15,7 +15,6 @@ pub(super) struct Document {
 }
 
 pub(super) struct Definition {
-    /// Byte offset of its name.
     pub(super) at: usize,
     pub(super) name: String,
     pub(super) body: Body,
@@ -47,7 +46,6 @@ pub(super) struct MethodDef {
     pub(super) throws: Vec<FieldDef>,
 }
 
-/// A type with its byte offset.
 #[derive(Clone)]
 pub(super) enum TypeRef {
     Named(usize, String),
@@ -78,7 +76,6 @@ pub(super) struct SyntaxMistake {
     pub(super) text: String,
 }
 
-/// Parses a file; also returns its errors.
 pub(super) fn parse_document(text: &str) -> (Document, Vec<SyntaxMistake>) {
     let mut found = Vec::new();
     let tokens = tokenize(text, |at, text| found.push(SyntaxMistake { at, text }));
