@@ -63,7 +63,7 @@ impl App {
             || failed.load(std::sync::atomic::Ordering::Relaxed) == 0
         {
             let what = match error.kind() {
-                io::ErrorKind::TimedOut => format!("The adapter at {peer} did not answer in time"),
+                io::ErrorKind::TimedOut => format!("The adapter at {peer} did not respond in time"),
                 _ => format!("Cannot reach the adapter at {peer}: {error}"),
             };
             self.watch.reports.note(format!("{what}. Its service is called without metadata"));

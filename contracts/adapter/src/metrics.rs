@@ -191,7 +191,7 @@ impl Metrics {
             one("refused_calls", "Calls and tunnels refused because of `enforce`.", value_of(&self.refused_calls)),
             counter(
                 "refused_unchecked",
-                "Those of them that were refused because they could not be checked.",
+                "Calls and tunnels refused because they could not be checked.",
                 refused.collect(),
             ),
             one("connections", "Connections accepted.", value_of(&self.connections)),

@@ -78,7 +78,7 @@ fn at_4_with_all_adapters_the_adder_is_blamed() {
     assert_eq!(client.vouched("adder:8001", adder, None, 0).unwrap(), ["adder"]);
     assert_eq!(client.peer("adder:8001"), Some("adder:38001"));
     insta::assert_snapshot!(reports[0].explain(), @"
-    adder vouched for the service that was called.
+    adder vouched for the called service.
       Adder at adder:8001, vouched for by adder: reported by adapter discovery:38000
     ");
 }

@@ -218,8 +218,11 @@ fn full(record: &Record, nodes: &[Node]) -> Option<String> {
     let widest = able.iter().copied().fold(0.0, f64::max);
     let is_as_wide = record.agents.len() > 1 && (FULL * widest..AS_WIDE * widest).contains(&moved) && widest > 0.0;
     let rates = of_rate(moved, widest);
-    is_as_wide
-        .then(|| format!("all together received {rates}, what one generator can alone: the server's link was full"))
+    is_as_wide.then(|| {
+        format!(
+            "the generators together received {rates}, as much as one generator can receive: the server's link was full"
+        )
+    })
 }
 
 /// Intervals have `ERRORS` standard errors. Order statistics make them wide between two modes.
@@ -295,7 +298,7 @@ impl Measure {
         match self {
             Measure::P50 => "its p50 is",
             Measure::P99 => "its p99 is",
-            Measure::Answered if is_open => "its answered share is",
+            Measure::Answered if is_open => "its share of requests with a response is",
             Measure::Answered => "its rate per client is",
         }
     }
@@ -424,7 +427,7 @@ fn cause(
         _ if further.is_some() => further.unwrap_or_default(),
         Some(able) if able < SLOW_LINK * usual => {
             let [able, usual] = [able, usual].map(|rate| quantity(rate, "bytes/s"));
-            format!("its link is slow, {able} alone where others receive {usual}")
+            format!("its link is slow: {able}, while others receive {usual}")
         }
         _ if lossy.is_some() => lossy.unwrap_or_default(),
         _ if is_occupied => return occupied(),
@@ -759,7 +762,7 @@ mod tests {
         assert!(reason.ends_with(": its link was full, 2.23 of 2.27 MiB/s"), "{reason}");
         let slow = nodes(&[(1.2e9, 41_000.0), (1e7, 43_000.0), (1.2e9, 42_000.0)]);
         let reason = judge(&record, &slow).1;
-        assert!(reason.ends_with(": its link is slow, 9.54 MiB/s alone where others receive 1.118 GiB/s"), "{reason}");
+        assert!(reason.ends_with(": its link is slow: 9.54 MiB/s, while others receive 1.118 GiB/s"), "{reason}");
         let mut lossy = record.clone();
         (lossy.agents[1].network.retransmits, lossy.agents[2].network.retransmits) = (812, 3);
         let reason = judge(&lossy, &[]).1;
@@ -843,8 +846,7 @@ mod tests {
         let text = "the generators' links were full: 190.73 of 200.77 MiB/s";
         assert_eq!(judge(&record, &all(0.95)), says(Limit::Network, text));
         let one = nodes(&[(moved / 0.95, 40_000.0); 3]);
-        let text =
-            "all together received 190.73 of 200.77 MiB/s, what one generator can alone: the server's link was full";
+        let text = "the generators together received 190.73 of 200.77 MiB/s, as much as one generator can receive: the server's link was full";
         assert_eq!(judge(&record, &one), says(Limit::Network, text));
         let mut wide = one.clone();
         wide[0].interface = Some(Interface { speed_mbit_per_s: Some(10_000), ..Interface::default() });

@@ -214,7 +214,7 @@ fn closed(
     if let Some(near) = near.filter(|calibration| calibration.generator_busy.is_none_or(|share| share > BUSY)) {
         let share = percent(rate / near.rate_max_per_s);
         let server = if near.server.is_empty() { "a null server" } else { &near.server };
-        let reason = format!("the rate is {share} of what it reaches here over {} against {server}", near.protocol);
+        let reason = format!("the rate is {share} of its maximum here over {} against {server}", near.protocol);
         return verdict(Limit::Generator, reason);
     }
     if let Some(clients) = mostly_backing_off(measurement) {

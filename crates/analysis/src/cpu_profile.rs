@@ -79,10 +79,10 @@ fn sentence(finding: &ProfileFinding, profile: &CpuProfile) -> String {
                 number::percent(1.0 - ratio)
             )
         }
-        None => text += "; how much it disturbed is not known",
+        None => text += "; its influence on the throughput is not known",
     }
     if finding.samples < FEW {
-        text += "; so few samples say little";
+        text += "; too few samples to draw conclusions";
     }
     if let Some(problem) = &finding.problem {
         text += &format!("; {problem}");

@@ -131,7 +131,7 @@ pub fn count_and_share(failed: u64, valid: u64) -> String {
 pub fn explanation(kind: &str) -> &'static str {
     match kind {
         "closed" => "the server closed a connection with a request pending",
-        "closed-between" => "the server closed a reused connection before it sent any of the response",
+        "closed-between" => "the server closed a reused connection before sending any part of the response",
         "truncated" => "the server closed a connection in the middle of a response",
         "reset" => "the server reset a connection with a request pending",
         "timeout" => "no response in time",

@@ -515,9 +515,9 @@ fn relation(found: &GateFinding, test: &GateTest) -> String {
         let [base_by, by] = &test.failed_by;
         let base_share = test.base_value.filter(|share| *share > 0.0);
         let of_base = match base_share {
-            Some(share) if base_by == by => format!("{} of those of {base}", percent(share)),
-            Some(share) => format!("{} of those of {base} ({base_by})", percent(share)),
-            None => format!("none of those of {base}"),
+            Some(share) if base_by == by => format!("{} of {base}'s", percent(share)),
+            Some(share) => format!("{} of {base}'s ({base_by})", percent(share)),
+            None => format!("none of {base}'s"),
         };
         return format!("{}, {of_base}", share(test.candidate_value, by));
     }
@@ -571,7 +571,7 @@ fn of_differences(found: &GateFinding, tests: &[GateTest]) -> Vec<String> {
     }
     let errors = open.iter().find(|test| test.is_about_errors());
     let errors = errors.filter(|test| test.candidate_value.is_some_and(|share| share > 0.0));
-    texts.extend(errors.map(|test| format!("Of {candidate}, {}.", relation(found, test))));
+    texts.extend(errors.map(|test| format!("For {candidate}, {}.", relation(found, test))));
     texts.extend(no_verdicts(found, tests));
     texts
 }
@@ -696,12 +696,12 @@ fn null_sentences(found: &GateFinding) -> Vec<String> {
             (false, _) => {
                 format!("A false alarm: {base} differs from itself{at}, {} ({pairs}){scatter}.", alarms.join(", "))
             }
-            (true, Some(first)) => format!(
-                "As it should be, no difference shown between {base} and itself{at}: {first} ({pairs}){scatter}."
-            ),
+            (true, Some(first)) => {
+                format!("As expected, no difference shown between {base} and itself{at}: {first} ({pairs}){scatter}.")
+            }
             (true, None) => {
                 let reason = first.reason.as_deref().unwrap_or("too few pairs");
-                format!("{base} was not held against itself{at}: {reason}.")
+                format!("{base} was not compared with itself{at}: {reason}.")
             }
         })
     };
@@ -809,9 +809,7 @@ mod tests {
         });
         assert!(found.tests.iter().all(|test| test.candidate != "go") && found.null.len() == 4, "one per place");
         assert!(
-            texts
-                .iter()
-                .any(|text| text.starts_with("As it should be, no difference shown between c-epoll and itself")),
+            texts.iter().any(|text| text.starts_with("As expected, no difference shown between c-epoll and itself")),
             "{texts:#?}"
         );
         assert_eq!(found.null_scatter, Some(0.0));
@@ -898,7 +896,7 @@ mod tests {
             assert_eq!(speed.reason.as_deref(), Some("go fails more requests"));
             let percent = if share > 0.1 { "17 %" } else { "0.99 %" };
             let expected = format!(
-                "go fails by its errors at {PLACE}: {percent} of its requests failed (status 503), none of those of c-epoll ("
+                "go fails by its errors at {PLACE}: {percent} of its requests failed (status 503), none of c-epoll's ("
             );
             assert!(texts.iter().any(|text| text.starts_with(&expected)), "{texts:#?}");
         }

@@ -360,11 +360,11 @@ fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunH
             suggest::revision_of(head).or(heads[1].revision.as_deref()),
         ) {
             (Some(old), Some(new)) if old == new && !old.ends_with("-dirty") => {
-                none("both measure one revision: what differs is the machine, or chance")
+                none("both measure the same revision: any difference is due to the machine or to chance")
             }
             (Some(old), Some(new)) => suggest::revisions(base, old, new),
             _ => none(
-                "the revision of one is not known: keep both servers, and compare them with `quintain compare --base 'OLD -p {port}' --head 'NEW -p {port}'`",
+                "the revision of one run is unknown: keep both servers and compare them with `quintain compare --base 'OLD -p {port}' --head 'NEW -p {port}'`",
             ),
         },
         None if is_of_study && base.factors.keys().eq(head.factors.keys()) && base.factors != head.factors => {

@@ -291,7 +291,7 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
     let Some(slope) = &found.slope_per_1000 else {
         if trials.of > 1 {
             return format!(
-                "{label}: cannot tell whether {what} grows: only 1 of {} trials is long enough; use more requests per \
+                "{label}: unclear whether {what} grows: only 1 of {} trials is long enough; use more requests per \
                  trial",
                 trials.of
             );
@@ -318,7 +318,7 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
             let alone = slope.low > 0.0 || slope.high < 0.0;
             let among = if alone { format!(", not significant among {series} series") } else { String::new() };
             let over = if requests >= 1.0 { format!(" over {requests:.0} requests") } else { String::new() };
-            format!("{label}: cannot tell whether {what} grows{over}: {}{among}", change(slope, false))
+            format!("{label}: unclear whether {what} grows{over}: {}{among}", change(slope, false))
         }
         (Trend::Bent, Some((first, second))) => {
             let half = |point| change(&Estimate { point, ..*slope }, true);

@@ -1362,7 +1362,7 @@ pub(crate) enum RunsVerb {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A step is where the intervals of two runs lie apart beside a change of revision. It is no verdict: separate runs of one server differ by chance far more often \
+    after_help = "A step is a change of revision at which the intervals of two runs do not overlap. It is not a verdict: separate runs of one server differ by chance far more often \
                         than their intervals say. The command beside it runs both revisions in one."
 )]
 pub(crate) struct HistoryArgs {

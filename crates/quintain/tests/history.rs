@@ -76,7 +76,7 @@ fn runs_are_listed_exported_and_removed() {
     // The history is sorted by commit, marks uncommitted changes, and gives no verdict.
     let history = folder.quintain(&["history", "mini.toml", "--html", "page.html"]).expect(0);
     assert!(history.out.starts_with("mini: mean latency over runs\n3 runs on 1 machine; "), "{}", history.out);
-    assert!(history.out.contains("A step is no verdict") && history.out.contains("quick"), "{}", history.out);
+    assert!(history.out.contains("A step is not a verdict") && history.out.contains("quick"), "{}", history.out);
     assert!(std::fs::read_to_string(folder.path().join("page.html")).unwrap().contains("<svg"));
     let json = folder.quintain(&["history", "mini", "throughput", "--json"]).expect(0).json();
     let machine = &json["machines"][0];

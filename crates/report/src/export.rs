@@ -39,7 +39,7 @@ pub const EXPORTS: [Export; 6] = [
     },
     Export {
         name: "github-benchmark",
-        text: "github-action-benchmark: a file for each of its two tools",
+        text: "github-action-benchmark: one file per tool, for its two tools",
         read_by: "a schema after its documentation",
         needs_history: false,
         is_of_a_trial: false,
@@ -47,7 +47,7 @@ pub const EXPORTS: [Export; 6] = [
     },
     Export {
         name: "otava",
-        text: "Apache Otava: a CSV file for each design point, a row for each run, and the configuration",
+        text: "Apache Otava: one CSV file per design point, one row per run, and the configuration",
         read_by: "apache-otava (PyPI)",
         needs_history: true,
         is_of_a_trial: false,

@@ -42,9 +42,9 @@ fn document(history: &History, bars: bool) -> Document {
     let points = history.machines.iter().map(|machine| machine.points.len()).max().unwrap_or(0);
     let times = || runs.iter().map(|run| day(&run.head.started));
     let mut answer = vec![match steps {
-        0 => format!("{number} on {on}; no interval lies apart from the one before beside a change of revision."),
+        0 => format!("{number} on {on}; no interval is separate from the one before when the revision changes."),
         steps => format!(
-            "{number} on {on}; {} to look at: intervals apart, beside a change of revision.",
+            "{number} on {on}; {} to check: separate intervals at a change of revision.",
             count(steps as u64, "step")
         ),
     }];
@@ -63,7 +63,7 @@ fn document(history: &History, bars: bool) -> Document {
         .extend(history.machines.iter().zip(ANCHORS).map(|(machine, anchor)| section(history, machine, anchor, bars)));
     if let Some(last) = sections.last_mut() {
         last.all(Block::Note(
-            "A step is no verdict: separate runs of one server differ by more than their intervals in 16 to 64 % of cases (simulated, one design point), because a machine \
+            "A step is not a verdict: separate runs of one server differ by more than their intervals in 16 to 64 % of cases (simulated, one design point), because a machine \
              changes its speed between them. The command beside it compares both revisions in one run."
                 .to_owned(),
         ));

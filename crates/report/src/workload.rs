@@ -165,7 +165,7 @@ pub fn workload_terminal(drawn: &WorkloadDrawn) -> String {
         );
     }
     if let Some(ratio) = drawn.hit_ratio_of_mix {
-        let _ = writeln!(text, "hit ratio      tends to {ratio:.3} from the mix alone: misses are not filled");
+        let _ = writeln!(text, "hit ratio      tends to {ratio:.3} from the mix, as misses are not filled");
     }
     let mut rows = vec![["lengths, B", "mean", "p50", "p90", "p99", "max"].map(str::to_owned).to_vec()];
     for lengths in &drawn.lengths {

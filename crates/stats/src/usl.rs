@@ -180,7 +180,7 @@ impl Fit {
             _ => {
                 let contention = match sure.map_or(sigma, |found| found.sigma.low) {
                     low if low > 0.0 && self.holds(|law| law.sigma > 0.0, among) => {
-                        format!("contention keeps it below {:.1} times that of one", 1.0 / sigma)
+                        format!("contention keeps it below {:.1} times the throughput at 1", 1.0 / sigma)
                     }
                     _ if sigma > 0.0 => "contention is not significant".to_owned(),
                     _ => format!("it scales linearly with {resource}"),
@@ -726,7 +726,7 @@ mod tests {
             five,
             found((0.05, 0.2), (0.0, 0.1), (2.9, open), five),
             None,
-            "no peak seen up to 16 cores; contention keeps it below 10.0 times that of one \
+            "no peak seen up to 16 cores; contention keeps it below 10.0 times the throughput at 1 \
              (σ 0.10 [0.050, 0.20], κ 0.036 [0, 0.10], N* 5 [2.9, ∞])",
         );
         let none = Law { lambda: 10.0, sigma: 0.001, kappa: 0.0 };

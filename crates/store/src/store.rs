@@ -446,7 +446,7 @@ impl Store {
     fn give_back(&self, whole: bool) -> Result<Option<String>> {
         let runs = self.query("SELECT id FROM runs", [], |row| row.get::<_, String>(0))?;
         if let Some(run) = runs.iter().find(|run| self.is_owned(run)) {
-            return Ok(Some(format!("run `{run}` is going on")));
+            return Ok(Some(format!("run `{run}` is in progress")));
         }
         let pragma = |name: &str| -> Result<u64> {
             let found = self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));

@@ -121,7 +121,8 @@ fn removed_runs_leave_no_bytes() {
     let owner = store.own("d").unwrap();
     let freed = store.remove(&ids[2..3]).unwrap();
     assert!(
-        freed.not_rewritten.as_deref() == Some("run `d` is going on") && freed.after_bytes + each > freed.before_bytes,
+        freed.not_rewritten.as_deref() == Some("run `d` is in progress")
+            && freed.after_bytes + each > freed.before_bytes,
         "others are at work: {freed:?}"
     );
     drop(owner);

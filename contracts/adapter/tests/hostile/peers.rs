@@ -228,7 +228,7 @@ fn an_adapter_that_greets_and_hangs_costs_one_call_over_http() {
     let mut call = || exchange(&mut connection, &request("POST", "/", &[], BAD).to_bytes(1), false).unwrap().status();
     assert_eq!([call(), call(), call()], [504, 200, 200]);
     let told = client.told();
-    assert!(told.contains(&format!("The adapter at {peer} did not answer in time")), "{told}");
+    assert!(told.contains(&format!("The adapter at {peer} did not respond in time")), "{told}");
     // This adapter checks all clauses now; the repeated report is suppressed.
     assert_eq!(told.matches("Failed precondition").count(), 1, "{told}");
 }

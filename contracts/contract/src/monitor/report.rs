@@ -145,7 +145,7 @@ impl Report {
             (Kind::Precondition, ReportVerdict::Fails) => {
                 format!("{} sent the request, so it is responsible for the precondition.\n", labels(&self.blamed))
             }
-            (_, ReportVerdict::Fails) => format!("{} vouched for the service that was called.\n", labels(&self.blamed)),
+            (_, ReportVerdict::Fails) => format!("{} vouched for the called service.\n", labels(&self.blamed)),
             _ => "No party is blamed, because it is unknown whether the clause holds.\n".to_owned(),
         };
         out += &chain(&self.provenance);

@@ -154,7 +154,7 @@ fn any_two_runs_are_shown() {
         &|_| (),
         "a and b, side by side; one revision, aaa",
         None,
-        "both measure one revision: what differs is the machine, or chance",
+        "both measure the same revision: any difference is due to the machine or to chance",
     );
     check(
         &|run| run.host.name = "other".to_owned(),

@@ -64,7 +64,7 @@ fn series_in_only_one_trial_is_unclear() {
     let findings = crate::analyze(&run, &records);
     let latency = findings.over_requests.iter().find(|found| found.what == "latency").unwrap();
     let of = records.iter().filter(|record| record.point == 0).count();
-    let expected = format!("cannot tell whether latency grows: only 1 of {of} trials is long enough");
+    let expected = format!("unclear whether latency grows: only 1 of {of} trials is long enough");
     assert!(of > 1 && latency.sentence.contains(&expected), "{}", latency.sentence);
 }
 
@@ -146,7 +146,7 @@ fn unclear_trends_are_not_called_flat() {
     let (trend, text) = of(|block, calls| 9_000_000 + (1_000 * calls).saturating_mul(u64::from(block == 1)));
     assert!(
         trend == Trend::Unclear
-            && text.contains(": cannot tell whether the proxy's resident set grows over 2000 requests: +"),
+            && text.contains(": unclear whether the proxy's resident set grows over 2000 requests: +"),
         "{text}"
     );
     let (trend, text) = of(|_, calls| 9_000_000 + 2_000 * calls.min(300));

@@ -77,12 +77,12 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, ecdf: bool) -> Dra
     };
     let panels = facets.iter().zip(&curves).map(panel).collect();
     let (name, made, how) = if ecdf {
-        ("ecdf", "Latency distribution", "Fraction of requests answered within a given time.")
+        ("ecdf", "Latency distribution", "Fraction of requests with a response within a given time.")
     } else {
         (
             "quantiles",
             "Latency by quantile",
-            "Time within which a given fraction of requests was answered; each nine is as wide as the one before.",
+            "Time within which a given fraction of requests got a response; each nine is as wide as the one before.",
         )
     };
     let caption = format!(

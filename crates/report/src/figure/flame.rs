@@ -53,7 +53,7 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
         let mut notes = Vec::new();
         if profile.other_samples > 0 {
             let others = number::percent(profile.other_samples as f64 / profile.samples as f64);
-            notes.push(format!("Stacks that are not kept are \"other stacks\": {others} of the samples."));
+            notes.push(format!("Stacks left out are \"other stacks\": {others} of the samples."));
         }
         Drawing {
             name: format!("flame-{}", stem(&profile.label)),

@@ -120,7 +120,7 @@ fn draw(findings: &Findings, wanted: &Wanted, detail: Detail, kind: Kind) -> Dra
     let all = points().count() * over.metrics.len();
     let bare = each(&|row, metric| row.metrics.get(metric).is_some_and(|m| m.mean.is_some() && m.estimate.is_none()));
     if bare > 0 && !trials {
-        drawing.notes.insert(0, format!("No bar where there is no interval: {bare} of {all} points."));
+        drawing.notes.insert(0, format!("Points without an interval have no bar: {bare} of {all}."));
     }
     let missing = each(&|row, metric| over.marks_of(row, metric, 0.0, 0.0).is_empty());
     if missing > 0 {

@@ -44,7 +44,7 @@ fn example() -> History {
 fn a_terminal() {
     insta::assert_snapshot!(history_terminal(&example(), &Style { colour: false, width: 140 }), @r#"
     volley: mean latency over runs
-    5 runs on 2 machines; 2 steps to look at: intervals apart, beside a change of revision.
+    5 runs on 2 machines; 2 steps to check: separate intervals at a change of revision.
 
     example (Example CPU @ 2.50GHz, 4 CPUs, Linux 6.12.0)
       4 runs, median probe 8.25 ms.
@@ -81,8 +81,8 @@ fn a_terminal() {
     started, UTC      revision         mean latency                             n  machine  run       notes
     2026-11-21 09:00  dddddddddddd  1.100 ±0.018 ms  ────────────●────────────  8  as fast  volley-d  imported, interrupted
 
-    A step is no verdict: separate runs of one server differ by more than their intervals in 16 to 64 % of cases (simulated, one design point),
-      because a machine changes its speed between them. The command beside it compares both revisions in one run.
+    A step is not a verdict: separate runs of one server differ by more than their intervals in 16 to 64 % of cases (simulated, one design
+      point), because a machine changes its speed between them. The command beside it compares both revisions in one run.
     "#);
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn point_heads(f: &Findings) -> Vec<Head> {
         heads.push(Head::text("idle").hint("idle-CPU policy"));
     }
     if has_fewer_cpus(f) {
-        heads.push(Head::number("cpus").hint("CPUs given to the server, of those it wants"));
+        heads.push(Head::number("cpus").hint("CPUs given to the server, of the number it wants"));
     }
     heads
 }

@@ -79,7 +79,7 @@ fn differences(difference: &ProfileDifference) -> Table {
         ]
     });
     Table {
-        title: format!("What differs most: {b} against {a}"),
+        title: format!("Largest differences: {b} against {a}"),
         heads: vec![
             Head::number(a.as_str()),
             Head::number(b.as_str()),

@@ -116,7 +116,7 @@ fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> (String, Tone) {
         (GateVerdict::NotWorse, _, Some((limit, _))) => (format!("passes: not {limit}"), Tone::Good),
     };
     match kind {
-        Kind::Also => (format!("{text} (also looked at)"), tone),
+        Kind::Also => (format!("{text} (also tested)"), tone),
         _ => (text, tone),
     }
 }
