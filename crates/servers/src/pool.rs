@@ -67,8 +67,7 @@ impl Shutdown {
     const ASKED: u8 = 1;
     const FORCED: u8 = 2;
 
-    /// Requests a shutdown: accepts no more, and open connections finish their requests.
-    /// Idempotent.
+    /// Requests a shutdown: no new connections, and open ones finish their requests. Idempotent.
     pub fn ask(&self) {
         self.raise(Self::ASKED);
     }

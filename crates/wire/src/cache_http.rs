@@ -1,5 +1,4 @@
-//! A cache over HTTP/1.1: maps methods and targets to operations. [`crate::http1`] reads heads and
-//! bodies.
+//! A cache over HTTP/1.1: maps the methods and targets that [`crate::http1`] reads to operations.
 //!
 //! ```
 //! use wire::cache_http::{Limits, Operation, parse};
@@ -39,8 +38,7 @@
 //! - A `?` is an error, because no request has a query. Write it as `%3F`.
 //! - In absolute form the authority is ignored.
 //! - `reset` is an ordinary key except in `POST`.
-//! - No request has a body. 400 tells a client that sends its value in a body about it. The server
-//!   still reads past it.
+//! - No request has a body. The server reads past one and answers 400 to a value in a body.
 
 use crate::http1::{Body, Request};
 
@@ -203,11 +201,8 @@ impl Refusal {
 /// The value of `Allow` in a response with status 405. Source: RFC 9110 section 15.5.6.
 pub const ALLOW: &str = "GET, PUT, DELETE, HEAD, POST";
 
-/// Interprets `request` as a cache operation.
-///
-/// # Errors
-///
-/// Any request not in the table above. Respond with [`Refusal::status`].
+/// Interprets `request` as a cache operation. Fails for any request not in the table above; respond
+/// with [`Refusal::status`].
 pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(request.body, Body::None | Body::Length(0)) {
         return Err(Refusal::HasBody);
@@ -216,10 +211,6 @@ pub fn parse<'a>(request: &Request<'a>, limits: &Limits) -> Result<Operation<'a>
 }
 
 /// Like [`parse`], for a method and a target that [`crate::http1::parse_request`] has accepted.
-///
-/// # Errors
-///
-/// As for [`parse`].
 pub fn parse_target<'a>(method: &str, target: &'a str, limits: &Limits) -> Result<Operation<'a>, Refusal> {
     if !matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "POST") {
         return Err(Refusal::UnknownMethod);

@@ -45,8 +45,7 @@ pub const DETECT_MAX_BYTES: usize = 2 * EMPTY_LINES_MAX + WORD_MAX_BYTES + 1;
 const EMPTY_LINES_MAX: usize = 8;
 const WORD_MAX_BYTES: usize = 32;
 
-/// Detects the protocol from `bytes`, the start of a connection. Returns [`Detected::Need`] only
-/// for fewer than [`DETECT_MAX_BYTES`].
+/// Detects the protocol of a connection. [`Detected::Need`] needs fewer than [`DETECT_MAX_BYTES`].
 pub fn detect(bytes: &[u8]) -> Detected {
     let mut rest = bytes;
     for _ in 0..EMPTY_LINES_MAX {

@@ -22,8 +22,7 @@
 //! - **`Transfer-Encoding` with `Content-Length`** is an error (6.3: "ought to be handled as an
 //!   error"): request smuggling relies on parsers that pick different ones. `Transfer-Encoding` in
 //!   HTTP/1.0 is also an error (6.1: its framing is faulty).
-//! - **`Content-Length`** may be repeated with the same value (6.3, RFC 9110 8.6). Different values
-//!   are an error.
+//! - **`Content-Length`** may repeat the same value (6.3, RFC 9110 8.6). Others are an error.
 //! - **Empty lines** are skipped before a request (2.2: SHOULD). Before a response they are an
 //!   error, because a body two bytes longer than announced looks the same.
 //! - **Folded lines** are read as spaces in a response (a user agent MUST). In a request they are
@@ -32,10 +31,9 @@
 //!   stays unambiguous.
 //! - **Control characters** except HTAB are errors in values and reason phrases (RFC 9110 5.5: CR,
 //!   LF and NUL MUST be rejected, others MAY be kept).
-//! - **HTTP/1.2** and above are undefined. A response is read as HTTP/1.1 (RFC 9110 2.5), a request
-//!   gets 505.
-//! - **White space** around a chunk size is an error unless an extension follows (7.1.1 does not
-//!   allow it).
+//! - **HTTP/1.2** and above are undefined. Responses count as HTTP/1.1 (RFC 9110 2.5), requests get
+//!   505.
+//! - **White space** around a chunk size is an error unless an extension follows (7.1.1).
 
 mod chunks;
 mod compose;

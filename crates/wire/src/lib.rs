@@ -1,7 +1,5 @@
-//! Codecs that convert between bytes and messages, without sockets or clocks.
-//!
-//! Each reads one request or response at a time: [`pingpong`], [`http1`], [`memcached`], [`resp`],
-//! [`cache_http`].
+//! Codecs between bytes and messages, without sockets or clocks. Each reads one message at a time:
+//! [`pingpong`], [`http1`], [`memcached`], [`resp`], [`cache_http`].
 
 pub mod cache_http;
 pub mod detect;

@@ -1,5 +1,5 @@
-//! memcached's text protocol: client and server side. Source: protocol.txt of memcached 1.6, and
-//! the behavior of 1.6.18 where that is silent.
+//! memcached's text protocol: client and server side. Source: protocol.txt of memcached 1.6; beyond
+//! it, the behavior of 1.6.18.
 //!
 //! ```
 //! use wire::memcached::{Command, Limits, Read, RequestReader};
@@ -43,12 +43,11 @@
 //!
 //! - A line ends in LF or CRLF. Words are separated only by spaces, one or more. Command names are
 //!   case-sensitive.
-//! - A key is any bytes except space and LF. protocol.txt forbids control characters, but memcached
-//!   does not check.
+//! - A key is any bytes except space and LF. Unlike protocol.txt, control characters are allowed.
 //! - `noreply` counts as the last word of any command that supports it, even if the line is
 //!   invalid. The refusal of such a line is marked and gets no response.
-//! - Numbers are parsed like C does, with an optional sign. Lengths must be digits. Exptimes and
-//!   client flags keep 32 bits.
+//! - Numbers are parsed like in C, with an optional sign. Lengths are digits. Exptimes and flags
+//!   keep 32 bits.
 
 mod compose;
 mod request;

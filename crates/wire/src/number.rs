@@ -26,8 +26,7 @@ pub fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// Parses a number the way Redis does: no leading zeros, no `-0`. Source: Redis 7.0.15,
-/// `string2ll`.
+/// Parses a number like Redis 7.0.15's `string2ll`: no leading zeros, no `-0`.
 #[inline]
 pub fn canonical(text: &[u8]) -> Option<i64> {
     match text {
@@ -55,9 +54,8 @@ fn c_digits(text: &[u8]) -> Option<(bool, &[u8])> {
     (end > 0).then(|| (is_negative, &digits[zeros.min(end - 1)..]))
 }
 
-/// Parses an unsigned number the way memcached does, with C's `strtoull`: `+5`, ` 5`, `5 and more`.
-/// Negative numbers wrap, and those above 2^63 after that are rejected. Source: memcached 1.6.18,
-/// `safe_strtoull`.
+/// Parses an unsigned number like C's `strtoull`: `+5`, ` 5`, `5 and more`. Negative numbers wrap,
+/// and are rejected if that gives 2^63 or more. Source: memcached 1.6.18, `safe_strtoull`.
 #[inline]
 pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
     unsigned(text).or_else(|| {

@@ -7,8 +7,7 @@ pub const WORD_BYTES: usize = 4;
 /// The word that terminates the server.
 pub const TERMINATE: u32 = 0;
 
-/// Parses the word at the start of `bytes`. Returns it with its size, or `None` if fewer than four
-/// bytes are available. Any four bytes are valid.
+/// Parses the word at the start of `bytes`; any four bytes are valid. `None` if incomplete.
 pub fn parse(bytes: &[u8]) -> Option<(u32, usize)> {
     let word = bytes.first_chunk::<WORD_BYTES>()?;
     Some((u32::from_be_bytes(*word), WORD_BYTES))

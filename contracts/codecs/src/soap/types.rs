@@ -19,8 +19,7 @@ pub enum Builtin {
     Integer {
         /// The minimum.
         min: i64,
-        /// The maximum. `unsignedLong` and `integer` can exceed it; then only the text is
-        /// available.
+        /// The maximum. Larger values (`unsignedLong`, `integer`) are only available as text.
         max: i64,
     },
     /// `float` and `double`, with `INF`, `-INF` and `NaN`.

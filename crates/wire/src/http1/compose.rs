@@ -95,9 +95,7 @@ fn check_header(name: &str, value: &str) -> Result<(), ComposeError> {
 /// is a body or the method expects one (POST, PUT, PATCH; RFC 9110 8.6), and `Connection: close` if
 /// `close`, unless `headers` has the field.
 ///
-/// # Errors
-///
-/// A request that a server would read differently. `out` is unchanged.
+/// Fails if a server would read the request differently. `out` is unchanged then.
 pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
     out: &mut Vec<u8>,
     method: &str,

@@ -30,8 +30,7 @@ pub enum FieldError {
     /// RFC 9112 5.1: no white space between name and colon.
     #[error("white space between a header name and its colon")]
     SpaceBeforeColon,
-    /// RFC 9112 2.2 and 5.2: a line that starts with white space but has no field to continue, or
-    /// is in a request.
+    /// RFC 9112 2.2, 5.2: a folded line without a field to continue, or in a request.
     #[error("an unexpected folded line")]
     Fold,
 }

@@ -18,9 +18,8 @@ pub struct Request<'a> {
     pub minor_version: u8,
     /// Whether the client allows another request on the connection. Source: RFC 9112 section 9.3.
     pub keep_alive: bool,
-    /// Whether the client waits for `100 Continue` before it sends the body. Source: RFC 9110
-    /// section 10.1.1. Callers can find other expectations, which a server MAY reject with 417, in
-    /// [`Request::headers`].
+    /// Whether the client waits for `100 Continue` (RFC 9110 section 10.1.1). [`Request::headers`]
+    /// has other expectations, which a server MAY reject with 417.
     pub expect_continue: bool,
     /// The framing of the body.
     pub body: Body,
@@ -135,21 +134,17 @@ impl RequestError {
     }
 }
 
-/// Larger partial heads are searched for their end before parsing. Otherwise 64 KiB sent byte by
-/// byte would cause 65,536 parses.
+/// Larger partial heads are searched for their end first: 64 KiB byte by byte would be 65,536
+/// parses.
 const PARTIAL_SEARCHED_BYTES: usize = 1024;
 
 /// Parses the request at the start of `bytes` and returns it with the size of its head, or `None`
-/// if it is incomplete. A [`BodyReader`] reads the body; the next request may follow it
-/// (pipelining).
+/// if it is incomplete. A [`BodyReader`] reads the body; another request may follow (pipelining).
+/// Pass all received bytes of the request: each call parses from its start.
 ///
-/// Pass all received bytes of the request: each call parses the head from its start.
-///
-/// # Errors
-///
-/// A request that violates RFC 9112 or exceeds `limits`. The first error wins, no matter how the
-/// head is split. An error is returned as soon as its bytes arrive. For a partial head over 1 KiB,
-/// that is when the head is complete or too large.
+/// Fails if the request violates RFC 9112 or exceeds `limits`. The first error wins, no matter how
+/// the head is split. An error is returned as soon as its bytes arrive; for a partial head over 1
+/// KiB, once the head is complete or too large.
 pub fn parse_request<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usize)>, RequestError> {
     // RFC 9112 2.2: empty lines before a request are skipped.
     let mut start = 0;
@@ -288,8 +283,7 @@ fn request_error(error: httparse::Error, bytes: &[u8], headers_max: usize) -> Re
     }
 }
 
-/// Whether the request line has another HTTP version, such as HTTP/2's preface. Depends only on the
-/// first byte that httparse rejects.
+/// Whether the request line has another HTTP version. Depends only on the first rejected byte.
 fn names_other_version(bytes: &[u8]) -> bool {
     let version = bytes.trim_ascii_start().splitn(3, |&byte| byte == b' ').nth(2).unwrap_or_default();
     match version.strip_prefix(b"HTTP/") {
@@ -314,8 +308,7 @@ fn check_target(method: &str, target: &str) -> Result<(), RequestError> {
     if is_visible && is_of_method { Ok(()) } else { Err(RequestError::BadTarget) }
 }
 
-/// Whether `target` is `scheme://host` without a user. Source: RFC 3986 sections 3 and 4.3, RFC
-/// 9110 4.2.4.
+/// Whether `target` is `scheme://host` without a user. Source: RFC 3986 3 and 4.3, RFC 9110 4.2.4.
 fn is_absolute(target: &str) -> bool {
     let Some((scheme, rest)) = target.split_once("://") else { return false };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -404,8 +397,8 @@ impl BodyReader {
         BodyReader::with_limits(body, &Limits::DEFAULT, u64::MAX)
     }
 
-    /// Creates a reader for at most `limit_bytes`; trailers within `limits`. If the announced
-    /// length exceeds the limit, the first call fails before the sink gets data.
+    /// Creates a reader for at most `limit_bytes`, with trailers within `limits`. The first call
+    /// fails if the announced length exceeds the limit.
     pub fn with_limits(body: Body, limits: &Limits, limit_bytes: u64) -> BodyReader {
         let state = match body {
             Body::Length(bytes) if bytes > limit_bytes => {
@@ -426,9 +419,7 @@ impl BodyReader {
     /// Reads the next `bytes` and passes data to `sink` as slices of them. Stops after the body; do
     /// not call it again after that.
     ///
-    /// # Errors
-    ///
-    /// An invalid chunked body, or a body over the limit. Further calls return the same error.
+    /// Fails if the chunked coding is invalid or the body over the limit, and then on every call.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<BodyProgress, RequestError> {
         match &mut self.state {
             BodyState::Length(left) => {

@@ -136,8 +136,7 @@ const MEMO_HEADS: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 struct KnownHead {
-    /// Includes the final empty line, so a head matches only if it is identical. Empty if the slot
-    /// is unused.
+    /// With the final empty line, so only an identical head matches. Empty if the slot is unused.
     bytes: Vec<u8>,
     asked: Option<RequestMethod>,
     head: Head,
@@ -227,9 +226,7 @@ impl ResponseReader {
     /// slices of `bytes`. Stops after a complete response; pass the remaining bytes to the next
     /// call. Skips interim responses (1xx). Results do not depend on how the stream is split.
     ///
-    /// # Errors
-    ///
-    /// Bytes that violate RFC 9112. Every later call returns the same error.
+    /// Fails if the bytes violate RFC 9112, and then on every call.
     #[inline]
     pub fn read(
         &mut self,
@@ -309,9 +306,7 @@ impl ResponseReader {
     /// On TLS, such a body may be truncated unless the peer sent `close_notify` (RFC 9112 section
     /// 9.8).
     ///
-    /// # Errors
-    ///
-    /// [`ResponseError::Truncated`] inside any other response, and the error of an earlier call.
+    /// Fails with [`ResponseError::Truncated`] inside any other response, or with an earlier error.
     pub fn end(&mut self) -> Result<Option<Response>, ResponseError> {
         match self.state {
             State::Head if self.partial.is_empty() && self.head_bytes == 0 => Ok(None),

@@ -41,23 +41,15 @@ fn push_words(out: &mut Vec<u8>, words: &[&[u8]]) {
     words.iter().for_each(|word| out.extend_from_slice(word));
 }
 
-/// Appends `get` with one key.
-///
-/// # Errors
-///
-/// An invalid key.
+/// Appends `get` with one key. Fails if the key is invalid.
 pub fn compose_get(out: &mut Vec<u8>, key: &[u8]) -> Result<(), KeyError> {
     check_key(key)?;
     push_words(out, &[b"get ", key, b"\r\n"]);
     Ok(())
 }
 
-/// Appends `set` with its block. `exptime` as in protocol.txt: 0 never, up to 30 days from now, or
-/// an absolute time.
-///
-/// # Errors
-///
-/// An invalid key.
+/// Appends `set` with its block. `exptime` is 0 (never), up to 30 days from now, or an absolute
+/// time. Fails if the key is invalid.
 pub fn compose_set(
     out: &mut Vec<u8>,
     key: &[u8],
@@ -77,11 +69,7 @@ pub fn compose_set(
     Ok(())
 }
 
-/// Appends `delete`.
-///
-/// # Errors
-///
-/// An invalid key.
+/// Appends `delete`. Fails if the key is invalid.
 pub fn compose_delete(out: &mut Vec<u8>, key: &[u8]) -> Result<(), KeyError> {
     check_key(key)?;
     push_words(out, &[b"delete ", key, b"\r\n"]);

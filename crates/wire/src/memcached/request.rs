@@ -203,8 +203,7 @@ impl Refusal {
     }
 }
 
-/// The result of reading from the start of a stream. `used` bytes can be discarded once the
-/// borrowed parts are no longer needed.
+/// The result of a read. `used` bytes can be discarded once the borrowed parts are unneeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read<'a> {
     /// A request.
@@ -254,8 +253,7 @@ enum State {
     Closed,
 }
 
-/// Reads the requests of one connection. Keeps its position but no bytes, so a request that arrives
-/// byte by byte is scanned only once.
+/// Reads a connection's requests. Keeps a position but no bytes, so each byte is scanned once.
 #[derive(Debug, Clone)]
 pub struct RequestReader {
     limits: Limits,
@@ -280,9 +278,9 @@ impl RequestReader {
         RequestReader { limits, state: State::Line { scanned: 0 } }
     }
 
-    /// Reads the next request from `bytes`, the received but unused part of the stream. Call again
-    /// with the bytes after `used`; after [`Read::Need`], with more of them. Results do not depend
-    /// on how the stream is split.
+    /// Reads the next request from `bytes`, the unused part of the stream. Call again with the
+    /// bytes after `used`; after [`Read::Need`], with more. Results do not depend on how the stream
+    /// is split.
     #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
         // Fast path for most requests: one key, received whole.
@@ -294,9 +292,9 @@ impl RequestReader {
         self.read_any(bytes)
     }
 
-    /// Rejects the incomplete block at the start of `bytes` and skips the rest of it. Call it after
-    /// [`Read::Need`] with the same bytes if the server has no memory for the value. `None` if no
-    /// block is incomplete.
+    /// Rejects the incomplete block at the start of `bytes` and skips the rest. Call it after
+    /// [`Read::Need`] if the server has no memory for the value. `None` without an incomplete
+    /// block.
     pub fn refuse_unfinished<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let State::Block { total } = self.state else { return None };
         let line = &bytes[..memchr::memchr(b'\n', bytes)?];

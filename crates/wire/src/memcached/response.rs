@@ -118,8 +118,7 @@ enum Step {
     Done(Outcome),
 }
 
-/// Reads the responses of one connection from pieces of its stream. Buffers an incomplete line, at
-/// most [`Limits::line_bytes`], but never a value.
+/// Reads a connection's responses from pieces. Buffers at most [`Limits::line_bytes`] and no value.
 #[derive(Debug, Clone)]
 pub struct ResponseReader {
     limits: Limits,
@@ -139,12 +138,11 @@ impl ResponseReader {
         !self.has_value && self.partial.is_empty() && matches!(self.state, State::Line)
     }
 
-    /// Reads the next `bytes` of the response to `expected` and passes events to `sink`. Stops after a complete response. Neither
-    /// events nor errors depend on how the stream is split into calls. `expected` must not change within a response.
+    /// Reads the next `bytes` of the response to `expected` and passes events to `sink`. Stops
+    /// after a complete response. Results do not depend on how the stream is split. `expected` must
+    /// not change within a response.
     ///
-    /// # Errors
-    ///
-    /// Bytes that do not fit the request. The stream cannot continue: further calls return the same error.
+    /// Fails if the bytes do not fit the request, and then on every call.
     #[inline]
     pub fn read(
         &mut self,

@@ -128,12 +128,8 @@ pub enum SetError {
     InvalidExpire,
 }
 
-/// Parses the options of `SET key value …`. Source: Redis 7.0.15,
-/// `parseExtendedStringArgumentsOrReply`.
-///
-/// # Errors
-///
-/// The response is `-ERR` and the error's text.
+/// Parses the options of `SET key value …`. The response to an error is `-ERR` and its text.
+/// Source: Redis 7.0.15, `parseExtendedStringArgumentsOrReply`.
 pub fn parse_set(request: &Request<'_, '_>) -> Result<SetOptions, SetError> {
     let mut options = SetOptions::default();
     // The time option and its text. It excludes the other time options but may be repeated.

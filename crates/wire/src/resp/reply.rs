@@ -93,8 +93,7 @@ enum State {
     Failed(ReplyError),
 }
 
-/// Reads the replies of one connection from pieces of its stream. Buffers an incomplete line, at
-/// most [`Limits::line_bytes`], but never a string.
+/// Reads a connection's replies from pieces. Buffers at most [`Limits::line_bytes`] and no string.
 #[derive(Debug, Clone)]
 pub struct ReplyReader {
     limits: Limits,
@@ -116,9 +115,7 @@ impl ReplyReader {
     /// Reads the next `bytes` and passes parts of the reply to `sink`. Stops after a complete
     /// reply. Results do not depend on how the stream is split.
     ///
-    /// # Errors
-    ///
-    /// Invalid bytes. Further calls return the same error.
+    /// Fails if bytes are invalid, and then on every call.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Result<Progress, ReplyError> {
         let mut used = 0;
         loop {

@@ -6,8 +6,7 @@ use super::Limits;
 use super::command::Name;
 use crate::number;
 
-/// A request: a name and its arguments. Borrows the input as `'b` and the reader's argument
-/// positions as `'r`; the next read ends both.
+/// A name and arguments. Borrows the input (`'b`) and the reader's positions (`'r`).
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'b, 'r> {
     bytes: &'b [u8],
@@ -45,11 +44,8 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
         }
     }
 
-    /// Returns the command if it accepts this number of arguments.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::UnknownCommand`], [`Refusal::WrongCount`]. The stream remains usable.
+    /// Returns the command, or fails with [`Refusal::UnknownCommand`] or [`Refusal::WrongCount`].
+    /// The stream remains usable.
     #[inline]
     pub fn command(&self) -> Result<Name, Refusal> {
         let name = Name::parse(self.argument(0)).ok_or(Refusal::UnknownCommand)?;
@@ -224,9 +220,9 @@ impl RequestReader {
         RequestReader { limits, state, places: Vec::new(), unquoted: Vec::new(), argument_bytes: 0 }
     }
 
-    /// Reads the next request from `bytes`, the received but unused part of the stream. Call again
-    /// with the bytes after `used`; after [`Read::Need`], with more of them. Results do not depend
-    /// on how the stream is split. Only an incomplete count or length is scanned twice.
+    /// Reads the next request from `bytes`, the unused part of the stream. Call again with the
+    /// bytes after `used`; after [`Read::Need`], with more. Results do not depend on how the stream
+    /// is split. Only an incomplete count or length is scanned twice.
     pub fn read<'b: 'r, 'r>(&'r mut self, bytes: &'b [u8]) -> Read<'b, 'r> {
         // Skipped bytes before the request.
         let mut base = 0;
@@ -318,7 +314,7 @@ impl RequestReader {
                     Err(refusal) => return self.close(bytes, refusal),
                 },
                 State::SkipArgument { left, bytes: length, refusal } => {
-                    // Check the last two bytes together, so that the result does not depend on the
+                    // Check both last bytes at once, so that the result does not depend on the
                     // split.
                     let skipped = (length - 2).min(rest.len() as u64);
                     if skipped < length - 2 || rest.len() as u64 - skipped < 2 {
@@ -404,8 +400,8 @@ impl RequestReader {
     }
 }
 
-/// Splits an inline request into words, like Redis' `sdssplitargs`: `\n \r \t \b \a \xHH` in double
-/// quotes, `\'` in single quotes.
+/// Splits an inline request, like Redis' `sdssplitargs`: `\n \r \t \b \a \xHH` in double quotes,
+/// `\'` in single ones.
 fn split_inline(line: &[u8], places: &mut Vec<Range<u32>>, unquoted: &mut Vec<u8>) -> Result<(), Refusal> {
     places.clear();
     unquoted.clear();

@@ -23,8 +23,7 @@ pub(super) struct Token<'t> {
     pub(super) is_first: bool,
 }
 
-/// Splits `text` into tokens, ending with [`Word::End`]. Reports errors with their offsets to
-/// `mistake`.
+/// Splits `text` into tokens, ending with [`Word::End`]. `mistake` gets errors with offsets.
 pub(super) fn tokenize<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -> Vec<Token<'t>> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
