@@ -380,7 +380,6 @@ impl CacheServer {
         }
     }
 
-    /// Sets up a connection in its slot, which may be reused.
     fn open_connection(&mut self, conn: Conn, now: Nanos) {
         let slot = conn.index();
         if self.connections.len() <= slot {
@@ -400,7 +399,6 @@ impl CacheServer {
         self.timers.by(slot, connection.deadline);
     }
 
-    /// Closes all connections between requests.
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
         for slot in 0..self.connections.len() {
             if let Connection { conn: Some(conn), over: CloseState::No, blocked: false, input, .. } =

@@ -381,7 +381,6 @@ impl Http {
 }
 
 impl Http {
-    /// Sets up a connection in its slot, which may be reused.
     fn open_connection(&mut self, conn: Conn, now: Nanos) {
         let slot = conn.index();
         if self.connections.len() <= slot {

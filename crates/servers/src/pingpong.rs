@@ -46,7 +46,6 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Resets the slot of a new connection.
     pub(crate) fn forget(&mut self, conn: Conn) {
         if self.rests.len() <= conn.index() {
             self.rests.resize(conn.index() + 1, Default::default());

@@ -264,7 +264,6 @@ impl Drop for Ending<'_> {
 /// A connection on its way to its thread.
 type Given = OwnedFd;
 
-/// The state that threads share.
 #[derive(Debug, Default)]
 struct Thread {
     /// Connections that it has or is about to get.

@@ -10,7 +10,6 @@ use std::collections::BinaryHeap;
 
 use net::Nanos;
 
-/// No deadline.
 pub(crate) const NEVER: Nanos = Nanos::MAX;
 
 /// When to check which slot.
@@ -54,7 +53,6 @@ impl Timers {
         None
     }
 
-    /// When the next entry is due.
     #[inline]
     pub(crate) fn next(&self) -> Option<Nanos> {
         self.heap.peek().map(|&Reverse((at, _))| at)

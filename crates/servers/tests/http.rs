@@ -78,7 +78,6 @@ impl Running {
         stream
     }
 
-    /// Waits for a requested shutdown.
     fn ended(&mut self) {
         let thread = self.thread.take().unwrap();
         eventually("the server ends", || thread.is_finished());

@@ -39,7 +39,6 @@ pub(super) struct Connection {
     pub(super) end_received: bool,
 }
 
-/// The protocol of a connection and the state of its reader.
 #[derive(Debug)]
 pub(super) enum ProtocolState {
     /// Not detected yet.
@@ -66,7 +65,6 @@ pub(super) struct Http {
     pub(super) body: Option<(BodyReader, wire::cache_http::Refusal, bool)>,
 }
 
-/// The progress of closing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseState {
     No,

@@ -16,11 +16,9 @@ pub(super) struct Executor {
     pub(super) shared: Arc<CacheShared>,
     /// Response bytes for the current connection; empty between events.
     pub(super) out: Vec<u8>,
-    /// Current Unix time, ns.
     pub(super) unix_ns: u64,
     /// Current Unix time, ms: the clock of the cache.
     pub(super) now_ms: u64,
-    /// Current Unix time, s.
     pub(super) now_s: u32,
     /// Buffers for decoded keys and values.
     pub(super) scratch: [Vec<u8>; 2],
@@ -47,7 +45,6 @@ impl Executor {
         }
     }
 
-    /// Starts a turn at `now`.
     #[inline]
     pub(super) fn turn(&mut self, now: Nanos) {
         let shared = &self.shared;
@@ -65,7 +62,6 @@ impl Executor {
         }
     }
 
-    /// Runs once per second.
     fn second(&mut self) {
         let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(self.now_s)));
         self.date.clear();

@@ -11,7 +11,6 @@ use super::executor::Executor;
 
 /// The emulated version of memcached, which clients use to decide what to send, and quintain's own.
 pub(super) const MEMCACHED_VERSION: &str = concat!("1.6.18 (quintain ", env!("CARGO_PKG_VERSION"), ")");
-/// The emulated version of Redis.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
 impl CacheShared {

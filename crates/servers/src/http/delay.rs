@@ -117,7 +117,6 @@ impl Delays {
         }
     }
 
-    /// Draws a delay, ns.
     pub(super) fn draw(&mut self, law: &Law) -> Nanos {
         let rng = match law.seed {
             None => &mut self.own,

@@ -55,7 +55,6 @@ impl Http {
         used
     }
 
-    /// Prepares for the body of a request, or rejects it.
     fn expect_body(&mut self, slot: usize, asked: ParsedRequest, is_coming: bool) {
         let limit = self.limits.body_bytes;
         if matches!(asked.body, Body::Length(bytes) if bytes > limit) {
@@ -127,7 +126,6 @@ impl Http {
         }
     }
 
-    /// Answers a complete request, or starts to.
     #[inline]
     fn answer(&mut self, slot: usize, asked: ParsedRequest) {
         let keep_alive = asked.keep_alive(self.ending.is_some());
@@ -219,7 +217,6 @@ impl Http {
         connection.phase = Phase::Answered { linger: true };
     }
 
-    /// Buffers the unused input that was read at `now`.
     pub(super) fn keep(&mut self, slot: usize, rest: &[u8], now: Nanos) {
         let connection = &mut self.connections[slot];
         if let Phase::Answered { linger } = &mut connection.phase {

@@ -19,7 +19,6 @@ pub(super) struct ParsedRequest {
 }
 
 impl ParsedRequest {
-    /// Whether the connection persists after the response.
     #[inline]
     pub(super) fn keep_alive(&self, is_ending: bool) -> KeepAlive {
         KeepAlive::new(self.keep_alive && !is_ending, self.minor_version)

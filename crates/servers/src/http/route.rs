@@ -31,7 +31,6 @@ pub(super) enum Route {
     Options(&'static str),
 }
 
-/// The reason why a valid request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// 400: an invalid parameter, with the valid form.

@@ -225,7 +225,6 @@ fn render(sent: &[u8], seen: &Seen) -> String {
     said.join(", ")
 }
 
-/// Replaces `\n` by CRLF.
 fn crlf(text: &str) -> Vec<u8> {
     text.replace('\n', "\r\n").into_bytes()
 }
