@@ -324,7 +324,7 @@ fn sentence(findings: &Findings, found: &OverRequests, trials: &Trials, series: 
             let half = |point| change(&Estimate { point, ..*slope }, true);
             format!(
                 "{label}: {what} {word}, but not linearly: {} in the first half of {requests:.0} requests and {} in \
-                 the second, which cannot tell how it continues",
+                 the second, so its course beyond them is unclear",
                 half(first),
                 half(second)
             )

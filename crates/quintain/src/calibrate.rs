@@ -111,7 +111,7 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
     if args.store.json {
         output::json(&calibrations)?;
     } else if cluster.is_some() {
-        output::message("\nnot stored: runs on several machines are judged by what each of them measures of its own");
+        output::message("\nnot stored: runs on several machines are judged by each machine's own measurements");
     } else {
         output::message(&format!(
             "\nstored in {}; runs here are judged against the calibration of their protocol",

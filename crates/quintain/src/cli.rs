@@ -259,7 +259,7 @@ const INIT_HELP: &str = "On a terminal, without a command, it asks. Examples:\n 
                          quintain init --command './server -p {port}' --proxy './proxy --listen {port} --to 127.0.0.1:{next_port}'\n  \
                          quintain init --command 'memcached -p {port} -U 0' --protocol memcached\n  \
                          quintain init --command './server' --port 8080 --objective 'p99 < 5ms'\n\
-                         Exit codes: 0 written, 2 usage error, 3 the server did not answer (nothing is written).";
+                         Exit codes: 0 written, 2 usage error, 3 the server did not respond (nothing is written).";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InitKind {
@@ -460,7 +460,7 @@ impl ClusterArgs {
 }
 
 /// Headings of `quintain compare --help`.
-const SIDES: &str = "What is compared";
+const SIDES: &str = "Baseline and candidate";
 pub(crate) const LOAD_OF_PAIRS: &str = "Load";
 const DECISION: &str = "Decision";
 
@@ -468,15 +468,15 @@ const COMPARE_HELP: &str = "Examples:\n  \
     quintain compare --base './old -p {port}' --head './new -p {port}' -c 20 pingpong://\n      \
         two commands; host and port are left out of the URL\n  \
     quintain compare --base-rev main --head-rev HEAD --build 'make' --command './server -p {port}' -c 50 http:///\n      \
-        two revisions of this repository, each built in a worktree of its own\n  \
+        two revisions of this repository, each built in its own worktree\n  \
     quintain compare volley server=c-epoll server=go --set clients=40\n      \
-        two levels of a factor of a study; `server=go,clients=40` is several of a design point\n  \
+        two levels of a factor of a study; `server=go,clients=40` gives several levels of a design point\n  \
     git bisect run quintain compare --base-rev v1.0 --head-rev HEAD --build make --command './server -p {port}' \
     --fail-if 'throughput < 0.95' --undecided 125 http:///\n  \
     quintain compare RUN RUN\n      \
         two stored runs side by side, without a verdict: they ran at different times\n\n\
-    Pairs run in random order with fresh processes, and are looked at after 10, 15, 20, 30, 45, 60 ... pairs by an exact signed-rank test; the levels of all looks add up to 5 %. \
-    A pair of which the generator was the bottleneck gives no verdict.\n\n\
+    Pairs run in random order with fresh processes, and are tested after 10, 15, 20, 30, 45, 60 ... pairs by an exact signed-rank test; the levels of all looks add up to 5 %. \
+    A pair gives no verdict if the generator was its bottleneck.\n\n\
     Exit codes: 0 shown not to fail, or nothing asked that could fail; 1 shown worse than `--fail-if` allows; 2 usage error; 3 a server or a build failed; \
     4 no verdict is possible on this machine; 125 no verdict, with `--undecided 125`; 130 interrupted.";
 
@@ -1052,7 +1052,7 @@ pub(crate) struct ServeHttpArgs {
     PING ECHO FLUSHALL FLUSHDB INFO DBSIZE CONFIG COMMAND HELLO CLIENT SELECT QUIT\nHTTP: GET /k, PUT /k/v, DELETE /k, HEAD /k, HEAD /, POST /reset\n\n\
     Memory in all: --maxmem, 4 MiB, 16 KiB per connection, and the larger of --maxmem / 8 and four of the largest items \
     for values over 16 KiB in flight. A value beyond that is refused with SERVER_ERROR out of memory (RESP: OOM, HTTP: 503); \
-    a large answer waits.\n\n\
+    a large response waits.\n\n\
     SIGTERM drains: stop accepting, answer pending requests, close. A second SIGTERM exits immediately."
 )]
 pub(crate) struct ServeCacheArgs {
@@ -1636,7 +1636,7 @@ fn clients(text: &str) -> Result<u32, String> {
 }
 
 pub(crate) fn port(text: &str) -> Result<u16, String> {
-    text.parse().ok().filter(|port| *port > 0).ok_or_else(|| format!("`{text}` is no port: expected 1 to 65535"))
+    text.parse().ok().filter(|port| *port > 0).ok_or_else(|| format!("`{text}` is not a port: expected 1 to 65535"))
 }
 
 fn threads(text: &str) -> Result<u32, String> {

@@ -65,11 +65,11 @@ pub(crate) fn compare(mut args: CompareArgs) -> Done {
             stored(&args)
         }
         (what, Some(_), _) | (what, _, Some(_)) => {
-            mistakes.add(format!("{} operands, where one URL is to be loaded", what.len()), Some(FORMS.to_owned()));
+            mistakes.add(format!("{} operands, expected one URL", what.len()), Some(FORMS.to_owned()));
             Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "no URL")))
         }
         ([one], ..) => {
-            mistakes.add(format!("`{one}` alone: nothing to compare it with"), Some(FORMS.to_owned()));
+            mistakes.add(format!("`{one}`: nothing to compare it with"), Some(FORMS.to_owned()));
             Err(mistakes.end().err().unwrap_or_else(|| Problem::text(Exit::Usage, "nothing to compare")))
         }
         _ => Err(Problem::text(Exit::Usage, "nothing to compare").hint(FORMS)),
@@ -355,7 +355,7 @@ fn of_study(args: &CompareArgs, decision: &Decision, study: &str, levels: [&Stri
     for (flag, heading) in CompareArgs::given() {
         if flag == "--server-cpus" || heading == LOAD_OF_PAIRS && flag != "--set" {
             let hint = "`--set load.KEY=VALUE` changes a key of it".to_owned();
-            mistakes.add(format!("`{flag}`: the study says what is run"), Some(hint));
+            mistakes.add(format!("`{flag}`: not supported, as the study defines the run"), Some(hint));
         }
     }
     let parts = levels.map(|text| levels::parse(text));
@@ -429,7 +429,7 @@ impl Trees {
             places.push(link.join(inside));
         }
         let words = places.iter().map(|place| place.to_string_lossy().into_owned()).collect::<Vec<_>>();
-        <[String; 2]>::try_from(words).map_err(|_| Problem::text(Exit::Machine, "two revisions have two folders"))
+        <[String; 2]>::try_from(words).map_err(|_| Problem::text(Exit::Machine, "two revisions have two directories"))
     }
 }
 
@@ -452,7 +452,7 @@ fn of_revisions(
     if let [base, head] = commits.as_slice()
         && base == head
     {
-        let hint = "`--null` shows what this machine makes of a difference that is not there";
+        let hint = "`--null` compares the server with itself and shows how often this machine reports a difference";
         mistakes.add(format!("base and head are the same commit, {}", short(base)), Some(hint.to_owned()));
     }
     let before = resumed(args, &commits)?;

@@ -34,7 +34,7 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
         hosts.sort_unstable();
         hosts.dedup();
         let text = format!(
-            "none of the {} of `{study}` is that recent and on that machine",
+            "none of the {} of `{study}` is recent enough and on that machine",
             analysis::number::count(of_study.len() as u64, "run")
         );
         let last = of_study.last().map_or("", |run| run.started.as_str());
@@ -206,6 +206,8 @@ fn refuse_nothing(history: &History, runs: &[&Run], wanted: &[Levels]) -> Result
     } else {
         format!("no run has a value of `{metric}` at such a design point")
     };
-    Err(Problem::text(Exit::Usage, text)
-        .hint(format!("`quintain report {}` shows what was measured", runs.last().map_or("", |run| run.id.as_str()))))
+    Err(Problem::text(Exit::Usage, text).hint(format!(
+        "`quintain report {}` shows the measured metrics",
+        runs.last().map_or("", |run| run.id.as_str())
+    )))
 }

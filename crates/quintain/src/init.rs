@@ -96,7 +96,7 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
         let caches = caches.collect::<Vec<_>>().join(", ");
         mistakes.add(
             format!("`--kind cache` and `--protocol {protocol}` exclude each other"),
-            Some(format!("a cache speaks one of {caches}")),
+            Some(format!("cache protocols: {caches}")),
         );
     }
     let needed: &[&str] = match kind {
@@ -200,12 +200,12 @@ fn check_command(flag: &str, command: &str, has_port: bool, mistakes: &mut Mista
     let is_proxy = flag == "--proxy";
     if !command.contains("{port}") && (is_proxy || !has_port) {
         let other = if is_proxy { "" } else { ", or give its fixed port with `--port N`" };
-        let hint = format!("write `{{port}}` where it takes its port{other}");
-        mistakes.add(format!("`{flag}` does not say where the port goes: `{command}`"), Some(hint));
+        let hint = format!("write `{{port}}` in place of its port{other}");
+        mistakes.add(format!("`{flag}` has no `{{port}}`: `{command}`"), Some(hint));
     }
     if is_proxy && !has_port && !["{next_port}", "{subject_port}"].iter().any(|name| command.contains(name)) {
         let hint = "write `{next_port}` for the port of the server behind it; one that reads a file: `quintain studies show proxy-cost`";
-        mistakes.add(format!("`{flag}` does not say where the server is: `{command}`"), Some(hint.to_owned()));
+        mistakes.add(format!("`{flag}` has no address of the server: `{command}`"), Some(hint.to_owned()));
     }
 }
 
@@ -358,7 +358,7 @@ fn failed(what: &str, why: &str, record: &Record) -> String {
         if !lines.is_empty() {
             let last =
                 lines[lines.len().saturating_sub(output::LAST_WORDS)..].iter().map(|line| format!("    {line}\n"));
-            text += &format!("  last words of {who}:\n{}", last.collect::<String>());
+            text += &format!("  last output of {who}:\n{}", last.collect::<String>());
         }
     }
     text + "\n"

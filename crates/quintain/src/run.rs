@@ -408,8 +408,8 @@ fn refuse_without_points(plan: &Plan) -> Result<(), Problem> {
     }
     let reason = plan.points.iter().find_map(|point| point.unrunnable.clone()).unwrap_or_default();
     Err(Problem::text(Exit::Machine, format!("no design point of `{}` can run here: {reason}", plan.study)).hint(
-        "`quintain check` lists all of them; `--set cores=1` needs fewer CPUs, `share_cpus = true` lets both \
-               share",
+        "`quintain check` lists all of them; `--set cores=1` needs fewer CPUs, `share_cpus = true` lets server \
+               and generator share them",
     ))
 }
 

@@ -175,7 +175,7 @@ fn check_names(args: &VerifyArgs, orders: &[&Order]) -> Result<(), Problem> {
         // Without a suite and a file there would be nothing to check.
         return match known.is_empty() && !orders.is_empty() {
             true => Err(Problem::text(Exit::Usage, "no case to check").hint(
-                "add a file with `--cases FILE`, or name what the server speaks: `--protocol http`, `pingpong`, `cache`",
+                "add a file with `--cases FILE`, or name the server's protocol: `--protocol http`, `pingpong`, `cache`",
             )),
             false => Ok(()),
         };
@@ -201,7 +201,7 @@ fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> 
     let order = |suite: Option<Suite>, path: &str, more: &[Case]| order(args, own, suite, path, more);
     match (&args.command, &args.target) {
         (Some(_), Some(_)) => Err(Problem::text(Exit::Usage, "`--command` and a target together")
-            .hint("drop one: a target is a URL that is served already, or a study")),
+            .hint("drop one: a target is the URL of a running server, or a study")),
         (None, None) => Err(Problem::text(Exit::Usage, "nothing to verify").hint(
             "give `--command './server -p {port}'`, the URL of a running server, or a study; \
              `quintain help verify` has examples",

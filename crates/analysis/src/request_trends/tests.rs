@@ -153,7 +153,7 @@ fn unclear_trends_are_not_called_flat() {
     assert_eq!(trend, Trend::Bent, "{text}");
     assert!(
         text.contains("grows, but not linearly: +")
-            && text.contains(" in the second, which cannot tell how it continues"),
+            && text.contains(" in the second, so its course beyond them is unclear"),
         "{text}"
     );
 }

@@ -212,7 +212,7 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
 pub(super) fn quoted(last_words: &str) -> String {
     let mut lines = last_words.lines().filter(|line| !line.starts_with("ready ")).rev().take(5).collect::<Vec<_>>();
     lines.reverse();
-    if lines.is_empty() { String::new() } else { format!("; its last words: {}", lines.join(" / ")) }
+    if lines.is_empty() { String::new() } else { format!("; its last output: {}", lines.join(" / ")) }
 }
 
 #[derive(Clone)]

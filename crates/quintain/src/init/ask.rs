@@ -69,13 +69,13 @@ impl<R: BufRead> Asker<'_, R> {
             let mut line = String::new();
             let read = self.input.read_line(&mut line).map_err(crate::message::machine)?;
             if read == 0 {
-                return Err(Problem::text(Exit::Usage, format!("no answer to `{question}`"))
-                    .hint("answer, or pass flags: `quintain init --help`"));
+                return Err(Problem::text(Exit::Usage, format!("no reply to `{question}`"))
+                    .hint("reply, or pass flags: `quintain init --help`"));
             }
             let text = if line.trim().is_empty() { default } else { line.trim() };
             match usable(text) {
                 Some(value) => return Ok(value),
-                None => output::message(&format!("`{text}` does not answer this")),
+                None => output::message(&format!("`{text}` is not a valid reply")),
             }
         }
     }

@@ -40,7 +40,9 @@ fn head(draft: &Draft, runnable: &str) -> String {
     let question = match draft.kind {
         InitKind::One => format!("How fast is {server}, and how does it take more clients?"),
         InitKind::Versions => "Which version is faster, base or head?".to_owned(),
-        InitKind::Proxy => format!("What does {} add to each request, and what does it use?", proxy_name(draft)),
+        InitKind::Proxy => {
+            format!("What does {} add to each request, and what does it use?", proxy_name(draft))
+        }
         InitKind::Cache => format!("How fast is {server}, and how often does it hit?"),
         InitKind::Capacity => format!("How much load can {server} take?"),
     };
@@ -92,13 +94,13 @@ fn subject(draft: &Draft) -> String {
     match draft.kind {
         InitKind::Versions => {
             out += &format!(
-                "\n# What differs in the other version.\n[subject.variants.head]\ncommand = {}\n",
+                "\n# The differences of the other version.\n[subject.variants.head]\ncommand = {}\n",
                 text(&draft.head)
             );
         }
         InitKind::Proxy => {
             out += &format!(
-                "\n[proxy.{}]\ncommand = {} # {{next_port}}: that of the server behind it\n# cpus = 1   # of its own; without, it shares those of the \
+                "\n[proxy.{}]\ncommand = {} # {{next_port}}: the port of the server behind it\n# cpus = 1   # of its own; without, it shares the CPUs of the \
                  server\n",
                 proxy_name(draft),
                 text(&draft.proxy)
@@ -125,11 +127,13 @@ fn load(draft: &Draft) -> String {
     }
     let is_cache = matches!(draft.protocol, Protocol::Cache(_));
     out += match draft.kind {
-        InitKind::Capacity => "clients = 64 # connections; requests are sent when they are due, answered or not\n",
-        _ => "clients = \"{clients}\" # connections; each sends its next request when it has its answer\n",
+        InitKind::Capacity => {
+            "clients = 64 # connections; requests are sent on schedule, whether or not responses arrive\n"
+        }
+        _ => "clients = \"{clients}\" # connections; each sends its next request after the response\n",
     };
     let warmup = match is_cache {
-        true => "warmup = { steady = \"10s\" } # until the hit ratio is steady, at most so long\n",
+        true => "warmup = { steady = \"10s\" } # until the hit ratio is steady, at most this long\n",
         false => "warmup = \"500ms\"\n",
     };
     out += &match draft.kind {
@@ -140,7 +144,7 @@ fn load(draft: &Draft) -> String {
         _ => format!("{warmup}stop = \"1s\" # of each trial\n"),
     };
     if is_cache {
-        out += "\n# `quintain workload show --preset etc-2012` prints what it asks.\n[load.workload]\npreset = \"etc-2012\"\n";
+        out += "\n# `quintain workload show --preset etc-2012` prints its operations.\n[load.workload]\npreset = \"etc-2012\"\n";
     }
     out
 }
@@ -188,7 +192,7 @@ fn rest(draft: &Draft) -> String {
         InitKind::Proxy => [
             format!("\n[factors]\nthrough = [\"direct\", {}]\nclients = [16]\n", text(&proxy_name(draft))),
             stop("metric = \"latency_p50\", min = 12"),
-            "\n[effects]\nmetrics = [] # each route is held against direct, block by block\n".to_owned(),
+            "\n[effects]\nmetrics = [] # each route is compared with direct, block by block\n".to_owned(),
             figure("added", "Added latency", "y = [\"latency_p50\", \"latency_p99\"]\n"),
             quick("16"),
         ]

@@ -59,7 +59,7 @@ pub(super) fn flames(findings: &Findings, detail: Detail) -> Vec<Drawing> {
             name: format!("flame-{}", stem(&profile.label)),
             title: format!("CPU profile: {}", profile.label),
             caption: format!(
-                "{}. Width: fraction of the samples in a function and what it calls. Callers stand below. Orange: the program; blue: the kernel. Boxes too narrow to \
+                "{}. Width: fraction of the samples in a function and what it calls. Callers are below. Orange: the program; blue: the kernel. Boxes too narrow to \
                  see are left out.",
                 profile.sentence
             ),

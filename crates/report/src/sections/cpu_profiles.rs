@@ -28,7 +28,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
             below: Vec::new(),
         }));
         section.long(Block::Note(
-            "One further trial of each design point, not among the measured ones, sampled by perf. Self: samples in a function, not in what it calls, over all samples of the server. \
+            "One extra trial per design point, not counted as measured, sampled by perf. Self: samples in a function, not in what it calls, over all samples of the server. \
              The flame graphs above have the callers."
                 .to_owned(),
         ));
