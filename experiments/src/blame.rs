@@ -73,7 +73,7 @@ pub(crate) fn run(args: &BlameArgs) -> Result<(), String> {
     }
     match wrong.as_slice() {
         [] => Ok(()),
-        wrong => Err(format!("error: not named for what they are: {}", wrong.join(", "))),
+        wrong => Err(format!("error: wrong party named for: {}", wrong.join(", "))),
     }
 }
 
@@ -96,7 +96,7 @@ fn trial(quintain: &Path, folder: &Path, fault: Fault, at: u32) -> Result<(&'sta
     let output = program.wait_with_output().map_err(io)?;
     let _ = std::fs::remove_file(&store);
     planted.map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
-    let said = || format!("error: no answer: {}", String::from_utf8_lossy(&output.stderr));
+    let said = || format!("error: no result: {}", String::from_utf8_lossy(&output.stderr));
     let found: Value = serde_json::from_slice(&output.stdout).map_err(|_| said())?;
     verdict(&found).ok_or_else(said)
 }

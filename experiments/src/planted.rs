@@ -146,7 +146,7 @@ fn compare(quintain: &Path, folder: &Path, servers: &[PathBuf], at: u32, flags: 
         .map_err(|error| format!("error: {}: {error}", quintain.display()))?;
     let _ = std::fs::remove_file(&store);
     serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("error: no answer ({error}): {}", String::from_utf8_lossy(&output.stderr)))
+        .map_err(|error| format!("error: no result ({error}): {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Runs `work`; if `busy`, next to a thread that uses a CPU in bursts of up to 2 s.

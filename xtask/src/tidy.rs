@@ -59,7 +59,10 @@ fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
     let mut complaints = Vec::new();
     for (name, files) in &crates {
         complaints.extend(circles::circles(files).iter().map(|circle| {
-            format!("{name}/src: {} import each other in a circle: move what they share below them", circle.join(", "))
+            format!(
+                "{name}/src: {} import each other in a circle: move their common parts below them",
+                circle.join(", ")
+            )
         }));
     }
     Ok(complaints)

@@ -76,8 +76,7 @@ impl Lint<'_> {
             if index.is_none()
                 && let Some(identifies) = identified().find(|each| each.service.text == *name && each.index.is_some())
             {
-                let message =
-                    format!("members of `{name}` are distinguished here, but none of its operations has an `index`");
+                let message = format!("members of `{name}` are distinguished here, but no operation has an `index`");
                 self.warn(
                     "index-nobody-uses",
                     identifies.service.span,

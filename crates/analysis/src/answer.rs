@@ -453,7 +453,7 @@ impl<'a> Contest<'a> {
         (!parts.is_empty()).then(|| {
             let of = some_of(&parts);
             format!(
-                "The typical start and the mean disagree, so one of the two seems to have more than one kind of \
+                "The typical start and the mean disagree, so one of them seems to have more than one kind of \
                  start: {of}."
             )
         })

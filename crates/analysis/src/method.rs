@@ -45,8 +45,8 @@ pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Opti
     intervals += " Outliers are flagged and never removed.";
     paragraphs.push(intervals);
     let compared = "Two points are compared on the blocks they share, by exact signed-rank tests adjusted for all \
-                    comparisons (Holm): what the machine does in a block affects both. The ratio shown is that of \
-                    typical starts (Hodges & Lehmann). With fewer than 12 common blocks nothing is claimed.";
+                    comparisons (Holm): the state of the machine in a block affects both. The ratio shown compares \
+                    typical starts (Hodges & Lehmann). With fewer than 12 common blocks the report claims nothing.";
     paragraphs.push(compared.to_owned());
 
     if let Some(scope) = scope {
@@ -59,8 +59,8 @@ pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Opti
                    an alarm proves nothing.";
         states += " Ratios compare trials of the same blocks.";
         if has_probes {
-            states += " A short fixed piece of work on the CPUs in use, before and after each trial, flags trials \
-                       around which another process used one of them; no value is adjusted for it.";
+            states += " A short fixed piece of work on the CPUs in use, before and after each trial, flags a trial \
+                       if another process used one of them; no value is adjusted.";
         }
         paragraphs.push(states);
     }
@@ -92,9 +92,9 @@ pub(crate) fn paragraphs(run: &Run, kept: &[Kept], has_probes: bool, scope: Opti
 
     if !run.nodes.is_empty() {
         paragraphs.push(
-            "The load came from several machines. Quantiles are those of all their requests together. Each generator \
-             has a verdict of its own, is compared with the others of its trial, and the worst verdict is that of the \
-             trial. A row is marked too if the network between generators and server was the bottleneck in half of \
+            "The load came from several machines. Quantiles cover the requests of all of them. Each generator \
+             has its own verdict and is compared with the others of its trial; the trial takes the worst \
+             verdict. A row is also marked if the network between generators and server was the bottleneck in half of \
              the trials."
                 .to_owned(),
         );

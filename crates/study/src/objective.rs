@@ -33,7 +33,7 @@ const NAMED: [&str; 8] = ["mean", "p50", "p90", "p95", "p99", "p99.9", "errors",
 /// Excluded metrics, and why.
 const REFUSED: [(&str, &str); 3] = [
     ("throughput", "it rises with the offered rate; achieving the offered rate is always required"),
-    ("subject_cpu_per_request", "it may not rise with the offered rate, so there is no highest rate that meets it"),
+    ("subject_cpu_per_request", "it may not rise with the offered rate, so no highest rate meets it"),
     ("generator_cpu_per_request", "it describes the generator, not the server"),
 ];
 

@@ -327,7 +327,7 @@ fn factors_levels_and_templates() {
         here: "\"1\""
     12:26: a level of factor `cores` is empty
         here: "\"\""
-    12:30: a level of factor `cores` contains a template, which is not expanded there
+    12:30: a level of factor `cores` contains a template; levels are not expanded
         here: "\"{server}\""
     12:42: a level of factor `cores` must be a number or a word, not a list
         here: "[1]"
@@ -575,10 +575,10 @@ fn checks_mixes_of_requests() {
         @r#"
     7:8: `load.path` cannot be combined with `[[load.request]]`
         here: "\"/\""
-        hint: write `path` in each of them, or drop them
+        hint: write `path` in each request, or drop the requests
     8:13: `load.body_file` cannot be combined with `[[load.request]]`
         here: "\"b\""
-        hint: write `body_file` in each of them, or drop them
+        hint: write `body_file` in each request, or drop the requests
     9:36: `load.request.weight` must be 1 to 1,000,000, not 0
         here: "0"
     9:41: a request must be a table, not an integer

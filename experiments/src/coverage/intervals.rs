@@ -146,10 +146,10 @@ pub fn cases() -> Vec<Case> {
         [(false, "seldom", Promise::AtLeast(0.92)), (true, "every 10 windows", Promise::Nothing(""))]
     {
         let kind = Kind::Growing { rho: 0.5, often };
-        add(format!("one trial until ±1 %, correlation 0.5, looked at {name}"), promise, kind);
+        add(format!("one trial until ±1 %, correlation 0.5, checked {name}"), promise, kind);
     }
     let kind = Kind::Naive { rho: 0.5, windows: 600 };
-    add("the same 600 windows, 0.5, taken for independent".to_owned(), Promise::Nothing(""), kind);
+    add("the same 600 windows, 0.5, treated as independent".to_owned(), Promise::Nothing(""), kind);
     let long = Subject { between: 0.0, windows: 300, requests: 30, ..subject(LOGNORMAL) };
     add(
         "one trial, mean latency, 300 windows of unequal counts".to_owned(),

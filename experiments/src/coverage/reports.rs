@@ -393,10 +393,10 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
             }
         }
         let excluded = match (points, world) {
-            (_, World { spells: Some(_), .. }) => Some("spells: it is of the states of this run"),
-            (_, World { drift, .. }) if drift > 0.0 => Some("drift: it is of this run"),
+            (_, World { spells: Some(_), .. }) => Some("spells: it covers the states of this run"),
+            (_, World { drift, .. }) if drift > 0.0 => Some("drift: it covers this run"),
             (_, World { starts: Some((share, _)), .. }) if share < 0.1 => Some("freaks rarer than a run shows"),
-            (1, _) => Some("one point has nobody to share luck with"),
+            (1, _) => Some("a single point has no other to share the block's effect with"),
             (_, World { heavy: true, .. }) => Some("heavy tails"),
             _ => None,
         };
@@ -412,12 +412,12 @@ fn absolutes(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
         let promise = match excluded {
             Some(why) => Promise::Nothing(why),
             // 89 to 90 % here: a run that meets its target has seen few slow starts.
-            None if world.starts.is_some() => Promise::Nothing("the target is met where slow starts were few"),
+            None if world.starts.is_some() => Promise::Nothing("the target is met if slow starts were few"),
             None if met < reports / 20 => Promise::Nothing("met too seldom"),
             None => Promise::AtLeast(0.915),
         };
         rows.push(Row {
-            what: format!("the same, where the target was met, {points} points"),
+            what: format!("the same, if the target was met, {points} points"),
             world: world.name,
             of: met,
             share: f64::from(covered_met) / f64::from(met.max(1)),
@@ -439,8 +439,8 @@ fn states(rows: &mut Vec<Row>, world: World, reports: u32, seed: u64) {
         stats::speed_states::p_value(&trials, 1).is_some_and(|p| p <= ERROR)
     });
     let promise = match world {
-        World { spells: Some(_), .. } => Promise::Nothing("there are states to be found"),
-        World { drift, .. } if drift > 0.0 => Promise::Nothing("a drift is a state that goes on"),
+        World { spells: Some(_), .. } => Promise::Nothing("states exist"),
+        World { drift, .. } if drift > 0.0 => Promise::Nothing("a drift is a continuous change of state"),
         _ => Promise::AtMost(0.07),
     };
     rows.push(Row {

@@ -40,9 +40,7 @@ fn head(draft: &Draft, runnable: &str) -> String {
     let question = match draft.kind {
         InitKind::One => format!("How fast is {server}, and how does it take more clients?"),
         InitKind::Versions => "Which version is faster, base or head?".to_owned(),
-        InitKind::Proxy => {
-            format!("What does {} add to each request, and what does it use?", proxy_name(draft))
-        }
+        InitKind::Proxy => format!("What does {} add to each request, and what does it use?", proxy_name(draft)),
         InitKind::Cache => format!("How fast is {server}, and how often does it hit?"),
         InitKind::Capacity => format!("How much load can {server} take?"),
     };

@@ -311,9 +311,9 @@ mod tests {
 
         An estimate is the mean over trials with a Student's t interval, no narrower than the scatter pooled over all design points implies, at confidence level 95 %. Whole blocks were added until each latency\_mean was known to ±3.0 %, at least 8 and at most 30. Outliers are flagged and never removed.
 
-        Two points are compared on the blocks they share, by exact signed-rank tests adjusted for all comparisons (Holm): what the machine does in a block affects both. The ratio shown is that of typical starts (Hodges \& Lehmann). With fewer than 12 common blocks nothing is claimed.
+        Two points are compared on the blocks they share, by exact signed-rank tests adjusted for all comparisons (Holm): the state of the machine in a block affects both. The ratio shown compares typical starts (Hodges \& Lehmann). With fewer than 12 common blocks the report claims nothing.
 
-        Every absolute interval covers only the states this machine was in during this run, 2026-11-20 21:05 to 21:07 UTC: another day it may be faster or slower, and a run says nothing about states it did not see. A test over all trials in run order checks whether neighbouring trials are alike; the absence of an alarm proves nothing. Ratios compare trials of the same blocks. A short fixed piece of work on the CPUs in use, before and after each trial, flags trials around which another process used one of them; no value is adjusted for it.
+        Every absolute interval covers only the states this machine was in during this run, 2026-11-20 21:05 to 21:07 UTC: another day it may be faster or slower, and a run says nothing about states it did not see. A test over all trials in run order checks whether neighbouring trials are alike; the absence of an alarm proves nothing. Ratios compare trials of the same blocks. A short fixed piece of work on the CPUs in use, before and after each trial, flags a trial if another process used one of them; no value is adjusted.
 
         Closed loop: a client waits for its response before it sends again; latency is service time, from write to response. Quantiles come from the histogram of a whole trial (three significant digits) and are then averaged over trials like any other value; within a trial they are never averaged. A quantile is given only if every trial has enough responses.
 

@@ -27,7 +27,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 }
 
 const READING: &str = "Analysis of variance with replications (Jain 1991, chapters 17, 18 and 22): a replication is a \
-                       trial with a fresh server, and what a block did to all points alike is excluded from the \
+                       trial with a fresh server, and the common effect of a block on all points is excluded from the \
                        error. As ratio: of logarithms, effects multiply. As difference: effects add. Intervals share \
                        one error term, that between trials of one point, and are not adjusted; p-values are adjusted \
                        for the effects tested together (Holm). By chance even a factor without effect has a small \

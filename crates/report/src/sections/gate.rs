@@ -19,9 +19,8 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 }
 
 const READING: &str = "Pair by pair: the typical ratio (Hodges and Lehmann) with the interval of Wilcoxon's signed-rank test at the level of \
-                       the look at which the run ended. Values of the two sides are those of the same pairs, apart by that ratio; of \
-                       errors they are the mean share. All looks and everything asked share one error; a metric that is also looked \
-                       at has its own.";
+                       the last look of the run. The values of the two sides come from the same pairs and differ by that ratio; for \
+                       errors they are mean shares. All looks and all conditions share one error; each further metric has its own.";
 
 fn table(f: &Findings, found: &GateFinding) -> Table {
     let tests = || found.tests.iter().chain(&found.null).chain(&found.also);

@@ -17,7 +17,7 @@ pub(crate) fn section(f: &Findings) -> Option<Section> {
 }
 
 const READING: &str = "Difference from policy: each trial minus the simulation of its own operations, over the \
-                       simulated trials of a point; a curve deviates where that is more than a tenth of a point and \
+                       simulated trials of a point; a curve deviates if that is more than a tenth of a point and \
                        more than chance (paired Student's t test, adjusted for the cache sizes of the curve by Holm's \
                        method).";
 

@@ -87,7 +87,7 @@ fn case(section: &Section) -> Case {
         let closes = request.connection != Connection::Stays;
         if closes && (case.half_close || case.pipelined && index < last) {
             let whole = if case.half_close { "half_close" } else { "pipelined" };
-            let message = format!("`connection` of a request does not apply where the case is `{whole}`");
+            let message = format!("`connection` of a request does not apply if the case is `{whole}`");
             table.report.mistake(table.place, message, "drop one of the two".to_owned());
         }
         if request.connection == Connection::Closes && request.times > 1 {

@@ -90,7 +90,7 @@ impl Template {
                 continue;
             };
             let part = part(&rest[..close], names).map_err(|(why, hint)| {
-                let hint = hint.or_else(|| Some("write `{{` for a brace that is meant as such".to_owned()));
+                let hint = hint.or_else(|| Some("write `{{` for a literal brace".to_owned()));
                 (format!("`{{{}}}`: {why}", rest[..close].escape_debug()), hint)
             })?;
             if !plain.is_empty() {
@@ -299,7 +299,7 @@ impl<'a> Cursor<'a> {
                 let first = self.rest.chars().next().unwrap_or_default();
                 Err((format!("expected a name or a number, found `{}`", first.escape_debug()), None))
             }
-            None => Err(("ends where a name or a number is expected".to_owned(), None)),
+            None => Err(("expected a name or a number, found the end".to_owned(), None)),
         }
     }
 
@@ -357,24 +357,15 @@ mod tests {
     #[test]
     fn explains_invalid_expressions() {
         check("{wrd}", "`{wrd}`: `wrd` is not drawn in this case / did you mean `word`?");
-        check(
-            "{a +}",
-            "`{a +}`: ends where a name or a number is expected / write `{{` for a brace that is meant as such",
-        );
-        check("{(a}", "`{(a}`: expected `)` / write `{{` for a brace that is meant as such");
-        check("{a b}", "`{a b}`: expected an operator, found `b` / write `{{` for a brace that is meant as such");
+        check("{a +}", "`{a +}`: expected a name or a number, found the end / write `{{` for a literal brace");
+        check("{(a}", "`{(a}`: expected `)` / write `{{` for a literal brace");
+        check("{a b}", "`{a b}`: expected an operator, found `b` / write `{{` for a literal brace");
         check("{a:q}", "`{a:q}`: unknown format `q` / `:8x` is 8 hexadecimal digits, `:d` a number as a text");
         check("{a:33x}", "`{a:33x}`: unknown format `33x` / `:8x` is 8 hexadecimal digits, `:d` a number as a text");
-        check("{word:8x}", "`{word:8x}`: only numbers have a format / write `{{` for a brace that is meant as such");
-        check(
-            "{word + 1}",
-            "`{word + 1}`: texts cannot be computed with / write `{{` for a brace that is meant as such",
-        );
-        check("{upper(a)}", "`{upper(a)}`: `upper` takes a text / write `{{` for a brace that is meant as such");
+        check("{word:8x}", "`{word:8x}`: only numbers have a format / write `{{` for a literal brace");
+        check("{word + 1}", "`{word + 1}`: texts cannot be computed with / write `{{` for a literal brace");
+        check("{upper(a)}", "`{upper(a)}`: `upper` takes a text / write `{{` for a literal brace");
         check("{uper(word)}", "`{uper(word)}`: unknown function `uper` / did you mean `upper`?");
-        check(
-            "{a + é}",
-            "`{a + é}`: expected a name or a number, found `é` / write `{{` for a brace that is meant as such",
-        );
+        check("{a + é}", "`{a + é}`: expected a name or a number, found `é` / write `{{` for a literal brace");
     }
 }

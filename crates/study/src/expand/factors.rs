@@ -98,7 +98,7 @@ fn level(factor: &str, item: &Node, report: &Report) -> Option<(Level, Place)> {
             } else if level.chars().any(char::is_control) {
                 "contains a control character"
             } else if template::templates(level).iter().any(|(_, name)| *name != template::PORT) {
-                "contains a template, which is not expanded there"
+                "contains a template; levels are not expanded"
             } else {
                 return Some((Level::Text(level.clone()), item.place));
             };

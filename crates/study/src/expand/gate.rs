@@ -34,7 +34,7 @@ pub(super) fn read(top: &Section, factors: &[Factor], trials: &TrialRule) -> Opt
     let words = words.iter().map(|(word, level)| (word.as_str(), *level)).collect::<Vec<_>>();
     let base = if gate.has("base") { gate.choice("base", &words)? } else { words.first()?.1 };
     if of.levels.len() < 2 {
-        let message = format!("`gate.of` is `{}`, which has one level: nothing to hold against the baseline", of.name);
+        let message = format!("`gate.of` is `{}`, which has one level: nothing to compare with the baseline", of.name);
         top.mistake("gate", message, None);
     }
     let stop = top.table.table("trials").and_then(|trials| trials.table("stop"));

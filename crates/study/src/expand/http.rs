@@ -82,7 +82,7 @@ fn mix(load: &Section, connection: Connection) -> Vec<HttpRequestPlan> {
         return vec![request(load, &[], connection)];
     }
     for key in ["path", "method", "body", "body_file"].iter().filter(|key| load.has(key)) {
-        let hint = format!("write `{key}` in each of them, or drop them");
+        let hint = format!("write `{key}` in each request, or drop the requests");
         load.mistake(key, format!("`load.{key}` cannot be combined with `[[load.request]]`"), hint);
     }
     let (common, sections) = (headers(load), load.tables("request", "a request"));
