@@ -40,7 +40,7 @@ pub(crate) fn memcached_requests(limits: memcached::Limits, pieces: &[&[u8]]) ->
                     break;
                 }
                 Read::Command { used, command } => {
-                    assert!(used >= least, "it was said that {least} are needed");
+                    assert!(used >= least, "the minimum was reported as {least}");
                     words.push(command_words(&command));
                     used
                 }
@@ -194,7 +194,7 @@ pub(crate) fn resp_requests(limits: resp::Limits, pieces: &[&[u8]]) -> Vec<Strin
                     break;
                 }
                 Read::Request { used, request } => {
-                    assert!(used >= least, "it was said that {least} are needed");
+                    assert!(used >= least, "the minimum was reported as {least}");
                     let arguments = request.arguments().collect::<Vec<_>>();
                     words.push(request_words(&request));
                     again(&arguments);

@@ -10,7 +10,7 @@ use crate::rpc::{Failure, Remote, serve};
 pub(crate) fn discovery(port: &str) -> Result<(), Failure> {
     let known = Arc::new(Mutex::new((String::new(), 0)));
     serve(port, "AdderDiscovery", move |method, arguments| {
-        let mut known = known.lock().expect("nobody panics with it");
+        let mut known = known.lock().expect("no thread panics while holding the lock");
         if method == "register_adder" {
             *known = (text(&arguments[0]), number(&arguments[1]));
             return Value::Null;

@@ -121,7 +121,7 @@ fn resolve(adapter: &str, endpoint: &str) -> Result<String, Failure> {
     write!(stream, "GET /resolve?endpoint={endpoint} HTTP/1.1\r\nHost: {adapter}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    let (_, body) = answer.split_once("\r\n\r\n").ok_or("the adapter's answer has no end")?;
+    let (_, body) = answer.split_once("\r\n\r\n").ok_or("the adapter's response is incomplete")?;
     let address = body.split_once("\"address\":\"").and_then(|(_, rest)| rest.split_once('"'));
     Ok(address.ok_or_else(|| format!("the adapter says: {body}"))?.0.to_owned())
 }

@@ -69,7 +69,7 @@ fn check_circles(root: &Path, files: &[String]) -> Result<Vec<String>, String> {
 }
 
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the repository").to_path_buf()
 }
 
 /// Returns the stdout of a program; the error has the stderr of a program that failed.

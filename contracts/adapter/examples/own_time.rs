@@ -6,7 +6,7 @@
 //! Own time is the `own_ns` column of the call log: from request in to request out and from reply
 //! in to reply out, without reading and writing HTTP itself. Quantiles exclude the first tenth of
 //! the calls.
-#![allow(clippy::print_stdout, reason = "it prints what it measured")]
+#![allow(clippy::print_stdout, reason = "it prints its measurements")]
 #![allow(clippy::disallowed_methods, reason = "a program of its own, which reads its arguments")]
 #![allow(missing_docs, unreachable_pub, reason = "a program")]
 
@@ -168,7 +168,7 @@ fn run(
     exchanges: impl Fn(usize, &[String]) -> Vec<Exchange>,
 ) {
     let next = Arc::new(Mutex::new(Vec::new()));
-    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    let folder = tempfile::tempdir().expect("create a temporary directory");
     let mut endpoints = Vec::new();
     let (mut providing, mut consuming) = (String::new(), String::new());
     for (service, path) in services {
@@ -197,7 +197,7 @@ fn run(
         .collect::<Vec<_>>();
     for trial in 0..trials {
         for (service, request, reply) in exchanges(trial, &endpoints) {
-            *next.lock().expect("nobody panics with it") = reply;
+            *next.lock().expect("no thread panics while holding the lock") = reply;
             let got = bytes::exchange(&mut connections[service], &request.to_bytes(1), false).expect("it answers");
             assert_eq!(got.status(), 200);
         }
@@ -211,7 +211,7 @@ fn run(
     drop(server);
     let own = |side: &str| {
         let text = std::fs::read_to_string(calls(side)).expect("it was written");
-        let column = adapter::CALLS_HEADER.split(',').position(|name| name == "own_ns").expect("it is there");
+        let column = adapter::CALLS_HEADER.split(',').position(|name| name == "own_ns").expect("the column exists");
         let of = |line: &str| line.split(',').nth(column).and_then(|ns| ns.parse::<u64>().ok()).expect("a number");
         // The last line marks the end and is not a call.
         text.lines().skip(1).filter(|line| line.split(',').nth(1) != Some("end")).map(of).collect::<Vec<_>>()

@@ -304,7 +304,8 @@ fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
     let (called, offered) =
         (section.tables("consuming", "each `[[consuming]]`"), section.tables("providing", "each `[[providing]]`"));
     if !section.has("providing") && !section.has("consuming") && !section.has("proxy") {
-        let hint = "add `[[consuming]]` for what the party calls, `[[providing]]` for what it offers".to_owned();
+        let hint =
+            "add `[[consuming]]` for services the party calls, `[[providing]]` for services it offers".to_owned();
         section.report.missing(section.place, "the configuration has no `[[consuming]]` or `[[providing]]`", hint);
     }
     // These tables have defaults even if they are missing.

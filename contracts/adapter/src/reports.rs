@@ -279,7 +279,11 @@ mod tests {
         assert_eq!(gate.pass(&report("b"), at(60)), Some(0));
         assert_eq!(gate.pass(&report("c"), at(60)), None, "a third in one second");
         assert_eq!((gate.take_left_out(), gate.take_left_out()), (1, 0));
-        assert_eq!(gate.pass(&report("c"), at(61)), Some(0), "what was left out for the rate is no repetition");
+        assert_eq!(
+            gate.pass(&report("c"), at(61)),
+            Some(0),
+            "reports dropped by the rate limit do not count as repetitions"
+        );
         for number in 0..3 * KNOWN_MAX as u64 {
             gate.pass(&report(&number.to_string()), at(100 + number));
         }

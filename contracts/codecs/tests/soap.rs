@@ -129,7 +129,7 @@ fn composes_the_responses_that_zeep_decoded() {
         let envelope = Envelope::parse(text.as_bytes(), &Limits::DEFAULT).unwrap();
         let Ok(Response::Returned { all, result }) = envelope.response(wsdl, operation) else { panic!("{text}") };
         assert_eq!(all.to_value(), value);
-        let result = result.expect("all of them have one");
+        let result = result.expect("every call has a result");
         match name {
             "GetMyGames" if result.count() == Some(2) => {
                 let second = result.element(1).unwrap();
@@ -253,7 +253,7 @@ fn reads_all_forms_of_xml_text() {
     assert_eq!(arguments.get("username").unwrap().as_str(), Some("a&b<c>ł\n"));
     assert_eq!(arguments.at(0).unwrap().text(), Some("a&b<c>ł\n"));
     assert!(arguments.get("password").unwrap().is_nil() && arguments.get("password").unwrap().as_str().is_none());
-    assert_eq!(arguments.get("movecount").unwrap().as_i64(), None, "it is no integer");
+    assert_eq!(arguments.get("movecount").unwrap().as_i64(), None, "it is not an integer");
     assert_eq!(arguments.get("movecount").unwrap().to_value(), "x".into());
     assert!(arguments.get("other").is_none(), "the type has no such field");
     assert!(arguments.get("myMove").is_none(), "it is not there");

@@ -66,7 +66,7 @@ fn apache_thrift_messages_survive_a_round_trip() {
                 compose_message(&mut again, protocol, Framing::Unframed, &message.header, schema, id, &value);
             composed.unwrap_or_else(|error| panic!("{name} {protocol_name}: {error}"));
             let before = values.entry(name).or_insert_with(|| value.clone());
-            assert_eq!(*before, value, "{name} {protocol_name} means what it means in the other protocol");
+            assert_eq!(*before, value, "{name} {protocol_name} means the same in the other protocol");
         }
         assert_eq!(again, bytes, "{name} {protocol_name}");
     }
@@ -102,7 +102,7 @@ fn views_read_fields_without_copying() {
                 assert!(tags.element(16).is_none() && arguments.get("nothing").is_none());
                 assert!(arguments.get("filter").unwrap().get("words").is_none(), "missing from the message");
                 let token = arguments.get("authenticationToken").unwrap().as_bytes().unwrap();
-                assert!(bytes.as_ptr_range().contains(&token.as_ptr()), "it lies in the message");
+                assert!(bytes.as_ptr_range().contains(&token.as_ptr()), "it points into the message");
                 assert_eq!(message.as_unknown().get_id(3).unwrap().as_i64(), Some(0));
             }
             "findNotes-reply" => {
@@ -222,7 +222,7 @@ fn protocol_and_framing_are_detected() {
     for other in ["GET / HTTP/1.1", "[1,\"add\",1,0,{}]", "\0\0\0\0\0\0", "\u{16}\u{3}\u{1}\0\0", "PRI * HTTP/2.0"] {
         assert_eq!(detect(other.as_bytes(), &Limits::DEFAULT), Detected::Unknown, "{other:?}");
     }
-    assert_eq!(detect(&[0x82, 0x22, 0], &Limits::DEFAULT), Detected::Unknown, "a version that is not known");
+    assert_eq!(detect(&[0x82, 0x22, 0], &Limits::DEFAULT), Detected::Unknown, "an unknown version");
 }
 
 const NARROW: Limits = Limits { message_bytes: 200, string_bytes: 8, elements: 3, values: 6, depth: 3, name_bytes: 4 };

@@ -76,7 +76,7 @@ fn entries_take_at_most_120_bytes_and_respect_the_bound() {
             let bytes = kept(&region);
             assert!(new + 2 > count - before, "{case}: each call is of two new entries");
             assert!(bytes <= new * ENTRY_BYTES_MAX + SLACK_BYTES, "{case}: {} B an entry of {new}", bytes / new);
-            assert!(bytes + SLACK_BYTES > new * 40, "{case}: {bytes} B for {new} entries cannot be all of them");
+            assert!(bytes + SLACK_BYTES > new * 40, "{case}: {bytes} B is too little for {new} entries");
         }
         let mut bounded = world(case, endpoint, service, BOUND_BYTES);
         let region = Region::new(ALLOCATOR);

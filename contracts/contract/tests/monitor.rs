@@ -206,7 +206,7 @@ fn two_services_at_one_endpoint_are_a_conflict_and_pass() {
     ");
     assert_eq!(world.adapters["c"].standing("b:1"), EndpointState::Conflict);
     let again = world.call(&ask("c", "a:1", "other", json!(["b:1"]), json!(null)));
-    assert!(again.reports.is_empty(), "a conflict is told once");
+    assert!(again.reports.is_empty(), "a conflict is reported once");
     // A confirmed service wins.
     world.configure("c", "b:1", "B", &["b"], Some("b:9"));
     let b = world.contract.service("B").unwrap();
@@ -430,7 +430,11 @@ fn forgotten_entries_blame_unknown_until_reintroduced() {
         let mut world = shopper(store);
         find(&mut world, 0);
         assert_eq!(blamed(&mut world, "till:1", "pay", json!([0])), ["shop"], "{cause}");
-        assert_eq!(blamed(&mut world, "till:1", "pay", json!([1_000])), ["me"], "{cause}: a member nobody introduced");
+        assert_eq!(
+            blamed(&mut world, "till:1", "pay", json!([1_000])),
+            ["me"],
+            "{cause}: a member without an introduction"
+        );
         assert_eq!(world.adapters["c"].counts().forgotten, 0, "{cause}");
         forget(&mut world);
         assert_eq!(blamed(&mut world, "till:1", "pay", json!([0])), ["unknown"], "{cause}");

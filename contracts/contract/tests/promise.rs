@@ -164,5 +164,5 @@ fn schema_types_apply_without_declared_types() {
     assert_eq!(told("contract 1 service S { f(); }", "a"), []);
     let missing = "`result.next.a` is missing, must be an int".to_owned();
     assert_eq!(told("contract 1 service S { f(); }", "b"), [(ReportVerdict::Fails, missing)]);
-    assert_eq!(told("contract 1 service S { f() -> any; }", "b"), [], "what the contract says counts");
+    assert_eq!(told("contract 1 service S { f() -> any; }", "b"), [], "the contract decides");
 }

@@ -717,7 +717,7 @@ mod tests {
         let known = nodes(&[(1.9e9, 20_700.0), (1.2e8, 4_100_000.0), (1.9e9, 21_000.0)]);
         let record = trial(&parts);
         let limits = [Limit::Generator, Limit::Network, Limit::Generator];
-        assert_eq!(judge_agents(&record, &known).map_limits(), limits, "late in sending, as all of them are");
+        assert_eq!(judge_agents(&record, &known).map_limits(), limits, "all generators send late");
         let (limit, reason) = judge(&record, &known);
         assert_eq!(limit, Limit::Network, "{reason}");
         // A problem common to all three does not explain the difference.
@@ -832,7 +832,7 @@ mod tests {
             "{reason}"
         );
         assert_eq!(merged(&record).0, Limit::Latency);
-        assert_eq!(differ([&record.agents[..]].into_iter(), &[]).len(), 1, "what one says of the other is said once");
+        assert_eq!(differ([&record.agents[..]].into_iter(), &[]).len(), 1, "a pair is reported once");
         let known = nodes(&[(1.2e9, 41_000.0), (3e7, 43_000.0)]);
         assert!(judge(&record, &known).1.starts_with("l2: its p50 is 2.0 times that of l1: its link was full"));
     }
@@ -917,7 +917,7 @@ mod tests {
         let mut wrong = record.clone();
         let Outcome::Measured(all) = &mut wrong.outcome else { unreachable!() };
         all.errors = [("status".to_owned(), 1_500)].into();
-        assert_eq!(limit(&wrong, &[]), (Limit::Subject, false), "what it answered came over the path");
+        assert_eq!(limit(&wrong, &[]), (Limit::Subject, false), "its responses came over the path");
     }
 
     #[test]

@@ -203,7 +203,7 @@ mod tests {
         );
         let [difference] = findings.profile_differences.as_slice() else { panic!() };
         let names = difference.functions.iter().map(|function| function.name.as_str()).collect::<Vec<_>>();
-        assert_eq!(names, ["parse\\x1b", "hash"], "neither what is alike nor what is rare");
+        assert_eq!(names, ["parse\\x1b", "hash"], "neither similar nor rare functions");
         let (low, high) = (difference.functions[0].b, difference.functions[0].a);
         assert!((low - 0.1).abs() < 1e-9 && (high - 300.0 / 904.0).abs() < 1e-9);
     }

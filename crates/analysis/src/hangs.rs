@@ -196,7 +196,7 @@ mod tests {
             m.service = waited(&[30 * MS; 1_000]);
             leave(m, &[140 * MS; 40], &[], 140 * MS);
         };
-        check("not far beyond the usual answer", &record(slow), false, &[]);
+        check("not far beyond the usual response", &record(slow), false, &[]);
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
             m.workers[0].run_queue_ns = Some(170 * MS);
             leave(m, &[200 * MS; 40], &[], 200 * MS);
         };
-        check("by a generator without a processor", &record(starved), false, &[words]);
+        check("by a generator without a CPU", &record(starved), false, &[words]);
         let with = |whole_ns: u64, at_end_ns: u64| hung(all.measurement().unwrap(), Waits { whole_ns, at_end_ns });
         assert_eq!(with(170 * MS, 0), None, "a server that had waited for a CPU for as long");
         assert_eq!(with(0, 110 * MS), None, "a server that waited for a CPU at the end");

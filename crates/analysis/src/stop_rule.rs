@@ -234,7 +234,7 @@ mod tests {
             first.outcome = Outcome::Failed(Failure { kind, message: "exit 1".to_owned() });
         };
         failed(&mut records, FailureKind::Exited);
-        assert_eq!(reason_to_stop(&run.plan, 0, &records), None, "a study goes on");
+        assert_eq!(reason_to_stop(&run.plan, 0, &records), None, "a study continues");
         let [of, base] = ["server", "c-epoll"].map(str::to_owned);
         let base = study::Level::Text(base);
         run.plan.gate = Some(study::gate::Gate {

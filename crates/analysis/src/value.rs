@@ -412,7 +412,7 @@ mod tests {
             (10_000.0, 6_000.0)
         );
         record.subject.samples.clear();
-        assert!(!values(&record, 0.95).contains_key("subject_memory"), "what it was before is not known");
+        assert!(!values(&record, 0.95).contains_key("subject_memory"), "the value before is unknown");
     }
 
     #[test]

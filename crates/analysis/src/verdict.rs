@@ -324,7 +324,7 @@ mod tests {
         let spare = "it was saturated while the server had spare CPU";
         let waited = "nothing was saturated: 40 clients waited for responses";
         check("a saturated subject", &closed(0.98, 0.60), Limit::Subject, busy);
-        check("both at their end, on one processor each", &closed(1.0, 1.0), Limit::Subject, busy);
+        check("both saturated, on one CPU each", &closed(1.0, 1.0), Limit::Subject, busy);
         check("a generator beside an idle subject", &closed(0.40, 0.97), Limit::Generator, spare);
         check("just below the bounds", &closed(0.79, 0.79), Limit::Latency, waited);
         check(
@@ -343,12 +343,12 @@ mod tests {
             r.subject.cpus = vec![0, 1, 2, 3];
             r.subject.threads_max = 1;
         };
-        check("one thread on four processors", &edited(closed(0.98, 0.6), one_thread_of_four), Limit::Subject, busy);
+        check("one thread on four CPUs", &edited(closed(0.98, 0.6), one_thread_of_four), Limit::Subject, busy);
         let four_threads = |r: &mut Record| (r.subject.cpus, r.subject.threads_max) = (vec![0, 1, 2, 3], 4);
         check("four threads, of which one is busy", &edited(closed(0.98, 0.95), four_threads), Limit::Generator, spare);
         let unknown = |r: &mut Record| r.subject.measured_ns = 0;
         check(
-            "a busy generator beside who knows what",
+            "a busy generator and unknown other load",
             &edited(closed(0.0, 0.95), unknown),
             Limit::Generator,
             "it was busy, and the server's spare CPU is unknown",
@@ -442,8 +442,8 @@ mod tests {
             ("alone", 0.0, 0.0, 0.0),
             ("its own threads waited for each other", 3.0, 0.0, 0.0),
             ("others worked when it had nothing to do", 0.01, 0.5, 0.01),
-            ("others had what it waited for", 0.34, 0.5, 0.34),
-            ("many threads waited for one that was taken", 7.0, 0.5, 0.5),
+            ("others held the resource it waited for", 0.34, 0.5, 0.34),
+            ("many threads waited for one taken CPU", 7.0, 0.5, 0.5),
             ("a tick or two", 0.5, 0.04, 0.0),
         ] {
             let record = beside(waited, others);
@@ -511,7 +511,7 @@ mod tests {
             "on average 50 of 50 clients were in their think time",
         );
         let alone = judge_load(thinking(0.4, 2_000_000_000).measurement().unwrap());
-        assert_eq!(alone.limited_by, Limit::Neither, "a load whose server nobody watched");
+        assert_eq!(alone.limited_by, Limit::Neither, "a load with an unmonitored server");
         check(
             "some",
             &thinking(40.0, 400_000_000),

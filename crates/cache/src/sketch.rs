@@ -109,7 +109,7 @@ mod tests {
         let mut table = vec![0; slots as usize / 2];
         assert_eq!(recall(&mut table, slots, tag), 0);
         count(&mut table, slots, tag, 0);
-        assert_eq!(recall(&mut table, slots, tag), 0, "a stranger is not counted");
+        assert_eq!(recall(&mut table, slots, tag), 0, "an unknown key is not counted");
         remember(&mut table, slots, tag, uses::ONE, 0);
         count(&mut table, slots, tag, 0);
         assert_eq!(recall(&mut table, slots, tag), uses::ONE + 1);

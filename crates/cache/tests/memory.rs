@@ -19,7 +19,7 @@ fn overhead_is_at_most_24_bytes_per_item() {
     let stats = cache.stats();
     assert_eq!(stats.memory_bytes(), 64 << 20);
     let overhead = (stats.memory_bytes() - stats.key_bytes - stats.value_bytes) as f64 / stats.items as f64;
-    assert!(overhead <= 24.0, "{overhead:.2} bytes an item: {stats:?}");
+    assert!(overhead <= 24.0, "{overhead:.2} bytes per item: {stats:?}");
 }
 
 /// Memory split for small items can be reused for large ones, and the reverse.

@@ -93,7 +93,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                                 return Err(TestCaseError::fail("stored beside nothing"));
                             }
                             (Mode::Add, Some(_)) => {
-                                prop_assert!(!never_evicts, "added what is there");
+                                prop_assert!(!never_evicts, "added a present key");
                                 Stored { value: new, meta, version }
                             }
                             (Mode::Cas(asked), live) => {

@@ -118,7 +118,7 @@ mod tests {
                  4 %"
             )
         );
-        assert_eq!(words(&users[1..]), None, "a quarter of a processor is not busy");
+        assert_eq!(words(&users[1..]), None, "a quarter of a CPU is not busy");
         assert_eq!(words(&[]), None);
     }
 

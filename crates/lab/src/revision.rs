@@ -60,7 +60,7 @@ mod tests {
         std::fs::write(root.path().join("other"), "1").unwrap();
         git(root.path(), &["add", "other"]);
         git(root.path(), &["commit", "-q", "-m", "three"]);
-        assert_ne!(commit(&folder), of(&folder), "the last commit did not touch this folder");
+        assert_ne!(commit(&folder), of(&folder), "the last commit did not touch this directory");
         assert!(commit(&folder).is_some_and(|commit| !commit.ends_with("-dirty")));
     }
 }

@@ -461,9 +461,13 @@ mod tests {
         };
         assert_eq!(cpu(3, 1, 4 * tick_ns + 800, 1), (3 * tick_ns + 600, tick_ns + 200));
         assert_eq!(cpu(0, 0, 7_000, 1), (0, 7_000), "less than a tick of anything");
-        assert_eq!(cpu(3, 1, 0, 1), (3 * tick_ns, tick_ns), "the kernel does not tell");
+        assert_eq!(cpu(3, 1, 0, 1), (3 * tick_ns, tick_ns), "no exact time from the kernel");
         assert_eq!(cpu(3, 9, 4 * tick_ns, 1), (3 * tick_ns, 9 * tick_ns), "threads ended unseen");
-        assert_eq!(cpu(0, 8, 12 * tick_ns, 2), (0, 12 * tick_ns), "each of two processes was cut to ticks");
+        assert_eq!(
+            cpu(0, 8, 12 * tick_ns, 2),
+            (0, 12 * tick_ns),
+            "the times of both processes were rounded down to ticks"
+        );
     }
 
     #[test]

@@ -294,7 +294,7 @@ mod tests {
             "targets = { user = \"https://127.0.0.1:{subject_port}\" }\nresolve = \"http://127.0.0.1:{admin_port}\"";
         let beside = Some("http://127.0.0.1:7000".to_owned());
         assert_eq!(asked(lines, through), ("https://127.0.0.1:9000".to_owned(), beside));
-        assert_eq!(asked(lines, direct(9000)), ("https://127.0.0.1:9000".to_owned(), None), "nobody to ask");
+        assert_eq!(asked(lines, direct(9000)), ("https://127.0.0.1:9000".to_owned(), None), "no address to ask");
         let fixed = "targets = { user = \"https://localhost:{port}\" }\nresolve = \"http://127.0.0.1:5000\"";
         let asker = Some("http://127.0.0.1:5000".to_owned());
         assert_eq!(asked(fixed, direct(9000)), ("https://localhost:9000".to_owned(), asker));

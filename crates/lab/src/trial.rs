@@ -438,6 +438,6 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!(overdue(seconds(5), seconds(0)), FailureKind::Hung);
         assert_eq!(overdue(seconds(5), seconds(5)), FailureKind::Generator, "it was stopped");
-        assert_eq!(overdue(seconds(0), seconds(0)), FailureKind::Generator, "it goes on for too long");
+        assert_eq!(overdue(seconds(0), seconds(0)), FailureKind::Generator, "it runs for too long");
     }
 }

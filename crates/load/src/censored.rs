@@ -125,7 +125,7 @@ mod tests {
         }
         let mut waits = Waits::new(1_000 * MS, 50 * MS);
         waits.stalled(&stalls, 100 * MS);
-        assert_eq!(waits.stalled_ns(), (150 + 300) * MS, "what lies outside of the measured time does not count");
+        assert_eq!(waits.stalled_ns(), (150 + 300) * MS, "time outside the measurement does not count");
         waits.connection(600 * MS);
         assert_eq!(merged([&waits].into_iter(), Some(500 * MS)).silent_ns, 100 * MS);
     }

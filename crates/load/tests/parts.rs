@@ -87,7 +87,7 @@ fn three_one_worker_generators_match_one_with_three() {
     assert_eq!((expected.len(), found.len()), (3, 3));
     for (expected, found) in expected.iter().zip(&found) {
         let common = expected.len().min(found.len());
-        assert!(common >= 20, "{common} words tell too little");
+        assert!(common >= 20, "{common} words are too few");
         assert_eq!(found[..common], expected[..common]);
     }
     // If each had run the whole load, all would have sent the first worker's words.

@@ -8,7 +8,7 @@
 //!
 //! A separate process sends the responses, so that only the client's side is counted.
 
-#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a tool, which ends what it starts")]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a tool that ends its own processes")]
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::Ipv4Addr;

@@ -233,7 +233,7 @@ impl<D: Driver> Model<D> {
                 assert!(end.stands && end.notify_when_sent && !end.closed, "{conn:?} {end:?}");
                 end.notify_when_sent = false;
             }
-            Event::Woken => panic!("nobody has a waker"),
+            Event::Woken => panic!("no client has a waker"),
         }
     }
 

@@ -227,6 +227,6 @@ fn examples_are_valid_and_match_the_crates() {
     ] {
         let of = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contracts").join(of);
         let (copy, of) = (std::fs::read(example(copy)).unwrap(), std::fs::read(of).unwrap());
-        assert!(copy == of, "a copy differs from what the crates' tests are about");
+        assert!(copy == of, "a copy differs from the file the crates' tests use");
     }
 }

@@ -131,6 +131,6 @@ fn violations_are_blamed_on_the_client() {
         let told = ["clause", "kind", "verdict", "index"].map(|key| report[key].as_str().unwrap_or_default());
         assert_eq!(told, [clause, "postcondition", "fails", index]);
         assert_eq!(report["blamed"], serde_json::json!(["client"]), "{report}");
-        assert!(server.is_empty(), "postconditions are asked at the client's adapter: {server:?}");
+        assert!(server.is_empty(), "postconditions are checked at the client's adapter: {server:?}");
     }
 }

@@ -66,7 +66,7 @@ fn two_commands() {
     assert_eq!(pairs(&ran), 10);
     let gate = &ran.json()["findings"]["gate"];
     assert_eq!((gate["base"].as_str(), gate["tests"][0]["pairs"].as_u64()), (Some("base"), Some(10)), "{gate:#}");
-    assert_eq!(gate["null"].as_array().unwrap().len(), 5, "the baseline is held against itself by each metric");
+    assert_eq!(gate["null"].as_array().unwrap().len(), 5, "the baseline is compared with itself by each metric");
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert!(read("pr.md").contains("Against the baseline"), "{}", read("pr.md"));
     assert!(read("junit.xml").contains("latency_p50") && read("page.html").contains("<table"));

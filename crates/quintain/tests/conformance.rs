@@ -19,7 +19,7 @@ static BROKEN: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
 });
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("quintain lies in crates/")
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("quintain is in crates/")
 }
 
 fn verify(protocol: &str, command: &str, cases: &[&str]) -> (Output, String) {

@@ -1,8 +1,8 @@
 //! Follows the guides of `docs/guides` like a reader: in an empty directory, block by block, with
 //! the binary in the path. docs/guides/README.md has the conventions for commands, files and
 //! output.
-#![expect(clippy::print_stderr, reason = "what was not followed, and why, is told")]
-#![expect(clippy::disallowed_methods, reason = "these tests type into a shell what a reader of a guide types")]
+#![expect(clippy::print_stderr, reason = "it prints the skipped steps and why")]
+#![expect(clippy::disallowed_methods, reason = "these tests type a guide's commands into a shell")]
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -437,7 +437,7 @@ fn shown_output_is_compared_with_printed_output() {
     assert!(check("one\n...\nfour", "one\ntwo\nthree\nfour\n\n") && check("one\n...", "one"));
     assert!(!check("one\n...\nfour", "one\ntwo\nthree") && !check("one", "one\ntwo") && !check("", "one"));
     assert!(check("a...b...c", "a1b2c") && !check("a...b", "a1bc") && !check("ab...b", "ab"));
-    assert!(check("0", "0") && !check("0", "4"), "exit codes are no measurements");
+    assert!(check("0", "0") && !check("0", "4"), "exit codes are not measurements");
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn wrong_use_is_reported_with_alternatives() {
     let folder = Folder::new();
     refused(&folder, &["history", "mini"], "no store at `quintain.db`");
     refused(&folder, &["runs", "import", "nothing.gz"], "cannot read `nothing.gz`");
-    assert!(!folder.path().join("quintain.db").exists(), "no store is made for what is not there");
+    assert!(!folder.path().join("quintain.db").exists(), "no store is created for a missing run");
     folder.write("no.gz", "PK something else");
     refused(&folder, &["runs", "import", "no.gz"], "cannot import `no.gz`: not a run file");
     refused(&folder, &["runs", "import", "no.gz", "--as", "a b"], "invalid name of a run `a b`");

@@ -34,7 +34,7 @@ fn a_load_as_with_wrk() {
         places.map(|name| lines.iter().position(|line| *line == name).unwrap_or_else(|| panic!("{name}: {}", ran.out)));
     assert!(places.is_sorted(), "{}", ran.out);
     assert!(ran.out.contains("8 clients, 2 threads, closed loop") && ran.out.contains("no errors"), "{}", ran.out);
-    assert!(!ran.out.contains('\x1b'), "plain where it is no terminal: {}", ran.out);
+    assert!(!ran.out.contains('\x1b'), "plain text without a terminal: {}", ran.out);
     assert_eq!(server.first(), format!("GET /a?b HTTP/1.1\r\nHost: {}\r\n\r\n", server.address));
 }
 
@@ -81,7 +81,7 @@ fn a_number_of_requests_is_met_exactly() {
         assert_eq!((&json["requests"], &json["unfinished"]), (&json!(requests), &json!(0)), "{more:?}");
         assert_eq!(json["statuses"], json!({"200": requests}), "{more:?}");
         let warmup = json["warmup_requests"].as_u64().unwrap();
-        assert_eq!(server.requests() - before, warmup + requests, "{more:?}: what the server counted");
+        assert_eq!(server.requests() - before, warmup + requests, "{more:?}: requests counted by the server");
     }
 }
 

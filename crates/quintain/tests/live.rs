@@ -1,5 +1,5 @@
 //! Live display in a terminal emulated by `script` (util-linux).
-#![expect(clippy::disallowed_methods, reason = "this test is a person at a terminal, who waits")]
+#![expect(clippy::disallowed_methods, reason = "this test acts as a person at a terminal and waits")]
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};

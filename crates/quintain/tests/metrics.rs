@@ -106,7 +106,7 @@ fn scrapes_a_running_load() {
     assert!(buckets.len() == 23 && buckets.is_sorted(), "{body}");
     if cpus > 1 {
         let cpus = cpus_of(load.child.id(), "metrics").unwrap();
-        assert!(!cpus.split([',', '-']).any(|cpu| cpu == "0"), "the measuring CPU is left alone: {cpus}");
+        assert!(!cpus.split([',', '-']).any(|cpu| cpu == "0"), "the metrics thread avoids the measuring CPU: {cpus}");
     }
 
     let taken = folder.quintain(&["load", &url, "--metrics", &load.address]).expect(4);

@@ -255,7 +255,7 @@ fn interrupt_shuts_down_cleanly() {
     signal_process(run.id(), "INT");
     let ran = Ran::from(run.wait_with_output().unwrap()).expect(130);
     assert!(!alive(subject));
-    assert!(ran.out.contains("Does it run?"), "what is there is reported: {}", ran.out);
+    assert!(ran.out.contains("Does it run?"), "completed trials are reported: {}", ran.out);
     assert!(!order(&folder).is_empty());
 }
 

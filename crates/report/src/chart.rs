@@ -695,7 +695,7 @@ mod tests {
             ends.iter().map(|end| end.y).collect::<Vec<_>>()
         };
         assert_eq!(at(&[20.0, 60.0]), [20.0, 60.0], "as they are");
-        assert_eq!(at(&[50.0, 50.0, 50.0]), [36.0, 50.0, 64.0], "around their middle");
+        assert_eq!(at(&[50.0, 50.0, 50.0]), [36.0, 50.0, 64.0], "around their center");
         assert_eq!(at(&[0.0, 1.0]), [7.0, 21.0], "not above the plot");
         assert_eq!(at(&[90.0, 99.0, 100.0]), [65.0, 79.0, 93.0], "nor below it");
         assert_eq!(at(&[]), [0.0; 0]);

@@ -479,7 +479,7 @@ mod tests {
         });
         let latency = load(&few, &[], "x").latency_ns;
         assert!(latency.p95.is_some());
-        assert_eq!((latency.p99, latency.p999), (None, None), "99 answers: p99 would be the largest");
+        assert_eq!((latency.p99, latency.p999), (None, None), "99 responses: p99 would be the largest");
     }
 
     #[test]

@@ -230,7 +230,7 @@ mod tests {
                     let apart = place.left() >= at.right() || at.left() >= place.right();
                     // Ascent and descent of two lines may touch, but not their letters.
                     let under = place.top() >= at.bottom() - 1.0 || at.top() >= place.bottom() - 1.0;
-                    assert!(apart || under, "{name}: `{text}` at {place:?} lies on `{other}` at {at:?}");
+                    assert!(apart || under, "{name}: `{text}` at {place:?} overlaps `{other}` at {at:?}");
                 }
             }
         }
@@ -244,7 +244,7 @@ mod tests {
             let mut found = Vec::new();
             words(svg.root(), &mut found);
             let (drawn, taken) = (found[0].1.width(), crate::chart::text::width(&letter.to_string(), 20.0 * 10.0));
-            assert!(f64::from(drawn) <= taken + 0.5, "`{letter}`: ten are {drawn} wide, taken for {taken}");
+            assert!(f64::from(drawn) <= taken + 0.5, "`{letter}`: ten are {drawn} wide, estimated as {taken}");
         }
     }
 

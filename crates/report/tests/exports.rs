@@ -208,7 +208,7 @@ fn runs_without_a_design_point_have_no_row() {
     assert_eq!([0, 1].map(|index| files[index].text.lines().count()), [2, 3]);
     let config: Value = serde_json::from_str(&files.last().unwrap().text).unwrap();
     let of = |clients: &str| &config["tests"][format!("volley/server=c-epoll/cores=1/clients={clients}")]["metrics"];
-    assert!(!of("40")["latency_p99"].is_null() && of("80")["latency_p99"].is_null(), "an empty field is no number");
+    assert!(!of("40")["latency_p99"].is_null() && of("80")["latency_p99"].is_null(), "an empty field is not a number");
     assert_eq!(
         (&of("80")["latency_mean"]["direction"], &of("80")["throughput"]["direction"]),
         (&(-1).into(), &1.into())
@@ -238,7 +238,7 @@ fn hlog() {
             assert!((interval.duration().as_secs_f64() - measurement.duration_ns as f64 / 1e9).abs() < 0.001);
             tags.insert(interval.tag().unwrap().as_str().to_owned());
         }
-        assert!(measured.next().is_none(), "every trial is there");
+        assert!(measured.next().is_none(), "every trial is present");
         assert_eq!(tags.len(), findings.rows.iter().filter(|row| row.n > 0).count());
     }
 }

@@ -135,7 +135,7 @@ fn all_forms_report_an_interrupted_run() {
     run.state = Some(RunState::Running);
     let running = terminal(&analyze(&run, &records), &Style::PLAIN);
     assert!(running.contains("RUNNING, 5 of at least 88 trials so far"), "{running}");
-    assert!(!running.contains("--resume"), "it goes on by itself: {running}");
+    assert!(!running.contains("--resume"), "it continues by itself: {running}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn the_files_are_generated() {
         let file = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             file == text,
-            "schemas/{name}.json is not what the types say; `cargo run -p report --example report_schemas` writes it"
+            "schemas/{name}.json differs from the types; `cargo run -p report --example report_schemas` writes it"
         );
     }
 }

@@ -329,7 +329,7 @@ fn an_echo_of_any_length(backend: Choice) {
             writer.write_all(&sent).unwrap();
         });
         let (_, body) = answer(&mut stream);
-        assert!(body == sent, "the echo is not what was sent");
+        assert!(body == sent, "the echo differs from the request body");
     });
     is_served(&mut stream);
 }

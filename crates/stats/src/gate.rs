@@ -538,7 +538,7 @@ mod tests {
             (found.found[0].unwrap(), found.ended)
         };
         assert_eq!(most(0).0.verdict, Verdict::NotWorse);
-        assert_eq!(most(20).0.verdict, Verdict::Undecided, "nobody knows how late those would have been");
+        assert_eq!(most(20).0.verdict, Verdict::Undecided, "their delay is unknown");
         assert!(most(20).1 == Some(Ended::Pairs) && most(20).0.pairs == 30);
     }
 

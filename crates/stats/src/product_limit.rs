@@ -187,7 +187,7 @@ mod tests {
         }
         assert_eq!(found.quantile(0.2), exactly(10.0), "0.8 survive 7 and not 10");
         assert_eq!(found.quantile(0.5), exactly(23.0));
-        assert_eq!(found.quantile(0.6), at_least(35.0), "nobody knows when the last 45 % end");
+        assert_eq!(found.quantile(0.6), at_least(35.0), "the end of the last 45 % is unknown");
         let mean = found.mean().unwrap();
         assert!((mean.value - 23.287_395).abs() < 1e-5 && mean.at_least, "{mean:?}");
         assert_eq!(found.max(), at_least(35.0));
@@ -239,7 +239,7 @@ mod tests {
             let truth = -(1.0f64 - q).ln() * 1e6;
             let value = found.quantile(q).unwrap();
             assert!(!value.at_least && (value.value / truth - 1.0).abs() < 0.03, "{q}: {value:?} of {truth}");
-            assert!(seen.quantile(q).unwrap() < 0.75 * truth, "of what was seen alone it would be far too little");
+            assert!(seen.quantile(q).unwrap() < 0.75 * truth, "observed values alone would give far too little");
         }
         assert!((found.mean().unwrap().value / 1e6 - 1.0).abs() < 0.02);
     }
@@ -280,7 +280,7 @@ mod tests {
                 prop_assert!(value >= before, "{} after {} at {}", value, before, q);
                 // Within a bucket, because each histogram clamps to its own extremes.
                 let least = all.quantile(q).unwrap() * (1.0 - 1.0 / 1024.0);
-                prop_assert!(value >= least, "what was cut off lasts at least as long as it did");
+                prop_assert!(value >= least, "censored values are lower bounds");
                 before = value;
             }
         }

@@ -739,7 +739,7 @@ mod tests {
         let writer = Store::open(&path).unwrap();
         writer.begin_run(&run).unwrap();
         let read_only = Store::open_read_only(&path, String::new()).unwrap();
-        assert_eq!(read_only.runs().unwrap().len(), 1, "what is in the log alone");
+        assert_eq!(read_only.runs().unwrap().len(), 1, "runs only in the log");
         drop(writer);
     }
 

@@ -58,7 +58,7 @@ fn an_imported_run_is_identical_to_the_original() {
         );
         assert_eq!(there.records(&run.id).unwrap(), records);
         assert_eq!(texts(&folder.path().join("here.db"), &run.id), texts(&folder.path().join("there.db"), &run.id));
-        assert_eq!(export(&there, &run.id), file, "and so is the file that is made of it there");
+        assert_eq!(export(&there, &run.id), file, "the file exported there is the same");
     }
     let listed = there.runs().unwrap();
     assert!(listed.iter().all(|run| run.imported == NOW && run.host == "example" && run.bytes > 10_000), "{listed:?}");

@@ -260,7 +260,7 @@ fn a_truncated_log_keeps_all_earlier_trials() {
         let found = Store::open(&cut.path).unwrap();
         // A log truncated before the run was added has no run.
         let Ok(read) = found.records(&run.id) else { continue };
-        assert_eq!(read, records[..read.len()], "a beginning of what was written");
+        assert_eq!(read, records[..read.len()], "a prefix of the written records");
         assert!(read.len() >= most, "a longer log has no fewer");
         most = read.len();
     }
@@ -361,10 +361,10 @@ fn digests_depend_on_version_and_trials() {
     store.put_digest(&run.id, "1", records.len() as u64, "{}").unwrap();
     assert_eq!((found("1").as_deref(), found("2")), (Some("{}"), None));
     store.add_record(&run.id, &Record { block: 100, ..records[0].clone() }).unwrap();
-    assert_eq!(found("1"), None, "a run that was resumed");
+    assert_eq!(found("1"), None, "a resumed run");
     store.put_digest(&run.id, "1", records.len() as u64 + 1, "{}").unwrap();
     store.update_run(&run).unwrap();
-    assert_eq!(found("1"), None, "a run that was changed");
+    assert_eq!(found("1"), None, "a changed run");
 }
 
 #[test]

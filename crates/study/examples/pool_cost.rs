@@ -2,7 +2,7 @@
 //! measurement of a real run: `quintain report -f records | cargo run --release -p study --example
 //! pool_cost -- 64`.
 
-#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it measures, and tells")]
+#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "it prints its measurements")]
 
 use std::time::{Duration, Instant};
 

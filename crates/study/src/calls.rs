@@ -217,7 +217,7 @@ mod tests {
         let both = Calls::parse(&format!("{head}server,a,5,1\nclient,a,7,2\nserver,b,11,3\nclient,b,13,4\n")).unwrap();
         assert_eq!((both.own_ns.as_slice(), both.entries.as_slice()), (&[12, 24][..], &[2, 4][..]));
         let server = Calls::parse(&format!("{head}server,a,5,1\n")).unwrap();
-        assert_eq!((server.own_ns, server.entries), (vec![5], vec![1]), "it stands on that side alone");
+        assert_eq!((server.own_ns, server.entries), (vec![5], vec![1]), "it counts only on that side");
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
         let both =
             "server,a,5,1,1000,4096\nclient,a,7,2,,\nserver,b,11,3,,\nclient,b,13,4,1500,8192\nend,,0,60,1700,8000\n";
         let calls = Calls::parse(&format!("{head}{both}")).unwrap();
-        assert_eq!(calls.own_ns, [12, 24], "the end is no call");
+        assert_eq!(calls.own_ns, [12, 24], "the end is not a call");
         let at = |calls, at_ns, rss_bytes, store| MemoryAt {
             calls,
             at_ns,

@@ -335,7 +335,7 @@ mod tests {
         check("p99 < 5ms, errors < 1%", "\",\": `,` cannot join conditions (write `and` between them)");
         check("p99 < 5ms and p99 < 3ms", "\"p99 < 3ms\": `p99` has two bounds (keep the smaller one)");
         let all = "p98 < 5ms and errors < 5 and mean";
-        assert_eq!(Objective::parse(all).unwrap_err().len(), 3, "all mistakes in one go");
+        assert_eq!(Objective::parse(all).unwrap_err().len(), 3, "all errors at once");
         assert!(
             Objective::parse(&"p99 < 5ms and ".repeat(30)).unwrap_err()[0].message.contains("limited to 256 bytes")
         );

@@ -51,7 +51,7 @@ fn mistakes(replacements: &[(&str, &str)]) -> String {
         text = text.replacen(old, new, 1);
     }
     let hint = |hint: &Option<String>| hint.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
-    let told = parse(&text).expect_err("the study has mistakes");
+    let told = parse(&text).expect_err("the study has errors");
     told.iter().map(|told| format!("{told}{}", hint(&told.hint))).collect::<Vec<_>>().join("\n")
 }
 

@@ -41,7 +41,7 @@ fn figure(text: &str) -> Figure {
 }
 
 fn mistakes(old: &str, new: &str) -> Vec<String> {
-    parse(&STUDY.replace(old, new)).expect_err("the study has mistakes").iter().map(ToString::to_string).collect()
+    parse(&STUDY.replace(old, new)).expect_err("the study has errors").iter().map(ToString::to_string).collect()
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn plan(text: &str) -> Plan {
 }
 
 fn mistakes(text: &str) -> Vec<String> {
-    parse(text).expect_err("the study has mistakes").iter().map(ToString::to_string).collect()
+    parse(text).expect_err("the study has errors").iter().map(ToString::to_string).collect()
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
 }
 
 fn mistakes(text: &str) -> String {
-    shown(text, &parse(text).expect_err("the study has mistakes"))
+    shown(text, &parse(text).expect_err("the study has errors"))
 }
 
 const GOOD: &str = r#"
@@ -712,7 +712,7 @@ fn set(sets: &[(&str, &str)]) -> String {
         generators_apart: false,
         sets,
     };
-    shown(GOOD, &expand(&study, &options).expect_err("the sets have mistakes"))
+    shown(GOOD, &expand(&study, &options).expect_err("the settings have errors"))
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn plan(machine_cpus: u32) -> Plan {
 
 fn mistakes(old: &str, new: &str) -> Vec<String> {
     assert!(STUDY.contains(old), "{old}");
-    parse(&STUDY.replace(old, new)).expect_err("the study has mistakes").iter().map(ToString::to_string).collect()
+    parse(&STUDY.replace(old, new)).expect_err("the study has errors").iter().map(ToString::to_string).collect()
 }
 
 #[test]

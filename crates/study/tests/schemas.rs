@@ -9,7 +9,7 @@ fn the_files_are_generated() {
         let file = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             file == text,
-            "schemas/{name}.json is not what the types say; `cargo run -p study --example schemas` writes it"
+            "schemas/{name}.json differs from the types; `cargo run -p study --example schemas` writes it"
         );
     }
 }
@@ -19,7 +19,10 @@ fn study_keys_page_is_up_to_date() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/STUDY.md");
     let file = std::fs::read_to_string(&page).unwrap_or_default();
     let made = study::keys::page();
-    assert!(file == made, "docs/STUDY.md is not what is declared; `cargo run -p study --example schemas` writes it");
+    assert!(
+        file == made,
+        "docs/STUDY.md differs from the declared keys; `cargo run -p study --example schemas` writes it"
+    );
 }
 
 #[test]
@@ -27,7 +30,10 @@ fn verify_keys_page_is_up_to_date() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/VERIFY.md");
     let file = std::fs::read_to_string(&page).unwrap_or_default();
     let made = study::cases::keys::page(&file);
-    assert!(file == made, "docs/VERIFY.md is not what is declared; `cargo run -p study --example schemas` writes it");
+    assert!(
+        file == made,
+        "docs/VERIFY.md differs from the declared keys; `cargo run -p study --example schemas` writes it"
+    );
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
 }
 
 fn mistakes(text: &str) -> String {
-    shown(text, &parse(text).expect_err("the study has mistakes"))
+    shown(text, &parse(text).expect_err("the study has errors"))
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn command(rng: &mut Rng, phase: u64, blob: &[u8], said: &mut Vec<u8>) {
         18 => write!(said, "append key-{key} 0 0 100\r\n{}\r\n", "z".repeat(100)),
         _ => write!(said, "set count-{} 0 0 1\r\n5\r\nincr count-{} 999999\r\n", key % 100, key % 100),
     };
-    written.expect("a vector takes what is written");
+    written.expect("writing to a vector does not fail");
 }
 
 fn connect(address: SocketAddr) -> Result<TcpStream, String> {

@@ -14,7 +14,7 @@ pub(crate) struct Failing {
 
 impl Store for Failing {
     fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>> {
-        assert!(!self.fails.load(Ordering::Relaxed), "it was told to fail");
+        assert!(!self.fails.load(Ordering::Relaxed), "the store is set to fail");
         self.inner.get(key, now_s)
     }
 
@@ -215,7 +215,7 @@ fn bursts_are_written_at_once() {
     let all = (0..4_000).filter(|number| store.get(&key(*number), 1).is_some()).count();
     assert_eq!((all, metrics.store_dropped.load(Ordering::Relaxed)), (4_000, 0));
     store.flush();
-    assert_eq!(written(), 4_000, "whoever asks for a flush has one");
+    assert_eq!(written(), 4_000, "every requested flush happens");
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn closed_file_is_compact() {
         store.close();
         let closed_bytes = metrics.store_file_bytes.load(Ordering::Relaxed);
         println!(
-            "{row} bytes an entry: {} in the open file, {} in the closed one",
+            "{row} bytes per entry: {} in the open file, {} in the closed one",
             open_bytes / 10_000,
             closed_bytes / 10_000
         );

@@ -1,6 +1,6 @@
 //! The calculator: discovery, adder and client, each with an adapter, on real sockets of this
 //! process.
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of what is public to all of them")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of this module")]
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -133,7 +133,7 @@ fn learned_endpoints_need_an_allow_rule() {
     );
     let adapter = Adapter::from_text(&text);
     let learned = world::adder_info(&adapter.resolve(&discovery)).unwrap();
-    assert_eq!(adapter.resolve(&learned), learned, "directly, as it may not be dialled");
+    assert_eq!(adapter.resolve(&learned), learned, "directly, as connecting is not allowed");
     let mut tunnel = TcpStream::connect(adapter.at("proxy")).unwrap();
     write!(tunnel, "CONNECT {learned} HTTP/1.1\r\nHost: {learned}\r\n\r\n").unwrap();
     let mut head = [0; 12];

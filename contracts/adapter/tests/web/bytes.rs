@@ -1,5 +1,5 @@
 //! HTTP/1.1 on the wire: a server and a client of raw messages, for comparing forwarded bytes.
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of what is public to all of them")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of this module")]
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

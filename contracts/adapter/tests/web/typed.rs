@@ -108,7 +108,7 @@ fn mistyped_reply_blames_the_server() {
     for (body, says) in WRONG {
         let users = rest("");
         let got = users.get("/users", 200, &[("Content-Type", "application/json")], body);
-        assert!(got.status() == 200 && got.body == body, "what passes is what came");
+        assert!(got.status() == 200 && got.body == body, "messages are forwarded unchanged");
         let told = users.adapter.told();
         assert!(told.contains(says) && told.contains("vouched for by server\n"), "{says}: {told}");
         assert_eq!(
@@ -353,7 +353,7 @@ fn mistyped_thrift_blames_the_sender() {
             } else {
                 let mut got = vec![0; bytes.len()];
                 stream.read_exact(&mut got).unwrap();
-                assert!(got == *bytes, "what passes is what came");
+                assert!(got == *bytes, "messages are forwarded unchanged");
             }
             let told = adapter.told();
             assert!(told.contains(says) && told.contains("vouched for by adder\n"), "{says}: {told}");

@@ -26,7 +26,7 @@ fn server() -> u16 {
             std::thread::spawn(move || {
                 let Ok(head) = bytes::try_head(&mut stream) else { return };
                 let head = head.to_ascii_lowercase();
-                assert!(!head.contains("\r\nwhip:"), "metadata is between adapters alone: {head}");
+                assert!(!head.contains("\r\nwhip:"), "metadata is only for adapters: {head}");
                 if head.contains("upgrade: websocket") {
                     let answer =
                         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";

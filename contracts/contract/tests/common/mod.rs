@@ -1,5 +1,5 @@
 //! Adapters that communicate in memory, with every metadata block encoded and decoded.
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of what is public to all of them")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of this module")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

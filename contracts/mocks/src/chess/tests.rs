@@ -111,7 +111,7 @@ fn two_moves_and_more() {
     assert_eq!(act(&chess, "anna", game, 1, "e4", &[]), "Success");
     assert_eq!(act(&chess, "ben", game, 2, "d5", &[]), "Success");
     assert_eq!(list(&chess, "anna"), [format!("{game} | 1. e4 d5 * | true | false | Ongoing")]);
-    assert_eq!(act(&chess, "anna", game, 3, "exd5", &[]), "Success", "the number is that of the ply");
+    assert_eq!(act(&chess, "anna", game, 3, "exd5", &[]), "Success", "the number counts plies");
     assert_eq!(act(&chess, "ben", game, 4, "Qxd5", &[]), "Success");
     assert_eq!(list(&chess, "anna"), [format!("{game} | 1. e4 d5 2. exd5 Qxd5 * | true | false | Ongoing")]);
     assert_eq!(act(&chess, "anna", game, 5, "Nc3", &[]), "InvalidMove", "no more moves are known");
@@ -198,7 +198,7 @@ fn the_oldest_games_are_forgotten() {
     assert_eq!(list(&chess, "carl"), ["3 | * | true | false | Ongoing"], "once, though both sides are his");
     assert_eq!(begin(&chess), 4);
     assert_eq!(list(&chess, "carl"), Vec::<String>::new());
-    assert_eq!(chess.games().ids.len(), 2, "who has no game is forgotten");
+    assert_eq!(chess.games().ids.len(), 2, "players without a game are forgotten");
 }
 
 #[test]

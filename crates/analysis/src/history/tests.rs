@@ -101,12 +101,12 @@ fn machines_and_layouts_are_never_mixed() {
     assert_eq!(
         machines.iter().map(|(_, runs)| *runs).collect::<Vec<_>>(),
         [2, 1, 1],
-        "the one of the latest run first"
+        "the machine of the latest run comes first"
     );
     assert_eq!(machines[1].0, "example (Example CPU @ 2.50GHz, 4 CPUs, Linux 6.18.0)");
     assert!(machines[2].0.contains(", subject s1 (") && machines[2].0.contains("load l3 ("), "{}", machines[2].0);
     let steps = found.machines.iter().map(|machine| machine.steps.len()).collect::<Vec<_>>();
-    assert_eq!(steps, [3, 0, 0], "from one of its own runs to the next");
+    assert_eq!(steps, [3, 0, 0], "between runs of the same machine");
 }
 
 #[test]

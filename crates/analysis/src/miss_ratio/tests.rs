@@ -49,7 +49,7 @@ fn pairs_detect_smaller_deviations_than_curves() {
 fn measured_curves_remain_without_replays() {
     let (mut run, records) = example::volley();
     run.references.clear();
-    assert!(analyze(&run, &records).miss_ratios.is_empty(), "no figure asks for them");
+    assert!(analyze(&run, &records).miss_ratios.is_empty(), "no figure needs them");
     let mut findings = curves(|_, _, block| noise(block));
     findings.miss_ratios.iter_mut().for_each(|found| found.policies.clear());
     assert_eq!(findings.miss_ratios[0].policies.len(), 0);

@@ -67,7 +67,7 @@ fn only_blocks_with_both_count() {
     assert_eq!((mean.blocks, mean.difference, mean.p_adjusted, mean.shown), (1, None, Some(1.0), false));
     assert!(findings.added[0].sentence.contains("(1 block, too few for a claim)"), "{}", findings.added[0].sentence);
     records.retain(|record| record.point == 1);
-    assert!(crate::analyze(&run, &records).added.is_empty(), "nothing to hold it against");
+    assert!(crate::analyze(&run, &records).added.is_empty(), "nothing to compare with");
 }
 
 #[test]

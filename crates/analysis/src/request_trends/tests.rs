@@ -78,7 +78,7 @@ fn one_trial_has_no_interval() {
     assert!(time.sentence.ends_with("from one trial"), "{}", time.sentence);
     records.retain(|record| record.point == 0);
     let findings = crate::analyze(&run, &records);
-    assert!(findings.over_requests.iter().all(|found| !found.what.starts_with("proxy_")), "nothing stands in between");
+    assert!(findings.over_requests.iter().all(|found| !found.what.starts_with("proxy_")), "there is no proxy");
 }
 
 #[test]

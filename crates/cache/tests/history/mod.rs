@@ -124,7 +124,7 @@ pub(crate) fn read(value: &[u8]) -> Result<u64, String> {
         return Err(format!("a torn value: {}", shown()));
     }
     let number = std::str::from_utf8(&first[..15]).ok().and_then(|digits| digits.parse().ok());
-    number.ok_or_else(|| format!("a value that nobody wrote: {}", shown()))
+    number.ok_or_else(|| format!("a value that was never written: {}", shown()))
 }
 
 pub(crate) trait Ask {

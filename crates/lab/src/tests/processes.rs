@@ -175,7 +175,7 @@ fn watchdog_kills_the_rest_when_its_pipe_breaks() {
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(children[0].wait().unwrap().signal(), Some(9), "a registered group");
     assert_eq!(children[2].wait().unwrap().signal(), Some(9), "a process that carries the mark");
-    assert_eq!(children[1].try_wait().unwrap(), None, "a group that had ended, so the number is somebody else's");
+    assert_eq!(children[1].try_wait().unwrap(), None, "a group that had ended, so another process may own the number");
     children[1].kill().unwrap();
     children[1].wait().unwrap();
 }

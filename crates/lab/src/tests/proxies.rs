@@ -102,7 +102,7 @@ fn fills_templates_and_reads_calls() {
     assert!(record.measurement().is_some(), "{:?}", record.outcome);
     assert_eq!(record.proxies[0].used.stderr_tail, "level it");
     let place = record.proxies[0].used.command.last().unwrap();
-    assert!(!Path::new(place).exists(), "its folder is gone with it");
+    assert!(!Path::new(place).exists(), "its directory is removed with it");
 
     let mut telling = proxy("c", "quintain serve forward-calls {port} {next_port} {folder}/calls.csv");
     telling.calls = Some("calls.csv".to_owned());

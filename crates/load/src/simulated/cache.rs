@@ -146,7 +146,7 @@ fn cache(workload: Workload, requests: u64) -> LoadSpec {
 }
 
 fn measure_on(network: Network, spec: &LoadSpec, store: &Rc<RefCell<Store>>) -> Measurement {
-    let Target::Cache { workload, .. } = &spec.target else { unreachable!("all of these load caches") };
+    let Target::Cache { workload, .. } = &spec.target else { unreachable!("all specs here load caches") };
     let shared = Arc::new(Shared::new(workload, spec.seed, 0).unwrap());
     let most = workload.values.max_bytes;
     let protocol = Cache::new(Memcached::new(most), workload, shared.clone(), (spec.seed, 0, 1), None).unwrap();

@@ -217,7 +217,7 @@ fn estimates_slow_server_without_bias() {
             near(bound.value, -(1.0f64 - q).ln() * 200e6 + ROUND_TRIP as f64, share);
         }
         if duration_ns < S {
-            assert!(latency(&measurement, 0.75) < 0.85 * 277e6, "what was answered in time is too good");
+            assert!(latency(&measurement, 0.75) < 0.85 * 277e6, "responses in time alone give a too good latency");
             assert!(quantiles(&measurement, &[0.99])[0].at_least, "0.92 s of a trial of 0.5 s");
         }
     }

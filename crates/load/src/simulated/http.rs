@@ -28,7 +28,7 @@ pub(super) fn http() -> LoadSpec {
 }
 
 pub(super) fn measure_on(network: Network, spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Measurement {
-    let Target::Http { requests, expect, .. } = &spec.target else { unreachable!("all of these load HTTP") };
+    let Target::Http { requests, expect, .. } = &spec.target else { unreachable!("all specs here load HTTP") };
     let protocol = Http::new(requests, expect, spec.connection).unwrap();
     outcome_of(spec, protocol, network, serve).unwrap()
 }
@@ -144,7 +144,7 @@ fn wrong_body_is_an_error() {
             server(move |_, _, to| to.send(MS, answer.as_bytes()))
         });
         assert_eq!((measurement.requests, measurement.errors.len()), (0, 1), "{body}");
-        assert!(measurement.errors["body"] > 3000, "the connection goes on");
+        assert!(measurement.errors["body"] > 3000, "the connection stays open");
         assert_eq!(
             measurement.error_examples["body"],
             format!("status 200 with an unexpected body ({bytes} bytes, expected 4): {words}")
@@ -278,7 +278,7 @@ fn resent_requests_keep_intended_send_time() {
     let answered = Rc::new(Cell::new(0));
     let measurement = measure(&spec, move |_| ends_after(4, LAST, &answered));
     assert_eq!((measurement.requests, measurement.asked_again), (10, 5));
-    assert_eq!(measurement.service.max, Some(MS + ROUND_TRIP), "the write that was answered");
+    assert_eq!(measurement.service.max, Some(MS + ROUND_TRIP), "the write with a response");
     let response = measurement.response.unwrap().max.unwrap();
     assert!((2 * MS + 2 * ROUND_TRIP..2 * MS + 5 * ROUND_TRIP).contains(&response), "{response}");
     assert!(measurement.lag_connection.unwrap().max.unwrap() > MS);

@@ -49,7 +49,7 @@ fn pooling_merges_all_latencies() {
             .into()
         });
         for connection in seen.borrow().iter() {
-            let [answered @ .., _in_flight_at_the_end] = connection.as_slice() else { panic!("nothing was asked") };
+            let [answered @ .., _in_flight_at_the_end] = connection.as_slice() else { panic!("no request was sent") };
             answered.iter().for_each(|latency| raw.record(*latency));
         }
         measurement

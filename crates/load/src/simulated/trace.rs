@@ -33,7 +33,7 @@ fn replaying(workload: Workload) -> LoadSpec {
 type Replayed = (Result<Measurement, Outcome>, Store, Result<(), ReplayError>);
 
 fn replay(spec: &LoadSpec, bytes: &[u8]) -> Replayed {
-    let Target::Cache { workload, .. } = &spec.target else { unreachable!("all of these load caches") };
+    let Target::Cache { workload, .. } = &spec.target else { unreachable!("all specs here load caches") };
     let shared = Arc::new(Shared::new(workload, spec.seed, 0).unwrap());
     let store = Rc::new(RefCell::new(Store::default()));
     let seen = shared.replay_counts().unwrap();

@@ -413,7 +413,7 @@ fn resumes_many_simultaneous_connections() {
         pairs.iter().filter(|pair| pair.client.resumed()).count()
     };
     assert_eq!([at_once(64), at_once(64), at_once(64)], [0, 64, 64]);
-    assert_eq!([at_once(300), at_once(300)], [64, 256], "what is kept is limited");
+    assert_eq!([at_once(300), at_once(300)], [64, 256], "the number of kept sessions is limited");
 }
 
 #[test]
@@ -540,7 +540,7 @@ fn the_roots_of_this_machine_are_there_or_missed() {
 #[allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "it ends what it starts, and says what was not checked"
+    reason = "it ends its own processes and prints the checks it skipped"
 )]
 fn openssl_is_understood() {
     use std::io::{BufRead, BufReader};
@@ -575,7 +575,7 @@ fn openssl_is_understood() {
         let Some(address) =
             lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("ACCEPT ").map(str::to_owned))
         else {
-            return println!("not checked: this openssl does not say where it listens");
+            return println!("not checked: this openssl does not print its address");
         };
         let connector = Connector::new(&Tls { ca_file: Some(roots.path()), resume: true, ..tls("localhost") }).unwrap();
         let mut resumed = Vec::new();

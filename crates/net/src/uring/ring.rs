@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn overflowing_queues_lose_nothing() {
         let Ok(mut ring) = Ring::new(4, 8, Buffers::new(8, 64).unwrap()) else {
-            return assert!(crate::probe().is_err(), "io_uring is there, but not in small");
+            return assert!(crate::probe().is_err(), "the small ring failed, but io_uring is available");
         };
         let wakers: Vec<Waker> = (0..100).map(|_| Waker::new().unwrap()).collect();
         let tag = |slot: usize| tag::connection_tag(Kind::Writable, Conn { slot: slot as u32, generation: 7 });

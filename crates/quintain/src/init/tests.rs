@@ -121,5 +121,5 @@ fn answers_replace_flags() {
     assert_eq!(ended.exit, Exit::Usage);
     let mut given = args(&[("command", "x")]);
     ask::ask_in(&mut given, &mut "".as_bytes()).unwrap();
-    assert_eq!(given.protocol, None, "who gives a command is asked nothing");
+    assert_eq!(given.protocol, None, "with a command there are no questions");
 }

@@ -111,7 +111,7 @@ impl World {
         };
         let turned = pool::turn(&mut self.driver, &mut self.server, Some(wake), accept, || {}, |_, _| {});
         self.wake = turned.unwrap().0;
-        assert!(self.server.core.out.is_empty(), "answers are left over");
+        assert!(self.server.core.out.is_empty(), "responses are left over");
         let of = |bytes: &dyn Fn(&Connection) -> usize| self.server.connections.iter().map(bytes).max().unwrap_or(0);
         self.largest_input = self.largest_input.max(of(&|connection| connection.input.capacity()));
         self.largest_out = self.largest_out.max(of(&|connection| connection.unsent.capacity()));
@@ -493,7 +493,7 @@ fn large_responses_wait_for_slow_readers() {
     world.run(5 * S);
     let held: usize = world.server.connections.iter().map(|connection| connection.unsent.capacity()).sum();
     assert!(held <= world.server.core.shared.in_flight.max() + value.len() + 64, "{held}");
-    assert_eq!(show(&other.borrow().bytes), "VALUE s 0 1\\r\\n1\\r\\nEND\\r\\n", "small answers go on");
+    assert_eq!(show(&other.borrow().bytes), "VALUE s 0 1\\r\\n1\\r\\nEND\\r\\n", "small responses are still sent");
     world.run(20 * S);
     let answer = [b"VALUE k 0 800000\r\n", value.as_slice(), b"\r\nEND\r\n"].concat();
     for client in &stalled {

@@ -236,7 +236,7 @@ mod tests {
         let (plain, seeded) = ("dist=exponential&mean=1ms", "dist=exponential&mean=1ms&seed=5");
         let alone = drawn(&[seeded, seeded]);
         let mixed = drawn(&[plain, seeded, plain, seeded]);
-        assert_eq!(alone, [mixed[1], mixed[3]], "a seed does not depend on what else is drawn");
+        assert_eq!(alone, [mixed[1], mixed[3]], "a seed does not depend on other samples");
         let mut delays = Delays::new(1, 0);
         for seed in 0..10_000 {
             delays.draw(&Law { delay_ns: Distribution::Constant { value: 1.0 }, seed: Some(seed) });

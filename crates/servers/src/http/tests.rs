@@ -138,7 +138,7 @@ impl World {
         let turned = pool::turn(&mut self.driver, &mut self.http, Some(wake), accept, || {}, |_, _| {});
         self.wake = turned.unwrap().0;
         self.largest_out = self.largest_out.max(self.http.out.capacity());
-        assert!(self.http.out.is_empty(), "answers are left over");
+        assert!(self.http.out.is_empty(), "responses are left over");
     }
 
     fn run(&mut self, until: Nanos) {
@@ -202,7 +202,7 @@ fn render(sent: &[u8], seen: &Seen) -> String {
                     response
                 }
                 other => {
-                    said.push(format!("cut off within an answer: {other:?}"));
+                    said.push(format!("cut off within a response: {other:?}"));
                     break;
                 }
             },
@@ -324,9 +324,9 @@ fn bodies() {
             echoed("hello!"),
         ),
         ("no chunks", "POST /echo HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n0\n\n", echoed("")),
-        ("a body that nobody wants", "GET / HTTP/1.1\nHost: a\nContent-Length: 3\n\nabc", r#"200 "test""#.into()),
+        ("an unexpected body", "GET / HTTP/1.1\nHost: a\nContent-Length: 3\n\nabc", r#"200 "test""#.into()),
         (
-            "chunks that nobody wants",
+            "unexpected chunks",
             "GET /nowhere HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n3\nabc\n0\n\n",
             NOT_FOUND.into(),
         ),
@@ -351,25 +351,25 @@ fn connections_stay_or_close() {
         ("kept", "GET / HTTP/1.1\nHost: a\n\nGET / HTTP/1.1\nHost: a\n\n", r#"200 "test", 200 "test""#),
         ("closed as asked", "GET / HTTP/1.1\nHost: a\nConnection: close\n\n", r#"200 close "test", end"#),
         (
-            "nothing is answered after that",
+            "no response after that",
             "GET / HTTP/1.1\nHost: a\nConnection: close\n\nGET / HTTP/1.1\nHost: a\n\n",
             r#"200 close "test", end"#,
         ),
         ("1.0 closes", "GET / HTTP/1.0\n\n", r#"200 close "test", end"#),
         (
-            "1.0 stays if it wants",
+            "1.0 stays if asked",
             "GET /json HTTP/1.0\nConnection: keep-alive\n\n",
             r#"200 "{\"message\":\"Hello, World!\"}""#,
         ),
         ("1.0 has no chunks", "GET /chunked/10 HTTP/1.0\nConnection: keep-alive\n\n", r#"200 close "ABCDEFGHIJ", end"#),
         ("1.0, long", "GET /chunked/100000 HTTP/1.0\n\n", "200 close 100000 bytes, end"),
         (
-            "closed after a long answer",
+            "closed after a long response",
             "GET /bytes/100000 HTTP/1.1\nHost: a\nConnection: close\n\n",
             "200 close 100000 bytes, end",
         ),
         (
-            "closed after a late answer",
+            "closed after a late response",
             "GET /delay?mean=2ms HTTP/1.1\nHost: a\nConnection: close\n\n",
             r#"200 close "test", end"#,
         ),
@@ -425,7 +425,7 @@ fn errors_get_their_status_and_a_close() {
         }
     }
     let lines = b"GET / HTTP/1.1\nHost: a\n\n";
-    assert!(talk(Network::PERFECT, &[lines]).starts_with("400 close "), "lines that end in LF alone");
+    assert!(talk(Network::PERFECT, &[lines]).starts_with("400 close "), "lines that end only in LF");
 }
 
 #[test]
@@ -472,7 +472,7 @@ fn pauses_reads_from_a_client_that_does_not_read() {
     let connection = &world.http.connections[0];
     assert!(connection.blocked && connection.paused, "it waits");
     assert!(connection.input.len() < 65_536, "{} bytes wait", connection.input.len());
-    assert!(world.largest_out <= 140_000, "{} bytes of answers at once", world.largest_out);
+    assert!(world.largest_out <= 140_000, "{} bytes of responses at once", world.largest_out);
     world.run(25 * S);
     let said = render(&text, &seen.borrow());
     assert_eq!(said.matches("200 16000 bytes").count(), 2_000, "{}", &said[..said.len().min(200)]);
@@ -684,7 +684,7 @@ fn lingering_ends() {
     let seen = world.client_that(vec![Step::Flood(100_000, vec![0; 10_000])], false);
     world.run(10 * S);
     let seen = seen.borrow();
-    assert!(seen.bytes.starts_with(b"HTTP/1.1 400 "), "the answer was seen");
+    assert!(seen.bytes.starts_with(b"HTTP/1.1 400 "), "the response was seen");
     let (closed, reset) = seen.closed.unwrap();
     assert!(reset && (2 * S..2 * S + 2 * MS).contains(&closed), "{closed}");
     assert!(seen.ended.unwrap() < MS, "half of the connection was closed at once");
@@ -725,7 +725,7 @@ fn client_that_ends_its_stream_gets_a_response() {
     let echo = crlf("POST /echo HTTP/1.1\nHost: a\nContent-Length: 9\n\nxyz");
     let seen = world.client(vec![Step::Send(0, echo), Step::End(MS)]);
     world.run(S);
-    assert!(seen.borrow().closed.is_some_and(|(_, reset)| reset), "half an echo is no whole one");
+    assert!(seen.borrow().closed.is_some_and(|(_, reset)| reset), "half an echo is incomplete");
 }
 
 #[test]
@@ -781,7 +781,7 @@ fn reused_slot_starts_fresh() {
         assert_eq!(render(b"", &next.borrow()), r#"200 "test""#, "round {round}");
         world.run((round * 100 + 100) * MS);
     }
-    assert_eq!(world.http.log().requests, 0, "nobody was there to be answered");
+    assert_eq!(world.http.log().requests, 0, "no client was left");
 }
 
 /// A request for the property below, and its response.

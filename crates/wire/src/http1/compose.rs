@@ -157,5 +157,5 @@ fn push_length(out: &mut Vec<u8>, bytes: u64) {
 }
 
 fn write_to(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a vector takes all that is written");
+    out.write_fmt(text).expect("writing to a vector does not fail");
 }

@@ -18,7 +18,7 @@ fn check(limits: Limits, cases: &[Case]) {
 //   for the `get x` in the block);
 // - "a length with a sign": it accepts the plus sign and waits for 5 bytes;
 // - "gat without a key": `END`; "cas with noreply for it": no response;
-// - "a length beyond what is skipped", "a length of 64 bits": `CLIENT_ERROR bad command line
+// - "a length beyond the skip limit", "a length of 64 bits": `CLIENT_ERROR bad command line
 //   format`; it skips only the line and keeps the connection open.
 #[rustfmt::skip]
 const RETRIEVAL: &[Case] = &[
@@ -28,7 +28,7 @@ const RETRIEVAL: &[Case] = &[
     ("LF alone", b"get a\n", r#"get "a""#),
     ("spaces between and behind", b"get  a   b \r\n", r#"get "a" "b""#),
     ("a space before", b" get a\r\n", r#"get "a""#),
-    ("a tab is no space", b"get a\tb\r\n", r#"get "a\tb""#),
+    ("a tab is not a space", b"get a\tb\r\n", r#"get "a\tb""#),
     ("bytes beyond ASCII", b"get \xff\x80\r\n", r#"get "\xff\x80""#),
     ("CR within", b"get a\rb\r\n", r#"get "a\rb""#),
     ("noreply is a key here", b"get noreply\r\n", r#"get "noreply""#),
@@ -98,7 +98,7 @@ const STORAGE: &[Case] = &[
     ("a length that is none", b"set k 0 0 x\r\n", "refused bad-line"),
     ("a length over 64 bits", b"set k 0 0 18446744073709551616\r\n", "refused bad-line"),
     ("a length with a sign", b"set k 0 0 +5\r\n", "refused bad-line"),
-    ("a length beyond what is skipped", b"set k 0 0 2147483649\r\nget x\r\n", "refused too-large close outdates \"k\""),
+    ("a length beyond the skip limit", b"set k 0 0 2147483649\r\nget x\r\n", "refused too-large close outdates \"k\""),
     ("a length of 64 bits", b"set k 0 0 18446744073709551615\r\nget x\r\n", "refused too-large close outdates \"k\""),
 ];
 
@@ -152,7 +152,7 @@ const NARROW: &[Case] = &[
     ("silently over it", b"set k 0 0 41 noreply\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large silent outdates \"k\""),
     ("add over it", b"add k 0 0 41\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large"),
     ("cas over it", b"cas k 0 0 41 1\r\n0123456789012345678901234567890123456789x\r\n", "refused too-large"),
-    ("a block over what is skipped", b"set k 0 0 101\r\nget x\r\n", "refused too-large close outdates \"k\""),
+    ("a block over the skip limit", b"set k 0 0 101\r\nget x\r\n", "refused too-large close outdates \"k\""),
     ("a long key and such a block", b"set 12345678901 0 0 101\r\nget x\r\n", "refused bad-line close"),
     ("a line over the limit", b"delete aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n", "refused line-too-long"),
     ("a line of nothing over it", b"                                                        \r\n", "refused line-too-long"),

@@ -67,7 +67,7 @@ const ARRAYS: &[Case] = &[
     ("a null argument", b"*2\r\n$3\r\nGET\r\n$-1\r\n", "refused bad-length close"),
     ("a length that is none", b"*1\r\n$x\r\n", "refused bad-length close"),
     ("no length", b"*1\r\n$\r\n", "refused bad-length close"),
-    ("a length over what is skipped", b"*1\r\n$536870913\r\n", "refused bad-length close"),
+    ("a length over the skip limit", b"*1\r\n$536870913\r\n", "refused bad-length close"),
     ("a length over 64 bits", b"*1\r\n$99999999999999999999\r\n", "refused bad-length close"),
     ("a length without an end", b"*1\r\n$0000000000000000000000000000000000001\r\n", "refused length-too-long close"),
     ("no dollar", b"*1\r\nPING\r\n", "refused no-length close"),

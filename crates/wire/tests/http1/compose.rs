@@ -13,7 +13,7 @@ fn request(
     let result = compose_request(&mut out, method, target, headers, body.as_bytes(), close);
     let text = String::from_utf8(out).unwrap();
     let added = text.strip_prefix("before").unwrap();
-    assert!(result.is_ok() || added.is_empty(), "nothing is written of what is refused");
+    assert!(result.is_ok() || added.is_empty(), "nothing is written on refusal");
     result.map(|()| added.to_owned())
 }
 

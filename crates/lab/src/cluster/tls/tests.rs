@@ -140,7 +140,7 @@ fn dropping_one_side_ends_the_other() {
         gone.output.write_all(b"bye\n").unwrap();
         drop(gone);
         let mut input = BufReader::new(left.input);
-        assert_eq!(read_line(&mut input), b"bye\n", "what was written last arrives");
+        assert_eq!(read_line(&mut input), b"bye\n", "the last line written arrives");
         assert!(is_at_its_end(input.into_inner()) && fails(left.output));
     }
 }
@@ -269,7 +269,7 @@ fn refuses_connections_that_stall() {
         scope.spawn(|| assert_eq!(stranger(|known| says(known, b"")), Why::Slow));
         scope.spawn(|| assert_eq!(stranger(|known| says(known, &hello(known)[..50])), Why::Slow));
         scope.spawn(|| assert_eq!(stranger(|known| says(known, &hello(known))), Why::Slow, "it does not finish"));
-        scope.spawn(|| assert_eq!(stranger(Known::encrypted), Why::Slow, "it says nothing"));
+        scope.spawn(|| assert_eq!(stranger(Known::encrypted), Why::Slow, "it sends nothing"));
         scope.spawn(|| assert_eq!(stranger(writes(b"{\"join\":")), Why::Slow, "it does not finish its line"));
     });
     assert_eq!(stranger(writes(&[b'x'; 1024])), Why::Line);
@@ -300,7 +300,10 @@ fn refuses_wrong_tickets_and_ranks() {
         known.ticket.truncate(63);
         9
     });
-    assert!(told.ends_with("wrong ticket") && why == Why::Ticket, "which ranks there are is not for strangers: {told}");
+    assert!(
+        told.ends_with("wrong ticket") && why == Why::Ticket,
+        "unauthenticated peers do not learn the ranks: {told}"
+    );
     let (told, why) = misled(|_| 1);
     assert!(told.ends_with("refused this node: no rank 1"), "{told}");
     assert_eq!(why, Why::Rank(1));

@@ -551,7 +551,7 @@ fn five_hundred_points_fit() {
     assert_sound(&page);
     let rows = page.split("id=\"results\"").nth(1).unwrap().split("</table>").next().unwrap().matches("<tr>").count();
     assert_eq!(rows, 501, "every design point keeps its row");
-    assert!(page.contains("more panels are not drawn"), "what is left out is said");
+    assert!(page.contains("more panels are not drawn"), "omitted panels are reported");
     for (name, svg) in figure_svgs(&f, Background::Light) {
         crate::figure_png(&name, &svg).unwrap();
     }
