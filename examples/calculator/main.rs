@@ -11,11 +11,11 @@ mod rpc;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage:
-  calculator discovery PORT                 tells where the adder is that was registered last
-  calculator adder PORT DISCOVERY [OFF_BY]  adds, and is off by -1 unless told otherwise; registers itself
-  calculator client DISCOVERY A B           asks where the adder is, and has it add
+  calculator discovery PORT                 prints the endpoint of the most recently registered adder
+  calculator adder PORT DISCOVERY [OFF_BY]  adds, off by -1 by default; registers itself
+  calculator client DISCOVERY A B           looks up the adder and calls it
 
-DISCOVERY is host:port. With ADAPTER=host:port in the environment every endpoint is first looked up at the adapter that answers there.";
+DISCOVERY is host:port. With ADAPTER=host:port in the environment each endpoint is first looked up at the adapter with that address.";
 
 fn main() -> ExitCode {
     let arguments = std::env::args().skip(1).collect::<Vec<_>>();
