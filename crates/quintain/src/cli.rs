@@ -470,7 +470,7 @@ const COMPARE_HELP: &str = "Examples:\n  \
     quintain compare --base-rev main --head-rev HEAD --build 'make' --command './server -p {port}' -c 50 http:///\n      \
         two revisions of this repository, each built in its own worktree\n  \
     quintain compare volley server=c-epoll server=go --set clients=40\n      \
-        two levels of a factor of a study; `server=go,clients=40` gives several levels of a design point\n  \
+        two levels of a factor of a study; `server=go,clients=40` sets several levels of a design point\n  \
     git bisect run quintain compare --base-rev v1.0 --head-rev HEAD --build make --command './server -p {port}' \
     --fail-if 'throughput < 0.95' --undecided 125 http:///\n  \
     quintain compare RUN RUN\n      \

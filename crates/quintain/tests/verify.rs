@@ -186,7 +186,7 @@ fn each_flaw_fails_the_case_made_for_it() {
         ("status", "unknown", "status"),
         ("extra", "missing", "bytes behind the last response"),
         ("chunked", "keep-alive", "a chunk does not end with its last byte"),
-        ("head with body", "head", "no status line"),
+        ("head with body", "head", "not a status line"),
     ];
     std::thread::scope(|scope| {
         for (flaw, case, says) in rows {
