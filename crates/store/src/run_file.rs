@@ -1,13 +1,14 @@
-//! One run as one file: JSON, a line each, compressed with gzip. `zcat FILE | jq .` reads it without quintain.
+//! Run files: one run with its trials as JSON lines, compressed with gzip. `zcat FILE | jq .` reads
+//! them without quintain.
 //!
 //! ```text
 //! {"format":"quintain-run","version":1,"quintain":"0.1.0"}
 //! {"run":{...}}                      as stored
-//! {"trial":{...}}                    one line for each, in the order they ran
+//! {"trial":{...}}                    one line per trial, in execution order
 //! {"end":{"trials":12,"bytes":N,"sha256":"..."}}   of all bytes before this line, uncompressed
 //! ```
 //!
-//! A file may come from anyone: nothing of it is kept in memory but a line, and every length has a limit.
+//! A file may be untrusted: only a few lines are in memory at a time, and every length has a limit.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -20,81 +21,81 @@ use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use study::record::{RECORD_VERSION, Record, Run};
 
-/// What the first line of every such file calls itself.
+/// Value of `format` in the first line.
 const FORMAT: &str = "quintain-run";
 
-/// The version of the format that this build writes.
+/// Version of the format that this build writes, and the highest that it reads.
 pub const RUN_FILE_VERSION: u32 = 1;
 
-/// Longest line, bytes. A trial of a study is 10 KiB to 1 MiB.
+/// Maximum length of a line, in bytes. Trials take 10 KiB to 1 MiB.
 pub const LINE_MAX: usize = 32 << 20;
 
-/// Longest content, bytes, uncompressed.
+/// Maximum length of the uncompressed content, in bytes.
 pub const CONTENT_MAX: u64 = 32 << 30;
 
-/// Most trials.
+/// Maximum number of trials.
 pub const TRIALS_MAX: u64 = 1_000_000;
 
-/// Longest name of a run, bytes.
+/// Maximum length of a run's name, in bytes.
 const NAME_MAX: usize = 200;
 
-/// Why a file is no run, or not one that this build can read.
+/// Why a run file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFileError {
-    /// It cannot be read or written.
+    /// Reading or writing failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It does not begin as such files do.
+    /// The file does not start like a run file.
     #[error(
         "not a run file: expected gzip with `{{\"format\":\"quintain-run\"` in its first line; `quintain runs export` writes one"
     )]
     Foreign,
-    /// Its compressed data are damaged.
+    /// The compressed data is damaged.
     #[error("damaged after line {line}: {source}")]
     Damaged {
-        /// The last line that was whole.
+        /// The last complete line.
         line: u64,
-        /// What the decompressor says.
+        /// Error of the decompressor.
         source: io::Error,
     },
-    /// A later quintain has written it.
+    /// A later version of quintain wrote the file.
     #[error("{what} has version {found}, this quintain reads versions up to {known}: use a newer quintain")]
     Newer {
         /// The file, or a part of it.
         what: String,
-        /// Its version.
+        /// Version in the file.
         found: u32,
-        /// The highest version that this build knows.
+        /// Highest version that this build reads.
         known: u32,
     },
-    /// Something in it is larger than it may be.
+    /// A part of the file exceeds a limit.
     #[error("{what} is larger than the limit of {limit}")]
     TooLarge {
-        /// Line, content, or number of trials.
+        /// The line, the content or the number of trials.
         what: String,
         /// The limit, with its unit.
         limit: String,
     },
-    /// It ends before its last line.
+    /// The file ends before its last line.
     #[error("ends after line {line}, before its checksum: the file is incomplete")]
     Incomplete {
-        /// The last line that was whole.
+        /// The last complete line.
         line: u64,
     },
-    /// It is not what was written.
+    /// The content does not match its checksum, length or number of trials.
     #[error("the checksum of its content is {found}, its last line says {expected}: the file is damaged or was edited")]
     Checksum {
-        /// What the last line says.
+        /// Values in the last line.
         expected: String,
-        /// What was worked out.
+        /// Values of the content read.
         found: String,
     },
-    /// A line is not what should stand there.
+    /// A line is invalid or in the wrong place.
     #[error("line {line}: {why}")]
     Invalid {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }
@@ -121,7 +122,7 @@ struct End {
     sha256: String,
 }
 
-/// A line between the first and the last: the JSON in it.
+/// JSON of a line between the first and the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// The run.
@@ -130,18 +131,18 @@ pub enum Line<'a> {
     Trial(&'a str),
 }
 
-/// What was written or read.
+/// Size and checksum of the content written or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Trials in it.
+    /// Number of trials.
     pub trials: u64,
-    /// Its length without compression, bytes.
+    /// Uncompressed length, in bytes.
     pub bytes: u64,
-    /// SHA-256 of it, hexadecimal.
+    /// SHA-256, hexadecimal.
     pub sha256: String,
 }
 
-/// Writes such a file, line by line.
+/// Writes a run file, line by line.
 pub struct Writer<W: Write> {
     out: GzEncoder<W>,
     sum: Context,
@@ -150,10 +151,10 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file. `quintain` is the version that writes it.
+    /// Writes the first line. `quintain` is the version of this program.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn new(out: W, quintain: &str) -> Result<Self> {
         let mut writer = Self::bare(out);
         let head = Head { format: FORMAT.to_owned(), version: RUN_FILE_VERSION, quintain: quintain.to_owned() };
@@ -161,21 +162,21 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// One without its first line, for tests of what is no run.
+    /// A writer without the first line, for tests with invalid files.
     pub fn bare(out: W) -> Self {
         Self { out: GzEncoder::new(out, Compression::default()), sum: Context::new(&SHA256), bytes: 0, lines: 0 }
     }
 
-    /// Adds the run, then each trial.
+    /// Writes a line: first the run, then each trial.
     ///
     /// # Errors
-    /// Those of the output; a line that would be too long to be read again.
+    /// [`RunFileError::TooLarge`] if [`read`] would reject the length, and errors of the output.
     pub fn line(&mut self, line: Line<'_>) -> Result<()> {
         let (name, json) = match line {
             Line::Run(json) => ("run", json),
             Line::Trial(json) => ("trial", json),
         };
-        // Line ends within JSON are space; only a store that was edited by hand has any.
+        // Line breaks in JSON are whitespace. They only occur in stores edited by hand.
         let json = json.trim().replace(['\n', '\r'], " ");
         let line = format!("{{\"{name}\":{json}}}");
         if line.len() >= LINE_MAX || self.bytes > CONTENT_MAX {
@@ -184,10 +185,10 @@ impl<W: Write> Writer<W> {
         self.raw(line.as_bytes())
     }
 
-    /// Adds any line.
+    /// Writes any line.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub fn raw(&mut self, line: &[u8]) -> Result<()> {
         for part in [line, b"\n"] {
             self.out.write_all(part)?;
@@ -198,12 +199,12 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the last line. Nothing is on disk yet: `out` is handed back.
+    /// Writes the last line and returns `out`, which the caller must sync.
     ///
     /// # Errors
-    /// Those of the output.
+    /// Errors of the output.
     pub fn end(mut self) -> Result<(W, Content)> {
-        // The first line and the run are none.
+        // Excludes the first line and the run.
         let content = Content {
             trials: self.lines.saturating_sub(2),
             bytes: self.bytes,
@@ -217,10 +218,11 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads such a file and hands each line to `each` with its number. What `each` was given is only known to be whole when this returns.
+/// Reads a run file and calls `each` with the number and content of each line. The checksum is
+/// verified last, so `each` may receive damaged lines.
 ///
 /// # Errors
-/// [`RunFileError`], and those of `each`.
+/// [`RunFileError`] and errors of `each`.
 pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) -> Result<Content> {
     let mut lines =
         Lines { file: BufReader::new(GzDecoder::new(BufReader::new(file))), text: Vec::new(), number: 0, bytes: 0 };
@@ -266,7 +268,7 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
                 let expected = of(end.sha256.get(..64).unwrap_or(""), end.bytes, end.trials);
                 return Err(RunFileError::Checksum { expected, found: of(&found, before, trials) });
             }
-            // The rest of the compressed data, with their own checksum, and what is behind them.
+            // Reading on also verifies gzip's own checksum and finds trailing data.
             if lines.next()?.is_some() || !lines.is_at_end()? {
                 return Err(RunFileError::Invalid { line: number + 1, why: "expected the end of the file".to_owned() });
             }
@@ -278,10 +280,10 @@ pub fn read(file: impl Read, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) 
     }
 }
 
-/// The same, with the file read and decompressed in a thread of its own while `each` works.
+/// Like [`read`], with reading and decompression in another thread, in parallel to `each`.
 ///
 /// # Errors
-/// [`RunFileError`], and those of `each`.
+/// [`RunFileError`] and errors of `each`.
 pub fn read_beside(file: impl Read + Send, mut each: impl FnMut(u64, Line<'_>) -> Result<()>) -> Result<Content> {
     std::thread::scope(|scope| {
         let (sender, lines) = sync_channel::<(u64, bool, String)>(LINES_AHEAD);
@@ -299,10 +301,10 @@ pub fn read_beside(file: impl Read + Send, mut each: impl FnMut(u64, Line<'_>) -
     })
 }
 
-/// Lines that are decompressed ahead.
+/// Capacity of the channel between the threads, in lines.
 const LINES_AHEAD: usize = 4;
 
-/// Lines of bounded length of a content of bounded length.
+/// Reads lines and enforces the limits on their length and on the total length.
 struct Lines<R: Read> {
     file: BufReader<GzDecoder<BufReader<R>>>,
     text: Vec<u8>,
@@ -311,7 +313,7 @@ struct Lines<R: Read> {
 }
 
 impl<R: Read> Lines<R> {
-    /// The next line with its end; `None`: there is none.
+    /// The next line with its line feed; `None` at the end.
     fn next(&mut self) -> Result<Option<&[u8]>> {
         self.text.clear();
         let read = (&mut self.file).take(LINE_MAX as u64 + 1).read_until(b'\n', &mut self.text);
@@ -337,7 +339,7 @@ impl<R: Read> Lines<R> {
         Ok(Some(&self.text))
     }
 
-    /// Whether nothing stands behind the compressed data.
+    /// Whether no bytes follow the compressed data.
     fn is_at_end(&mut self) -> Result<bool> {
         Ok(self.file.get_mut().get_mut().fill_buf()?.is_empty())
     }
@@ -365,7 +367,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Looks at the lines of a file one after the other: are they of one run, and can it be stored?
+/// Checks line by line that a file contains one valid run.
 #[derive(Debug, Default)]
 pub struct Check {
     run: Option<Run>,
@@ -373,7 +375,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Looks at the next line; a trial is handed back.
+    /// Checks the next line and returns its trial, if it is one.
     ///
     /// # Errors
     /// [`RunFileError::Newer`], [`RunFileError::Invalid`].
@@ -407,13 +409,13 @@ impl Check {
         }
     }
 
-    /// The run, once its line was looked at.
+    /// The run, if its line has been checked.
     pub fn run(self) -> Option<Run> {
         self.run
     }
 }
 
-/// A run or a trial. A later version takes precedence over other errors.
+/// Parses a run or a trial. A newer version takes precedence over other errors.
 fn parse<T: serde::de::DeserializeOwned>(json: &str, line: u64, what: &str, version: fn(&T) -> u32) -> Result<T> {
     #[derive(Deserialize)]
     struct Versioned {
@@ -430,10 +432,10 @@ fn parse<T: serde::de::DeserializeOwned>(json: &str, line: u64, what: &str, vers
     Ok(found)
 }
 
-/// Whether a run may have this name, and what is wrong with it: names are parts of commands and of file names.
+/// Checks the name of a run, which is used in commands and file names.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why the name is invalid.
 pub fn name(name: &str) -> std::result::Result<(), String> {
     let why = match name {
         "" => "it is empty",
@@ -448,12 +450,12 @@ pub fn name(name: &str) -> std::result::Result<(), String> {
     Err(format!("invalid name of a run `{}`: {why}", shown(name)))
 }
 
-/// The beginning of a text of others, without what commands a terminal.
+/// The first 40 characters of untrusted text, with control characters escaped.
 fn shown(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_default).collect()
 }
 
-/// `2026-11-20T21:05:00Z`.
+/// Whether the text has the shape of `2026-11-20T21:05:00Z`.
 fn is_time(text: &str) -> bool {
     let fits = |(found, wanted): (u8, u8)| if wanted == b'0' { found.is_ascii_digit() } else { found == wanted };
     let shape = b"0000-00-00T00:00:00Z";

@@ -1,4 +1,4 @@
-//! The store.
+//! [`Store`]: runs, trials, digests and calibrations in one SQLite file.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,66 +17,66 @@ use crate::run_file::{self, Check, Content, Line, RunFileError};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Runs and their trials in one file. Killed at any moment, it has every trial that was added.
+/// Runs and their trials in one file. No added trial is lost if the process is killed.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
     path: PathBuf,
 }
 
-/// A line of the list of runs.
+/// A row of the list of runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunSummary {
-    /// Its name.
+    /// Name of the run.
     pub id: String,
-    /// When it started, UTC, RFC 3339.
+    /// Start time, UTC, RFC 3339.
     pub started: String,
     /// Name of the study.
     pub study: String,
     /// `default`, `quick` or `full`.
     pub profile: String,
-    /// Design points in its plan.
+    /// Design points in the plan.
     pub points: u32,
     /// Trials in the store.
     pub trials: u32,
-    /// Those among them that failed.
+    /// Failed trials in the store.
     pub failed: u32,
-    /// Trials that its plan has at least and at most; `None` where this build cannot read it.
+    /// Minimum and maximum number of trials in the plan; `None` if this build cannot read it.
     pub planned: Option<[u64; 2]>,
-    /// How far it has come; `None`: not known.
+    /// Progress of the run; `None` if unknown.
     pub state: Option<RunState>,
-    /// Bytes that it and its trials take in the store.
+    /// Size of the run and its trials in the store, in bytes.
     pub bytes: u64,
-    /// Name of its machine; where it had a cluster, that of the lab.
+    /// Host name of the machine; of the lab if the run used a cluster.
     pub host: String,
-    /// When it was imported, UTC, RFC 3339; empty: it ran with this store.
+    /// Time of the import, UTC, RFC 3339; empty if not imported.
     pub imported: String,
 }
 
-/// What became of the space of runs that were removed.
+/// Disk space freed by a removal or a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Freed {
-    /// Size of the store before and after, bytes, with its log.
+    /// Size of the store and its log before, in bytes.
     pub before_bytes: u64,
-    /// After.
+    /// Size of the store and its log after, in bytes.
     pub after_bytes: u64,
-    /// Why the file was not rewritten without what was removed, so that later trials use the space; `None`: it was.
+    /// Why the file still has unused space for later trials; `None` if it was rewritten.
     pub not_rewritten: Option<String>,
 }
 
 impl Store {
-    /// Opens the file, makes it where there is none, and brings an older layout up to date.
+    /// Opens the file, creates it if it is missing, and upgrades an older layout.
     ///
     /// # Errors
-    /// A newer, foreign, damaged or locked file, and one that cannot be made.
+    /// The file is newer, foreign, damaged or locked, or cannot be created.
     pub fn open(path: impl AsRef<Path>) -> Result<Store> {
         Self::open_with(path.as_ref(), OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// The same, for readers: a missing file is an error and is not made, and one that may only be read is read.
+    /// Opens an existing file, read-only if it cannot be opened for writing.
     ///
     /// # Errors
-    /// [`StoreError::Missing`] and those of [`Store::open`].
+    /// [`StoreError::Missing`] and the errors of [`Store::open`].
     pub fn open_existing(path: impl AsRef<Path>) -> Result<Store> {
         let path = path.as_ref();
         if !path.exists() {
@@ -88,11 +88,12 @@ impl Store {
         }
     }
 
-    /// A store that cannot be written, which is why it could not be opened otherwise.
+    /// Opens a read-only file; `why` is the error of opening it for writing.
     fn open_read_only(path: &Path, why: String) -> Result<Store> {
         let sqlite = |error| StoreError::from_sqlite(path, error);
         let log = PathBuf::from(format!("{}-wal", path.display()));
-        // The log of a run that goes on, or was killed. Without one SQLite reads the file alone, where it is told that nobody writes.
+        // A running or killed process leaves a log. Without a log, `immutable` lets SQLite read the
+        // file without creating others next to it.
         let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
         let uri = uri(path, if logged { "mode=ro" } else { "immutable=1" });
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -118,7 +119,8 @@ impl Store {
         let mut connection =
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(sqlite)?;
         connection.busy_timeout(Duration::from_secs(BUSY_S)).map_err(sqlite)?;
-        // Takes effect in a new file and when an older one is rewritten. A removal then costs as much as what it removes.
+        // Takes effect in a new file and when an older one is rewritten. The time of a removal is
+        // then proportional to the data removed.
         connection.pragma_update(None, "auto_vacuum", "incremental").map_err(sqlite)?;
         match layout::migrate(&mut connection).map_err(sqlite)? {
             Layout::Current => {}
@@ -127,22 +129,23 @@ impl Store {
             }
             Layout::Foreign => return Err(StoreError::Foreign { path: path.to_path_buf() }),
         }
-        // A write-ahead log lets `report` read while `run` writes. A trial is worth a second, so each one is synced.
+        // A write-ahead log lets `report` read while `run` writes. Losing a trial costs seconds,
+        // so each commit is synced.
         connection.pragma_update(None, "journal_mode", "wal").map_err(sqlite)?;
         connection.pragma_update(None, "synchronous", "full").map_err(sqlite)?;
         connection.pragma_update(None, "foreign_keys", true).map_err(sqlite)?;
         Ok(Store { connection, path: path.to_path_buf() })
     }
 
-    /// The file.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Enters a run, before its first trial.
+    /// Inserts a run, before its first trial.
     ///
     /// # Errors
-    /// [`StoreError::RunExists`] and errors of the file.
+    /// [`StoreError::RunExists`] and file errors.
     pub fn begin_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
         match self.connection.execute("INSERT INTO runs (id, run) VALUES (?1, ?2)", params![run.id, json]) {
@@ -153,11 +156,11 @@ impl Store {
         }
     }
 
-    /// Enters a new run under the name that it has or, where that is taken, behind it with the first of `-2`, `-3` that is free; nobody
-    /// else can work on it until the owner is dropped.
+    /// Inserts and locks a new run. If its name is taken, appends the first free suffix: `-2`, `-3`
+    /// and so on. The lock ends when the owner is dropped.
     ///
     /// # Errors
-    /// [`StoreError::Lock`] and errors of the file.
+    /// [`StoreError::Lock`] and file errors.
     pub fn begin_new(&self, run: &mut Run) -> Result<Owner> {
         let name = run.id.clone();
         for number in 2.. {
@@ -170,7 +173,7 @@ impl Store {
         unreachable!("there are more numbers than runs")
     }
 
-    /// Takes a run (its full name) for this process alone, until the owner is dropped or the process ends.
+    /// Locks a run (full name) for this process, until the owner is dropped or the process ends.
     ///
     /// # Errors
     /// [`StoreError::Owned`], [`StoreError::Lock`].
@@ -182,25 +185,25 @@ impl Store {
         })
     }
 
-    /// Whether some process works on a run (its full name).
+    /// Whether a process has locked a run (full name).
     pub fn is_owned(&self, run: &str) -> bool {
         owner::is_taken(&self.lock_of(run))
     }
 
-    /// The file that is locked while a process works on a run, beside the store.
+    /// Path of a run's lock file, next to the store.
     fn lock_of(&self, run: &str) -> PathBuf {
-        // A name is the stem of a file, but one that was stored by hand may be anything.
+        // Only names inserted by hand contain these characters.
         let name = run.replace(['/', '\0'], "_");
-        // The same file under every name that the store has.
+        // All paths to the store lead to the same lock.
         let mut path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone()).into_os_string();
         path.push(format!("-run-{name}.lock"));
         path.into()
     }
 
-    /// Writes what has become known of a run since it began: its builds.
+    /// Replaces the stored run, to add data learned after its start, such as builds.
     ///
     /// # Errors
-    /// [`StoreError::UnknownRun`] and errors of the file.
+    /// [`StoreError::UnknownRun`] and file errors.
     pub fn update_run(&self, run: &Run) -> Result<()> {
         let json = to_json(run, || format!("run `{}`", run.id))?;
         let transaction = self.write()?;
@@ -213,10 +216,10 @@ impl Store {
         }
     }
 
-    /// Adds a trial, in a transaction of its own: when this returns, the trial is on disk.
+    /// Adds a trial in its own transaction. The trial is on disk when this returns.
     ///
     /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::TrialExists`] and errors of the file.
+    /// [`StoreError::UnknownRun`], [`StoreError::TrialExists`] and file errors.
     pub fn add_record(&self, run: &str, record: &Record) -> Result<()> {
         let (point, block) = (record.point, record.block);
         let json = to_json(record, || format!("the trial of point {point} in block {block}"))?;
@@ -228,15 +231,15 @@ impl Store {
         }
     }
 
-    /// A transaction that has the write lock from its start.
+    /// Begins a transaction with the write lock.
     fn write(&self) -> Result<Transaction<'_>> {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).map_err(|error| self.sqlite(error))
     }
 
-    /// All runs, the latest first.
+    /// All runs, latest first.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// File errors.
     pub fn runs(&self) -> Result<Vec<RunSummary>> {
         let sql = "SELECT id, coalesce(started, ''), coalesce(study, ''), coalesce(profile, ''), run,
                           octet_length(run) + coalesce(bytes, 0), coalesce(trials, 0), coalesce(failed, 0)
@@ -247,7 +250,7 @@ impl Store {
                    ORDER BY started DESC, runs.rowid DESC";
         let read = |row: &rusqlite::Row<'_>| {
             let id: String = row.get(0)?;
-            // One that a later version has written is listed all the same.
+            // Runs of later versions are listed without these fields.
             let run = serde_json::from_str::<Run>(&row.get::<_, String>(4)?).ok();
             let effort = run.as_ref().map(|run| run.plan.estimate());
             let (host, imported) =
@@ -270,25 +273,26 @@ impl Store {
         self.query(sql, [], read)
     }
 
-    /// The run of that name, or the one whose name begins so; `latest` is the one that started last.
+    /// The run with this name or unique prefix of a name; `latest` is the run that started last.
     ///
     /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`], [`StoreError::Unreadable`] and errors of the file.
+    /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`], [`StoreError::Unreadable`] and
+    /// file errors.
     pub fn run(&self, name: &str) -> Result<Run> {
         self.read_run(&self.resolve(name)?)
     }
 
-    /// The full name of the run that [`Store::run`] would read.
+    /// Full name of the run that [`Store::run`] would read.
     ///
     /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`] and errors of the file.
+    /// [`StoreError::UnknownRun`], [`StoreError::AmbiguousRun`] and file errors.
     pub fn resolve(&self, name: &str) -> Result<String> {
         let ids: Vec<String> = match name {
             "latest" => {
                 self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT 1", [], |row| row.get(0))?
             }
             name => {
-                // Not LIKE: a name may hold its wild cards.
+                // Not LIKE: names may contain its wildcards.
                 let sql = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id <> ?1, started DESC";
                 self.query(sql, [name], |row| row.get(0))?
             }
@@ -301,10 +305,10 @@ impl Store {
         }
     }
 
-    /// The latest run of a study; `None`: it has none here.
+    /// The latest run of a study, if any.
     ///
     /// # Errors
-    /// [`StoreError::Unreadable`] and errors of the file.
+    /// [`StoreError::Unreadable`] and file errors.
     pub fn latest_of(&self, study: &str) -> Result<Option<Run>> {
         let sql = "SELECT id FROM runs WHERE study = ?1 ORDER BY started DESC, rowid DESC LIMIT 1";
         let ids: Vec<String> = self.query(sql, [study], |row| row.get(0))?;
@@ -315,13 +319,13 @@ impl Store {
         let sql = "SELECT run FROM runs WHERE id = ?1";
         let json: String =
             self.connection.query_row(sql, [id], |row| row.get(0)).map_err(|error| self.sqlite(error))?;
-        // Metrics of proxies had another name once: `middle_rss`.
+        // Older versions named the metrics of proxies `middle_*`, such as `middle_rss`.
         let json = json.replace("\"middle_", "\"proxy_");
         let run: Run = self.parse(&json, || format!("run `{id}`"))?;
         Ok(Run { state: self.state_of(&run), ..run })
     }
 
-    /// How far a run has come: one that nobody works on does not run, whatever it could say before it was killed.
+    /// Progress of a run. A killed process leaves `Running` in the store, but the lock is free.
     fn state_of(&self, run: &Run) -> Option<RunState> {
         match run.state {
             Some(RunState::Running) if !self.is_owned(&run.id) => Some(RunState::Interrupted),
@@ -329,10 +333,10 @@ impl Store {
         }
     }
 
-    /// The trials of a run (its full name), in the order they ran.
+    /// Trials of a run (full name), in execution order.
     ///
     /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Unreadable`] and errors of the file.
+    /// [`StoreError::UnknownRun`], [`StoreError::Unreadable`] and file errors.
     pub fn records(&self, run: &str) -> Result<Vec<Record>> {
         let known = self.connection.query_row("SELECT 1 FROM runs WHERE id = ?1", [run], |_| Ok(())).optional();
         if known.map_err(|error| self.sqlite(error))?.is_none() {
@@ -341,27 +345,28 @@ impl Store {
         self.read_trials("SELECT trial FROM trial_index WHERE run = ?1 ORDER BY place, trial", run, [run])
     }
 
-    /// The trials of one design point of a run (its full name), in the order they ran. With [`Store::points`] a run is read that does not fit
-    /// into memory.
+    /// Trials of one design point of a run (full name), in execution order. Together with
+    /// [`Store::points`], reads runs larger than memory.
     ///
     /// # Errors
-    /// [`StoreError::Unreadable`] and errors of the file.
+    /// [`StoreError::Unreadable`] and file errors.
     pub fn records_of(&self, run: &str, point: Option<usize>) -> Result<Vec<Record>> {
         let sql = "SELECT trial FROM trial_index WHERE run = ?1 AND point IS ?2 ORDER BY place, trial";
         self.read_trials(sql, run, params![run, point.map(|point| point as i64)])
     }
 
-    /// The design points that a run (its full name) has trials of, in their order; `None` for damaged trials that do not say.
+    /// Design points with trials in a run (full name), sorted; `None` for damaged trials without a
+    /// point.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// File errors.
     pub fn points(&self, run: &str) -> Result<Vec<Option<usize>>> {
         let sql = "SELECT DISTINCT point FROM trial_index WHERE run = ?1 ORDER BY point";
         self.query(sql, [run], |row| Ok(row.get::<_, Option<i64>>(0)?.and_then(|point| usize::try_from(point).ok())))
     }
 
     fn read_trials(&self, sql: &str, run: &str, params: impl rusqlite::Params) -> Result<Vec<Record>> {
-        // Sorting the texts themselves would copy all of them.
+        // Sorts only the row IDs; sorting the records would copy them.
         let trials: Vec<i64> = self.query(sql, params, |row| row.get(0))?;
         let sqlite = |error| self.sqlite(error);
         let mut statement =
@@ -369,7 +374,7 @@ impl Store {
         let mut records = Vec::with_capacity(trials.len());
         for (index, trial) in trials.into_iter().enumerate() {
             let mut rows = statement.query([trial]).map_err(sqlite)?;
-            // Removed since it was listed.
+            // Removed after the list was read.
             let Some(row) = rows.next().map_err(sqlite)? else { continue };
             let json = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(sqlite)?;
             records.push(self.parse(json, || format!("trial {index} of run `{run}`"))?);
@@ -377,10 +382,11 @@ impl Store {
         Ok(records)
     }
 
-    /// The digest that `maker` has made of a run (its full name) as it is now; `None`: another version of it has, or nobody.
+    /// The digest of a run (full name) by `maker`; `None` if this maker stored none or the run has
+    /// changed since.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// File errors.
     pub fn digest(&self, run: &str, maker: &str) -> Result<Option<String>> {
         let sql = "SELECT digest FROM digests WHERE run = ?1 AND maker = ?2
                    AND trials = (SELECT count(*) FROM trial_index WHERE trial_index.run = ?1)";
@@ -388,10 +394,11 @@ impl Store {
         found.map_err(|error| self.sqlite(error))
     }
 
-    /// Stores a digest of the first `trials` trials of a run (its full name), so that [`Store::digest`] finds it until the run changes.
+    /// Stores a digest of the first `trials` trials of a run (full name). [`Store::digest`] returns
+    /// it until the run changes.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// File errors.
     pub fn put_digest(&self, run: &str, maker: &str, trials: u64, digest: &str) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO digests (run, maker, trials, digest) VALUES (?1, ?2, ?3, ?4)";
         self.connection
@@ -400,22 +407,25 @@ impl Store {
             .map_err(|error| self.sqlite(error))
     }
 
-    /// The stored names of runs of a study, the first to start first.
+    /// Full names of the runs of a study, by start time.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// File errors.
     pub fn runs_of(&self, study: &str) -> Result<Vec<String>> {
         self.query("SELECT id FROM runs WHERE study = ?1 ORDER BY started, rowid", [study], |row| row.get(0))
     }
 
-    /// Removes runs (their full names) with their trials, all or none, and gives their space back to the disk where that is quick: it costs as much as what was
-    /// removed, or as what is left. A file of an older layout can only be rewritten as a whole, which is left to [`Store::rewrite`] when it is large.
-    /// While a run goes on in this store, the space is kept for its trials.
+    /// Removes runs (full names) and their trials, all or none, and returns their space to disk.
+    /// This takes time proportional to the removed or the remaining data, whichever is smaller.
+    ///
+    /// The space is kept for later trials while a run in this store is in progress. A large file of
+    /// an older layout also keeps it, since it can only be rewritten as a whole
+    /// ([`Store::rewrite`]).
     ///
     /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Owned`] and errors of the file.
+    /// [`StoreError::UnknownRun`], [`StoreError::Owned`] and file errors.
     pub fn remove(&self, runs: &[String]) -> Result<Freed> {
-        // Nobody may begin to work on one of them meanwhile.
+        // Keeps other processes from resuming one of the runs.
         let _owners = runs.iter().map(|run| self.own(run)).collect::<Result<Vec<_>>>()?;
         let before_bytes = self.file_bytes();
         let transaction = self.write()?;
@@ -432,17 +442,17 @@ impl Store {
         Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
     }
 
-    /// Rewrites the file without unused space (SQLite's VACUUM), which takes as long as copying it twice.
+    /// Rewrites the file without unused space (SQLite's VACUUM), in the time of two copies.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// File errors.
     pub fn rewrite(&self) -> Result<Freed> {
         let before_bytes = self.file_bytes();
         let not_rewritten = self.give_back(true)?;
         Ok(Freed { before_bytes, after_bytes: self.file_bytes(), not_rewritten })
     }
 
-    /// Gives unused space back to the disk; why not, if it is kept.
+    /// Returns unused space to the disk, or the reason why the space is kept.
     fn give_back(&self, whole: bool) -> Result<Option<String>> {
         let runs = self.query("SELECT id FROM runs", [], |row| row.get::<_, String>(0))?;
         if let Some(run) = runs.iter().find(|run| self.is_owned(run)) {
@@ -459,7 +469,7 @@ impl Store {
         let done = if whole || is_quick {
             self.connection.execute_batch("VACUUM")
         } else if is_incremental {
-            // A row for each page that it moves.
+            // The statement returns one row per moved page.
             let pages = |mut statement: rusqlite::Statement<'_>| {
                 let mut pages = statement.query([])?;
                 while pages.next()?.is_some() {}
@@ -472,27 +482,29 @@ impl Store {
                 "rewriting its other {rest_mib} MiB takes long, `quintain runs rm --rewrite` does it"
             )));
         };
-        // What was rewritten is in the log; only when it is written back does the file become shorter. The runs are gone, whatever becomes of that.
+        // The rewrite is in the log; the file shrinks at the checkpoint. The runs are removed even
+        // if this fails, so the error is only a reason.
         let done = done.and_then(|()| self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
         Ok(done.err().map(|error| self.sqlite(error).to_string()))
     }
 
-    /// Size of the file and of its log, bytes.
+    /// Size of the file and its log, in bytes.
     pub fn file_bytes(&self) -> u64 {
         let log = PathBuf::from(format!("{}-wal", self.path.display()));
         [self.path.clone(), log].iter().filter_map(|path| Some(std::fs::metadata(path).ok()?.len())).sum()
     }
 
-    /// Writes a run (its full name) as a file, see [`run_file`]. `quintain` is the version that writes it. What was imported is written as it was
-    /// before that.
+    /// Writes a run (full name) as a [`run_file`], without the time of its import. `quintain` is
+    /// the version of this program.
     ///
     /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Owned`] while it goes on, [`StoreError::RunFile`] and errors of the file.
+    /// [`StoreError::UnknownRun`], [`StoreError::Owned`] while the run is in progress,
+    /// [`StoreError::RunFile`] and file errors.
     pub fn export<W: Write>(&self, run: &str, out: W, quintain: &str) -> Result<(W, Content)> {
         if self.is_owned(run) {
             return Err(StoreError::Owned { run: run.to_owned(), pid: None });
         }
-        // What is read below is of one moment.
+        // The run and its trials come from one snapshot.
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.sqlite(error))?;
         let sql = "SELECT CASE WHEN json_extract(run, '$.imported') IS NULL THEN run
                                ELSE json_remove(run, '$.imported') END
@@ -515,11 +527,14 @@ impl Store {
         Ok(writer.end()?)
     }
 
-    /// Enters the run of a file, see [`run_file`], with all its trials or not at all; its full name. `file` is read twice: it is whole and can be
-    /// understood before others are kept waiting. The run is stored as it stands there, marked as imported at `now` (UTC, RFC 3339), and under `name` where one is given.
+    /// Inserts the run of a [`run_file`] and all its trials, or nothing, and returns its full name.
+    /// The run is unchanged except for `name`, if given, and the time of the import, `now` (UTC,
+    /// RFC 3339).
+    ///
+    /// `file` is read twice: the first pass checks it before the second locks the store.
     ///
     /// # Errors
-    /// [`StoreError::RunFile`], [`StoreError::RunExists`] and errors of the file.
+    /// [`StoreError::RunFile`], [`StoreError::RunExists`] and file errors.
     pub fn import<R: Read + Send>(
         &self,
         mut file: impl FnMut() -> io::Result<R>,
@@ -539,7 +554,7 @@ impl Store {
         if known.map_err(|error| self.sqlite(error))?.is_some() {
             return Err(StoreError::RunExists { path: self.path.clone(), run: id });
         }
-        // SQLite changes nothing else in the text.
+        // `json_set` leaves the rest of the text unchanged.
         let enter_run = match id == run.id {
             true => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3))",
             false => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3, '$.id', ?1))",
@@ -548,7 +563,7 @@ impl Store {
         let again = run_file::read_beside(file().map_err(RunFileError::Io)?, |_, line| {
             let entered = match line {
                 Line::Run(json) => transaction.execute(enter_run, [&id, json, now]).map(drop),
-                // A file that has grown since it was checked fails its checksum below.
+                // Without a key, the file has grown since the first pass; the checksum below fails.
                 Line::Trial(json) => keys.next().map_or(Ok(()), |key| insert_trial(&transaction, &id, json, &key)),
             };
             entered.map_err(|error| {
@@ -567,20 +582,20 @@ impl Store {
         Ok(id)
     }
 
-    /// Keeps what the generator can do on the host named so.
+    /// Stores a calibration of the generator on `host`.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// File errors.
     pub fn add_calibration(&self, host: &str, calibration: &Calibration) -> Result<()> {
         let json = to_json(calibration, || "a calibration".to_owned())?;
         let sql = "INSERT INTO calibrations (host, calibration) VALUES (?1, ?2)";
         self.connection.execute(sql, [host, &json]).map(drop).map_err(|error| self.sqlite(error))
     }
 
-    /// All calibrations of a host, the latest first.
+    /// All calibrations of a host, latest first.
     ///
     /// # Errors
-    /// [`StoreError::Unreadable`] and errors of the file.
+    /// [`StoreError::Unreadable`] and file errors.
     pub fn calibrations(&self, host: &str) -> Result<Vec<Calibration>> {
         let sql = "SELECT calibration FROM calibrations WHERE host = ?1
                    ORDER BY json_extract(calibration, '$.measured') DESC, rowid DESC";
@@ -588,10 +603,11 @@ impl Store {
         rows.iter().map(|json| self.parse(json, || format!("a calibration of `{host}`"))).collect()
     }
 
-    /// The latest calibration of a host for a protocol and an idle policy; those of two policies are never mixed.
+    /// The latest calibration of a host for a protocol and an idle policy. Results under different
+    /// policies are not comparable.
     ///
     /// # Errors
-    /// [`StoreError::Unreadable`] and errors of the file.
+    /// [`StoreError::Unreadable`] and file errors.
     pub fn calibration(&self, host: &str, protocol: Protocol, idle: IdlePolicy) -> Result<Option<Calibration>> {
         let mut all = self.calibrations(host)?.into_iter();
         Ok(all.find(|calibration| calibration.protocol == protocol && calibration.idle == idle))
@@ -611,7 +627,7 @@ impl Store {
         StoreError::from_sqlite(&self.path, error)
     }
 
-    /// The error for a run that is not there; itself an error where the file cannot be read.
+    /// Builds the error for an unknown run. Fails if the file cannot be read.
     fn unknown(&self, name: &str) -> Result<StoreError> {
         let known =
             self.query("SELECT id FROM runs ORDER BY started DESC, rowid DESC LIMIT 5", [], |row| row.get(0))?;
@@ -632,10 +648,11 @@ impl Store {
     }
 }
 
-/// Largest rest of a store of an older layout that a removal rewrites in the foreground, bytes: a few seconds.
+/// Maximum remaining data, in bytes, for a removal to rewrite a store of an older layout. Such a
+/// rewrite takes a few seconds.
 const REWRITE_MAX: u64 = 512 << 20;
 
-/// What the index of trials says of one.
+/// A row of the index of trials.
 struct TrialKey {
     point: i64,
     block: u32,
@@ -660,7 +677,7 @@ fn insert_trial(transaction: &Transaction<'_>, run: &str, json: &str, key: &Tria
         .map(drop)
 }
 
-/// A file as an SQLite URI with a parameter (sqlite.org/uri.html).
+/// Builds an SQLite URI from a path and a parameter (sqlite.org/uri.html).
 fn uri(path: &Path, parameter: &str) -> String {
     use std::os::unix::ffi::OsStrExt;
     let mut uri = "file:".to_owned();
@@ -690,7 +707,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readers_and_writers_wait_for_each_other_and_a_commit_is_on_disk() {
+    fn sets_the_pragmas_for_waiting_and_durability() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("quintain.db")).unwrap();
         let pragma = |name: &str| -> String {
@@ -706,14 +723,14 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_may_only_be_read_is_read_and_left_as_it_is() {
+    fn reads_a_read_only_store_without_changing_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a store % of?.db");
         let (run, records) = fixtures::volley();
         let store = Store::open(&path).unwrap();
         store.begin_run(&run).unwrap();
         store.add_record(&run.id, &records[0]).unwrap();
-        // The last one to close it leaves no log.
+        // The last connection removes the log on close.
         drop(store);
         let before = std::fs::read(&path).unwrap();
         let read_only = Store::open_read_only(&path, String::new()).unwrap();
@@ -732,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_may_only_be_read_is_read_with_its_log() {
+    fn reads_a_read_only_store_with_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("quintain.db");
         let (run, _) = fixtures::volley();
@@ -744,12 +761,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_not_let_go_is_an_error_that_says_so() {
+    fn a_lock_timeout_names_the_store() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("quintain.db");
         let (holder, store) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
         holder.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-        // The tests have no ten seconds.
+        // Skips the wait of ten seconds.
         store.connection.busy_timeout(Duration::ZERO).unwrap();
         let sql = "INSERT INTO calibrations (host, calibration) VALUES ('here', '{}')";
         let error = store.sqlite(store.connection.execute(sql, []).unwrap_err());
