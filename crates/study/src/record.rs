@@ -15,7 +15,7 @@ use crate::spec::{Connection, Protocol};
 use crate::warning::Warning;
 
 /// The version of [`Record`] and [`Run`] that this build writes.
-pub const RECORD_VERSION: u32 = 1;
+pub const RECORD_VERSION: u32 = 2;
 
 /// One run of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -1191,7 +1191,11 @@ pub struct Volley {
 pub struct Histogram {
     /// Bits of linear sub-buckets in each power of two.
     pub precision_bits: u8,
-    /// `(index, count)`, ascending by index, no zero counts.
+    /// `(index, count)`, ascending by index, no zero counts. In JSON a flat list from bucket 0 up: a
+    /// positive number is the count of the next bucket, a negative one skips that many empty
+    /// buckets, as HdrHistogram's V2 encoding does.
+    #[serde(with = "crate::histogram::run_lengths")]
+    #[schemars(with = "Vec<i64>")]
     pub buckets: Vec<(u32, u64)>,
     /// Values recorded.
     pub count: u64,
