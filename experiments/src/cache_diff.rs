@@ -19,7 +19,7 @@ const SHOWN: usize = 10;
 
 /// Send the same random commands to `quintain serve cache`, memcached and redis-server, and compare every reply
 ///
-/// Exits with 1 on a difference. A missing rival is skipped with a note. Not compared, as docs/CACHE.md says:
+/// Exits with 1 on a difference. A missing rival is skipped with a note. Not compared, as docs/reference/cache-server.md says:
 /// cas uniques, and remaining times within 2 s.
 #[derive(Args)]
 pub(crate) struct CacheDiffArgs {

@@ -15,13 +15,13 @@ type Arrows = BTreeMap<String, BTreeSet<String>>;
 pub(crate) fn run() -> Result<(), String> {
     let root = root();
     let read = |path: &str| std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
-    let architecture = read("docs/ARCHITECTURE.md")?;
+    let architecture = read("docs/contributing/architecture.md")?;
     let files = tracked_files(&root)?;
 
     let mut complaints = Vec::new();
     complaints
         .extend(check_arrows(&table_arrows(&architecture)?, &metadata_arrows(&metadata(&root, &["--no-deps"])?)?));
-    complaints.extend(check_terms(&read("docs/TERMS.md")?, &all_text(&root, &files)));
+    complaints.extend(check_terms(&read("docs/contributing/terms.md")?, &all_text(&root, &files)));
     for file in &files {
         let path = file.as_str();
         let text = || read(path);
@@ -102,7 +102,7 @@ fn tracked_files(root: &Path) -> Result<Vec<String>, String> {
 
 fn all_text(root: &Path, files: &[String]) -> String {
     let wanted = |path: &&String| path.ends_with(".rs") || path.ends_with(".md") || path.ends_with(".toml");
-    let texts = files.iter().filter(wanted).filter(|path| *path != "docs/TERMS.md");
+    let texts = files.iter().filter(wanted).filter(|path| *path != "docs/contributing/terms.md");
     texts.filter_map(|path| std::fs::read_to_string(root.join(path)).ok()).collect::<Vec<_>>().join("\n").to_lowercase()
 }
 
@@ -122,18 +122,18 @@ fn quoted_words(text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// The arrow table of docs/ARCHITECTURE.md: `| crate | may import | ...`.
+/// The arrow table of docs/contributing/architecture.md: `| crate | may import | ...`.
 fn table_arrows(text: &str) -> Result<Arrows, String> {
     let tables = text.split("| Crate | May import").skip(1).collect::<Vec<_>>();
     if tables.is_empty() {
-        return Err("docs/ARCHITECTURE.md: no table that begins with `| Crate | May import`".to_owned());
+        return Err("docs/contributing/architecture.md: no table that begins with `| Crate | May import`".to_owned());
     }
     let rows = tables.iter().flat_map(|table| table.lines().skip(2).take_while(|line| line.starts_with('|')));
     let words = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
     let mut arrows = Arrows::new();
     for row in rows {
         let cells = row.split('|').collect::<Vec<_>>();
-        let name = words(cells[1]).into_iter().next().ok_or(format!("docs/ARCHITECTURE.md: no crate in row {row}"))?;
+        let name = words(cells[1]).into_iter().next().ok_or(format!("docs/contributing/architecture.md: no crate in row {row}"))?;
         arrows.insert(name, words(cells[2]));
     }
     Ok(arrows)
@@ -162,15 +162,15 @@ fn check_arrows(allowed: &Arrows, real: &Arrows) -> Vec<String> {
     let mut complaints = Vec::new();
     for (name, imports) in real {
         let Some(may) = allowed.get(name) else {
-            complaints.push(format!("docs/ARCHITECTURE.md: crate `{name}` has no row in the table"));
+            complaints.push(format!("docs/contributing/architecture.md: crate `{name}` has no row in the table"));
             continue;
         };
         complaints.extend(imports.difference(may).map(|import| {
-            format!("`{name}` imports `{import}`, which its row in docs/ARCHITECTURE.md does not allow")
+            format!("`{name}` imports `{import}`, which its row in docs/contributing/architecture.md does not allow")
         }));
         complaints.extend(may.difference(imports).map(|import| {
             format!(
-                "docs/ARCHITECTURE.md: the table lets `{name}` import `{import}`, which it does not: drop the arrow"
+                "docs/contributing/architecture.md: the table lets `{name}` import `{import}`, which it does not: drop the arrow"
             )
         }));
     }
@@ -178,7 +178,7 @@ fn check_arrows(allowed: &Arrows, real: &Arrows) -> Vec<String> {
         allowed
             .keys()
             .filter(|name| !real.contains_key(*name))
-            .map(|name| format!("docs/ARCHITECTURE.md: the table has a crate `{name}` that is not there")),
+            .map(|name| format!("docs/contributing/architecture.md: the table has a crate `{name}` that is not there")),
     );
     complaints
 }
@@ -200,7 +200,7 @@ fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
         "examples/",
     ];
     // The style guide has placeholders.
-    if path == "docs/STYLE.md" {
+    if path == "docs/contributing/style.md" {
         return Vec::new();
     }
     let mut complaints = Vec::new();
@@ -242,14 +242,14 @@ fn normal(path: &Path) -> String {
     parts.join("/")
 }
 
-/// Every term of docs/TERMS.md must be used in another file.
+/// Every term of docs/contributing/terms.md must be used in another file.
 fn check_terms(terms: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in terms.lines().enumerate().filter(|(_, line)| line.starts_with("- ")) {
         for term in line.split("**").skip(1).step_by(2) {
             let spellings = [term.to_lowercase(), term.to_lowercase().replace([' ', '-'], "_")];
             if !spellings.iter().any(|spelling| text.contains(spelling.as_str())) {
-                complaints.push(format!("docs/TERMS.md:{}: nothing uses the term `{term}`", number + 1));
+                complaints.push(format!("docs/contributing/terms.md:{}: nothing uses the term `{term}`", number + 1));
             }
         }
     }

@@ -1,10 +1,10 @@
-//! Writes the key reference in docs/ADAPTER.md: `cargo run -p adapter --example reference`. A test
+//! Writes the key reference in docs/reference/adapter.md: `cargo run -p adapter --example reference`. A test
 //! fails if the file is out of date.
 
 use std::path::Path;
 
 fn main() -> std::io::Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ADAPTER.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/adapter.md");
     let text = std::fs::read_to_string(&path)?;
     let (before, rest) = text.split_once("\n## Every key\n").expect("the page has the section");
     let after = rest.find("\n## ").map_or("", |at| &rest[at..]);

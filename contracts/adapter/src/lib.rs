@@ -3,7 +3,7 @@
 //!
 //! It forwards the calls of the party, and calls to it, unchanged and shows every message to the
 //! monitor of `contract`. Two adapters exchange a small block of metadata with each message. By
-//! default no call is rejected; broken clauses are only reported. docs/CONTRACTS.md describes the
+//! default no call is rejected; broken clauses are only reported. docs/reference/contracts.md describes the
 //! language and the rules of blame.
 //!
 //! If the adapter itself fails (an unreadable message, a broken store, a lost adapter), the party

@@ -58,7 +58,7 @@ pub struct Finding {
     /// Its severity.
     pub severity: Severity,
     /// Stable short name for looking it up or ignoring it: `unknown-name`, `contradiction`.
-    /// docs/CONTRACTS.md lists all.
+    /// docs/reference/contracts.md lists all.
     pub rule: &'static str,
     /// The message, without a full stop.
     pub message: String,

@@ -3,7 +3,7 @@
 use contract::check;
 
 fn document() -> String {
-    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CONTRACTS.md")).unwrap()
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/contracts.md")).unwrap()
 }
 
 #[test]

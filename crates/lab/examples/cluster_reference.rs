@@ -1,10 +1,10 @@
-//! Writes the reference of keys in docs/CLUSTER.md: `cargo run -p lab --example cluster_reference`.
+//! Writes the reference of keys in docs/reference/cluster.md: `cargo run -p lab --example cluster_reference`.
 //! A test checks that the file is current.
 
 use std::path::Path;
 
 fn main() -> std::io::Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/CLUSTER.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cluster.md");
     let text = std::fs::read_to_string(&path)?;
     let (before, rest) = text.split_once("\n## Every key\n").expect("the page has the section");
     let after = rest.find("\n## ").map_or("", |at| &rest[at..]);

@@ -88,7 +88,7 @@ fn read(path: &Path) -> Result<Draft, Problem> {
     if path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") {
         let text = format!("{}: configurations are TOML; the YAML of Whip's adapters is not supported", path.display());
         let hint = "write `[protocols.NAME]` for each of `interpreters`, `[[providing]]` for each of `server_proxies`, \
-                    `[[consuming]]` for each of `client_proxies`; docs/ADAPTER.md has a complete example";
+                    `[[consuming]]` for each of `client_proxies`; docs/guides/adapter.md has a complete example";
         return Err(Problem::text(Exit::Usage, text).hint(hint));
     }
     let text = std::fs::read_to_string(path)

@@ -1,8 +1,7 @@
-//! Follows the guides of `docs/guides` like a reader: in an empty directory, block by block, with
-//! the binary in the path. docs/guides/README.md has the conventions for commands, files and
-//! output.
-#![expect(clippy::print_stderr, reason = "it prints the skipped steps and why")]
-#![expect(clippy::disallowed_methods, reason = "these tests type a guide's commands into a shell")]
+//! Follows `docs/start` and `docs/guides` like a reader: in an empty directory, block by block, with
+//! the binary in the path. CONTRIBUTING.md has the conventions for commands, files and output.
+#![expect(clippy::print_stderr, reason = "what was not followed, and why, is told")]
+#![expect(clippy::disallowed_methods, reason = "these tests type into a shell what a reader of a guide types")]
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -25,7 +24,7 @@ const READY: Duration = Duration::from_secs(30);
 const ENDED: &str = "\u{1e}ended";
 
 fn guide(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -232,7 +231,7 @@ fn follow(name: &str) {
                 let mut is_busy = false; // for a verdict, so that what hangs on one is not as shown
                 let steps = steps(&block);
                 for (at, step) in steps.iter().enumerate() {
-                    let place = format!("docs/guides/{name}:{}: `{}`", step.line, step.command);
+                    let place = format!("docs/{name}:{}: `{}`", step.line, step.command);
                     let (said, code) = shell.run(step);
                     ran += 1;
                     if is_busy && !step.command.starts_with("quintain") {
@@ -261,7 +260,7 @@ fn follow(name: &str) {
                 for step in steps(&block) {
                     let step = Step { command: format!("{} --help", step.command), ..step };
                     let (said, code) = shell.run(&step);
-                    assert!(code == 0 && said.contains("Usage: quintain"), "docs/guides/{name}:{}: {said}", step.line);
+                    assert!(code == 0 && said.contains("Usage: quintain"), "docs/{name}:{}: {said}", step.line);
                 }
             }
             (_, Some((_, file))) => {
@@ -272,7 +271,7 @@ fn follow(name: &str) {
             _ => {}
         }
     }
-    assert!(ran > 0, "docs/guides/{name} has no block that is run");
+    assert!(ran > 0, "docs/{name} has no block that is run");
 }
 
 /// Whether a program that a guide needs is installed. Otherwise the guide is skipped.
@@ -286,60 +285,63 @@ fn has(program: &str) -> bool {
 
 #[test]
 fn my_server() {
-    follow("my-server.md");
+    follow("start/my-server.md");
 }
 
 #[test]
 fn two_versions() {
     if has("git") {
-        follow("two-versions.md");
+        follow("start/two-versions.md");
     }
 }
 
 #[test]
 fn my_proxy() {
     if has("python3") {
-        follow("my-proxy.md");
+        follow("guides/my-proxy.md");
     }
 }
 
 #[test]
 fn my_cache() {
-    follow("my-cache.md");
+    follow("guides/my-cache.md");
 }
 
 #[test]
 fn gate_in_ci() {
-    follow("gate-in-ci.md");
+    follow("start/gate-in-ci.md");
 }
 
 #[test]
 fn paper() {
     if has("python3") {
-        follow("paper.md");
+        follow("guides/paper.md");
     }
 }
 
 #[test]
 fn several_machines() {
-    follow("several-machines.md");
+    follow("guides/several-machines.md");
 }
 
 /// `cargo test` builds the example programs next to the binary.
 #[test]
 fn contracts() {
-    follow("contracts.md");
+    follow("guides/contracts.md");
 }
 
 #[test]
-fn every_guide_is_followed_and_listed() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides");
+fn adapter() {
+    follow("guides/adapter.md");
+}
+
+#[test]
+fn every_guide_is_followed() {
     let here = include_str!("guides.rs");
-    let list = guide("README.md");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
-        let is_followed = here.contains(&format!("follow({name:?})"));
-        assert!(name == "README.md" || (is_followed && list.contains(&format!("]({name})"))), "{name}");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for entry in std::fs::read_dir(docs.join("guides")).unwrap() {
+        let name = format!("guides/{}", entry.unwrap().file_name().to_string_lossy());
+        assert!(here.contains(&format!("follow({name:?})")), "{name}");
     }
 }
 
@@ -356,7 +358,7 @@ fn dry() -> (Folder, String) {
 }
 
 fn ci_file(name: &str) -> Yaml {
-    let text = guide("gate-in-ci.md");
+    let text = guide("start/gate-in-ci.md");
     let block = blocks(&text).into_iter().find(|block| block.info == format!("yaml {name}")).unwrap();
     YamlLoader::load_from_str(&block.text).unwrap().remove(0)
 }

@@ -143,7 +143,7 @@ impl Export {
     }
 }
 
-/// The table of formats for docs/EXPORTS.md.
+/// The table of formats for docs/reference/exports.md.
 pub fn table() -> String {
     let rows = EXPORTS.iter().map(|export| format!("| `{}` | {} | {} |\n", export.name, export.text, export.read_by));
     format!("| `--format` | What it is | Tested with |\n|---|---|---|\n{}", rows.collect::<String>())

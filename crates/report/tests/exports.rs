@@ -47,11 +47,11 @@ fn runs() -> [(Run, Vec<Record>); 5] {
 
 #[test]
 fn documentation_has_the_table_of_exports() {
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EXPORTS.md");
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/exports.md");
     let table = report::export::table();
     assert!(
         std::fs::read_to_string(page).unwrap().contains(&table),
-        "docs/EXPORTS.md should have this table:\n{table}"
+        "docs/reference/exports.md should have this table:\n{table}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Writes the schemas of this crate, docs/STUDY.md and the keys in docs/VERIFY.md: `cargo run -p
+//! Writes the schemas of this crate, docs/reference/study.md and the keys in docs/reference/verify.md: `cargo run -p
 //! study --example schemas`. A test fails if the files are out of date.
 
 use std::path::Path;
@@ -8,9 +8,9 @@ fn main() -> std::io::Result<()> {
     for (name, text) in study::schema::schemas() {
         std::fs::write(folder.join(format!("{name}.json")), text)?;
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/STUDY.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/study.md");
     std::fs::write(page, study::keys::page())?;
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/VERIFY.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/verify.md");
     let text = std::fs::read_to_string(&page)?;
     std::fs::write(page, study::cases::keys::page(&text))
 }

@@ -3,7 +3,7 @@
 //! Study files are TOML. [`crate::units`] parses times, counts, rates and fractions. Any value in
 //! `[subject]` or `[load]` can be a text in which `{factor}` stands for a level.
 //!
-//! [`crate::keys`] declares the keys, from which docs/STUDY.md is generated.
+//! [`crate::keys`] declares the keys, from which docs/reference/study.md is generated.
 
 mod journey;
 

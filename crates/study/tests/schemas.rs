@@ -16,24 +16,18 @@ fn the_files_are_generated() {
 
 #[test]
 fn study_keys_page_is_up_to_date() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/STUDY.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/study.md");
     let file = std::fs::read_to_string(&page).unwrap_or_default();
     let made = study::keys::page();
-    assert!(
-        file == made,
-        "docs/STUDY.md differs from the declared keys; `cargo run -p study --example schemas` writes it"
-    );
+    assert!(file == made, "docs/reference/study.md is not what is declared; `cargo run -p study --example schemas` writes it");
 }
 
 #[test]
 fn verify_keys_page_is_up_to_date() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/VERIFY.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/verify.md");
     let file = std::fs::read_to_string(&page).unwrap_or_default();
     let made = study::cases::keys::page(&file);
-    assert!(
-        file == made,
-        "docs/VERIFY.md differs from the declared keys; `cargo run -p study --example schemas` writes it"
-    );
+    assert!(file == made, "docs/reference/verify.md is not what is declared; `cargo run -p study --example schemas` writes it");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Every configuration key, declared once. Types, ranges, defaults, hints and the reference in
-//! docs/ADAPTER.md all come from here.
+//! docs/reference/adapter.md all come from here.
 
 use std::net::IpAddr;
 
@@ -111,7 +111,7 @@ pub(super) static ADAPTER: Keys = Keys {
             Count(1, 256),
             "2",
             Is("1"),
-            "threads that serve connections; with more than one, a request costs some 1.2 times the CPU time, see WHIP.md",
+            "threads that serve connections; with more than one, a request costs some 1.2 times the CPU time, see docs/results/whip.md",
         ),
     ],
 };
@@ -305,7 +305,7 @@ static TLS_PEERS: Keys = Keys {
     ],
 };
 
-/// The reference in docs/ADAPTER.md.
+/// The reference in docs/reference/adapter.md.
 pub fn reference() -> String {
     let heading = |keys: &Keys| match keys.name {
         "" => "The file".to_owned(),

@@ -96,10 +96,10 @@ fn label_must_match_the_certificate() {
 
 #[test]
 fn the_reference_is_what_is_declared() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ADAPTER.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/adapter.md");
     let text = std::fs::read_to_string(path).unwrap();
     let written = text.split_once("\n## Every key\n\n").and_then(|(_, rest)| rest.split_once("\n## "));
-    let written = written.expect("docs/ADAPTER.md has the section").0;
+    let written = written.expect("docs/reference/adapter.md has the section").0;
     assert!(written == reference(), "`cargo run -p adapter --example reference` writes it");
 }
 

@@ -1,4 +1,4 @@
-//! The full deployment of docs/ADAPTER.md, apart from addresses and directories, blames by name.
+//! The full deployment of docs/guides/adapter.md, apart from addresses and directories, blames by name.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
@@ -6,7 +6,7 @@ use crate::world::{Adapter, add, adder, contract, file, free_port};
 
 /// The configuration in the document that starts with a comment naming this file.
 fn documented(name: &str) -> String {
-    let text = std::fs::read_to_string(file("../docs/ADAPTER.md")).unwrap();
+    let text = std::fs::read_to_string(file("../docs/guides/adapter.md")).unwrap();
     let section = text.split("\n## A full deployment\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let begin = format!("```toml\n# {name}");
     let block = section.split(&begin).nth(1).unwrap_or_else(|| panic!("{name}")).split("```").next().unwrap();

@@ -171,7 +171,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 255 && !text.starts_with('-') && text.chars().all(plain)
 }
 
-/// Reference of all keys, for docs/CLUSTER.md.
+/// Reference of all keys, for docs/reference/cluster.md.
 pub fn reference() -> String {
     let mut text =
         "Generated from crates/lab/src/cluster/file.rs: `cargo run -p lab --example cluster_reference`.\n".to_owned();
@@ -507,7 +507,7 @@ launcher = "local"
 
     #[test]
     fn the_reference_is_what_is_declared() {
-        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLUSTER.md")).unwrap();
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cluster.md")).unwrap();
         let (_, rest) = page.split_once("\n## Every key\n\n").expect("the page has the section");
         let written = rest.find("\n## ").map_or(rest, |at| &rest[..at]);
         assert!(written == reference(), "`cargo run -p lab --example cluster_reference` writes it");

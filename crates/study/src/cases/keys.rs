@@ -1,4 +1,4 @@
-//! Declares every key of a case file, for parsing, docs/VERIFY.md and `quintain help cases`.
+//! Declares every key of a case file, for parsing, docs/reference/verify.md and `quintain help cases`.
 
 use config::keys::Kind::{Count, Either, Flag, List, Named, Table, Tables, Text, Word};
 use config::keys::Missing::{self, Is, Means, Mistake};
@@ -199,7 +199,7 @@ fn heading(keys: &Keys) -> String {
     }
 }
 
-/// Replaces the key tables of docs/VERIFY.md and keeps the text above them.
+/// Replaces the key tables of docs/reference/verify.md and keeps the text above them.
 pub fn page(file: &str) -> String {
     let (text, _) = file.split_once("\n### ").unwrap_or((file, ""));
     let table = |keys: &'static Keys| format!("\n### {}\n\n{}", heading(keys), show::table(keys));

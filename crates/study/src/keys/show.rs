@@ -1,4 +1,4 @@
-//! Renders the keys of a study as docs/STUDY.md, JSON Schema and terminal help.
+//! Renders the keys of a study as docs/reference/study.md, JSON Schema and terminal help.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ fn heading(keys: &Keys) -> String {
     }
 }
 
-/// Renders docs/STUDY.md.
+/// Renders docs/reference/study.md.
 pub fn page() -> String {
     let table = |keys: &Keys| format!("\n## {}\n\n{}", heading(keys), show::table(keys));
     let mut text = String::from(
