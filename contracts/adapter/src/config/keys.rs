@@ -105,7 +105,7 @@ pub(super) static ADAPTER: Keys = Keys {
         key("checks", Table(&CHECKS), "{ sample = 0.1 }", Means("as below"), "which calls are checked, and how"),
         key("limits", Table(&LIMITS), "{ idle = \"10s\" }", Means("as below"), "bounds of memory and waiting"),
         key("tls", Table(&TLS), "{ upstream = { ca = \"ca.pem\" } }", Means("as below"), "certificates"),
-        key("calls", PATH, "\"calls.csv\"", NONE, "a file with one line per call, see below"),
+        key("calls", PATH, "\"calls.csv\"", NONE, "a file with one line per call, see docs/guides/adapter.md"),
         key(
             "threads",
             Count(1, 256),
@@ -175,7 +175,7 @@ static STORE: Keys = Keys {
             Bytes(1, 1 << 31),
             "\"4MiB\"",
             Means("512 KiB, or 16 MiB without `path`"),
-            "entries in memory, see below",
+            "entries in memory, see docs/guides/adapter.md",
         ),
         key("expire_after", TIME, "\"30d\"", Means("never"), "forget entries not used for this long"),
         key("flush", TIME, "\"1s\"", Is("\"500ms\""), "longest time until new entries are written"),
