@@ -133,7 +133,10 @@ fn table_arrows(text: &str) -> Result<Arrows, String> {
     let mut arrows = Arrows::new();
     for row in rows {
         let cells = row.split('|').collect::<Vec<_>>();
-        let name = words(cells[1]).into_iter().next().ok_or(format!("docs/contributing/architecture.md: no crate in row {row}"))?;
+        let name = words(cells[1])
+            .into_iter()
+            .next()
+            .ok_or(format!("docs/contributing/architecture.md: no crate in row {row}"))?;
         arrows.insert(name, words(cells[2]));
     }
     Ok(arrows)

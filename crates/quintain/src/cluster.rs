@@ -114,7 +114,9 @@ fn words(cluster: &Cluster) -> String {
 
 fn launcher_words(launcher: Launcher) -> &'static str {
     match launcher {
-        Launcher::Mpirun => "; started by mpirun, whose own connections are not encrypted (docs/reference/cluster.md#safety)",
+        Launcher::Mpirun => {
+            "; started by mpirun, whose own connections are not encrypted (docs/reference/cluster.md#safety)"
+        }
         Launcher::Start => "; started by the command of `start`",
         Launcher::Auto | Launcher::Ssh | Launcher::Local => "",
     }

@@ -19,7 +19,10 @@ fn study_keys_page_is_up_to_date() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/study.md");
     let file = std::fs::read_to_string(&page).unwrap_or_default();
     let made = study::keys::page();
-    assert!(file == made, "docs/reference/study.md is not what is declared; `cargo run -p study --example schemas` writes it");
+    assert!(
+        file == made,
+        "docs/reference/study.md is not what is declared; `cargo run -p study --example schemas` writes it"
+    );
 }
 
 #[test]
@@ -27,7 +30,10 @@ fn verify_keys_page_is_up_to_date() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/verify.md");
     let file = std::fs::read_to_string(&page).unwrap_or_default();
     let made = study::cases::keys::page(&file);
-    assert!(file == made, "docs/reference/verify.md is not what is declared; `cargo run -p study --example schemas` writes it");
+    assert!(
+        file == made,
+        "docs/reference/verify.md is not what is declared; `cargo run -p study --example schemas` writes it"
+    );
 }
 
 #[test]

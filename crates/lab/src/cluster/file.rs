@@ -507,7 +507,8 @@ launcher = "local"
 
     #[test]
     fn the_reference_is_what_is_declared() {
-        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cluster.md")).unwrap();
+        let page =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cluster.md")).unwrap();
         let (_, rest) = page.split_once("\n## Every key\n\n").expect("the page has the section");
         let written = rest.find("\n## ").map_or(rest, |at| &rest[..at]);
         assert!(written == reference(), "`cargo run -p lab --example cluster_reference` writes it");
