@@ -3,6 +3,7 @@
 mod circles;
 mod dist;
 mod licences;
+mod prose;
 mod subjects;
 mod tidy;
 

@@ -35,6 +35,8 @@ pub(crate) fn run() -> Result<(), String> {
             complaints.extend(check_manifest(path, &text()?));
         }
     }
+    complaints.extend(check_summary(&read("docs/SUMMARY.md")?, &files));
+    complaints.extend(crate::prose::check(&files, read)?);
     complaints.extend(check_circles(&root, &files)?);
     complaints.extend(crate::licences::check(&root)?);
     if complaints.is_empty() {
@@ -231,6 +233,14 @@ fn check_document(path: &str, text: &str, files: &[String]) -> Vec<String> {
     complaints
 }
 
+/// Every page must be in the table of contents of the book. The links there are checked as those of
+/// any document.
+fn check_summary(summary: &str, files: &[String]) -> Vec<String> {
+    let pages = files.iter().filter_map(|path| path.strip_prefix("docs/")).filter(|page| page.ends_with(".md"));
+    let missing = pages.filter(|page| *page != "SUMMARY.md" && !summary.contains(&format!("]({page})")));
+    missing.map(|page| format!("docs/SUMMARY.md: `{page}` is not listed")).collect()
+}
+
 fn normal(path: &Path) -> String {
     let mut parts = Vec::new();
     for part in path.iter().filter_map(|part| part.to_str()) {
@@ -338,6 +348,13 @@ mod tests {
         assert_eq!(check("see `docs/GONE.md`"), 1);
         assert_eq!(check("see [gone](GONE.md)"), 1);
         assert_eq!(check("    a sketch: `docs/GONE.md`"), 0);
+    }
+
+    #[test]
+    fn every_page_is_in_the_table_of_contents() {
+        let files = ["docs/SUMMARY.md", "docs/a/b.md", "README.md"].map(str::to_owned);
+        assert_eq!(check_summary("- [B](a/b.md)", &files).len(), 0);
+        assert_eq!(check_summary("- [B](a/c.md)", &files), ["docs/SUMMARY.md: `a/b.md` is not listed"]);
     }
 
     #[test]
