@@ -77,15 +77,41 @@ pub fn ranks(n: u64, q: f64, level: f64) -> Result<Ranks, NotEnoughSamples> {
         return Err(NotEnoughSamples { have: n, needed });
     }
     let side = (1.0 - level) / 2.0;
+    // The normal approximation with its correction for skewness (Cornish & Fisher 1937).
+    let (mean, z) = (n as f64 * q, -special::normal_quantile(side));
+    let (spread, skew) = (z * (mean * (1.0 - q)).sqrt(), (z * z - 1.0) * (1.0 - 2.0 * q) / 6.0);
     // Largest rank that exceeds the quantile rarely enough, and its mirror image.
-    let low = smallest(n, |rank| special::binomial_cdf(rank, n, q) > side).max(1);
-    let high = smallest(n, |rank| special::binomial_upper(rank, n, q) <= side);
+    let low = smallest(n, mean - spread + skew, |rank| special::binomial_cdf(rank, n, q) > side).max(1);
+    let high = smallest(n, mean + spread + skew, |rank| special::binomial_upper(rank, n, q) <= side);
     Ok(Ranks { low, high })
 }
 
-/// Smallest number up to `n` for which the monotone `holds` turns true.
-fn smallest(n: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    let (mut low, mut high) = (0, n);
+/// Smallest number up to `n` for which the monotone `holds` turns true. Searches outward from
+/// `guess`, because `holds` is expensive and the guess is seldom off by more than one.
+fn smallest(n: u64, guess: f64, holds: impl Fn(u64) -> bool) -> u64 {
+    let guess = (guess.max(0.0) as u64).min(n);
+    let (mut low, mut high, mut step) = (0, n, 1);
+    if guess == n || holds(guess) {
+        high = guess;
+        while high > 0 {
+            let below = high.saturating_sub(step);
+            if !holds(below) {
+                low = below + 1;
+                break;
+            }
+            (high, step) = (below, 2 * step);
+        }
+    } else {
+        low = guess + 1;
+        while low + step <= n {
+            let above = low + step - 1;
+            if holds(above) {
+                high = above;
+                break;
+            }
+            (low, step) = (above + 1, 2 * step);
+        }
+    }
     while low < high {
         let middle = low + (high - low) / 2;
         if holds(middle) {
