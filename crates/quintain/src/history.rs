@@ -3,6 +3,7 @@
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use analysis::findings::History;
 use analysis::history::{Digest, Levels, entry};
@@ -43,20 +44,15 @@ pub(crate) fn history(args: HistoryArgs) -> Done {
         );
     };
     let metric = metric.unwrap_or(&latest.plan.trials.metric);
-    let digests = meant.iter().map(|run| cached(&store, run)).collect::<Result<Vec<_>, _>>()?;
-    let missing = digests.iter().filter(|digest| digest.is_none()).count() as u64;
-    if missing > 1 {
-        let runs = analysis::number::count(missing, "run");
+    let mut digests = meant.iter().map(|run| cached(&store, run)).collect::<Result<Vec<_>, _>>()?;
+    let missing = (0..meant.len()).filter(|&index| digests[index].is_none()).collect::<Vec<_>>();
+    if missing.len() > 1 {
+        let runs = analysis::number::count(missing.len() as u64, "run");
         output::message(&format!("note: reading the trials of {runs}, once for this version of quintain"));
     }
-    let mut entries = Vec::new();
-    for (run, digest) in meant.iter().zip(digests) {
-        let digest = match digest {
-            Some(digest) => Some(digest),
-            None => readable(digest_of(&store, run))?,
-        };
-        entries.extend(digest.map(|digest| entry(run, digest, metric)));
-    }
+    let to_read = missing.iter().map(|&index| meant[index]).collect::<Vec<_>>();
+    read_digests(&store, &to_read, |index, digest| digests[missing[index]] = Some(digest))?;
+    let entries = meant.iter().zip(digests).filter_map(|(run, digest)| Some(entry(run, digest?, metric))).collect();
     let history = analysis::history(&study, metric, entries, &wanted);
     refuse_nothing(&history, &meant, &wanted)?;
     if let Some(page) = &args.html {
@@ -80,9 +76,31 @@ fn cached(store: &Store, run: &Run) -> Result<Option<Digest>, Problem> {
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-fn digest_of(store: &Store, run: &Run) -> Result<Digest, StoreError> {
-    let (findings, trials) = streamed(store, run)?;
-    Ok(keep(store, run, &findings, trials))
+/// Reads the trials of `runs`, several runs at a time, and hands over each digest once it is stored.
+fn read_digests(store: &Store, runs: &[&Run], mut each: impl FnMut(usize, Digest)) -> Result<(), Problem> {
+    let (next, path) = (&AtomicUsize::new(0), store.path());
+    let threads = readers().min(runs.len());
+    std::thread::scope(|scope| {
+        let (sender, results) = mpsc::channel();
+        for _ in 0..threads {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                while let Some((index, run)) = runs.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
+                    let read = Store::open_existing(path).and_then(|store| streamed(&store, run, readers() / threads));
+                    if sender.send((index, read)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (index, read) in results {
+            if let Some((findings, trials)) = readable(read)? {
+                each(index, keep(store, runs[index], &findings, trials));
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Stores the digest of a run, which histories need, with its number of trials.
@@ -95,9 +113,9 @@ pub(crate) fn keep(store: &Store, run: &Run, findings: &Findings, trials: u64) -
     digest
 }
 
-/// The findings of a stored run and its number of trials. Each reader thread holds one design point
-/// in memory at a time.
-pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), StoreError> {
+/// The findings of a stored run and its number of trials. Each of the `threads` holds one design
+/// point in memory at a time.
+pub(crate) fn streamed(store: &Store, run: &Run, threads: usize) -> Result<(Findings, u64), StoreError> {
     let (points, path) = (store.points(&run.id)?, store.path());
     let next = AtomicUsize::new(0);
     let read = |store: &Store| {
@@ -110,7 +128,7 @@ pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), Stor
         }
         Ok::<_, StoreError>((analysis, trials))
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX).min(points.len());
+    let threads = threads.min(points.len());
     let (mut analysis, mut trials) = (Analysis::new(run), 0);
     std::thread::scope(|scope| {
         let others = || scope.spawn(|| read(&Store::open_existing(path)?));
@@ -127,8 +145,10 @@ pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), Stor
     Ok((analysis.finish(), trials))
 }
 
-/// Maximum number of reader threads; each holds the trials of one design point in memory.
-const READERS_MAX: usize = 4;
+/// Threads that read trials: at most four, because each holds the trials of one design point.
+pub(crate) fn readers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4)
+}
 
 /// Skips runs that a newer quintain has stored, with a note, so that the other runs are still
 /// shown.

@@ -15,7 +15,7 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
     let mut run = store.run(&args.run)?;
     if !needs_records(&args, &run) {
-        let (findings, trials) = history::streamed(&store, &run)?;
+        let (findings, trials) = history::streamed(&store, &run, history::readers())?;
         history::keep(&store, &run, &findings, trials);
         return rendered(&args, &findings);
     }
