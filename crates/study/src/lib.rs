@@ -57,6 +57,7 @@ pub mod pool;
 pub mod protocol;
 pub mod proxy;
 pub mod record;
+mod run_lengths;
 pub mod schedule;
 pub mod schema;
 pub mod seam;

@@ -1194,7 +1194,7 @@ pub struct Histogram {
     /// `(index, count)`, ascending by index, no zero counts. In JSON a flat list from bucket 0 up: a
     /// positive number is the count of the next bucket, a negative one skips that many empty
     /// buckets, as HdrHistogram's V2 encoding does.
-    #[serde(with = "crate::histogram::run_lengths")]
+    #[serde(with = "crate::run_lengths")]
     #[schemars(with = "Vec<i64>")]
     pub buckets: Vec<(u32, u64)>,
     /// Values recorded.

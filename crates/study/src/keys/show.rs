@@ -25,8 +25,8 @@ pub fn page() -> String {
          study is a TOML file. Times have units (`300ms`, `5s`), counts and rates may (`50k`), fractions are `0.03` or \
          `3%`, memory is `64KiB` or `10MB`. Any value in `[subject]`, `[proxy.NAME]` or `[load]` can be a string in \
          which `{factor}` is replaced by the level of that factor.\n\nCommands start in the directory of the study's \
-         file, and file names are relative to it; for a file in a directory `studies`, to the directory above, so that \
-         it can name files next to `studies`; for a study on stdin, to the working directory.\n",
+         file, and file names are relative to it. For a file in a directory `studies` this is the directory above, for \
+         a study on stdin the working directory.\n",
     );
     tables(&STUDY).into_iter().for_each(|keys| text += &table(keys));
     text.push_str("\n## Metrics\n\n| Name | Unit | Description |\n|---|---|---|\n");

@@ -1,0 +1,144 @@
+//! Histogram buckets in JSON: run lengths, half the size of `[[index, count], ...]`, which version 1
+//! of the record had and which is still read.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::ser::{Error as _, SerializeSeq, Serializer};
+
+pub(crate) fn serialize<S: Serializer>(buckets: &[(u32, u64)], to: S) -> Result<S::Ok, S::Error> {
+    let mut list = to.serialize_seq(None)?;
+    let mut next = 0;
+    for &(index, count) in buckets {
+        let index = i64::from(index);
+        match next - index {
+            0 => {}
+            skip @ ..0 => list.serialize_element(&skip)?,
+            _ => return Err(S::Error::custom("histogram buckets out of order")),
+        }
+        list.serialize_element(&count)?;
+        next = index + 1;
+    }
+    list.end()
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u32, u64)>, D::Error> {
+    from.deserialize_seq(Buckets)
+}
+
+enum Element {
+    Count(u64),
+    Skip(u32),
+    Pair(u32, u64),
+}
+
+struct Buckets;
+
+impl<'de> Visitor<'de> for Buckets {
+    type Value = Vec<(u32, u64)>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of counts and skips")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let (mut buckets, mut next) = (Vec::new(), Some(0_u32));
+        let too_high = || A::Error::custom("histogram bucket above 2^32 - 1");
+        while let Some(element) = list.next_element()? {
+            match element {
+                Element::Count(count) => {
+                    let index = next.ok_or_else(too_high)?;
+                    buckets.push((index, count));
+                    next = index.checked_add(1);
+                }
+                Element::Skip(skipped) => {
+                    next = Some(next.and_then(|next| next.checked_add(skipped)).ok_or_else(too_high)?);
+                }
+                Element::Pair(index, count) => buckets.push((index, count)),
+            }
+        }
+        Ok(buckets)
+    }
+}
+
+impl<'de> Deserialize<'de> for Element {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ElementVisitor)
+    }
+}
+
+struct ElementVisitor;
+
+impl<'de> Visitor<'de> for ElementVisitor {
+    type Value = Element;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a count, a negative number of empty buckets, or `[index, count]`")
+    }
+
+    fn visit_u64<E: Error>(self, count: u64) -> Result<Element, E> {
+        Ok(Element::Count(count))
+    }
+
+    fn visit_i64<E: Error>(self, skip: i64) -> Result<Element, E> {
+        let empty = u32::try_from(skip.unsigned_abs());
+        empty.map(Element::Skip).map_err(|_| E::custom(format!("{} empty buckets", skip.unsigned_abs())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Element, A::Error> {
+        let index = pair.next_element()?.ok_or_else(|| A::Error::invalid_length(0, &self))?;
+        let count = pair.next_element()?.ok_or_else(|| A::Error::invalid_length(1, &self))?;
+        match pair.next_element::<u64>()? {
+            None => Ok(Element::Pair(index, count)),
+            Some(_) => Err(A::Error::invalid_length(3, &self)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::record::Histogram;
+
+    fn with_buckets(buckets: &str) -> serde_json::Result<Histogram> {
+        serde_json::from_str(&format!(
+            r#"{{"precision_bits":10,"buckets":{buckets},"count":0,"saturated":0,"min":null,"max":null,"sum":0,"sum_of_squares":0}}"#
+        ))
+    }
+
+    #[test]
+    fn buckets_are_run_lengths_in_json() {
+        for (buckets, json) in [
+            (vec![], "[]"),
+            (vec![(0, 3), (1, 2)], "[3,2]"),
+            (vec![(5, 1), (7, 2), (8, 1), (2000, 3)], "[-5,1,-1,2,1,-1991,3]"),
+            (vec![(u32::MAX, u64::MAX)], "[-4294967295,18446744073709551615]"),
+        ] {
+            let stored = Histogram { buckets: buckets.clone(), ..Histogram::default() };
+            let text = serde_json::to_string(&stored).unwrap();
+            assert!(text.contains(&format!("\"buckets\":{json},")), "{text}");
+            assert_eq!(with_buckets(json).unwrap().buckets, buckets);
+        }
+    }
+
+    #[test]
+    fn reads_pairs_of_earlier_versions() {
+        assert_eq!(with_buckets("[[5,1],[2000,3]]").unwrap().buckets, [(5, 1), (2000, 3)]);
+    }
+
+    #[test]
+    fn rejects_malformed_buckets() {
+        for (buckets, error) in [
+            ("[-4294967295,1,1]", "histogram bucket above 2^32 - 1"),
+            ("[-4294967295,-1,1]", "histogram bucket above 2^32 - 1"),
+            ("[-4294967296,1]", "4294967296 empty buckets"),
+            ("[[1]]", "invalid length 1"),
+            ("[[1,2,3]]", "invalid length 3"),
+            ("[1.5]", "invalid type: floating point"),
+            ("{}", "a list of counts and skips"),
+        ] {
+            let found = with_buckets(buckets).unwrap_err().to_string();
+            assert!(found.contains(error), "{buckets}: {found}");
+        }
+    }
+}
