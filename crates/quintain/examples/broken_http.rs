@@ -5,7 +5,7 @@
 #![allow(clippy::print_stderr)]
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::process::exit;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -84,9 +84,17 @@ impl Connection {
                 continue; // as hyper's pipeline_flush does
             }
             if !self.answer_all() {
+                self.linger();
                 return;
             }
         }
+    }
+
+    /// Closes without a reset if a further request arrives.
+    fn linger(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        let _ = self.stream.set_read_timeout(Some(Duration::from_millis(200)));
+        while self.stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
     }
 
     /// Reads once. Returns whether the client is still connected.
