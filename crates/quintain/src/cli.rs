@@ -16,7 +16,7 @@ use study::workload::trace;
 ///
 /// Starts the server under test, pins it to CPUs, loads it, and repeats with a fresh process until the confidence interval is tight. Reports the result, its uncertainty, and whether the server or the generator was the bottleneck.
 #[derive(Debug, Parser)]
-#[command(name = "quintain", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "quintain", version, help_template = grouped_help(), after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -26,13 +26,40 @@ const EXIT_CODES: &str = "Exit codes: 0 success, 1 a gate failed (`compare --fai
                           3 server under test failed, 4 not possible on this machine, 130 interrupted.\n\
                           Results go to stdout, progress and diagnostics to stderr. Use `--json` in scripts.";
 
+/// Groups of commands in `quintain --help`, in order.
+const GROUPS: [(&str, &[&str]); 7] = [
+    ("Measure", &["run", "compare", "check", "init", "studies"]),
+    ("Load a running server", &["load", "workload"]),
+    ("Serve", &["serve", "verify"]),
+    ("Contracts", &["contract", "adapter"]),
+    ("Results", &["report", "runs", "history"]),
+    ("This machine", &["doctor", "calibrate"]),
+    ("Setup", &["help", "completions", "man"]),
+];
+
+/// Template of the main help: clap lists subcommands, but cannot group them.
+fn grouped_help() -> String {
+    let verbs = <Verb as Subcommand>::augment_subcommands(clap::Command::new("quintain"));
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n\n\
+                    Start here: quintain run volley --quick (8 s), quintain init --command './server -p {port}'\n"
+        .to_owned();
+    for (group, names) in GROUPS {
+        text += &format!("\n{group}:\n");
+        for name in names {
+            let about = verbs.find_subcommand(name).and_then(clap::Command::get_about);
+            text += &format!("  {name:<13}{}\n", about.map(ToString::to_string).unwrap_or_default());
+        }
+    }
+    text + "\nOptions:\n{options}{after-help}"
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Run a study: build servers, measure, store trials, write the report
     Run(RunArgs),
     /// Load a running server, as with wrk or oha
     Load(Box<LoadArgs>),
-    /// Compare two servers, two revisions of one, or two levels of a study, in pairs until the answer is known
+    /// Compare two servers, revisions, or levels of a study, in pairs until the answer is known
     Compare(Box<CompareArgs>),
     /// Start a reference server
     Serve(ServeArgs),
@@ -46,7 +73,7 @@ pub(crate) enum Verb {
     Runs(RunsArgs),
     /// Show the runs of a study on each machine by revision and time
     History(HistoryArgs),
-    /// Check that a server keeps its contract, before its speed is believed
+    /// Check that a server responds correctly, before measuring its speed
     Verify(VerifyArgs),
     /// Render the report of a stored run
     Report(ReportArgs),
@@ -60,7 +87,7 @@ pub(crate) enum Verb {
     Adapter(AdapterArgs),
     /// Check contracts, explain violations, inspect an adapter's store
     Contract(ContractArgs),
-    /// Print help for a command, or the keys of a study (`quintain help study`) or a case file (`quintain help cases`)
+    /// Print help for a command, or the keys of a study (`help study`) or case file (`help cases`)
     Help(HelpArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
@@ -498,13 +525,13 @@ pub(crate) struct CompareArgs {
     /// Revision of the candidate
     #[arg(long, value_name = "REV", requires = "base_rev", help_heading = SIDES)]
     pub(crate) head_rev: Option<String>,
-    /// Build command, run in the worktree of each revision, in the same folder as here
+    /// Build command, run in the worktree of each revision, in the same directory as here
     #[arg(long, value_name = "CMD", requires = "base_rev", help_heading = SIDES)]
     pub(crate) build: Option<String>,
     /// Command that starts the server of a revision; `{port}` is its port
     #[arg(long, value_name = "CMD", requires = "base_rev", help_heading = SIDES)]
     pub(crate) command: Option<String>,
-    /// Build both revisions again every K pairs, each time in another folder: some differences are of one build's layout alone
+    /// Build both revisions again every K pairs, each time in another directory: the layout of one build can cause a difference
     #[arg(long, value_name = "K", requires = "build", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = SIDES)]
     pub(crate) rebuild_every: Option<u32>,
     /// Run the baseline a third time in each block and compare it with itself: shows the noise and
@@ -653,8 +680,8 @@ pub(crate) struct LoadArgs {
     /// Worker threads, on each machine
     #[arg(short = 't', long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = given(threads))]
     pub(crate) threads: Given<u32>,
-    /// Measurement time [default: 5s; for a trace, to its end, at most 10m]
-    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", allow_negative_numbers = true, value_parser = given(some_time))]
+    /// Measurement time; without a unit in seconds [default: 5s; for a trace, to its end, at most 10m]
+    #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", allow_negative_numbers = true, value_parser = given(load_time))]
     pub(crate) duration: Option<Given<Duration>>,
     /// Send exactly N requests after the warm-up (errors included) instead of measuring for a time; give up after twice
     /// --timeout without a response
@@ -1641,6 +1668,12 @@ pub(crate) fn port(text: &str) -> Result<u16, String> {
 
 fn threads(text: &str) -> Result<u32, String> {
     within(text, study::limits::THREADS_MAX)
+}
+
+/// The time of a load, in seconds if it has no unit, as in wrk.
+fn load_time(text: &str) -> Result<Duration, String> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    if is_number { some_time(&format!("{text}s")) } else { some_time(text) }
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {

@@ -78,3 +78,44 @@ fn visible(command: Command) -> Command {
     let about = command.get_about().cloned().unwrap_or_default();
     Command::new("quintain").about(about).subcommands(shown)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
+
+    fn add(page: &mut String, path: &str, command: &mut Command) {
+        page.push_str(&format!("\n## {path}\n\n```text\n{}```\n", command.render_help()));
+        for inner in command.get_subcommands_mut().filter(|inner| !inner.is_hide_set()) {
+            let path = format!("{path} {}", inner.get_name());
+            add(page, &path, inner);
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_of_the_main_help() {
+        let text = Cli::command().render_help().to_string();
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let line = format!("\n  {:<13}{}\n", command.get_name(), command.get_about().unwrap());
+            assert_eq!(text.matches(&line).count(), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn command_reference_is_the_help_of_all_commands() {
+        let mut cli = Cli::command().term_width(100);
+        cli.build();
+        let mut page = "# Commands\n\nThe help of each command, for readers who search or compare flags. \
+                        `quintain help COMMAND` prints the same with\nlonger descriptions.\n"
+            .to_owned();
+        add(&mut page, "quintain", &mut cli);
+        // Help pads with spaces up to the description, also before one that is empty.
+        let page = page.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>();
+        if std::env::var_os("WRITE_COMMANDS").is_some() {
+            std::fs::write(PAGE, &page).unwrap();
+        }
+        let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+        assert!(written == page, "write {PAGE} with `WRITE_COMMANDS=1 cargo test -p quintain command_reference`");
+    }
+}

@@ -407,7 +407,7 @@ fn all_errors_are_reported_at_once() {
         "-t",
         "many",
         "-d",
-        "5",
+        "5x",
         "--timeout",
         "1us",
         "--rate",
