@@ -1,5 +1,5 @@
 //! Verdicts per generator of a cluster. Merged numbers hide a slow generator, so generators are
-//! compared with each other and the worst verdict becomes the trial's (docs/METHOD.md).
+//! compared with each other and the worst verdict becomes the trial's (docs/method/bottleneck.md).
 
 use study::WarningKind;
 use study::record::{
@@ -683,7 +683,7 @@ mod tests {
         (limit, reason.to_owned())
     }
 
-    /// docs/METHOD.md has the measurements of this and the next three faults.
+    /// docs/method/bottleneck.md has the measurements of this and the next three faults.
     #[test]
     fn longer_path_of_one_generator_is_the_limit() {
         let far = Distribution::Lognormal { median: 2_125_000.0, sigma: 0.01 };

@@ -1,6 +1,6 @@
 //! Determines the bottleneck of a trial and its warnings.
 //!
-//! Rules in order of precedence (docs/METHOD.md gives the reasons):
+//! Rules in order of precedence (docs/method/bottleneck.md gives the reasons):
 //! 1. Server and generator share a CPU, or another process took the CPU of one of them: `shared`.
 //! 2. A server that hung is the limit; otherwise a generator that was held up is.
 //! 3. Open loop: a generator whose own lag exceeds a tenth of the latency at p99 is the limit. If

@@ -102,7 +102,7 @@ pub(crate) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal() && variable("TERM").as_deref() != Some("dumb")
 }
 
-/// Whether the user can be asked questions: stdin and stderr are terminals.
+/// Whether the user can answer questions: stdin and stderr are terminals.
 pub(crate) fn is_conversation() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }

@@ -156,7 +156,7 @@ fn revision<'a>(run: &'a HistoryRun, value: Option<&'a PointValue>) -> Option<&'
     value.map_or(run.head.revision.as_deref(), |value| value.revision_in(&run.head))
 }
 
-/// A value with its interval, and a star if it does not measure the server alone.
+/// A value with its interval, and a star if more than the server limited it.
 pub(crate) fn shown(value: &PointValue, unit: &str) -> String {
     let text = match &value.estimate {
         Some(found) => estimate(found, unit),

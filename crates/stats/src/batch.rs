@@ -17,7 +17,7 @@
 //! 5. Apply Student's t with k - 1 degrees of freedom to the batch means. Their variance is
 //!    corrected for the remaining correlation in an AR(1) process and for the uncertainty of τ.
 //!
-//! `docs/METHOD.md` has the simulated coverage. Sources: von Neumann 1941; Law & Carson 1979; Geyer
+//! `docs/results/coverage.md` has the simulated coverage. Sources: von Neumann 1941; Law & Carson 1979; Geyer
 //! 1992, Practical Markov Chain Monte Carlo; Steiger et al. 2005 (ASAP3) for correcting the
 //! remaining correlation.
 
@@ -269,7 +269,7 @@ const FIRST_LOOK: usize = 50;
 ///
 /// Each look is a chance to stop because the interval happens to be narrow. In simulations with
 /// many looks, looking every ten windows makes nominal 95 % intervals cover 85 to 92 %; this
-/// schedule covers 93 to 95 % (see `docs/METHOD.md`).
+/// schedule covers 93 to 95 % (see `docs/results/coverage.md`).
 pub fn next_look(windows: usize) -> usize {
     if windows < FIRST_LOOK { FIRST_LOOK } else { windows.saturating_mul(3) / 2 }
 }

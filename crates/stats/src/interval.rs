@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::special;
 
-/// A point with its interval. A report shows all five, never the point alone.
+/// A point with its interval. A report shows all five, never only the point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// Best single value.
@@ -58,7 +58,7 @@ pub fn variance(values: &[f64]) -> Option<f64> {
 /// Mean of independent values with its Student t interval: `mean ± t(n-1, 1-a/2)·s/√n`.
 ///
 /// `None` for fewer than two values, or a value that is not finite. The level is exact for normal
-/// values and nearly so for other means (Georges et al. 2007; simulations are in `docs/METHOD.md`).
+/// values and nearly so for other means (Georges et al. 2007; simulations are in `docs/results/coverage.md`).
 ///
 /// # Panics
 /// When `level` is not strictly between 0 and 1.

@@ -31,7 +31,7 @@
 //! A trial that the generator spoiled says nothing about the server. A rate at which most trials
 //! are spoiled ends the search upwards; the upper end is then missing.
 //!
-//! `docs/METHOD.md` has the share of simulated searches whose range contains the true rate, also
+//! `docs/results/coverage.md` has the share of simulated searches whose range contains the true rate, also
 //! with only one trial per rate.
 
 use schemars::JsonSchema;
@@ -172,7 +172,7 @@ pub struct Rate {
     /// Mean of the natural logarithm of value over bound, clamped, with the interval behind the
     /// verdict; below 0 the objective is kept. The worst condition counts.
     pub excess: Option<Estimate>,
-    /// Whether the verdict rests on [`FIRM`] trials or more, and for one that holds, on as many confirmations as are asked.
+    /// Whether the verdict rests on [`FIRM`] trials or more, and for one that holds, on the required confirmations.
     #[serde(skip)]
     pub confirmed: bool,
     /// Whether a confirmation broke the objective.
