@@ -31,8 +31,8 @@ pub(crate) fn run_file(bytes: &[u8]) {
         Ok(())
     })
     .expect("what was written is read");
-    analysis::judge_again(&run, &mut records);
-    let findings = analysis::analyze(&run, &records);
+    analysis::judge_again(run, &mut records);
+    let findings = analysis::analyze(run, &records);
     assert_eq!(findings.run, run.id);
 }
 

@@ -244,9 +244,8 @@ fn import(path: &Path, file: &Path, name: Option<&str>, json: bool) -> Done {
     if file.is_dir() {
         return Err(Problem::text(Exit::Usage, format!("`{}` is a directory, but a run is a file", file.display())));
     }
-    let open = || File::open(file);
-    open().map_err(cannot(Exit::Usage, "read", file))?;
-    let imported = Store::open(path)?.import(open, name, &lab::clock::rfc3339());
+    let opened = File::open(file).map_err(cannot(Exit::Usage, "read", file))?;
+    let imported = Store::open(path)?.import(opened, name, &lab::clock::rfc3339());
     let run = match imported {
         Ok(run) => run,
         Err(StoreError::RunFile(error)) => {

@@ -67,7 +67,7 @@ fn wide(binary: &str, folder: &Path, divisor: u32) -> Result<()> {
         let day = number % 28 + 1;
         let started = format!("2026-{:02}-{day:02}T{:02}:00:00Z", number / 28 % 12 + 1, number / 336 % 24);
         write(&file, &run(&format!("wide-{number}"), &started, points), blocks)?;
-        store.import(|| File::open(&file), None, "2026-11-24T00:00:00Z")?;
+        store.import(File::open(&file)?, None, "2026-11-24T00:00:00Z")?;
     }
     drop(store);
     println!("{runs} runs of {} trials, {} MB", points * blocks as usize, std::fs::metadata(&path)?.len() / 1_000_000);

@@ -302,7 +302,7 @@ pub fn read_beside(file: impl Read + Send, mut each: impl FnMut(u64, Line<'_>) -
 }
 
 /// Capacity of the channel between the threads, in lines.
-const LINES_AHEAD: usize = 4;
+pub(crate) const LINES_AHEAD: usize = 4;
 
 /// Reads lines and enforces the limits on their length and on the total length.
 struct Lines<R: Read> {
@@ -410,8 +410,8 @@ impl Check {
     }
 
     /// The run, if its line has been checked.
-    pub fn run(self) -> Option<Run> {
-        self.run
+    pub fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
     }
 }
 

@@ -1,7 +1,9 @@
 //! [`Store`]: runs, trials, digests and calibrations in one SQLite file.
 
 use std::io::{self, Read, Write};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -531,55 +533,59 @@ impl Store {
     /// The run is unchanged except for `name`, if given, and the time of the import, `now` (UTC,
     /// RFC 3339).
     ///
-    /// `file` is read twice: the first pass checks it before the second locks the store.
+    /// One thread decompresses, one checks, and this one writes. Other writers wait for its end.
     ///
     /// # Errors
     /// [`StoreError::RunFile`], [`StoreError::RunExists`] and file errors.
-    pub fn import<R: Read + Send>(
+    pub fn import(&self, file: impl Read + Send, name: Option<&str>, now: &str) -> Result<String> {
+        std::thread::scope(|scope| {
+            let (sender, entries) = sync_channel(run_file::LINES_AHEAD);
+            let checking = scope.spawn(move || {
+                let mut check = Check::default();
+                run_file::read_beside(file, |number, line| {
+                    let key = check.line(number, line)?.as_ref().map(TrialKey::of);
+                    let (Line::Run(json) | Line::Trial(json)) = line;
+                    let name = check.run().map(|run| run.id.clone()).unwrap_or_default();
+                    let sent = sender.send((key, name, json.to_owned()));
+                    sent.map_err(|_| RunFileError::Io(io::ErrorKind::BrokenPipe.into()))
+                })
+            });
+            let mut started = None;
+            for (key, own_name, json) in entries {
+                match (&started, key) {
+                    (None, _) => started = Some(self.start_import(&own_name, &json, name, now)?),
+                    (Some((transaction, id)), Some(key)) => {
+                        insert_trial(transaction, id, &json, &key).map_err(|error| self.sqlite(error))?;
+                    }
+                    (Some(_), None) => {}
+                }
+            }
+            checking.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            let Some((transaction, id)) = started else { return Err(RunFileError::Incomplete { line: 1 }.into()) };
+            transaction.commit().map_err(|error| self.sqlite(error))?;
+            Ok(id)
+        })
+    }
+
+    /// Starts a transaction with an imported run and returns it with the run's name.
+    fn start_import(
         &self,
-        mut file: impl FnMut() -> io::Result<R>,
+        own_name: &str,
+        json: &str,
         name: Option<&str>,
         now: &str,
-    ) -> Result<String> {
-        let mut check = Check::default();
-        let mut keys = Vec::new();
-        let content = run_file::read_beside(file().map_err(RunFileError::Io)?, |number, line| {
-            keys.extend(check.line(number, line)?.as_ref().map(TrialKey::of));
-            Ok(())
-        })?;
-        let Some(run) = check.run() else { return Err(RunFileError::Incomplete { line: 1 }.into()) };
-        let id = name.unwrap_or(&run.id).to_owned();
+    ) -> Result<(Transaction<'_>, String)> {
+        let id = name.unwrap_or(own_name).to_owned();
         let transaction = self.write()?;
-        let known = transaction.query_row("SELECT 1 FROM runs WHERE id = ?1", [&id], |_| Ok(())).optional();
-        if known.map_err(|error| self.sqlite(error))?.is_some() {
-            return Err(StoreError::RunExists { path: self.path.clone(), run: id });
-        }
         // `json_set` leaves the rest of the text unchanged.
-        let enter_run = match id == run.id {
+        let sql = match id == own_name {
             true => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3))",
             false => "INSERT INTO runs (id, run) VALUES (?1, json_set(?2, '$.imported', ?3, '$.id', ?1))",
         };
-        let (mut failed, mut keys) = (None, keys.into_iter());
-        let again = run_file::read_beside(file().map_err(RunFileError::Io)?, |_, line| {
-            let entered = match line {
-                Line::Run(json) => transaction.execute(enter_run, [&id, json, now]).map(drop),
-                // Without a key, the file has grown since the first pass; the checksum below fails.
-                Line::Trial(json) => keys.next().map_or(Ok(()), |key| insert_trial(&transaction, &id, json, &key)),
-            };
-            entered.map_err(|error| {
-                failed = Some(self.sqlite(error));
-                RunFileError::Io(io::ErrorKind::Other.into())
-            })
-        });
-        if let Some(error) = failed {
-            return Err(error);
+        match transaction.execute(sql, [&id, json, now]) {
+            Err(error) if is_conflict(&error) => Err(StoreError::RunExists { path: self.path.clone(), run: id }),
+            result => result.map(|_| (transaction, id)).map_err(|error| self.sqlite(error)),
         }
-        let again = again?;
-        if again != content {
-            return Err(RunFileError::Checksum { expected: content.sha256, found: again.sha256 }.into());
-        }
-        transaction.commit().map_err(|error| self.sqlite(error))?;
-        Ok(id)
     }
 
     /// Stores a calibration of the generator on `host`.

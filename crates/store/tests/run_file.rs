@@ -3,7 +3,7 @@
 #[path = "../../../fuzz/run_file.rs"]
 mod fuzz;
 
-use std::io::{Cursor, Read};
+use std::io::Read;
 use std::path::Path;
 
 use fixtures as example;
@@ -27,7 +27,7 @@ fn export(store: &Store, run: &str) -> Vec<u8> {
 }
 
 fn import(store: &Store, file: &[u8], name: Option<&str>) -> Result<String, StoreError> {
-    store.import(|| Ok(Cursor::new(file.to_vec())), name, NOW)
+    store.import(file, name, NOW)
 }
 
 /// The JSON of a run and its trials in the store.
@@ -227,21 +227,6 @@ fn rejects_decompression_bombs_at_the_line_limit() {
     let long = format!("\"{}\"", "x".repeat(LINE_MAX));
     let error = Writer::new(Vec::new(), "0.1.0").unwrap().line(Line::Run(&long)).unwrap_err();
     assert_eq!(error.to_string(), "line 2 is larger than the limit of 32 MiB");
-}
-
-#[test]
-fn rejects_a_file_that_changes_during_import() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = store(folder.path(), "quintain.db");
-    let (run, records) = example::volley();
-    fill(&store, &run, &records[..2]);
-    let first = export(&store, &run.id);
-    store.add_record(&run.id, &records[2]).unwrap();
-    let mut files = vec![export(&store, &run.id), first];
-    store.remove(std::slice::from_ref(&run.id)).unwrap();
-    let error = store.import(|| Ok(Cursor::new(files.pop().unwrap())), None, NOW).unwrap_err().to_string();
-    assert!(error.contains("the file is damaged or was edited"), "{error}");
-    assert!(store.runs().unwrap().is_empty());
 }
 
 #[test]
