@@ -59,7 +59,7 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Load a running server, as with wrk or oha
     Load(Box<LoadArgs>),
-    /// Compare two servers, revisions, or levels of a study, in pairs until the answer is known
+    /// Compare two servers, revisions or levels in pairs, until the answer is known
     Compare(Box<CompareArgs>),
     /// Start a reference server
     Serve(ServeArgs),
@@ -87,7 +87,7 @@ pub(crate) enum Verb {
     Adapter(AdapterArgs),
     /// Check contracts, explain violations, inspect an adapter's store
     Contract(ContractArgs),
-    /// Print help for a command, or the keys of a study (`help study`) or case file (`help cases`)
+    /// Print help for a command, or the keys of a study or case file (`help study`)
     Help(HelpArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),

@@ -145,8 +145,8 @@ fn reports_a_server_that_daemonizes() {
         "quintain",
         point("/bin/sh -c 'sleep 1000 & exit 0' {port}"),
         FailureKind::Start,
-        "answered, but a process it had started kept running in the background, unsupervised: start it in the \
-         foreground (",
+        "accepted connections, but a process it had started kept running in the background, unsupervised: start it in \
+         the foreground (",
     );
     assert_eq!(record.subject.exit.as_deref(), Some("exit 0"));
 }

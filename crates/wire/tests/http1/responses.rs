@@ -256,7 +256,7 @@ fn heads() {
         // RFC 9112 5.2.
         ("a folded value", b"HTTP/1.1 200 OK\r\nServer: a\r\n b\r\n\tc\r\nContent-Length: 4\r\n\r\ntest", r#"200 keep "test""#),
         ("a folded length", b"HTTP/1.1 200 OK\r\nContent-Length:\r\n 4\r\n\r\ntest", r#"200 keep "test""#),
-        ("a folded length", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n 2\r\n\r\ntest", "error bad-length"),
+        ("a length folded in two", b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n 2\r\n\r\ntest", "error bad-length"),
         ("lengths in folded lines", b"HTTP/1.1 200 OK\r\nContent-Length: 4,\r\n\t4\r\n\r\ntest", r#"200 keep "test""#),
         ("a folded coding", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n , chunked\r\n\r\n0\r\n\r\n", r#"200 keep """#),
         ("a folded connection", b"HTTP/1.1 204 x\r\nConnection: foo,\r\n close\r\n\r\n", r#"204 close """#),
