@@ -123,7 +123,9 @@ fn fits(shown: &[String], lines: &[String]) -> bool {
     }
 }
 
+/// Lines without measurements, and without the note of a comparison on a busy machine.
 fn normal<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
+    let lines = lines.filter(|line| !line.starts_with("The CPUs were shared with other work: "));
     let mut lines = lines.map(without_measurements).collect::<Vec<_>>();
     lines.truncate(lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1));
     lines.drain(..lines.iter().position(|line| !line.is_empty()).unwrap_or(0));
