@@ -126,6 +126,11 @@ impl<'a> Analysis<'a> {
 
     /// Combines all trials into findings.
     pub fn finish(self) -> Findings {
+        self.combine(true)
+    }
+
+    /// Combines all trials, and compares rows only if `is_whole`.
+    pub(crate) fn combine(self, is_whole: bool) -> Findings {
         let Self { run, mut parts, mut trials, mut probed, network, started, has_hosted, strange } = self;
         let run = &*run;
         let plan = &run.plan;
@@ -192,7 +197,7 @@ impl<'a> Analysis<'a> {
             load: load_description::describe_load(plan),
             figures: plan.figures.clone(),
             tables: plan.tables.clone(),
-            scalability: scalability::scalability(run, &factors, &rows),
+            scalability: if is_whole { scalability::scalability(run, &factors, &rows) } else { Default::default() },
             comparisons: Vec::new(),
             gate: None,
             trends: Vec::new(),
@@ -206,7 +211,7 @@ impl<'a> Analysis<'a> {
             inside,
             operations: of_operations,
             factors,
-            states: machine_states::states(&plan.trials.metric, &rows, plan.seed),
+            states: machine_states::states(&plan.trials.metric, &rows, plan.seed).filter(|_| is_whole),
             probes: probes::probes(probed),
             network,
             machine: run.host.clone(),
@@ -224,6 +229,9 @@ impl<'a> Analysis<'a> {
         (findings.cpu_profiles, findings.profile_differences) = cpu_profile::cpu_profiles(run, &findings.rows);
         for (row, how) in comparisons::failing(&findings, plan) {
             findings.rows[row].more_errors = Some(how);
+        }
+        if !is_whole {
+            return findings;
         }
         (findings.comparisons, findings.trends) = comparisons::comparisons(&findings, plan);
         let is_over = matches!(run.state, None | Some(RunState::Complete | RunState::OutOfTime));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use study::plan::{Level, Point};
 use study::record::{IdlePolicy, Record, Run};
 
-use crate::analyze::analyze;
+use crate::analyze::{Analysis, analyze};
 use crate::findings::{
     Findings, HISTORY_VERSION, History, HistoryPoint, HistoryRun, Machine, MachineHistory, MetricInfo, PointValue, Row,
     RunHead, SideBySide, SidePoint, Step,
@@ -35,6 +35,11 @@ struct DigestRow {
 }
 
 impl Digest {
+    /// The digest of the trials that `analysis` has read. Skips comparisons, most of its work.
+    pub fn of_trials(analysis: Analysis<'_>) -> Self {
+        Self::new(&analysis.combine(false))
+    }
+
     /// Extracts the digest of a run from its findings.
     pub fn new(findings: &Findings) -> Self {
         let row = |row: &Row| {

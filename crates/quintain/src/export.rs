@@ -54,7 +54,7 @@ fn history(store: &Store, chosen: &Chosen<'_>) -> Result<Vec<Findings>, Problem>
         } else if is_of && summary.started <= newest.started {
             let run = store.run(&summary.id)?;
             if run.host.name == newest.host.name && run.host.cpu_model == newest.host.cpu_model {
-                history.push(crate::history::streamed(store, &run, crate::history::readers())?.0);
+                history.push(crate::history::streamed(store, &run)?.0);
             }
         }
     }

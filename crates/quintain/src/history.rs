@@ -86,7 +86,8 @@ fn read_digests(store: &Store, runs: &[&Run], mut each: impl FnMut(usize, Digest
             let sender = sender.clone();
             scope.spawn(move || {
                 while let Some((index, run)) = runs.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
-                    let read = Store::open_existing(path).and_then(|store| streamed(&store, run, readers() / threads));
+                    let read =
+                        Store::open_existing(path).and_then(|store| read_trials(&store, run, readers() / threads));
                     if sender.send((index, read)).is_err() {
                         return;
                     }
@@ -95,8 +96,10 @@ fn read_digests(store: &Store, runs: &[&Run], mut each: impl FnMut(usize, Digest
         }
         drop(sender);
         for (index, read) in results {
-            if let Some((findings, trials)) = readable(read)? {
-                each(index, keep(store, runs[index], &findings, trials));
+            if let Some((analysis, trials)) = readable(read)? {
+                let digest = Digest::of_trials(analysis);
+                keep(store, runs[index], &digest, trials);
+                each(index, digest);
             }
         }
         Ok(())
@@ -104,18 +107,22 @@ fn read_digests(store: &Store, runs: &[&Run], mut each: impl FnMut(usize, Digest
 }
 
 /// Stores the digest of a run, which histories need, with its number of trials.
-pub(crate) fn keep(store: &Store, run: &Run, findings: &Findings, trials: u64) -> Digest {
-    let digest = Digest::new(findings);
-    if let (false, Ok(text)) = (run.state == Some(RunState::Running), serde_json::to_string(&digest)) {
+pub(crate) fn keep(store: &Store, run: &Run, digest: &Digest, trials: u64) {
+    if let (false, Ok(text)) = (run.state == Some(RunState::Running), serde_json::to_string(digest)) {
         // A read-only store is not an error.
         let _ = store.put_digest(&run.id, MAKER, trials, &text);
     }
-    digest
 }
 
-/// The findings of a stored run and its number of trials. Each of the `threads` holds one design
-/// point in memory at a time.
-pub(crate) fn streamed(store: &Store, run: &Run, threads: usize) -> Result<(Findings, u64), StoreError> {
+/// The findings of a stored run and its number of trials.
+pub(crate) fn streamed(store: &Store, run: &Run) -> Result<(Findings, u64), StoreError> {
+    let (analysis, trials) = read_trials(store, run, readers())?;
+    Ok((analysis.finish(), trials))
+}
+
+/// Analyzes the trials of a stored run point by point and counts them. Each of the `threads` holds
+/// one design point in memory at a time.
+fn read_trials<'r>(store: &Store, run: &'r Run, threads: usize) -> Result<(Analysis<'r>, u64), StoreError> {
     let (points, path) = (store.points(&run.id)?, store.path());
     let next = AtomicUsize::new(0);
     let read = |store: &Store| {
@@ -142,11 +149,11 @@ pub(crate) fn streamed(store: &Store, run: &Run, threads: usize) -> Result<(Find
         }
         Ok::<_, StoreError>(())
     })?;
-    Ok((analysis.finish(), trials))
+    Ok((analysis, trials))
 }
 
 /// Threads that read trials: at most four, because each holds the trials of one design point.
-pub(crate) fn readers() -> usize {
+fn readers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 

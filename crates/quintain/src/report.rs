@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use analysis::Findings;
+use analysis::history::Digest;
 use report::Background;
 use store::Store;
 use study::record::{Record, Run, RunState};
@@ -15,8 +16,8 @@ pub(crate) fn report(args: ReportArgs) -> Done {
     let store = Store::open_existing(&args.store.store)?;
     let mut run = store.run(&args.run)?;
     if !needs_records(&args, &run) {
-        let (findings, trials) = history::streamed(&store, &run, history::readers())?;
-        history::keep(&store, &run, &findings, trials);
+        let (findings, trials) = history::streamed(&store, &run)?;
+        history::keep(&store, &run, &Digest::new(&findings), trials);
         return rendered(&args, &findings);
     }
     let mut records = store.records(&run.id)?;

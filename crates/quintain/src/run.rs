@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use analysis::Findings;
 use analysis::findings::GateVerdict;
+use analysis::history::Digest;
 use lab::cluster::Cluster;
 use store::{Owner, Store};
 use study::gate::Undecided;
@@ -202,7 +203,7 @@ pub(crate) fn carry_out(job: Job<'_>, interrupted: &dyn Fn() -> bool) -> Result<
     }
     drop(owner);
     let findings = analysis::analyze(&run, &records);
-    history::keep(&store, &run, &findings, records.len() as u64);
+    history::keep(&store, &run, &Digest::new(&findings), records.len() as u64);
     Ok(Carried { run, records, findings, cause: ended.cause })
 }
 

@@ -231,3 +231,13 @@ fn rows_have_the_revision_of_their_side() {
     let command = found.machines[0].steps[0].command.as_deref().unwrap();
     assert!(command.contains("--base-rev 222222222222 --head-rev 333333333333"), "{command}");
 }
+
+#[test]
+fn digest_without_comparisons_is_that_of_the_findings() {
+    let (run, records) = crate::example::volley();
+    let mut points = std::collections::BTreeMap::<usize, Vec<&Record>>::new();
+    records.iter().for_each(|record| points.entry(record.point).or_default().push(record));
+    let mut analysis = Analysis::new(&run);
+    points.values().for_each(|records| analysis.add(records));
+    assert_eq!(Digest::of_trials(analysis), Digest::new(&analyze(&run, &records)));
+}
