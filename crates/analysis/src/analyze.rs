@@ -211,7 +211,7 @@ impl<'a> Analysis<'a> {
             inside,
             operations: of_operations,
             factors,
-            states: machine_states::states(&plan.trials.metric, &rows, plan.seed).filter(|_| is_whole),
+            states: if is_whole { machine_states::states(&plan.trials.metric, &rows, plan.seed) } else { None },
             probes: probes::probes(probed),
             network,
             machine: run.host.clone(),
