@@ -1,20 +1,5 @@
-//! Counts phrases that read as translated, and long sentences, against a budget per directory that
-//! may only shrink. The patterns are those with the fewest false alarms.
-
-use std::collections::BTreeMap;
-
-/// Number of phrases allowed in documents and comments below each directory; the longest prefix
-/// counts. Lower a number when `cargo xtask tidy` says so; never raise one.
-const BUDGET: [(&str, usize); 8] = [
-    ("", 0),
-    ("contracts/", 0),
-    ("crates/", 0),
-    ("docs/", 0),
-    ("experiments/", 0),
-    ("fixtures/", 0),
-    ("subjects/", 0),
-    ("xtask/", 0),
-];
+//! Finds phrases that read as translated in documents and comments, and long sentences in documents.
+//! The patterns are those with the fewest false alarms.
 
 /// Longest sentence of a document, in words.
 const SENTENCE_MAX: usize = 35;
@@ -43,34 +28,21 @@ const OLD: [&str; 16] = [
     "whoever",
 ];
 
-/// Compares the counts of all files with the budget. `text` returns the content of a file.
+/// Checks all documents and Rust files. `text` returns the content of a file.
 pub(crate) fn check(files: &[String], text: impl Fn(&str) -> Result<String, String>) -> Result<Vec<String>, String> {
-    let mut found = BTreeMap::<&str, Vec<String>>::new();
     let mut complaints = Vec::new();
     for path in files.iter().filter(|path| path.ends_with(".md") || path.ends_with(".rs")) {
-        let prefixes = BUDGET.iter().filter(|(prefix, _)| path.starts_with(prefix));
-        let (prefix, _) = prefixes.max_by_key(|(prefix, _)| prefix.len()).expect("the root is a prefix of all");
         let content = text(path)?;
         let is_document = path.ends_with(".md");
         for (line, prose) in if is_document { document(&content) } else { comments(&content) } {
-            let phrases = phrases(&prose);
-            found.entry(prefix).or_default().extend(phrases.iter().map(|phrase| format!("{path}:{line}: {phrase}")));
+            complaints.extend(
+                phrases(&prose).iter().map(|phrase| {
+                    format!("{path}:{line}: reword `{phrase}` (docs/contributing/style.md, section Prose)")
+                }),
+            );
             if is_document && sentences(&prose).any(|words| words > SENTENCE_MAX) {
                 complaints.push(format!("{path}:{line}: a sentence of more than {SENTENCE_MAX} words"));
             }
-        }
-    }
-    for (prefix, allowed) in BUDGET {
-        let found = found.remove(prefix).unwrap_or_default();
-        let place = if prefix.is_empty() { "files in other directories" } else { prefix };
-        if found.len() > allowed {
-            complaints.push(format!(
-                "{place}: {} phrases to reword (docs/contributing/style.md), {allowed} allowed:\n  {}",
-                found.len(),
-                found.join("\n  ")
-            ));
-        } else if found.len() < allowed {
-            complaints.push(format!("{place}: lower its budget in xtask/src/prose.rs to {}", found.len()));
         }
     }
     Ok(complaints)
@@ -138,7 +110,7 @@ fn phrases(prose: &str) -> Vec<String> {
     found
 }
 
-/// Number of words of each sentence; so do colons and semicolons.
+/// Words per sentence. Colons and semicolons end a sentence as full stops do.
 fn sentences(prose: &str) -> impl Iterator<Item = usize> {
     let words = prose.split_whitespace().collect::<Vec<_>>();
     let counts = words.split_inclusive(|word| word.ends_with(['.', '?', '!', ':', ';']));
@@ -163,16 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn a_count_above_or_below_the_budget_is_a_complaint() {
-        let files = ["docs/a.md".to_owned()];
-        let allowed = BUDGET.iter().find(|(prefix, _)| *prefix == "docs/").unwrap().1;
-        let complaints = |times: usize| {
-            let text = "It is told. ".repeat(times);
-            let all = check(&files, |_| Ok(text.clone())).unwrap();
-            all.into_iter().filter(|complaint| complaint.starts_with("docs/")).collect::<Vec<_>>()
-        };
-        assert!(complaints(allowed + 1)[0].contains("phrases to reword"));
-        assert_eq!(complaints(allowed), Vec::<String>::new());
+    fn each_phrase_is_a_complaint_with_its_place() {
+        let text = |path: &str| Ok(if path == "a.rs" { "\n// It is told." } else { "It is fine." }.to_owned());
+        let found = check(&["a.rs", "b.rs", "c.md"].map(str::to_owned), text).unwrap();
+        assert_eq!(found, ["a.rs:2: reword `is told` (docs/contributing/style.md, section Prose)"]);
     }
 
     #[test]
