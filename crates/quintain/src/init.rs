@@ -224,7 +224,7 @@ fn check_program(flag: &str, command: &str, directory: &Path, mistakes: &mut Mis
     if !program.contains('/') || program.contains('{') || directory.join(&program).exists() {
         return;
     }
-    let there = directory.join(&program);
+    let there = directory.join(program.strip_prefix("./").unwrap_or(&program));
     let hint = Path::new(&program).exists().then(|| {
         format!(
             "commands of the study start in `{}`: give the path from there, or an absolute one",

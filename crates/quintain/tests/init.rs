@@ -109,3 +109,9 @@ fn writes_no_study_if_the_server_fails() {
         assert!(!folder.path().join("new").exists());
     }
 }
+
+#[test]
+fn a_missing_program_is_named_as_it_was_typed() {
+    let ran = Folder::new().quintain(&["init", "--command", "./nosuch -p {port}"]).expect(2);
+    assert!(ran.err.contains("no file `./nosuch`"), "{}", ran.err);
+}
