@@ -41,7 +41,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
 fn grouped_help() -> String {
     let verbs = <Verb as Subcommand>::augment_subcommands(clap::Command::new("quintain"));
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n\n\
-                    Start here: quintain run volley --quick (8 s), quintain init --command './server -p {port}'\n"
+                    Start here: quintain run volley --quick, quintain init --command './server -p {port}'\n"
         .to_owned();
     for (group, names) in GROUPS {
         text += &format!("\n{group}:\n");

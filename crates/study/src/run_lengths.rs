@@ -1,5 +1,5 @@
-//! Histogram buckets in JSON: run lengths, half the size of `[[index, count], ...]`, which version 1
-//! of the record had and which is still read.
+//! Histogram buckets in JSON: run lengths, half the size of the `[[index, count], ...]` of record
+//! version 1. Reads both.
 
 use std::fmt;
 
