@@ -1,9 +1,11 @@
 //! The cache: shards with a lock each.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use crate::config::{Accounting, Config, ConfigError, Item, Meta, Mode, Refusal};
-use crate::shard::{Hasher, Shard, tag_of};
+use crate::shard::Shard;
 use crate::stats::Stats;
 
 /// A shard on cache lines of its own, to avoid false sharing.
@@ -25,17 +27,16 @@ struct Locked(Mutex<Shard>);
 pub struct Cache {
     shards: Box<[Locked]>,
     shift: u32,
-    hasher: Hasher,
+    secrets: RapidSecrets,
     key_bytes_max: usize,
     value_bytes_max: usize,
-    capacity_bytes: u64,
+    pub(crate) capacity_bytes: u64,
     fixed_bytes: u64,
 }
 
 impl Cache {
     /// Creates an empty cache. Reserves its memory at once, which becomes resident as it is used.
     pub fn new(config: Config) -> Result<Cache, ConfigError> {
-        config.check()?;
         let count = config.shards();
         Cache::with_shards(config, count)
     }
@@ -55,18 +56,18 @@ impl Cache {
             Accounting::Everything => None,
             Accounting::ValuesOnly { .. } => Some(config.capacity_bytes / count as u64),
         };
-        let hasher = Hasher::new(config.seed);
+        let secrets = RapidSecrets::seed(config.seed);
         let shard = |number: usize| {
             let seed = (config.seed ^ (number as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let words = words as u32;
-            Locked(Mutex::new(Shard::new(words, &config, hasher.clone(), values_bytes_cap, seed)))
+            Locked(Mutex::new(Shard::new(words, &config, secrets, values_bytes_cap, seed)))
         };
         let quarter = words as usize;
         let value_bytes_max = config.value_bytes_max.min(quarter).min(values_bytes_cap.unwrap_or(u64::MAX) as usize);
         Ok(Cache {
             shards: (0..count).map(shard).collect(),
             shift: 64 - count.ilog2(),
-            hasher,
+            secrets,
             key_bytes_max: config.key_bytes_max.min(quarter / 2),
             value_bytes_max,
             capacity_bytes: config.capacity_bytes,
@@ -78,7 +79,7 @@ impl Cache {
     /// cache's seed. Source: rapidhash version 3.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
-        self.hasher.hash(key)
+        rapidhash_v3_seeded(key, &self.secrets)
     }
 
     /// Maximum size of a key in bytes: the configured one, or an eighth of a shard if less.
@@ -106,12 +107,12 @@ impl Cache {
     /// Passes the key's item to `use_it` under its shard's lock. Counts a hit or a miss.
     #[inline]
     pub fn get<R>(&self, key: &[u8], hash: u64, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard(hash).get(key, tag_of(hash), now_ms, use_it)
+        self.hold(key, hash).get(now_ms, use_it)
     }
 
     /// Like [`Cache::get`], but neither counted nor recorded as a use.
     pub fn peek<R>(&self, key: &[u8], hash: u64, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard(hash).peek(key, tag_of(hash), now_ms, use_it)
+        self.hold(key, hash).peek(now_ms, use_it)
     }
 
     /// Stores an item unconditionally; see [`Cache::store`].
@@ -134,39 +135,17 @@ impl Cache {
         meta: Meta,
         now_ms: u64,
     ) -> Result<u64, Refusal> {
-        let mut shard = self.shard(hash);
-        self.store_in(&mut shard, mode, key, tag_of(hash), value, meta, now_ms)
-    }
-
-    #[allow(clippy::too_many_arguments)] // The fields of one request, and where.
-    pub(crate) fn store_in(
-        &self,
-        shard: &mut Shard,
-        mode: Mode,
-        key: &[u8],
-        tag: u32,
-        value: &[u8],
-        meta: Meta,
-        now_ms: u64,
-    ) -> Result<u64, Refusal> {
-        let checked = self.check(key, value.len());
-        if let (Mode::Set, Err(Refusal::ValueTooLong { .. })) = (mode, &checked) {
-            shard.outdate(key, tag, now_ms);
-        }
-        let stored = checked.and_then(|()| shard.store(mode, key, tag, value, meta, now_ms, self.value_bytes_max));
-        self.count_refusal(shard, stored)
+        self.hold(key, hash).store(mode, value, meta, now_ms)
     }
 
     /// Removes an item whose new value was too long for the caller, and counts a refusal.
     pub fn outdate(&self, key: &[u8], hash: u64, now_ms: u64) {
-        let mut shard = self.shard(hash);
-        shard.outdate(key, tag_of(hash), now_ms);
-        shard.refuse();
+        self.hold(key, hash).outdate(now_ms);
     }
 
     /// Deletes a key and returns whether it was present.
     pub fn delete(&self, key: &[u8], hash: u64, now_ms: u64) -> bool {
-        self.shard(hash).delete(key, tag_of(hash), now_ms)
+        self.hold(key, hash).delete(now_ms)
     }
 
     /// Sets an item's expiry (0 means never) and counts it as a use. Returns whether the key was
@@ -174,9 +153,7 @@ impl Cache {
     ///
     /// Adding or removing an expiry changes the item's length and may fail like [`Cache::store`].
     pub fn touch(&self, key: &[u8], hash: u64, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
-        let mut shard = self.shard(hash);
-        let touched = shard.touch(key, tag_of(hash), expires_ms, now_ms);
-        self.count_refusal(&mut shard, touched)
+        self.hold(key, hash).touch(expires_ms, now_ms)
     }
 
     /// Changes a value atomically, for increments. `change` returns the new value, or `None` to
@@ -188,9 +165,7 @@ impl Cache {
         now_ms: u64,
         change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
     ) -> Result<Option<R>, Refusal> {
-        let mut shard = self.shard(hash);
-        let updated = shard.update(key, tag_of(hash), now_ms, self.value_bytes_max, change);
-        self.count_refusal(&mut shard, updated)
+        self.hold(key, hash).update(now_ms, change)
     }
 
     /// Removes all items. Items stored concurrently may remain. Used memory stays resident.
@@ -209,12 +184,9 @@ impl Cache {
         sum
     }
 
-    /// Checks all invariants. Slow, for tests.
-    pub fn audit(&self) -> Result<(), String> {
-        for (number, shard) in self.shards.iter().enumerate() {
-            lock(shard).audit().map_err(|wrong| format!("shard {number}: {wrong}"))?;
-        }
-        Ok(())
+    /// Panics if an invariant is violated. Slow, for tests.
+    pub fn audit(&self) {
+        self.shards.iter().for_each(|shard| lock(shard).audit());
     }
 
     pub(crate) fn check(&self, key: &[u8], value_bytes: usize) -> Result<(), Refusal> {
@@ -229,23 +201,9 @@ impl Cache {
         }
         Ok(())
     }
-
-    pub(crate) fn count_refusal<T>(&self, shard: &mut Shard, result: Result<T, Refusal>) -> Result<T, Refusal> {
-        result.map_err(|refusal| match refusal {
-            Refusal::Full { .. } => {
-                shard.refuse();
-                Refusal::Full { capacity_bytes: self.capacity_bytes }
-            }
-            Refusal::KeyEmpty | Refusal::KeyTooLong { .. } | Refusal::ValueTooLong { .. } => {
-                shard.refuse();
-                refusal
-            }
-            _ => refusal,
-        })
-    }
 }
 
 /// Ignores poisoning: shards do not panic, and after `use_it` only use marks change.
 fn lock(shard: &Locked) -> MutexGuard<'_, Shard> {
-    shard.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }

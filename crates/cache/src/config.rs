@@ -94,16 +94,16 @@ impl Config {
     /// Checks that a cache can have this configuration.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.memory_bytes() < MEMORY_BYTES_MIN {
-            return Err(ConfigError::MemoryTooSmall { bytes: self.memory_bytes() });
+            return Err(ConfigError::MemoryTooSmall(self.memory_bytes()));
         }
         if self.capacity_bytes == 0 {
             return Err(ConfigError::NoCapacity);
         }
         if self.key_bytes_max == 0 || self.key_bytes_max > KEY_BYTES_MAX {
-            return Err(ConfigError::KeyLimit { bytes: self.key_bytes_max });
+            return Err(ConfigError::KeyLimit(self.key_bytes_max));
         }
         if self.value_bytes_max >= 1 << 28 {
-            return Err(ConfigError::ValueLimit { bytes: self.value_bytes_max });
+            return Err(ConfigError::ValueLimit(self.value_bytes_max));
         }
         Ok(())
     }
@@ -112,27 +112,18 @@ impl Config {
 /// An impossible configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Too little memory for the bookkeeping.
-    #[error("a cache of {bytes} bytes is too small for its bookkeeping: at least {MEMORY_BYTES_MIN} bytes are needed")]
-    MemoryTooSmall {
-        /// The requested memory.
-        bytes: u64,
-    },
+    /// Too little memory for the bookkeeping, in bytes.
+    #[error("a cache of {0} bytes is too small for its bookkeeping: at least {MEMORY_BYTES_MIN} bytes are needed")]
+    MemoryTooSmall(u64),
     /// A memory limit of 0.
     #[error("a memory limit of 0 bytes holds nothing: at least 1 byte is needed")]
     NoCapacity,
-    /// A key limit out of range.
-    #[error("keys of up to {bytes} bytes: the key limit must be 1 to {KEY_BYTES_MAX} bytes")]
-    KeyLimit {
-        /// The requested limit.
-        bytes: usize,
-    },
-    /// A value limit out of range.
-    #[error("values of up to {bytes} bytes: the value limit must be below 268435456 bytes (256 MiB)")]
-    ValueLimit {
-        /// The requested limit.
-        bytes: usize,
-    },
+    /// A key limit out of range, in bytes.
+    #[error("keys of up to {0} bytes: the key limit must be 1 to {KEY_BYTES_MAX} bytes")]
+    KeyLimit(usize),
+    /// A value limit out of range, in bytes.
+    #[error("values of up to {0} bytes: the value limit must be below 268435456 bytes (256 MiB)")]
+    ValueLimit(usize),
 }
 
 /// Why an item was not stored.
@@ -193,6 +184,12 @@ pub struct Item<'a> {
     pub expires_ms: u64,
     /// Its version; 0 if the cache has no versions.
     pub version: u64,
+}
+
+impl Item<'_> {
+    pub(crate) fn meta(&self) -> Meta {
+        Meta { flags: self.flags, expires_ms: self.expires_ms }
+    }
 }
 
 /// Metadata of an item.

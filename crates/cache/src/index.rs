@@ -7,7 +7,7 @@
 //! A slot has 8 bytes: block offset (28 bits), uses (4), tag (27), whether the item expires (1) and
 //! size class (4). `density` finds a victim among adjacent slots without reading items.
 
-use crate::memory::{Memory, NOBODY};
+use crate::memory::{Memory, NO_BLOCK};
 
 pub(crate) const TAG_BITS: u32 = 27;
 /// The number of slots is a multiple of this.
@@ -41,8 +41,8 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     start: u32,
-    slots: u32,
-    items: u32,
+    pub(crate) slots: u32,
+    pub(crate) items: u32,
     extra_per_two: u32,
 }
 
@@ -62,14 +62,6 @@ impl Index {
         self.items = 0;
     }
 
-    pub(crate) fn slots(&self) -> u32 {
-        self.slots
-    }
-
-    pub(crate) fn items(&self) -> u32 {
-        self.items
-    }
-
     pub(crate) fn extra(&self) -> u32 {
         self.start + 2 * self.slots
     }
@@ -79,18 +71,21 @@ impl Index {
         (u64::from(self.items) + 1) * 100 > u64::from(self.slots) * LOAD_MAX
     }
 
-    pub(crate) fn grown(&self) -> u32 {
+    /// The number of slots after resizing.
+    fn wanted(&self) -> u32 {
         let wanted = (u64::from(self.items) + 1) * 100 / LOAD_NEW + 1;
-        (wanted as u32).next_multiple_of(SLOTS_STEP).max(self.slots + SLOTS_STEP)
+        (wanted as u32).next_multiple_of(SLOTS_STEP)
+    }
+
+    pub(crate) fn grown(&self) -> u32 {
+        self.wanted().max(self.slots + SLOTS_STEP)
     }
 
     pub(crate) fn shrunk(&self) -> Option<u32> {
         if u64::from(self.items) * 100 >= u64::from(self.slots) * LOAD_MIN {
             return None;
         }
-        let wanted = (u64::from(self.items) + 1) * 100 / LOAD_NEW + 1;
-        let wanted = (wanted as u32).next_multiple_of(SLOTS_STEP).max(4 * SLOTS_STEP);
-        (wanted < self.slots).then_some(wanted)
+        Some(self.wanted().max(4 * SLOTS_STEP)).filter(|wanted| *wanted < self.slots)
     }
 
     #[inline]
@@ -112,8 +107,9 @@ impl Index {
         (pair[0], pair[1]) = slot.encode();
     }
 
+    /// The next slot, cyclically.
     #[inline]
-    fn after(&self, at: u32) -> u32 {
+    pub(crate) fn after(&self, at: u32) -> u32 {
         if at + 1 == self.slots { 0 } else { at + 1 }
     }
 
@@ -131,7 +127,7 @@ impl Index {
         let mut distance = 0;
         loop {
             let slot = self.slot(memory, at);
-            if slot.block == NOBODY {
+            if slot.block == NO_BLOCK {
                 return None;
             }
             if slot.tag == tag {
@@ -154,7 +150,7 @@ impl Index {
         let mut distance = 0;
         loop {
             let here = self.slot(memory, at);
-            if here.block == NOBODY {
+            if here.block == NO_BLOCK {
                 self.set_slot(memory, at, carried);
                 self.items += 1;
                 return;
@@ -176,13 +172,13 @@ impl Index {
         loop {
             let next = self.after(hole);
             let slot = self.slot(memory, next);
-            if slot.block == NOBODY || self.distance(slot.tag, next) == 0 {
+            if slot.block == NO_BLOCK || self.distance(slot.tag, next) == 0 {
                 break;
             }
             self.set_slot(memory, hole, slot);
             hole = next;
         }
-        self.set_slot(memory, hole, Slot { block: NOBODY, uses: 0, tag: 0, expires: false, class: 0 });
+        self.set_slot(memory, hole, Slot { block: NO_BLOCK, uses: 0, tag: 0, expires: false, class: 0 });
         self.items -= 1;
     }
 
@@ -205,7 +201,7 @@ impl Index {
 
         // Slots that wrapped around have the highest tags and go last.
         let is_wrapped =
-            |at: usize, pair: &[u32]| pair[0] >> 4 != NOBODY && Index::scale(pair[1] >> 5, old.slots) as usize > at;
+            |at: usize, pair: &[u32]| pair[0] >> 4 != NO_BLOCK && Index::scale(pair[1] >> 5, old.slots) as usize > at;
         let all = &words[old_start..old_start + 2 * old.slots as usize];
         let wrapped = all.chunks_exact(2).enumerate().take_while(|(at, pair)| is_wrapped(*at, pair)).count();
         let last = all[..2 * wrapped].to_vec();
@@ -223,7 +219,7 @@ impl Index {
             end += 2;
         };
         for at in (old_start + 2 * wrapped..old_start + 2 * old.slots as usize).step_by(2) {
-            if words[at] >> 4 != NOBODY {
+            if words[at] >> 4 != NO_BLOCK {
                 append(words, [words[at], words[at + 1]]);
             }
         }
@@ -263,19 +259,19 @@ impl Index {
 
     #[cfg(test)]
     pub(crate) fn mean_distance(&self, memory: &Memory) -> f64 {
-        let taken = (0..self.slots).map(|at| (at, self.slot(memory, at))).filter(|(_, slot)| slot.block != NOBODY);
+        let taken = (0..self.slots).map(|at| (at, self.slot(memory, at))).filter(|(_, slot)| slot.block != NO_BLOCK);
         let sum: u64 = taken.map(|(at, slot)| u64::from(self.distance(slot.tag, at))).sum();
         sum as f64 / f64::from(self.items.max(1))
     }
 
-    /// Checks all invariants.
-    pub(crate) fn audit(&self, memory: &Memory) -> Result<(), String> {
+    /// Panics if an invariant is violated.
+    pub(crate) fn audit(&self, memory: &Memory) {
         let mut items = 0;
         let mut before = None;
         for at in 0..self.slots {
             let slot = self.slot(memory, at);
             let distance = self.distance(slot.tag, at);
-            if slot.block != NOBODY {
+            if slot.block != NO_BLOCK {
                 items += 1;
                 // A slot is at most one step further from its home than the previous slot.
                 let bound = match before {
@@ -283,16 +279,11 @@ impl Index {
                     None if at == 0 => self.slots,
                     None => 0,
                 };
-                if distance > bound {
-                    return Err(format!("slot {at} is {distance} from its home, expected at most {bound}"));
-                }
+                assert!(distance <= bound, "slot {at} is {distance} from its home, expected at most {bound}");
             }
-            before = (slot.block != NOBODY).then_some(distance);
+            before = (slot.block != NO_BLOCK).then_some(distance);
         }
-        if items != self.items {
-            return Err(format!("{items} slots are taken, the counter says {}", self.items));
-        }
-        Ok(())
+        assert_eq!(items, self.items, "taken slots, and their counter");
     }
 }
 
@@ -323,9 +314,9 @@ mod tests {
             for size in sizes {
                 let slots = size * SLOTS_STEP;
                 // Words below the index belong to the arena or an earlier index.
-                let above = Index::words(slots.max(index.slots()), extra_per_two) as usize;
+                let above = Index::words(slots.max(index.slots), extra_per_two) as usize;
                 memory.words[..4_000 - above].fill(0xdead_beef);
-                let (old_slots, old_extra) = (index.slots(), index.extra() as usize);
+                let (old_slots, old_extra) = (index.slots, index.extra() as usize);
                 memory.words[old_extra..].fill(7);
                 index.resize(&mut memory, slots, |old, of, new, to| {
                     assert_eq!((of, to), (old_slots, slots));
@@ -333,7 +324,7 @@ mod tests {
                     assert_eq!(old.len() as u32, of / 2 * extra_per_two);
                     assert_eq!(new.len() as u32, to / 2 * extra_per_two);
                 });
-                index.audit(&memory).map_err(TestCaseError::fail)?;
+                index.audit(&memory);
                 prop_assert!(memory.words[..4_000 - above].iter().all(|word| *word == 0xdead_beef));
                 for (block, &tag) in tags.iter().enumerate() {
                     let at = index.find(&memory, tag, |_, other| other == block as u32 + 1);

@@ -4,8 +4,8 @@ mod cache;
 mod config;
 mod evictor;
 mod ghosts;
-mod held;
 mod index;
+mod locked_key;
 mod memory;
 mod queue;
 pub mod replay;
@@ -16,6 +16,6 @@ mod uses;
 
 pub use cache::Cache;
 pub use config::{Accounting, Config, ConfigError, Item, KEY_BYTES_MAX, MEMORY_BYTES_MIN, Meta, Mode, Refusal};
-pub use evictor::{Evictor, UnknownEvictor};
-pub use held::Held;
+pub use evictor::Evictor;
+pub use locked_key::LockedKey;
 pub use stats::Stats;

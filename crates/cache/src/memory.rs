@@ -12,7 +12,7 @@
 //! word. Shorter free blocks are in no class until they join a neighbor.
 
 /// Offset of no block.
-pub(crate) const NOBODY: u32 = 0;
+pub(crate) const NO_BLOCK: u32 = 0;
 
 const USED: u32 = 1;
 const BELOW_SHIFT: u32 = 1;
@@ -48,8 +48,9 @@ fn class_above(words: u32) -> usize {
 pub(crate) struct Memory {
     pub(crate) words: Box<[u32]>,
     /// The word after the arena: a used block without owner, which stops coalescing.
-    end: u32,
-    free_words: u32,
+    pub(crate) end: u32,
+    /// Words of all free blocks, including those in no class.
+    pub(crate) free_words: u32,
     bits: [u64; CLASSES.div_ceil(64)],
     heads: [u32; CLASSES],
 }
@@ -63,7 +64,7 @@ impl Memory {
             end: words - above - 1,
             free_words: 0,
             bits: [0; CLASSES.div_ceil(64)],
-            heads: [NOBODY; CLASSES],
+            heads: [NO_BLOCK; CLASSES],
         };
         memory.clear();
         memory
@@ -71,23 +72,14 @@ impl Memory {
 
     pub(crate) fn clear(&mut self) {
         self.bits.fill(0);
-        self.heads.fill(NOBODY);
+        self.heads.fill(NO_BLOCK);
         self.free_words = 0;
         self.words[self.end as usize] = USED;
         self.put(1, self.end - 1);
     }
 
-    /// Words of all free blocks, including those in no class.
-    pub(crate) fn free_words(&self) -> u32 {
-        self.free_words
-    }
-
     pub(crate) fn arena_words(&self) -> u32 {
         self.end - 1
-    }
-
-    pub(crate) fn end(&self) -> u32 {
-        self.end
     }
 
     #[inline]
@@ -144,9 +136,9 @@ impl Memory {
         let class = class_of(words);
         let next = self.heads[class];
         self.set(block + 1, next);
-        self.set(block + 2, NOBODY);
+        self.set(block + 2, NO_BLOCK);
         self.set(block + words - 1, words);
-        if next != NOBODY {
+        if next != NO_BLOCK {
             self.set(next + 2, block);
         }
         self.heads[class] = block;
@@ -161,15 +153,15 @@ impl Memory {
             return words;
         }
         let (next, previous) = (self.at(block + 1), self.at(block + 2));
-        if next != NOBODY {
+        if next != NO_BLOCK {
             self.set(next + 2, previous);
         }
-        if previous != NOBODY {
+        if previous != NO_BLOCK {
             self.set(previous + 1, next);
         } else {
             let class = class_of(words);
             self.heads[class] = next;
-            if next == NOBODY {
+            if next == NO_BLOCK {
                 self.bits[class / 64] &= !(1 << (class % 64));
             }
         }
@@ -208,12 +200,12 @@ impl Memory {
         // Tries a few blocks of the exact class before the next class, all of whose blocks fit.
         let mut near = self.heads[class];
         for _ in 0..4 {
-            if near == NOBODY || self.free_size(near) >= words {
+            if near == NO_BLOCK || self.free_size(near) >= words {
                 break;
             }
             near = self.at(near + 1);
         }
-        if near == NOBODY || self.free_size(near) < words {
+        if near == NO_BLOCK || self.free_size(near) < words {
             near = self.heads[self.first_class_from(class_above(words.max(LISTED_MIN)))?];
         }
         let free = self.take(near);
@@ -234,14 +226,14 @@ impl Memory {
 
     /// Up to four free blocks of the largest classes.
     pub(crate) fn largest(&self) -> [u32; 4] {
-        let mut found = [NOBODY; 4];
+        let mut found = [NO_BLOCK; 4];
         let mut count = 0;
         for word in (0..self.bits.len()).rev() {
             let mut bits = self.bits[word];
             while bits != 0 {
                 let bit = 63 - bits.leading_zeros() as usize;
                 let mut block = self.heads[64 * word + bit];
-                while block != NOBODY {
+                while block != NO_BLOCK {
                     found[count] = block;
                     count += 1;
                     if count == found.len() {
@@ -281,32 +273,23 @@ impl Memory {
         true
     }
 
-    /// Checks all invariants; `used_size` returns the size of a used block.
-    pub(crate) fn audit(&self, used_size: impl Fn(u32) -> u32) -> Result<Walk, String> {
+    /// Panics if an invariant is violated; `used_size` returns the size of a used block.
+    pub(crate) fn audit(&self, used_size: impl Fn(u32) -> u32) -> Walk {
         let mut walk = Walk::default();
         let mut listed = std::collections::BTreeSet::new();
         let mut block = 1;
         let mut below = 0;
         while block < self.end {
             if self.is_used(block) {
-                if self.free_below(block) != below {
-                    return Err(format!(
-                        "block {block} records {} free words below, found {below}",
-                        self.free_below(block)
-                    ));
-                }
+                assert_eq!(self.free_below(block), below, "free words below block {block}, as recorded and found");
                 below = 0;
                 walk.used.push(block);
                 walk.used_words += used_size(block);
                 block += used_size(block);
             } else {
-                if below > 0 {
-                    return Err(format!("free blocks below and at {block} are not joined"));
-                }
+                assert_eq!(below, 0, "free blocks below and at {block} are not joined");
                 below = self.free_size(block);
-                if below == 0 {
-                    return Err(format!("free block {block} of 0 words"));
-                }
+                assert!(below > 0, "free block {block} of 0 words");
                 if below >= LISTED_MIN {
                     listed.insert(block);
                 }
@@ -315,31 +298,22 @@ impl Memory {
                 block += below;
             }
         }
-        if block != self.end || !self.is_used(block) || self.free_below(block) != below {
-            return Err(format!("blocks end at {block}, the arena ends at {}", self.end));
-        }
-        if walk.free_words != self.free_words {
-            return Err(format!("{} words are free, the counter says {}", walk.free_words, self.free_words));
-        }
+        assert_eq!((block, self.free_below(block)), (self.end, below), "the end of the blocks and of the arena");
+        assert!(self.is_used(block), "the end of the arena is free");
+        assert_eq!(walk.free_words, self.free_words, "free words, and their counter");
         for class in 0..CLASSES {
             let bit = self.bits[class / 64] >> (class % 64) & 1 == 1;
-            if bit != (self.heads[class] != NOBODY) {
-                return Err(format!("the bit of class {class} is {bit}"));
-            }
-            let (mut block, mut previous) = (self.heads[class], NOBODY);
-            while block != NOBODY {
-                if !listed.remove(&block) || class_of(self.free_size(block)) != class || self.at(block + 2) != previous
-                {
-                    return Err(format!("block {block} does not belong in class {class}"));
-                }
+            assert_eq!(bit, self.heads[class] != NO_BLOCK, "the bit of class {class}");
+            let (mut block, mut previous) = (self.heads[class], NO_BLOCK);
+            while block != NO_BLOCK {
+                let is_right = class_of(self.free_size(block)) == class && self.at(block + 2) == previous;
+                assert!(listed.remove(&block) && is_right, "block {block} does not belong in class {class}");
                 previous = block;
                 block = self.at(block + 1);
             }
         }
-        if let Some(block) = listed.first() {
-            return Err(format!("free block {block} is in no class"));
-        }
-        Ok(walk)
+        assert!(listed.is_empty(), "free blocks in no class: {listed:?}");
+        walk
     }
 }
 
@@ -377,13 +351,13 @@ mod tests {
                         memory.set_owner_bits(block, words);
                         held.push((block, words));
                     } else {
-                        prop_assert!(memory.largest()[0] == NOBODY || memory.free_size(memory.largest()[0]) < words + words / 16 + 2);
+                        prop_assert!(memory.largest()[0] == NO_BLOCK || memory.free_size(memory.largest()[0]) < words + words / 16 + 2);
                     }
                 } else if !held.is_empty() {
                     let (block, size) = held.swap_remove(words as usize % held.len());
                     memory.release(block, size);
                 }
-                let walk = memory.audit(|block| memory.owner_bits(block)).map_err(TestCaseError::fail)?;
+                let walk = memory.audit(|block| memory.owner_bits(block));
                 let mut blocks = held.iter().map(|held| held.0).collect::<Vec<_>>();
                 blocks.sort_unstable();
                 prop_assert_eq!(walk.used, blocks);

@@ -1,6 +1,6 @@
 //! A queue of items, linked through words 2 and 3 of their blocks.
 
-use crate::memory::{Memory, NOBODY};
+use crate::memory::{Memory, NO_BLOCK};
 
 const NEWER: u32 = 2;
 const OLDER: u32 = 3;
@@ -13,7 +13,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) const EMPTY: Queue = Queue { newest: NOBODY, oldest: NOBODY, words: 0 };
+    pub(crate) const EMPTY: Queue = Queue { newest: NO_BLOCK, oldest: NO_BLOCK, words: 0 };
 
     /// The next block towards the newest.
     pub(crate) fn newer(memory: &Memory, block: u32) -> u32 {
@@ -22,9 +22,9 @@ impl Queue {
 
     /// Inserts a block of `words` as the newest.
     pub(crate) fn push(&mut self, memory: &mut Memory, block: u32, words: u32) {
-        memory.set(block + NEWER, NOBODY);
+        memory.set(block + NEWER, NO_BLOCK);
         memory.set(block + OLDER, self.newest);
-        if self.newest != NOBODY {
+        if self.newest != NO_BLOCK {
             memory.set(self.newest + NEWER, block);
         } else {
             self.oldest = block;
@@ -35,12 +35,12 @@ impl Queue {
 
     pub(crate) fn remove(&mut self, memory: &mut Memory, block: u32, words: u32) {
         let (newer, older) = (memory.at(block + NEWER), memory.at(block + OLDER));
-        if newer != NOBODY {
+        if newer != NO_BLOCK {
             memory.set(newer + OLDER, older);
         } else {
             self.newest = older;
         }
-        if older != NOBODY {
+        if older != NO_BLOCK {
             memory.set(older + NEWER, newer);
         } else {
             self.oldest = newer;
@@ -50,10 +50,10 @@ impl Queue {
 
     pub(crate) fn moved(&mut self, memory: &mut Memory, to: u32, from: u32) {
         let (newer, older) = (memory.at(to + NEWER), memory.at(to + OLDER));
-        if newer != NOBODY {
+        if newer != NO_BLOCK {
             memory.set(newer + OLDER, to);
         }
-        if older != NOBODY {
+        if older != NO_BLOCK {
             memory.set(older + NEWER, to);
         }
         if self.newest == from {
@@ -65,18 +65,14 @@ impl Queue {
     }
 
     /// Checks the links and returns all blocks, oldest first.
-    pub(crate) fn audit(&self, memory: &Memory) -> Result<Vec<u32>, String> {
-        let (mut blocks, mut older, mut block) = (Vec::new(), NOBODY, self.oldest);
-        while block != NOBODY {
-            if memory.at(block + OLDER) != older {
-                return Err(format!("block {block} of a queue does not link to the older block"));
-            }
+    pub(crate) fn audit(&self, memory: &Memory) -> Vec<u32> {
+        let (mut blocks, mut older, mut block) = (Vec::new(), NO_BLOCK, self.oldest);
+        while block != NO_BLOCK {
+            assert_eq!(memory.at(block + OLDER), older, "the link of block {block} to the older block");
             blocks.push(block);
             (older, block) = (block, memory.at(block + NEWER));
         }
-        if older != self.newest {
-            return Err("a queue does not end at its newest".to_owned());
-        }
-        Ok(blocks)
+        assert_eq!(older, self.newest, "the end of a queue");
+        blocks
     }
 }

@@ -5,7 +5,7 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 use crate::config::{Config, Item, Meta, Mode, Refusal};
 use crate::evictor::Evictor;
 use crate::index::{Index, SLOTS_STEP, Slot, TAG_BITS};
-use crate::memory::{Memory, NOBODY};
+use crate::memory::{Memory, NO_BLOCK};
 use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::{ghosts, sketch, uses};
@@ -40,23 +40,18 @@ const EXPIRY_LOOK: u32 = 8;
 /// Free space between items, as a fraction of the arena, that triggers eviction of neighbors.
 const SLACK_SHARE: u32 = 64;
 
-#[derive(Clone)]
-pub(crate) struct Hasher(RapidSecrets);
-
-impl Hasher {
-    pub(crate) fn new(seed: u64) -> Hasher {
-        Hasher(RapidSecrets::seed(seed))
-    }
-
-    #[inline]
-    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
-        rapidhash_v3_seeded(key, &self.0)
-    }
+/// A key, and the part of its hash that the index stores.
+#[derive(Clone, Copy)]
+pub(crate) struct Key<'k> {
+    pub(crate) bytes: &'k [u8],
+    tag: u32,
 }
 
-#[inline]
-pub(crate) fn tag_of(hash: u64) -> u32 {
-    hash as u32 & ((1 << TAG_BITS) - 1)
+impl<'k> Key<'k> {
+    #[inline]
+    pub(crate) fn new(bytes: &'k [u8], hash: u64) -> Key<'k> {
+        Key { bytes, tag: hash as u32 & ((1 << TAG_BITS) - 1) }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +76,7 @@ pub(crate) struct Shard {
     pub(crate) memory: Memory,
     pub(crate) index: Index,
     evictor: Evictor,
-    hasher: Hasher,
+    secrets: RapidSecrets,
     queues: [Queue; 2],
     hand: u32,
     has_evicted: bool,
@@ -92,11 +87,17 @@ pub(crate) struct Shard {
     random: u64,
     values_bytes_cap: Option<u64>,
     versions: Option<u64>,
-    stats: Stats,
+    pub(crate) stats: Stats,
 }
 
 impl Shard {
-    pub(crate) fn new(words: u32, config: &Config, hasher: Hasher, values_bytes_cap: Option<u64>, seed: u64) -> Shard {
+    pub(crate) fn new(
+        words: u32,
+        config: &Config,
+        secrets: RapidSecrets,
+        values_bytes_cap: Option<u64>,
+        seed: u64,
+    ) -> Shard {
         let slots = 2 * SLOTS_STEP;
         let evictor = config.evictor;
         let extra = evictor.words_per_two_slots();
@@ -104,9 +105,9 @@ impl Shard {
             memory: Memory::new(words, Index::words(slots, extra)),
             index: Index::new(words, slots, extra),
             evictor,
-            hasher,
+            secrets,
             queues: [Queue::EMPTY; 2],
-            hand: NOBODY,
+            hand: NO_BLOCK,
             has_evicted: false,
             ghost_count: 0,
             fade_debt: 0,
@@ -148,9 +149,9 @@ impl Shard {
         (&bytes[..key + value], key)
     }
 
-    fn key(&self, block: u32) -> &[u8] {
+    fn key(&self, block: u32) -> Key<'_> {
         let (bytes, key) = self.bytes(block);
-        &bytes[..key]
+        Key::new(&bytes[..key], rapidhash_v3_seeded(&bytes[..key], &self.secrets))
     }
 
     fn expiry_word(&self, block: u32) -> u32 {
@@ -206,19 +207,22 @@ impl Shard {
     // Lookup.
 
     #[inline]
-    fn find(&self, key: &[u8], tag: u32) -> Option<u32> {
-        self.index.find(&self.memory, tag, |_, block| self.key(block) == key)
+    fn find(&self, key: Key<'_>) -> Option<u32> {
+        self.index.find(&self.memory, key.tag, |_, block| {
+            let (bytes, key_bytes) = self.bytes(block);
+            &bytes[..key_bytes] == key.bytes
+        })
     }
 
     fn slot_of(&self, block: u32) -> u32 {
-        let tag = tag_of(self.hasher.hash(self.key(block)));
-        self.index.find(&self.memory, tag, |_, other| other == block).expect("every block of the arena has a slot")
+        let found = self.index.find(&self.memory, self.key(block).tag, |_, other| other == block);
+        found.expect("every block of the arena has a slot")
     }
 
     /// The slot of a key whose item has not expired. Removes an expired item.
     #[inline]
-    fn find_live(&mut self, key: &[u8], tag: u32, now_ms: u64) -> Option<u32> {
-        let at = self.find(key, tag)?;
+    fn find_live(&mut self, key: Key<'_>, now_ms: u64) -> Option<u32> {
+        let at = self.find(key)?;
         let slot = self.index.slot(&self.memory, at);
         if slot.expires && self.is_expired(slot.block, now_ms) {
             self.leave(at, Leaving::Expired);
@@ -229,19 +233,14 @@ impl Shard {
 
     // Operations.
 
-    pub(crate) fn get<R>(
-        &mut self,
-        key: &[u8],
-        tag: u32,
-        now_ms: u64,
-        use_it: impl FnOnce(Item<'_>) -> R,
-    ) -> Option<R> {
+    pub(crate) fn get<R>(&mut self, key: Key<'_>, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.fade();
-        let Some(at) = self.find_live(key, tag, now_ms) else {
+        let Some(at) = self.find_live(key, now_ms) else {
             self.stats.misses += 1;
             if self.evictor == Evictor::Density {
                 let random = self.draw();
-                sketch::count(&mut self.memory.words[self.index.extra() as usize..], self.index.slots(), tag, random);
+                let (table, slots) = self.policy_table();
+                sketch::count(table, slots, key.tag, random);
             }
             return None;
         };
@@ -251,17 +250,15 @@ impl Shard {
     }
 
     /// Reads an item without counting it or recording a use.
-    pub(crate) fn peek<R>(&self, key: &[u8], tag: u32, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        let block = self.index.slot(&self.memory, self.find(key, tag)?).block;
+    pub(crate) fn peek<R>(&self, key: Key<'_>, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        let block = self.index.slot(&self.memory, self.find(key)?).block;
         (!self.is_expired(block, now_ms)).then(|| use_it(self.item(block)))
     }
 
-    #[allow(clippy::too_many_arguments)] // The fields of one request, and its limit.
     pub(crate) fn store(
         &mut self,
         mode: Mode,
-        key: &[u8],
-        tag: u32,
+        key: Key<'_>,
         value: &[u8],
         meta: Meta,
         now_ms: u64,
@@ -269,7 +266,7 @@ impl Shard {
     ) -> Result<u64, Refusal> {
         self.fade();
         self.stats.stores += 1;
-        let found = self.find_live(key, tag, now_ms);
+        let found = self.find_live(key, now_ms);
         match (mode, found) {
             (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => {}
             (Mode::Add, Some(at)) => {
@@ -280,14 +277,14 @@ impl Shard {
             (Mode::Replace | Mode::Append | Mode::Prepend, None) => return Err(Refusal::NotStored),
             (Mode::Append | Mode::Prepend, Some(at)) => {
                 let item = self.item(self.index.slot(&self.memory, at).block);
-                let meta = Meta { flags: item.flags, expires_ms: item.expires_ms };
+                let meta = item.meta();
                 let joined = if mode == Mode::Append { [item.value, value] } else { [value, item.value] };
                 let bytes = joined[0].len() + joined[1].len();
                 if bytes > value_bytes_max {
                     return Err(Refusal::ValueTooLong { bytes, limit: value_bytes_max });
                 }
                 let joined = joined.concat();
-                return self.put(key, tag, &joined, meta, now_ms, Some(at));
+                return self.put(key, &joined, meta, now_ms, Some(at));
             }
             (Mode::Cas(_), _) if self.versions.is_none() => return Err(Refusal::NoVersions),
             (Mode::Cas(_), None) => return Err(Refusal::NotFound),
@@ -298,30 +295,23 @@ impl Shard {
                 }
             }
         }
-        self.put(key, tag, value, meta, now_ms, found)
+        self.put(key, value, meta, now_ms, found)
     }
 
-    pub(crate) fn delete(&mut self, key: &[u8], tag: u32, now_ms: u64) -> bool {
-        let found = self.find_live(key, tag, now_ms);
+    pub(crate) fn delete(&mut self, key: Key<'_>, now_ms: u64) -> bool {
+        let found = self.find_live(key, now_ms);
         if let Some(at) = found {
             self.leave(at, Leaving::Deleted);
         }
         found.is_some()
     }
 
-    /// Sets an item's expiry, which counts as a use. Returns whether it exists.
-    pub(crate) fn touch(&mut self, key: &[u8], tag: u32, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
-        let Some(at) = self.find_live(key, tag, now_ms) else { return Ok(false) };
-        self.used(at);
-        self.expire(key, tag, expires_ms, now_ms)
-    }
-
-    /// Like `touch`, but not a use.
-    pub(crate) fn expire(&mut self, key: &[u8], tag: u32, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
-        let Some(at) = self.find_live(key, tag, now_ms) else { return Ok(false) };
-        let block = self.index.slot(&self.memory, at).block;
+    /// Sets an item's expiry, which may count as a use. Returns whether the item exists.
+    pub(crate) fn expire(&mut self, key: Key<'_>, expires_ms: u64, now_ms: u64, is_use: bool) -> Result<bool, Refusal> {
+        let Some(at) = self.find_live(key, now_ms) else { return Ok(false) };
+        let block = if is_use { self.used(at) } else { self.index.slot(&self.memory, at).block };
         let item = self.item(block);
-        let meta = Meta { flags: item.flags, expires_ms };
+        let meta = Meta { expires_ms, ..item.meta() };
         let (has, needs) = (self.memory.owner_bits(block), expiry_bits(expires_ms));
         if has & EXPIRES == needs & EXPIRES && has & WIDE >= needs & WIDE {
             if expires_ms != 0 {
@@ -332,9 +322,9 @@ impl Shard {
         // The block changes its length: copy the value and store it again.
         let value = item.value.to_vec();
         let version = self.version(block);
-        self.put(key, tag, &value, meta, now_ms, Some(at))?;
+        self.put(key, &value, meta, now_ms, Some(at))?;
         // It is still the same item, so it keeps its version.
-        if let Some(at) = self.find(key, tag) {
+        if let Some(at) = self.find(key) {
             self.set_version(self.index.slot(&self.memory, at).block, version);
         }
         Ok(true)
@@ -343,22 +333,21 @@ impl Shard {
     /// Replaces an item's value by the result of `change`; `None` keeps it.
     pub(crate) fn update<R>(
         &mut self,
-        key: &[u8],
-        tag: u32,
+        key: Key<'_>,
         now_ms: u64,
         value_bytes_max: usize,
         change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
     ) -> Result<Option<R>, Refusal> {
-        let Some(at) = self.find_live(key, tag, now_ms) else { return Ok(None) };
+        let Some(at) = self.find_live(key, now_ms) else { return Ok(None) };
         let block = self.used(at);
         let item = self.item(block);
-        let meta = Meta { flags: item.flags, expires_ms: item.expires_ms };
+        let meta = item.meta();
         let (value, answer) = change(item);
         if let Some(value) = value {
             if value.len() > value_bytes_max {
                 return Err(Refusal::ValueTooLong { bytes: value.len(), limit: value_bytes_max });
             }
-            self.put(key, tag, &value, meta, now_ms, Some(at))?;
+            self.put(key, &value, meta, now_ms, Some(at))?;
         }
         Ok(Some(answer))
     }
@@ -380,8 +369,8 @@ impl Shard {
     }
 
     /// Removes an item whose successor is refused. Not counted as a deletion.
-    pub(crate) fn outdate(&mut self, key: &[u8], tag: u32, now_ms: u64) {
-        if let Some(at) = self.find_live(key, tag, now_ms) {
+    pub(crate) fn outdate(&mut self, key: Key<'_>, now_ms: u64) {
+        if let Some(at) = self.find_live(key, now_ms) {
             self.leave(at, Leaving::Replaced);
         }
     }
@@ -390,7 +379,7 @@ impl Shard {
         self.index.clear(&mut self.memory);
         self.memory.clear();
         self.queues = [Queue::EMPTY; 2];
-        self.hand = NOBODY;
+        self.hand = NO_BLOCK;
         self.has_evicted = false;
         self.ghost_count = 0;
         self.fade_debt = 0;
@@ -398,22 +387,10 @@ impl Shard {
         self.stats.value_bytes = 0;
     }
 
-    pub(crate) fn refuse(&mut self) {
-        self.stats.refused += 1;
-    }
-
     // Storing.
 
-    fn put(
-        &mut self,
-        key: &[u8],
-        tag: u32,
-        value: &[u8],
-        meta: Meta,
-        now_ms: u64,
-        found: Option<u32>,
-    ) -> Result<u64, Refusal> {
-        let mut bits = key.len() as u32 | expiry_bits(meta.expires_ms);
+    fn put(&mut self, key: Key<'_>, value: &[u8], meta: Meta, now_ms: u64, found: Option<u32>) -> Result<u64, Refusal> {
+        let mut bits = key.bytes.len() as u32 | expiry_bits(meta.expires_ms);
         bits |= if meta.flags != 0 { FLAGS } else { 0 };
         bits |= if self.versions.is_some() { VERSION } else { 0 };
         let words = self.words_for(bits, value.len() as u32);
@@ -428,34 +405,35 @@ impl Shard {
             let fits = self.values_bytes_cap.is_none_or(|cap| self.stats.value_bytes + grows <= cap);
             if fits && self.block_words(block) == words && old & LAYOUT == bits & LAYOUT {
                 self.stats.value_bytes = self.stats.value_bytes - old_value_bytes + value.len() as u64;
-                self.write(block, bits, key, value, meta, version);
+                self.write(block, bits, key.bytes, value, meta, version);
                 self.stats.stored += 1;
                 return Ok(version);
             }
             past = Some(Past { uses: self.index.slot(&self.memory, at).uses, owner_bits: old });
             self.leave(at, Leaving::Replaced);
         }
-        if let Some(cap) = self.values_bytes_cap {
-            while self.stats.value_bytes + value.len() as u64 > cap {
-                if !self.evict(now_ms) {
-                    return Err(Refusal::Full { capacity_bytes: 0 });
-                }
+        // The caller fills in the limit.
+        let full = Refusal::Full { capacity_bytes: 0 };
+        while self.values_bytes_cap.is_some_and(|cap| self.stats.value_bytes + value.len() as u64 > cap) {
+            if !self.evict(now_ms) {
+                return Err(full);
             }
         }
         while self.index.is_full() {
             if !self.grow_index() && !self.evict(now_ms) {
-                return Err(Refusal::Full { capacity_bytes: 0 });
+                return Err(full);
             }
         }
-        let Some(block) = self.reserve(words, now_ms) else { return Err(Refusal::Full { capacity_bytes: 0 }) };
+        let Some(block) = self.reserve(words, now_ms) else { return Err(full) };
         self.memory.set_owner_bits(block, bits);
-        self.write(block, bits, key, value, meta, version);
-        let uses = self.enter(block, words, tag, past);
+        self.write(block, bits, key.bytes, value, meta, version);
+        let uses = self.enter(block, words, key.tag, past);
         self.stats.stored += 1;
-        self.stats.key_bytes += key.len() as u64;
+        self.stats.key_bytes += key.bytes.len() as u64;
         self.stats.value_bytes += value.len() as u64;
         let class = size_class(words);
-        self.index.insert(&mut self.memory, Slot { block, uses, tag, expires: meta.expires_ms != 0, class });
+        let slot = Slot { block, uses, tag: key.tag, expires: meta.expires_ms != 0, class };
+        self.index.insert(&mut self.memory, slot);
         Ok(version)
     }
 
@@ -487,7 +465,7 @@ impl Shard {
                 self.resize_index(slots);
                 continue;
             }
-            let free = self.memory.free_words();
+            let free = self.memory.free_words;
             if free >= words
                 && let Some(block) = self.join(words)
             {
@@ -508,7 +486,7 @@ impl Shard {
         for choice in 0..4 {
             // Queried again, because the previous choice may have moved items into this block.
             let block = self.memory.largest()[choice];
-            if block == NOBODY {
+            if block == NO_BLOCK {
                 break;
             }
             let mut size = self.memory.take(block);
@@ -516,7 +494,7 @@ impl Shard {
             self.memory.carve(block, size, size);
             while size < words {
                 let above = block + size;
-                if above == self.memory.end() {
+                if above == self.memory.end {
                     break;
                 }
                 let moving = self.block_words(above);
@@ -557,16 +535,16 @@ impl Shard {
     fn clear_run(&mut self, words: u32) -> bool {
         for choice in 0..4 {
             let block = self.memory.largest()[choice];
-            while block != NOBODY && self.memory.free_size(block) < words {
+            while block != NO_BLOCK && self.memory.free_size(block) < words {
                 let above = block + self.memory.free_size(block);
-                if above == self.memory.end() {
+                if above == self.memory.end {
                     break;
                 }
                 let at = self.slot_of(above);
                 self.leave(at, Leaving::Displaced);
             }
-            if block == NOBODY || self.memory.free_size(block) >= words {
-                return block != NOBODY;
+            if block == NO_BLOCK || self.memory.free_size(block) >= words {
+                return block != NO_BLOCK;
             }
         }
         false
@@ -585,20 +563,20 @@ impl Shard {
         if self.evictor != Evictor::None {
             // Evicts the items in the way of the index, including one that extends into it.
             let mut leaving = Vec::new();
-            let mut below = (0, NOBODY);
-            for at in 0..self.index.slots() {
-                let slot = self.index.slot(&self.memory, at);
-                if slot.block >= end {
-                    leaving.push(slot);
-                } else if slot.block > below.1 {
-                    below = (slot.tag, slot.block);
+            let mut below = (0, NO_BLOCK);
+            for at in 0..self.index.slots {
+                let Slot { tag, block, .. } = self.index.slot(&self.memory, at);
+                if block >= end {
+                    leaving.push((tag, block));
+                } else if block > below.1 {
+                    below = (tag, block);
                 }
             }
-            if below.1 != NOBODY && below.1 + self.block_words(below.1) > end {
-                leaving.push(Slot { block: below.1, tag: below.0, uses: 0, expires: false, class: 0 });
+            if below.1 != NO_BLOCK && below.1 + self.block_words(below.1) > end {
+                leaving.push(below);
             }
-            for slot in leaving {
-                let at = self.index.find(&self.memory, slot.tag, |_, block| block == slot.block);
+            for (tag, block) in leaving {
+                let at = self.index.find(&self.memory, tag, |_, other| other == block);
                 self.leave(at.expect("it had a slot just now"), Leaving::Displaced);
             }
         }
@@ -631,6 +609,11 @@ impl Shard {
 
     // Eviction policies.
 
+    /// Policy state outside of items, and the number of slots that it is for.
+    fn policy_table(&mut self) -> (&mut [u32], u32) {
+        (&mut self.memory.words[self.index.extra() as usize..], self.index.slots)
+    }
+
     /// Records a use of a slot's item and returns its block.
     #[inline]
     fn used(&mut self, at: u32) -> u32 {
@@ -660,8 +643,8 @@ impl Shard {
     /// Registers a new item with the policy and returns the initial uses of its slot.
     fn enter(&mut self, block: u32, words: u32, tag: u32, past: Option<Past>) -> u32 {
         if self.evictor == Evictor::Density {
-            let table = &mut self.memory.words[self.index.extra() as usize..];
-            let level = past.map_or_else(|| sketch::recall(table, self.index.slots(), tag), |past| past.uses);
+            let (table, slots) = self.policy_table();
+            let level = past.map_or_else(|| sketch::recall(table, slots, tag), |past| past.uses);
             return level.max(uses::ONE);
         }
         if !self.evictor.queues() {
@@ -670,9 +653,9 @@ impl Shard {
         let kept = past.map_or(0, |past| past.owner_bits & (MAIN | USES));
         let mut bits = self.memory.owner_bits(block) | kept;
         if self.evictor == Evictor::S3Fifo && past.is_none() {
-            let live = self.ghosts_live();
-            let table = &mut self.memory.words[self.index.extra() as usize..];
-            let is_ghost = ghosts::remove(table, self.index.slots(), tag, self.ghost_count, live);
+            let (live, last) = (self.ghosts_live(), self.ghost_count);
+            let (table, slots) = self.policy_table();
+            let is_ghost = ghosts::remove(table, slots, tag, last, live);
             // Before the first eviction, items beyond the small queue's share go to the main one.
             let [small, main] = [self.queues[0].words, self.queues[1].words];
             let is_small_full = match self.values_bytes_cap {
@@ -714,8 +697,8 @@ impl Shard {
         }
         if self.evictor == Evictor::Density && matches!(why, Leaving::Evicted | Leaving::Displaced) {
             let random = self.draw();
-            let table = &mut self.memory.words[self.index.extra() as usize..];
-            sketch::remember(table, self.index.slots(), slot.tag, slot.uses, random);
+            let (table, slots) = self.policy_table();
+            sketch::remember(table, slots, slot.tag, slot.uses, random);
         }
         self.index.remove(&mut self.memory, at);
         self.memory.release(block, words);
@@ -723,13 +706,13 @@ impl Shard {
 
     /// Evicts one item, an expired one if found soon. Returns whether it did.
     fn evict(&mut self, now_ms: u64) -> bool {
-        if self.index.items() == 0 {
+        if self.index.items == 0 {
             return false;
         }
         for _ in 0..EXPIRY_LOOK {
-            self.expiry_hand = if self.expiry_hand + 1 >= self.index.slots() { 0 } else { self.expiry_hand + 1 };
+            self.expiry_hand = self.index.after(self.expiry_hand);
             let slot = self.index.slot(&self.memory, self.expiry_hand);
-            if slot.expires && slot.block != NOBODY && self.is_expired(slot.block, now_ms) {
+            if slot.expires && slot.block != NO_BLOCK && self.is_expired(slot.block, now_ms) {
                 self.leave(self.expiry_hand, Leaving::Expired);
                 return true;
             }
@@ -763,7 +746,7 @@ impl Shard {
     }
 
     fn sieve(&mut self) -> u32 {
-        let mut block = if self.hand == NOBODY { self.queues[0].oldest } else { self.hand };
+        let mut block = if self.hand == NO_BLOCK { self.queues[0].oldest } else { self.hand };
         loop {
             let bits = self.memory.owner_bits(block);
             if bits & USES == 0 {
@@ -771,7 +754,7 @@ impl Shard {
             }
             self.memory.set_owner_bits(block, bits & !USES);
             block = Queue::newer(&self.memory, block);
-            if block == NOBODY {
+            if block == NO_BLOCK {
                 block = self.queues[0].oldest;
             }
         }
@@ -784,16 +767,16 @@ impl Shard {
         self.has_evicted = true;
         let [small, main] = [self.queues[0].words, self.queues[1].words];
         if main * 10 <= (main + small) * 9 {
-            while self.queues[0].oldest != NOBODY {
+            while self.queues[0].oldest != NO_BLOCK {
                 let block = self.queues[0].oldest;
                 let bits = self.memory.owner_bits(block);
                 let at = self.slot_of(block);
                 if (bits & USES) >> USES_SHIFT < 2 {
-                    let (live, slots) = (self.ghosts_live(), self.index.slots());
                     self.ghost_count = self.ghost_count.wrapping_add(1);
+                    let (number, live) = (self.ghost_count, self.ghosts_live());
                     let tag = self.index.slot(&self.memory, at).tag;
-                    let table = &mut self.memory.words[self.index.extra() as usize..];
-                    ghosts::insert(table, slots, tag, self.ghost_count, live);
+                    let (table, slots) = self.policy_table();
+                    ghosts::insert(table, slots, tag, number, live);
                     return at;
                 }
                 let words = self.block_words(block);
@@ -807,7 +790,7 @@ impl Shard {
     }
 
     fn ghosts_live(&self) -> u32 {
-        (u64::from(self.index.items()) * 9 / 10) as u32
+        (u64::from(self.index.items) * 9 / 10) as u32
     }
 
     /// Marsaglia's xorshift64.
@@ -827,19 +810,18 @@ impl Shard {
     /// the rest would crowd. In the test below, slots would be 7.4 from their homes on average, not
     /// 2.7. In the example `speed`, a set would take 7.5 us, not 1.0.
     fn least_dense(&mut self) -> u32 {
-        let slots = self.index.slots();
         let mut at = self.draw_slot();
         for _ in 0..STARTS {
-            if self.index.slot(&self.memory, at).block != NOBODY {
+            if self.index.slot(&self.memory, at).block != NO_BLOCK {
                 break;
             }
             at = self.draw_slot();
         }
         let mut best = (i32::MAX, at);
-        let mut wanted = SAMPLE.min(self.index.items());
+        let mut wanted = SAMPLE.min(self.index.items);
         while wanted > 0 {
             let slot = self.index.slot(&self.memory, at);
-            if slot.block != NOBODY {
+            if slot.block != NO_BLOCK {
                 let mut score = uses::score(slot.uses) - 16 * slot.class as i32;
                 if slot.class == 15 {
                     // The last class has no upper limit of size.
@@ -850,14 +832,14 @@ impl Shard {
                 }
                 wanted -= 1;
             }
-            at = if at + 1 == slots { 0 } else { at + 1 };
+            at = self.index.after(at);
         }
         best.1
     }
 
     #[inline]
     fn draw_slot(&mut self) -> u32 {
-        (((self.draw() >> 32) * u64::from(self.index.slots())) >> 32) as u32
+        (((self.draw() >> 32) * u64::from(self.index.slots)) >> 32) as u32
     }
 
     /// A hand visits all slots and the sketch once per [`FADE`] accesses per item and halves uses.
@@ -866,17 +848,17 @@ impl Shard {
         if self.evictor != Evictor::Density {
             return;
         }
-        self.fade_debt += u64::from(self.index.slots());
-        let period = FADE * u64::from(self.index.items().max(64));
+        self.fade_debt += u64::from(self.index.slots);
+        let period = FADE * u64::from(self.index.items.max(64));
         while self.fade_debt >= period {
             self.fade_debt -= period;
             let hand = self.fade_hand;
-            self.fade_hand = if hand + 1 >= self.index.slots() { 0 } else { hand + 1 };
+            self.fade_hand = self.index.after(hand);
             let slot = self.index.slot(&self.memory, hand);
-            if slot.block != NOBODY {
+            if slot.block != NO_BLOCK {
                 self.index.set_slot(&mut self.memory, hand, Slot { uses: uses::half(slot.uses), ..slot });
             }
-            sketch::halve(&mut self.memory.words[self.index.extra() as usize..], hand);
+            sketch::halve(self.policy_table().0, hand);
         }
     }
 
@@ -884,13 +866,13 @@ impl Shard {
 
     pub(crate) fn stats(&self) -> Stats {
         let words = self.memory.words.len() as u64;
-        let extra = Index::words(self.index.slots(), self.evictor.words_per_two_slots()) - 2 * self.index.slots();
-        let used = u64::from(self.memory.arena_words() - self.memory.free_words()) * 4;
-        let index_bytes = u64::from(self.index.slots()) * 8;
+        let extra = Index::words(self.index.slots, self.evictor.words_per_two_slots()) - 2 * self.index.slots;
+        let used = u64::from(self.memory.arena_words() - self.memory.free_words) * 4;
+        let index_bytes = u64::from(self.index.slots) * 8;
         let policy_bytes = u64::from(extra) * 4;
-        let free_bytes = u64::from(self.memory.free_words()) * 4;
+        let free_bytes = u64::from(self.memory.free_words) * 4;
         Stats {
-            items: u64::from(self.index.items()),
+            items: u64::from(self.index.items),
             header_bytes: used - self.stats.key_bytes - self.stats.value_bytes,
             free_bytes,
             index_bytes,
@@ -900,52 +882,38 @@ impl Shard {
         }
     }
 
-    pub(crate) fn audit(&self) -> Result<(), String> {
-        let walk = self.memory.audit(|block| self.block_words(block))?;
-        self.index.audit(&self.memory)?;
+    /// Panics if an invariant is violated.
+    pub(crate) fn audit(&self) {
+        let walk = self.memory.audit(|block| self.block_words(block));
+        self.index.audit(&self.memory);
         let (mut key_bytes, mut value_bytes) = (0, 0);
         for &block in &walk.used {
             let key = self.key(block);
-            let at =
-                self.find(key, tag_of(self.hasher.hash(key))).ok_or(format!("block {block} is not in the index"))?;
+            let at = self.find(key).unwrap_or_else(|| panic!("block {block} is not in the index"));
             let slot = self.index.slot(&self.memory, at);
-            if slot.block != block {
-                return Err(format!("the key of block {block} leads to block {}", slot.block));
-            }
-            if slot.expires != (self.expires_ms(block) != 0) || slot.class != size_class(self.block_words(block)) {
-                return Err(format!("the slot of block {block} does not describe it"));
-            }
-            key_bytes += key.len() as u64;
+            let described = (block, self.expires_ms(block) != 0, size_class(self.block_words(block)));
+            assert_eq!((slot.block, slot.expires, slot.class), described, "the slot of a key, and its block");
+            key_bytes += key.bytes.len() as u64;
             value_bytes += u64::from(self.memory.at(block + 1));
         }
-        if walk.used.len() != self.index.items() as usize {
-            return Err(format!("{} blocks, {} slots", walk.used.len(), self.index.items()));
-        }
-        if (key_bytes, value_bytes) != (self.stats.key_bytes, self.stats.value_bytes) {
-            return Err(format!("{key_bytes} + {value_bytes} bytes are stored, the counters differ"));
-        }
-        if self.values_bytes_cap.is_some_and(|cap| value_bytes > cap) {
-            return Err(format!("{value_bytes} bytes of values exceed the limit"));
-        }
+        assert_eq!(walk.used.len(), self.index.items as usize, "blocks, and slots");
+        let counted = (self.stats.key_bytes, self.stats.value_bytes);
+        assert_eq!((key_bytes, value_bytes), counted, "bytes of keys and values, and their counters");
+        let cap = self.values_bytes_cap.unwrap_or(u64::MAX);
+        assert!(value_bytes <= cap, "{value_bytes} bytes of values exceed the limit of {cap}");
         if self.evictor.queues() {
             let mut count = 0;
-            for (queue, of) in self.queues.iter().enumerate() {
-                let blocks = of.audit(&self.memory)?;
+            for (number, queue) in self.queues.iter().enumerate() {
+                let blocks = queue.audit(&self.memory);
                 let words: u64 = blocks.iter().map(|&block| u64::from(self.block_words(block))).sum();
-                let wrong = |&&block: &&u32| usize::from(self.memory.owner_bits(block) & MAIN != 0) != queue;
-                if words != of.words || blocks.iter().find(wrong).is_some() {
-                    return Err(format!("queue {queue} has {words} words, the counter says {}", of.words));
-                }
+                assert_eq!(words, queue.words, "words in queue {number}, and their counter");
+                let is_here = |block: &u32| usize::from(self.memory.owner_bits(*block) & MAIN != 0) == number;
+                assert!(blocks.iter().all(is_here), "an item of the other queue in queue {number}");
                 count += blocks.len();
             }
-            if count != walk.used.len() {
-                return Err(format!("{count} items are in queues, {} exist", walk.used.len()));
-            }
-            if self.hand != NOBODY && !walk.used.contains(&self.hand) {
-                return Err("the hand points to no item".to_owned());
-            }
+            assert_eq!(count, walk.used.len(), "items in queues, and items");
+            assert!(self.hand == NO_BLOCK || walk.used.contains(&self.hand), "the hand points to no item");
         }
-        Ok(())
     }
 }
 
@@ -980,16 +948,16 @@ mod tests {
     fn eviction_does_not_crowd_the_index() {
         for evictor in [Evictor::Fifo, Evictor::Density] {
             let config = Config { evictor, ..Config::new(1 << 20) };
-            let mut shard = Shard::new(1 << 18, &config, Hasher::new(1), None, 1);
+            let mut shard = Shard::new(1 << 18, &config, RapidSecrets::seed(1), None, 1);
             let mut number = 0_u64;
-            while shard.stats.evictions < 30 * u64::from(shard.index.items().max(1)) {
+            while shard.stats.evictions < 30 * u64::from(shard.index.items.max(1)) {
                 let key = number.to_le_bytes();
-                let hash = shard.hasher.hash(&key);
+                let key = Key::new(&key, rapidhash_v3_seeded(&key, &shard.secrets));
                 let value = &[0; 400][..100 + 100 * (number % 4) as usize];
-                shard.store(Mode::Set, &key, tag_of(hash), value, Meta::default(), 0, 1000).unwrap();
+                shard.store(Mode::Set, key, value, Meta::default(), 0, 1000).unwrap();
                 number += 1;
             }
-            let load = f64::from(shard.index.items()) / f64::from(shard.index.slots());
+            let load = f64::from(shard.index.items) / f64::from(shard.index.slots);
             let by_chance = load / (2.0 * (1.0 - load));
             let mean = shard.index.mean_distance(&shard.memory);
             assert!(mean < 1.5 * by_chance, "{evictor}: {mean:.2} at load {load:.3}, by chance {by_chance:.2}");

@@ -1704,7 +1704,7 @@ fn evictor(text: &str) -> Result<cache::Evictor, String> {
     if text == "ours" {
         return Ok(cache::Evictor::Density);
     }
-    text.parse().map_err(|error: cache::UnknownEvictor| error.to_string())
+    text.parse()
 }
 
 /// Parses a memory limit per connection, 256 bytes to 16 MiB.

@@ -147,7 +147,7 @@ fn replayed(
         }
         evictor => {
             // The defaults of `quintain serve cache`: all memory counts, and items have versions.
-            let evictor = evictor.parse().map_err(|error| format!("{error}"))?;
+            let evictor = evictor.parse()?;
             let config = cache::Config { evictor, versions: true, ..cache::Config::new(job.capacity_bytes) };
             let cache = cache::Cache::new(config).map_err(|error| error.to_string())?;
             replay_operations(&cache, operations, rules)

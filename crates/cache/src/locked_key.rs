@@ -4,15 +4,14 @@ use std::sync::MutexGuard;
 
 use crate::cache::Cache;
 use crate::config::{Item, Meta, Mode, Refusal};
-use crate::shard::{Shard, tag_of};
+use crate::shard::{Key, Shard};
 
 /// A key whose shard stays locked, so that operations on it are atomic. Keep it short. The thread
 /// that holds it must not use the cache otherwise: it would deadlock.
-pub struct Held<'c, 'k> {
+pub struct LockedKey<'c, 'k> {
     cache: &'c Cache,
     shard: MutexGuard<'c, Shard>,
-    key: &'k [u8],
-    tag: u32,
+    key: Key<'k>,
 }
 
 impl Cache {
@@ -27,25 +26,44 @@ impl Cache {
     /// held.store(cache::Mode::Set, b"taken", cache::Meta::default(), now_ms).unwrap();
     /// assert_eq!(before, None);
     /// ```
-    pub fn hold<'c, 'k>(&'c self, key: &'k [u8], hash: u64) -> Held<'c, 'k> {
-        Held { cache: self, shard: self.shard(hash), key, tag: tag_of(hash) }
+    #[inline]
+    pub fn hold<'c, 'k>(&'c self, key: &'k [u8], hash: u64) -> LockedKey<'c, 'k> {
+        LockedKey { cache: self, shard: self.shard(hash), key: Key::new(key, hash) }
     }
 }
 
-impl Held<'_, '_> {
+impl LockedKey<'_, '_> {
     /// Like [`Cache::get`].
+    #[inline]
     pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard.get(self.key, self.tag, now_ms, use_it)
+        self.shard.get(self.key, now_ms, use_it)
     }
 
     /// Like [`Cache::peek`].
     pub fn peek<R>(&self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard.peek(self.key, self.tag, now_ms, use_it)
+        self.shard.peek(self.key, now_ms, use_it)
     }
 
     /// Like [`Cache::store`], with its errors.
     pub fn store(&mut self, mode: Mode, value: &[u8], meta: Meta, now_ms: u64) -> Result<u64, Refusal> {
-        self.cache.store_in(&mut self.shard, mode, self.key, self.tag, value, meta, now_ms)
+        let checked = self.cache.check(self.key.bytes, value.len());
+        if let (Mode::Set, Err(Refusal::ValueTooLong { .. })) = (mode, &checked) {
+            self.shard.outdate(self.key, now_ms);
+        }
+        let limit = self.cache.value_bytes_max();
+        let stored = checked.and_then(|()| self.shard.store(mode, self.key, value, meta, now_ms, limit));
+        self.count_refusal(stored)
+    }
+
+    /// Like [`Cache::outdate`].
+    pub fn outdate(&mut self, now_ms: u64) {
+        self.shard.outdate(self.key, now_ms);
+        self.shard.stats.refused += 1;
+    }
+
+    /// Like [`Cache::delete`].
+    pub fn delete(&mut self, now_ms: u64) -> bool {
+        self.shard.delete(self.key, now_ms)
     }
 
     /// Like [`Cache::update`], with its errors.
@@ -54,20 +72,30 @@ impl Held<'_, '_> {
         now_ms: u64,
         change: impl FnOnce(Item<'_>) -> (Option<Vec<u8>>, R),
     ) -> Result<Option<R>, Refusal> {
-        let updated = self.shard.update(self.key, self.tag, now_ms, self.cache.value_bytes_max(), change);
-        self.cache.count_refusal(&mut self.shard, updated)
+        let updated = self.shard.update(self.key, now_ms, self.cache.value_bytes_max(), change);
+        self.count_refusal(updated)
     }
 
     /// Like [`Cache::touch`], with its errors, but not a use of the item.
     pub fn expire(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
-        let done = self.shard.expire(self.key, self.tag, expires_ms, now_ms);
-        self.cache.count_refusal(&mut self.shard, done)
+        let expired = self.shard.expire(self.key, expires_ms, now_ms, false);
+        self.count_refusal(expired)
     }
 
     /// Like [`Cache::touch`], with its errors.
     pub fn touch(&mut self, expires_ms: u64, now_ms: u64) -> Result<bool, Refusal> {
-        let touched = self.shard.touch(self.key, self.tag, expires_ms, now_ms);
-        self.cache.count_refusal(&mut self.shard, touched)
+        let touched = self.shard.expire(self.key, expires_ms, now_ms, true);
+        self.count_refusal(touched)
+    }
+
+    fn count_refusal<T>(&mut self, mut result: Result<T, Refusal>) -> Result<T, Refusal> {
+        match &mut result {
+            Err(Refusal::Full { capacity_bytes }) => *capacity_bytes = self.cache.capacity_bytes,
+            Err(Refusal::KeyEmpty | Refusal::KeyTooLong { .. } | Refusal::ValueTooLong { .. }) => {}
+            _ => return result,
+        }
+        self.shard.stats.refused += 1;
+        result
     }
 }
 
@@ -97,6 +125,6 @@ mod tests {
         let long = vec![0; cache.value_bytes_max() + 1];
         assert!(cache.hold(key, hash).store(Mode::Set, &long, Meta::default(), 1).is_err());
         assert_eq!(cache.stats().refused, 1);
-        cache.audit().unwrap();
+        cache.audit();
     }
 }
