@@ -20,6 +20,14 @@ pub struct Mistake {
     pub hint: Option<String>,
 }
 
+impl Mistake {
+    /// An error at byte `at` of the file's text.
+    pub(crate) fn new(source: &str, file: &str, at: usize, text: impl Into<String>, hint: Option<String>) -> Mistake {
+        let (line, column) = config::place::line_and_column(file, at);
+        Mistake { source: source.to_owned(), line, column, text: text.into(), hint }
+    }
+}
+
 impl fmt::Display for Mistake {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}:{}: {}", self.source, self.line, self.column, self.text)?;
@@ -33,6 +41,24 @@ impl fmt::Display for Mistake {
 /// All errors of a file and its includes, in file and line order. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistakes(pub Vec<Mistake>);
+
+impl Mistakes {
+    /// Sorts errors by file, in the order of `sources`, and place. `result` if there are none.
+    pub(crate) fn or<'s, T>(
+        mut all: Vec<Mistake>,
+        sources: impl Iterator<Item = &'s str> + Clone,
+        result: T,
+    ) -> Result<T, Mistakes> {
+        if all.is_empty() {
+            return Ok(result);
+        }
+        let file = |mistake: &Mistake| sources.clone().position(|source| source == mistake.source);
+        all.sort_by_cached_key(|mistake| (file(mistake), mistake.line, mistake.column));
+        all.dedup();
+        all.truncate(MISTAKES_MAX);
+        Err(Mistakes(all))
+    }
+}
 
 impl fmt::Display for Mistakes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

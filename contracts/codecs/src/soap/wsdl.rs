@@ -14,13 +14,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::nearest::did_you_mean;
-use config::place::line_and_column;
 
 use super::types::{
-    Complex, ComplexId, Field, Message, Operation, Port, Service, Simple, SimpleId, Type, Wsdl, builtin,
+    Builtin, Complex, ComplexId, Field, Message, Operation, Port, Service, Simple, SimpleId, Type, Wsdl, builtin,
 };
-use super::xml::{Document, Limits};
-use crate::mistake::{MISTAKES_MAX, Mistake, Mistakes};
+use super::xml::{Document, Element, Limits};
+use crate::mistake::{Mistake, Mistakes};
 
 const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
 const SOAP: &str = "http://schemas.xmlsoap.org/wsdl/soap/";
@@ -47,33 +46,30 @@ pub fn parse(
 ) -> Result<Wsdl, Mistakes> {
     let mut mistakes = Vec::new();
     let texts = load(source, text, import, &mut mistakes);
+    let sources = texts.iter().map(|text| text.0.as_str());
     if !mistakes.is_empty() {
         return Err(Mistakes(mistakes));
     }
-    let files = texts.iter().filter_map(|(source, text)| {
+    let files = texts.iter().enumerate().filter_map(|(number, (source, text))| {
         let document = Document::parse(text.as_bytes(), &LIMITS).ok()?;
-        Some(File { source, text, document })
+        Some(File { number, source, text, document })
     });
+    let files = files.collect::<Vec<_>>();
     let mut reader = Reader {
-        files: files.collect(),
-        names: BTreeMap::new(),
+        definitions: BTreeMap::new(),
         types: BTreeMap::new(),
         wsdl: Wsdl::default(),
         depth: 0,
         fields_left: FIELDS_MAX,
         mistakes,
     };
-    reader.index();
-    reader.services();
-    let mut mistakes = reader.mistakes;
-    if mistakes.is_empty() {
-        return Ok(reader.wsdl);
+    files.iter().for_each(|file| reader.index(Node { file, index: 0 }));
+    files.iter().for_each(|file| reader.services(Node { file, index: 0 }));
+    if reader.wsdl.operations().next().is_none() && reader.mistakes.is_empty() {
+        let hint = Some("add a `service` with a `port` that has a SOAP 1.1 address and binding".to_owned());
+        reader.tell_hint(Node { file: &files[0], index: 0 }, "no SOAP 1.1 operation found", hint);
     }
-    let order = |source: &str| texts.iter().position(|text| text.0 == source);
-    mistakes.sort_by_key(|mistake| (order(&mistake.source), mistake.line, mistake.column));
-    mistakes.dedup();
-    mistakes.truncate(MISTAKES_MAX);
-    Err(Mistakes(mistakes))
+    Mistakes::or(reader.mistakes, sources, reader.wsdl)
 }
 
 fn load(
@@ -88,10 +84,7 @@ fn load(
     while next < texts.len() {
         let (source, text) = texts[next].clone();
         next += 1;
-        let mut tell = |at: usize, what: String| {
-            let (line, column) = line_and_column(&text, at);
-            mistakes.push(Mistake { source: source.clone(), line, column, text: what, hint: None });
-        };
+        let mut tell = |at: usize, what: String| mistakes.push(Mistake::new(&source, &text, at, what, None));
         let document = match Document::parse(text.as_bytes(), &LIMITS) {
             Ok(document) => document,
             Err(error) => {
@@ -121,270 +114,247 @@ fn load(
 }
 
 struct File<'f> {
+    number: usize,
     source: &'f str,
     text: &'f str,
     document: Document<'f>,
 }
 
-/// File index and element index.
-type ElementId = (usize, u32);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Space {
-    Element,
-    Type,
-    Message,
-    PortType,
-    Binding,
+/// An element of a file.
+#[derive(Clone, Copy)]
+struct Node<'f> {
+    file: &'f File<'f>,
+    index: u32,
 }
 
+impl<'f> Node<'f> {
+    fn element(self) -> &'f Element<'f> {
+        self.file.document.element(self.index)
+    }
+
+    fn name(self) -> &'f str {
+        self.element().name
+    }
+
+    /// Namespace and name.
+    fn full_name(self) -> (&'f str, &'f str) {
+        (self.file.document.namespace(self.index), self.name())
+    }
+
+    fn children(self) -> impl Iterator<Item = Node<'f>> {
+        self.file.document.children(self.index).map(move |index| Node { index, ..self })
+    }
+
+    fn children_named(self, namespace: &str, name: &str) -> impl Iterator<Item = Node<'f>> {
+        self.children().filter(move |child| child.full_name() == (namespace, name))
+    }
+
+    fn child_named(self, namespace: &str, name: &str) -> Option<Node<'f>> {
+        self.children_named(namespace, name).next()
+    }
+
+    fn attribute(self, name: &str) -> Option<&'f str> {
+        self.file.document.attribute(self.index, name)
+    }
+
+    /// The schema around the element, or the root.
+    fn schema(self) -> Node<'f> {
+        let parent = |index: &u32| self.file.document.element(*index).parent;
+        let mut ancestors = std::iter::successors(Some(self.index), parent).map(|index| Node { index, ..self });
+        ancestors.find(|node| node.full_name() == (XSD, "schema")).unwrap_or(Node { index: 0, ..self })
+    }
+}
+
+/// Namespace and local name.
+type Name<'f> = (&'f str, &'f str);
+
 struct Reader<'f> {
-    files: Vec<File<'f>>,
-    names: BTreeMap<(Space, String, String), ElementId>,
-    /// Types read so far, by their definition.
-    types: BTreeMap<ElementId, Type>,
+    /// By kind (`type`, `port type`), namespace and name.
+    definitions: BTreeMap<(&'static str, Name<'f>), Node<'f>>,
+    /// Types read so far, by file and element of their definition.
+    types: BTreeMap<(usize, u32), Type>,
     wsdl: Wsdl,
     depth: usize,
     fields_left: usize,
     mistakes: Vec<Mistake>,
 }
 
-impl Reader<'_> {
-    fn tell(&mut self, place: ElementId, text: String, hint: Option<String>) {
-        let file = &self.files[place.0];
-        let (line, column) = line_and_column(file.text, file.document.element(place.1).at);
-        self.mistakes.push(Mistake { source: file.source.to_owned(), line, column, text, hint });
+impl<'f> Reader<'f> {
+    fn tell(&mut self, node: Node<'_>, text: impl Into<String>) {
+        self.tell_hint(node, text, None);
     }
 
-    fn children(&self, place: ElementId) -> Vec<ElementId> {
-        self.files[place.0].document.children(place.1).map(|child| (place.0, child)).collect()
-    }
-
-    fn children_named(&self, place: ElementId, namespace: &str, name: &str) -> Vec<ElementId> {
-        let mut children = self.children(place);
-        children.retain(|child| self.is(*child, namespace, name));
-        children
-    }
-
-    fn is(&self, place: ElementId, namespace: &str, name: &str) -> bool {
-        self.files[place.0].document.is(place.1, namespace, name)
-    }
-
-    fn name(&self, place: ElementId) -> String {
-        self.files[place.0].document.element(place.1).name.to_owned()
-    }
-
-    fn attribute(&self, place: ElementId, name: &str) -> Option<String> {
-        self.files[place.0].document.attribute(place.1, name).map(str::to_owned)
+    fn tell_hint(&mut self, node: Node<'_>, text: impl Into<String>, hint: Option<String>) {
+        self.mistakes.push(Mistake::new(node.file.source, node.file.text, node.element().at, text, hint));
     }
 
     /// A required attribute. Reports an error and returns an empty string if it is missing.
-    fn required(&mut self, place: ElementId, name: &str) -> String {
-        self.attribute(place, name).unwrap_or_else(|| {
-            let element = self.name(place);
-            self.tell(place, format!("`{element}` has no attribute `{name}`"), None);
-            String::new()
+    fn required(&mut self, node: Node<'f>, name: &str) -> &'f str {
+        node.attribute(name).unwrap_or_else(|| {
+            self.tell(node, format!("`{}` has no attribute `{name}`", node.name()));
+            ""
         })
     }
 
     /// A qualified name in an attribute. Reports an error if it is missing or undeclared.
-    fn qualified(&mut self, place: ElementId, attribute: &str) -> Option<(String, String)> {
-        let value = self.required(place, attribute);
+    fn qualified(&mut self, node: Node<'f>, attribute: &str) -> Option<Name<'f>> {
+        let value = self.required(node, attribute);
         if value.is_empty() {
             return None;
         }
-        let document = &self.files[place.0].document;
-        let found = document.qualified(place.1, &value).map(|name| (name.0.to_owned(), name.1.to_owned()));
+        let found = node.file.document.qualified(node.index, value);
         if found.is_none() {
-            self.tell(place, format!("undeclared prefix in `{value}`"), None);
+            self.tell(node, format!("undeclared prefix in `{value}`"));
         }
         found
     }
 
-    fn look_up(&mut self, place: ElementId, space: Space, name: &(String, String)) -> Option<ElementId> {
-        let found = self.names.get(&(space, name.0.clone(), name.1.clone())).copied();
+    /// The definition that an attribute names, with its name.
+    fn referred(&mut self, node: Node<'f>, attribute: &str, kind: &'static str) -> Option<(Name<'f>, Node<'f>)> {
+        let name = self.qualified(node, attribute)?;
+        Some((name, self.look_up(node, kind, name)?))
+    }
+
+    fn look_up(&mut self, node: Node<'f>, kind: &'static str, name: Name<'f>) -> Option<Node<'f>> {
+        let found = self.definitions.get(&(kind, name)).copied();
         if found.is_none() {
-            let what = match space {
-                Space::Element => "element",
-                Space::Type => "type",
-                Space::Message => "message",
-                Space::PortType => "port type",
-                Space::Binding => "binding",
-            };
-            let same = self.names.keys().filter(|key| key.0 == space);
-            let elsewhere = same.clone().find(|key| key.2 == name.1).map(|key| {
-                if key.1.is_empty() {
-                    "it exists without a namespace".to_owned()
-                } else {
-                    format!("it exists in namespace `{}`", key.1)
-                }
+            let same = self.definitions.keys().filter(|key| key.0 == kind).map(|key| key.1);
+            let elsewhere = same.clone().find(|other| other.1 == name.1).map(|other| match other.0 {
+                "" => "it exists without a namespace".to_owned(),
+                namespace => format!("it exists in namespace `{namespace}`"),
             });
-            let hint = elsewhere.or_else(|| did_you_mean(&name.1, same.map(|key| key.2.as_str())));
-            self.tell(place, format!("no {what} `{}` in namespace `{}`", name.1, name.0), hint);
+            let hint = elsewhere.or_else(|| did_you_mean(name.1, same.map(|other| other.1)));
+            self.tell_hint(node, format!("no {kind} `{}` in namespace `{}`", name.1, name.0), hint);
         }
         found
     }
 
-    fn index(&mut self) {
-        for file in 0..self.files.len() {
-            let root = (file, 0);
-            if self.is(root, XSD, "schema") {
-                self.index_schema(root);
-                continue;
-            }
-            if !self.is(root, WSDL, "definitions") {
-                let name = self.name(root);
-                let hint = Some("WSDL 1.1 starts with `definitions`, a schema with `schema`".to_owned());
-                self.tell(root, format!("`{name}` is neither a WSDL nor a schema"), hint);
-                continue;
-            }
-            let namespace = self.attribute(root, "targetNamespace").unwrap_or_default();
-            if file == 0 {
-                self.wsdl.namespace = namespace.clone();
-            }
-            for child in self.children(root) {
-                let document = &self.files[file].document;
-                let space = match (document.namespace(child.1), document.element(child.1).name) {
-                    (WSDL, "message") => Space::Message,
-                    (WSDL, "portType") => Space::PortType,
-                    (WSDL, "binding") => Space::Binding,
-                    (WSDL, "types") => {
-                        for schema in self.children_named(child, XSD, "schema") {
-                            self.index_schema(schema);
-                        }
-                        continue;
-                    }
-                    _ => continue,
-                };
-                self.index_name(space, namespace.clone(), child);
-            }
+    fn index(&mut self, root: Node<'f>) {
+        if root.full_name() == (XSD, "schema") {
+            return self.index_children(root);
+        }
+        if root.full_name() != (WSDL, "definitions") {
+            let hint = Some("WSDL 1.1 starts with `definitions`, a schema with `schema`".to_owned());
+            return self.tell_hint(root, format!("`{}` is neither a WSDL nor a schema", root.name()), hint);
+        }
+        if root.file.number == 0 {
+            self.wsdl.namespace = root.attribute("targetNamespace").unwrap_or_default().to_owned();
+        }
+        self.index_children(root);
+        for types in root.children_named(WSDL, "types") {
+            types.children_named(XSD, "schema").for_each(|schema| self.index_children(schema));
         }
     }
 
-    fn index_schema(&mut self, schema: ElementId) {
-        let namespace = self.attribute(schema, "targetNamespace").unwrap_or_default();
-        for child in self.children(schema) {
-            let document = &self.files[child.0].document;
-            let space = match (document.namespace(child.1), document.element(child.1).name) {
-                (XSD, "element") => Space::Element,
-                (XSD, "complexType" | "simpleType") => Space::Type,
+    /// Indexes the definitions of a WSDL or a schema.
+    fn index_children(&mut self, parent: Node<'f>) {
+        let namespace = parent.attribute("targetNamespace").unwrap_or_default();
+        let language = parent.full_name().0;
+        for child in parent.children().filter(|child| child.full_name().0 == language) {
+            let kind = match child.full_name() {
+                (WSDL, "message") => "message",
+                (WSDL, "portType") => "port type",
+                (WSDL, "binding") => "binding",
+                (XSD, "element") => "element",
+                (XSD, "complexType" | "simpleType") => "type",
                 _ => continue,
             };
-            self.index_name(space, namespace.clone(), child);
+            let name = self.required(child, "name");
+            if self.definitions.insert((kind, (namespace, name)), child).is_some() {
+                self.tell(child, format!("`{name}` is defined twice"));
+            }
         }
     }
 
-    fn index_name(&mut self, space: Space, namespace: String, place: ElementId) {
-        let name = self.required(place, "name");
-        if self.names.insert((space, namespace, name.clone()), place).is_some() {
-            self.tell(place, format!("`{name}` is defined twice"), None);
+    fn type_of(&mut self, node: Node<'f>, name: &str) -> Option<Type> {
+        if node.attribute("type").is_some() {
+            return self.type_named(node, "type");
         }
-    }
-
-    fn schema_of(&self, place: ElementId) -> ElementId {
-        let document = &self.files[place.0].document;
-        let mut ancestors = std::iter::successors(Some(place.1), |index| document.element(*index).parent);
-        (place.0, ancestors.find(|index| document.is(*index, XSD, "schema")).unwrap_or(0))
-    }
-
-    fn type_of(&mut self, place: ElementId, name: &str) -> Option<Type> {
-        if self.attribute(place, "type").is_some() {
-            let type_name = self.qualified(place, "type")?;
-            return self.type_named(place, &type_name);
-        }
-        let inner = self
-            .children(place)
-            .into_iter()
-            .find(|child| self.is(*child, XSD, "complexType") || self.is(*child, XSD, "simpleType"));
-        match inner {
+        let mut children = node.children();
+        match children.find(|child| matches!(child.full_name(), (XSD, "complexType" | "simpleType"))) {
             Some(inner) => self.type_at(inner, name),
             None => Some(Type::Any),
         }
     }
 
-    fn type_named(&mut self, place: ElementId, name: &(String, String)) -> Option<Type> {
+    /// The type that an attribute names.
+    fn type_named(&mut self, node: Node<'f>, attribute: &str) -> Option<Type> {
+        let name = self.qualified(node, attribute)?;
         if name.0 == XSD {
-            let found = builtin(&name.1);
+            let found = builtin(name.1);
             if found.is_none() {
-                let text = format!("unsupported XML Schema type `{}`", name.1);
-                self.tell(place, text, None);
+                self.tell(node, format!("unsupported XML Schema type `{}`", name.1));
             }
             return found;
         }
-        let definition = self.look_up(place, Space::Type, name)?;
-        self.type_at(definition, &name.1)
+        let definition = self.look_up(node, "type", name)?;
+        self.type_at(definition, name.1)
     }
 
-    fn type_at(&mut self, place: ElementId, name: &str) -> Option<Type> {
-        if let Some(known) = self.types.get(&place) {
+    fn type_at(&mut self, node: Node<'f>, name: &str) -> Option<Type> {
+        let key = (node.file.number, node.index);
+        if let Some(known) = self.types.get(&key) {
             return Some(*known);
         }
         if self.depth == DEPTH_MAX {
-            self.tell(place, format!("types nested deeper than {DEPTH_MAX} levels"), None);
+            self.tell(node, format!("types nested deeper than {DEPTH_MAX} levels"));
             return None;
         }
         self.depth += 1;
-        let found =
-            if self.is(place, XSD, "simpleType") { self.simple(place, name) } else { self.complex(place, name) };
+        // Registers the type before resolving its parts, so that a cycle ends.
+        let found = if node.name() == "simpleType" {
+            let id = SimpleId(self.wsdl.simple.len() as u32);
+            self.wsdl.simple.push(Simple { name: name.to_owned(), base: Builtin::Text, values: Vec::new() });
+            self.types.insert(key, Type::Simple(id));
+            self.simple(id, node, name).map(|()| Type::Simple(id))
+        } else {
+            let id = ComplexId(self.wsdl.complex.len() as u32);
+            self.wsdl.complex.push(Complex { name: name.to_owned(), fields: Vec::new(), is_choice: false });
+            self.types.insert(key, Type::Complex(id));
+            self.complex(id, node, name);
+            Some(Type::Complex(id))
+        };
         self.depth -= 1;
         found
     }
 
-    fn simple(&mut self, place: ElementId, name: &str) -> Option<Type> {
-        let id = SimpleId(self.wsdl.simple.len() as u32);
-        let text = super::types::Builtin::Text;
-        // Registers the type before resolving its base, so that a cycle ends.
-        self.wsdl.simple.push(Simple { name: name.to_owned(), base: text, values: Vec::new() });
-        self.types.insert(place, Type::Simple(id));
-        if let Some(restriction) = self.children_named(place, XSD, "restriction").first().copied() {
-            let base = if self.attribute(restriction, "base").is_some() {
-                let base = self.qualified(restriction, "base")?;
-                self.type_named(restriction, &base)?
-            } else {
-                self.type_of(restriction, name)?
-            };
-            let Some(base) = self.wsdl.base(base) else {
-                self.tell(restriction, format!("the base of `{name}` is not a simple type"), None);
-                return None;
-            };
-            let values = self.children_named(restriction, XSD, "enumeration");
-            let values = values.into_iter().map(|value| self.required(value, "value")).collect();
-            let simple = &mut self.wsdl.simple[id.0 as usize];
-            (simple.base, simple.values) = (base, values);
-        }
-        Some(Type::Simple(id))
+    fn simple(&mut self, id: SimpleId, node: Node<'f>, name: &str) -> Option<()> {
+        let Some(restriction) = node.child_named(XSD, "restriction") else { return Some(()) };
+        let base = match restriction.attribute("base") {
+            Some(_) => self.type_named(restriction, "base")?,
+            None => self.type_of(restriction, name)?,
+        };
+        let Some(base) = self.wsdl.base(base) else {
+            self.tell(restriction, format!("the base of `{name}` is not a simple type"));
+            return None;
+        };
+        let values = restriction.children_named(XSD, "enumeration");
+        let values = values.map(|value| self.required(value, "value").to_owned()).collect();
+        let simple = &mut self.wsdl.simple[id.0 as usize];
+        (simple.base, simple.values) = (base, values);
+        Some(())
     }
 
-    fn complex(&mut self, place: ElementId, name: &str) -> Option<Type> {
-        let id = ComplexId(self.wsdl.complex.len() as u32);
-        self.wsdl.complex.push(Complex { name: name.to_owned(), fields: Vec::new(), is_choice: false });
-        self.types.insert(place, Type::Complex(id));
-        let mut fields = Vec::new();
-        let mut is_choice = false;
-        self.content(place, &mut fields, &mut is_choice);
+    fn complex(&mut self, id: ComplexId, node: Node<'f>, name: &str) {
+        let (mut fields, mut is_choice) = (Vec::new(), false);
+        self.content(node, &mut fields, &mut is_choice);
         let mut names = BTreeSet::new();
-        if let Some(twice) = fields.iter().find(|field| !names.insert(field.name.as_str())) {
-            let text = format!("`{name}` has two fields `{}`", twice.name);
-            self.tell(place, text, None);
+        if let Some(twice) = fields.iter().find(|field: &&Field| !names.insert(field.name.as_str())) {
+            self.tell(node, format!("`{name}` has two fields `{}`", twice.name));
         }
         fields.sort_by_key(|field| field.is_attribute);
         self.fields_left = self.fields_left.saturating_sub(fields.len());
         if self.fields_left == 0 {
-            self.tell(place, format!("more than {FIELDS_MAX} fields"), None);
+            self.tell(node, format!("more than {FIELDS_MAX} fields"));
             fields.clear();
         }
         let complex = &mut self.wsdl.complex[id.0 as usize];
         (complex.fields, complex.is_choice) = (fields, is_choice);
-        Some(Type::Complex(id))
     }
 
-    fn content(&mut self, place: ElementId, fields: &mut Vec<Field>, is_choice: &mut bool) {
-        for child in self.children(place) {
-            let document = &self.files[child.0].document;
-            if document.namespace(child.1) != XSD {
-                continue;
-            }
-            match document.element(child.1).name {
+    fn content(&mut self, node: Node<'f>, fields: &mut Vec<Field>, is_choice: &mut bool) {
+        for child in node.children().filter(|child| child.full_name().0 == XSD) {
+            match child.name() {
                 "sequence" | "all" => self.particles(child, fields, false),
                 "choice" => {
                     *is_choice = true;
@@ -392,206 +362,162 @@ impl Reader<'_> {
                 }
                 "attribute" => self.field(child, fields, false),
                 "complexContent" => {
-                    for derived in self.children(child) {
-                        match self.name(derived).as_str() {
+                    for derived in child.children() {
+                        match derived.name() {
                             "extension" => self.extension(derived, fields, is_choice),
                             "annotation" => {}
-                            other => self.tell(derived, format!("`{other}` in complex content is not supported"), None),
+                            other => self.tell(derived, format!("`{other}` in complex content is not supported")),
                         }
                     }
                 }
                 "annotation" | "anyAttribute" => {}
-                other => {
-                    let text = format!("`{other}` in a complex type is not supported");
-                    self.tell(child, text, None);
-                }
+                other => self.tell(child, format!("`{other}` in a complex type is not supported")),
             }
         }
     }
 
-    fn extension(&mut self, place: ElementId, fields: &mut Vec<Field>, is_choice: &mut bool) {
-        if let Some(base) = self.qualified(place, "base")
-            && let Some(base) = self.type_named(place, &base)
-        {
-            match base {
-                // A base still being read extends itself; it has no fields yet.
-                Type::Complex(id) => fields.extend(self.wsdl.complex(id).fields.iter().cloned()),
-                Type::Any => {}
-                _ => self.tell(place, "the base of complex content is not a complex type".to_owned(), None),
-            }
+    fn extension(&mut self, node: Node<'f>, fields: &mut Vec<Field>, is_choice: &mut bool) {
+        match self.type_named(node, "base") {
+            // A base still being read extends itself; it has no fields yet.
+            Some(Type::Complex(id)) => fields.extend(self.wsdl.complex(id).fields.iter().cloned()),
+            Some(Type::Any) | None => {}
+            Some(_) => self.tell(node, "the base of complex content is not a complex type"),
         }
-        self.content(place, fields, is_choice);
+        self.content(node, fields, is_choice);
     }
 
-    fn particles(&mut self, place: ElementId, fields: &mut Vec<Field>, is_optional: bool) {
-        let is_optional = is_optional || self.attribute(place, "minOccurs").as_deref() == Some("0");
-        if self.occurs(place, "maxOccurs") != Some(1) {
-            let name = self.name(place);
-            self.tell(place, format!("`{name}` that may occur more than once is not supported"), None);
+    fn particles(&mut self, node: Node<'f>, fields: &mut Vec<Field>, is_optional: bool) {
+        let is_optional = is_optional || node.attribute("minOccurs") == Some("0");
+        if self.occurs(node, "maxOccurs") != Some(1) {
+            self.tell(node, format!("`{}` that may occur more than once is not supported", node.name()));
         }
-        for child in self.children(place) {
-            let document = &self.files[child.0].document;
-            if document.namespace(child.1) != XSD {
-                continue;
-            }
-            match document.element(child.1).name {
+        for child in node.children().filter(|child| child.full_name().0 == XSD) {
+            match child.name() {
                 "element" => self.field(child, fields, is_optional),
                 "sequence" => self.particles(child, fields, is_optional),
                 "choice" => self.particles(child, fields, true),
                 "any" | "annotation" => {}
-                other => {
-                    let text = format!("`{other}` is not supported");
-                    self.tell(child, text, None);
-                }
+                other => self.tell(child, format!("`{other}` is not supported")),
             }
         }
     }
 
     /// `minOccurs` or `maxOccurs`; `None` for `unbounded`.
-    fn occurs(&mut self, place: ElementId, attribute: &str) -> Option<u32> {
-        match self.attribute(place, attribute).as_deref() {
-            None => Some(1),
+    fn occurs(&mut self, node: Node<'f>, attribute: &str) -> Option<u32> {
+        match node.attribute(attribute) {
             Some("unbounded") if attribute == "maxOccurs" => None,
-            Some(text) => match text.trim().parse::<u32>() {
-                Ok(count) => Some(count),
-                Err(_) => {
-                    let text = format!("`{attribute}` is {text:?}, not a number");
-                    self.tell(place, text, None);
-                    Some(1)
-                }
-            },
+            text => Some(text.unwrap_or("1").trim().parse().unwrap_or_else(|_| {
+                self.tell(node, format!("`{attribute}` is {:?}, not a number", text.unwrap_or_default()));
+                1
+            })),
         }
     }
 
-    fn field(&mut self, place: ElementId, fields: &mut Vec<Field>, is_optional: bool) {
-        let is_attribute = self.name(place) == "attribute";
-        let is_true = |text: Option<String>| matches!(text.as_deref().map(str::trim), Some("true" | "1"));
-        let min = match is_attribute {
-            true => u32::from(self.attribute(place, "use").as_deref() == Some("required")),
-            false => self.occurs(place, "minOccurs").filter(|_| !is_optional).unwrap_or(0),
+    fn field(&mut self, node: Node<'f>, fields: &mut Vec<Field>, is_optional: bool) {
+        let is_attribute = node.name() == "attribute";
+        let (min, max) = match is_attribute {
+            true => (u32::from(node.attribute("use") == Some("required")), Some(1)),
+            false => {
+                let min = self.occurs(node, "minOccurs").filter(|_| !is_optional);
+                (min.unwrap_or(0), self.occurs(node, "maxOccurs"))
+            }
         };
-        let max = if is_attribute { Some(1) } else { self.occurs(place, "maxOccurs") };
         if max.is_some_and(|max| max < min) {
-            return self.tell(place, format!("`maxOccurs` is less than `minOccurs`, {min}"), None);
+            return self.tell(node, format!("`maxOccurs` is less than `minOccurs`, {min}"));
         }
-        let (definition, namespace, name) = if self.attribute(place, "ref").is_some() {
-            let Some(name) = self.qualified(place, "ref") else { return };
+        let ((namespace, name), definition) = if node.attribute("ref").is_some() {
             if is_attribute {
+                // References to attributes are checked and otherwise ignored.
+                let _ = self.qualified(node, "ref");
                 return;
             }
-            let Some(definition) = self.look_up(place, Space::Element, &name) else { return };
-            (definition, name.0, name.1)
+            let Some(referred) = self.referred(node, "ref", "element") else { return };
+            referred
         } else {
-            let name = self.required(place, "name");
-            let schema = self.schema_of(place);
-            let (form, default) = match is_attribute {
-                true => (self.attribute(place, "form"), "attributeFormDefault"),
-                false => (self.attribute(place, "form"), "elementFormDefault"),
+            let schema = node.schema();
+            let default = if is_attribute { "attributeFormDefault" } else { "elementFormDefault" };
+            let namespace = match node.attribute("form").or_else(|| schema.attribute(default)) {
+                Some("qualified") => schema.attribute("targetNamespace").unwrap_or_default(),
+                _ => "",
             };
-            let form = form.or_else(|| self.attribute(schema, default));
-            let namespace = match form.as_deref() {
-                Some("qualified") => self.attribute(schema, "targetNamespace").unwrap_or_default(),
-                _ => String::new(),
-            };
-            (place, namespace, name)
+            ((namespace, self.required(node, "name")), node)
         };
-        let Some(ty) = self.type_of(definition, &name) else { return };
-        let is_nillable = is_true(self.attribute(definition, "nillable"));
+        let Some(ty) = self.type_of(definition, name) else { return };
+        let is_nillable = matches!(definition.attribute("nillable").map(str::trim), Some("true" | "1"));
+        let (name, namespace) = (name.to_owned(), namespace.to_owned());
         fields.push(Field { name, namespace, ty, min, max, is_nillable, is_attribute });
     }
 
-    fn services(&mut self) {
-        for file in 0..self.files.len() {
-            if !self.is((file, 0), WSDL, "definitions") {
-                continue;
-            }
-            for service in self.children_named((file, 0), WSDL, "service") {
-                let name = self.required(service, "name");
-                let mut ports = Vec::new();
-                for port in self.children_named(service, WSDL, "port") {
-                    // A port of another binding has its address in another namespace.
-                    let Some(address) = self.children_named(port, SOAP, "address").first().copied() else { continue };
-                    let address = self.required(address, "location");
-                    let name = self.required(port, "name");
-                    let Some(binding) = self.qualified(port, "binding") else { continue };
-                    let Some(binding) = self.look_up(port, Space::Binding, &binding) else { continue };
-                    let operations = self.binding(binding);
-                    ports.push(Port { name, address, operations });
-                }
-                self.wsdl.services.push(Service { name, ports });
-            }
+    fn services(&mut self, root: Node<'f>) {
+        if root.full_name() != (WSDL, "definitions") {
+            return;
         }
-        if self.wsdl.operations().next().is_none() && self.mistakes.is_empty() {
-            let hint = Some("add a `service` with a `port` that has a SOAP 1.1 address and binding".to_owned());
-            self.tell((0, 0), "no SOAP 1.1 operation found".to_owned(), hint);
+        for service in root.children_named(WSDL, "service") {
+            let name = self.required(service, "name").to_owned();
+            let mut ports = Vec::new();
+            for port in service.children_named(WSDL, "port") {
+                // A port of another binding has its address in another namespace.
+                let Some(address) = port.child_named(SOAP, "address") else { continue };
+                let address = self.required(address, "location").to_owned();
+                let name = self.required(port, "name").to_owned();
+                let Some((_, binding)) = self.referred(port, "binding", "binding") else { continue };
+                ports.push(Port { name, address, operations: self.binding(binding) });
+            }
+            self.wsdl.services.push(Service { name, ports });
         }
     }
 
-    fn binding(&mut self, binding: ElementId) -> Vec<Operation> {
-        let Some(port_type) = self.qualified(binding, "type") else { return Vec::new() };
-        let Some(port_type) = self.look_up(binding, Space::PortType, &port_type) else { return Vec::new() };
-        let soap = self.children_named(binding, SOAP, "binding").first().copied();
-        let style = soap.and_then(|soap| self.attribute(soap, "style"));
+    fn binding(&mut self, binding: Node<'f>) -> Vec<Operation> {
+        let Some((_, port_type)) = self.referred(binding, "type", "port type") else { return Vec::new() };
+        let style = binding.child_named(SOAP, "binding").and_then(|soap| soap.attribute("style"));
         let mut operations = Vec::new();
-        for bound in self.children_named(binding, WSDL, "operation") {
+        for bound in binding.children_named(WSDL, "operation") {
             let name = self.required(bound, "name");
-            let soap = self.children_named(bound, SOAP, "operation").first().copied();
-            let own = soap.and_then(|soap| self.attribute(soap, "style")).or_else(|| style.clone());
-            if own.as_deref() == Some("rpc") {
-                self.tell(bound, format!("`{name}` is `rpc`; only `document` is supported"), None);
+            let soap = bound.child_named(SOAP, "operation");
+            if soap.and_then(|soap| soap.attribute("style")).or(style) == Some("rpc") {
+                self.tell(bound, format!("`{name}` is `rpc`; only `document` is supported"));
                 continue;
             }
-            let action = soap.and_then(|soap| self.attribute(soap, "soapAction")).unwrap_or_default();
-            for way in self.children(bound) {
-                for body in self.children_named(way, SOAP, "body") {
-                    if self.attribute(body, "use").as_deref() == Some("encoded") {
-                        self.tell(body, format!("`{name}` is `encoded`; only `literal` is supported"), None);
-                    }
+            for body in bound.children().flat_map(|way| way.children_named(SOAP, "body")) {
+                if body.attribute("use") == Some("encoded") {
+                    self.tell(body, format!("`{name}` is `encoded`; only `literal` is supported"));
                 }
             }
-            let abstracts = self.children_named(port_type, WSDL, "operation");
-            let same = abstracts.into_iter().find(|other| self.attribute(*other, "name").as_deref() == Some(&name));
-            let Some(operation) = same else {
-                self.tell(bound, format!("the port type has no operation `{name}`"), None);
+            let mut abstracts = port_type.children_named(WSDL, "operation");
+            let Some(operation) = abstracts.find(|other| other.attribute("name") == Some(name)) else {
+                self.tell(bound, format!("the port type has no operation `{name}`"));
                 continue;
             };
-            let way = |reader: &mut Self, way: &str| {
-                let place = reader.children_named(operation, WSDL, way).first().copied()?;
-                Some((place, reader.message(place)))
-            };
-            let Some((_, input)) = way(self, "input") else {
-                self.tell(operation, format!("`{name}` has no `input`"), None);
+            let Some(input) = operation.child_named(WSDL, "input") else {
+                self.tell(operation, format!("`{name}` has no `input`"));
                 continue;
             };
-            let output = way(self, "output").and_then(|output| output.1);
+            let input = self.message(input);
+            let output = operation.child_named(WSDL, "output").and_then(|output| self.message(output));
             let Some(input) = input else { continue };
-            operations.push(Operation { name, action, input, output });
+            let action = soap.and_then(|soap| soap.attribute("soapAction")).unwrap_or_default();
+            operations.push(Operation { name: name.to_owned(), action: action.to_owned(), input, output });
         }
         operations
     }
 
-    fn message(&mut self, place: ElementId) -> Option<Message> {
-        let name = self.qualified(place, "message")?;
-        let message = self.look_up(place, Space::Message, &name)?;
-        let parts = self.children_named(message, WSDL, "part");
-        let [part] = parts.as_slice() else {
-            let text = format!("message `{}` has {} parts, expected one", name.1, parts.len());
-            self.tell(message, text, None);
+    fn message(&mut self, node: Node<'f>) -> Option<Message> {
+        let ((_, name), message) = self.referred(node, "message", "message")?;
+        let parts = message.children_named(WSDL, "part").collect::<Vec<_>>();
+        let [part] = parts[..] else {
+            self.tell(message, format!("message `{name}` has {} parts, expected one", parts.len()));
             return None;
         };
-        if self.attribute(*part, "element").is_none() {
+        if part.attribute("element").is_none() {
             let hint = Some("document/literal needs parts with an `element`".to_owned());
-            self.tell(*part, format!("the part of message `{}` has no `element`", name.1), hint);
+            self.tell_hint(part, format!("the part of message `{name}` has no `element`"), hint);
             return None;
         }
-        let element = self.qualified(*part, "element")?;
-        let definition = self.look_up(*part, Space::Element, &element)?;
-        match self.type_of(definition, &element.1)? {
-            Type::Complex(content) => Some(Message { element: element.1, namespace: element.0, content }),
-            _ => {
-                self.tell(definition, format!("`{}` is a message without a complex type", element.1), None);
-                None
-            }
-        }
+        let ((namespace, element), definition) = self.referred(part, "element", "element")?;
+        let Type::Complex(content) = self.type_of(definition, element)? else {
+            self.tell(definition, format!("`{element}` is a message without a complex type"));
+            return None;
+        };
+        Some(Message { element: element.to_owned(), namespace: namespace.to_owned(), content })
     }
 }

@@ -33,7 +33,7 @@ mod resolve;
 mod syntax;
 
 use super::schema::Schema;
-use crate::mistake::{Mistake, Mistakes};
+use crate::mistake::Mistakes;
 
 /// Maximum size of all files together, in bytes.
 pub const TEXT_MAX_BYTES: usize = 4 << 20;
@@ -50,12 +50,5 @@ pub fn parse(
     text: &str,
     include: &mut dyn FnMut(&str) -> Result<String, String>,
 ) -> Result<Schema, Mistakes> {
-    let mut mistakes = Vec::new();
-    let schema = resolve::resolve(source, text, include, &mut mistakes);
-    if mistakes.is_empty() { Ok(schema) } else { Err(Mistakes(mistakes)) }
-}
-
-fn mistake_at(source: &str, file: &str, at: usize, text: String, hint: Option<String>) -> Mistake {
-    let (line, column) = config::place::line_and_column(file, at);
-    Mistake { source: source.to_owned(), line, column, text, hint }
+    resolve::resolve(source, text, include)
 }

@@ -43,6 +43,19 @@ pub enum Type {
     Map(Box<Type>, Box<Type>),
 }
 
+impl Type {
+    /// Whether it is a type of integers, or an enum, that can represent this number.
+    pub(crate) fn holds(&self, number: i64) -> bool {
+        match self {
+            Type::Byte => i8::try_from(number).is_ok(),
+            Type::I16 => i16::try_from(number).is_ok(),
+            Type::I32 | Type::Enum(_) => i32::try_from(number).is_ok(),
+            Type::I64 => true,
+            _ => false,
+        }
+    }
+}
+
 /// The kind of a struct; the wire format is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StructKind {

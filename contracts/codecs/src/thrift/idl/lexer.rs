@@ -23,6 +23,9 @@ pub(super) struct Token<'t> {
     pub(super) is_first: bool,
 }
 
+/// The signs of the language.
+pub(super) const SIGNS: &str = "{}()<>[],;:=&*";
+
 /// Splits `text` into tokens, ending with [`Word::End`]. `mistake` gets errors with offsets.
 pub(super) fn tokenize<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)) -> Vec<Token<'t>> {
     let bytes = text.as_bytes();
@@ -31,21 +34,14 @@ pub(super) fn tokenize<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)
     while at < bytes.len() {
         let rest = &text[at..];
         let start = at;
-        match bytes[at] {
-            b'\n' => {
-                is_first = true;
-                at += 1;
-                continue;
-            }
+        let is_digit_or_dot = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+        let word = match bytes[at] {
             byte if byte.is_ascii_whitespace() => {
+                is_first |= byte == b'\n';
                 at += 1;
                 continue;
             }
-            b'#' => {
-                at += rest.find('\n').unwrap_or(rest.len());
-                continue;
-            }
-            b'/' if rest.starts_with("//") => {
+            byte if byte == b'#' || rest.starts_with("//") => {
                 at += rest.find('\n').unwrap_or(rest.len());
                 continue;
             }
@@ -59,54 +55,49 @@ pub(super) fn tokenize<'t>(text: &'t str, mut mistake: impl FnMut(usize, String)
             }
             quote @ (b'"' | b'\'') => {
                 let (read, used) = quoted(rest, quote, |offset, what| mistake(start + offset, what));
-                tokens.push(Token { word: Word::Text(read), at, is_first });
                 at += used;
+                Word::Text(read)
             }
             byte if byte.is_ascii_alphabetic() || byte == b'_' => {
                 let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'.';
                 at += rest.bytes().take_while(is_part).count();
-                tokens.push(Token { word: Word::Name(&text[start..at]), at: start, is_first });
+                Word::Name(&text[start..at])
             }
             byte if byte.is_ascii_digit()
                 || (b"+-.".contains(&byte) && bytes.get(at + 1).is_some_and(is_digit_or_dot)) =>
             {
-                let used = number_length(rest.as_bytes());
-                let word = number(&rest[..used]);
+                at += number_length(rest.as_bytes());
+                let word = number(&text[start..at]);
                 if word == Word::Integer(None) {
-                    mistake(at, format!("`{}` is not a 64-bit number", &rest[..used]));
+                    mistake(start, format!("`{}` is not a 64-bit number", &text[start..at]));
                 }
-                at += used;
-                tokens.push(Token { word, at: start, is_first });
+                word
             }
             _ => {
                 let sign = rest.chars().next().unwrap_or('\0');
-                if !"{}()<>[],;:=&*".contains(sign) {
+                if !SIGNS.contains(sign) {
                     mistake(at, format!("unexpected `{}`", sign.escape_default()));
                 }
                 at += sign.len_utf8();
-                tokens.push(Token { word: Word::Sign(sign), at: start, is_first });
+                Word::Sign(sign)
             }
-        }
+        };
+        tokens.push(Token { word, at: start, is_first });
         is_first = false;
     }
     tokens.push(Token { word: Word::End, at: text.len(), is_first: true });
     tokens
 }
 
-fn is_digit_or_dot(byte: &u8) -> bool {
-    byte.is_ascii_digit() || *byte == b'.'
-}
-
 fn number_length(bytes: &[u8]) -> usize {
     let mut used = usize::from(b"+-".contains(&bytes[0]));
     let is_hexadecimal = bytes[used..].starts_with(b"0x") || bytes[used..].starts_with(b"0X");
-    while let Some(byte) = bytes.get(used) {
+    let is_part = |used: usize, byte: &u8| {
         let after_exponent = b"eE".contains(&bytes[used.max(1) - 1]) && !is_hexadecimal;
-        if byte.is_ascii_alphanumeric() || *byte == b'.' || (b"+-".contains(byte) && after_exponent) {
-            used += 1;
-        } else {
-            break;
-        }
+        byte.is_ascii_alphanumeric() || *byte == b'.' || (b"+-".contains(byte) && after_exponent)
+    };
+    while bytes.get(used).is_some_and(|byte| is_part(used, byte)) {
+        used += 1;
     }
     used
 }

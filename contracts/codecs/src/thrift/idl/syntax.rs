@@ -1,6 +1,6 @@
 //! Parses an IDL file into a tree with unresolved names. Continues after the item with an error.
 
-use super::lexer::{Token, Word, tokenize};
+use super::lexer::{SIGNS, Token, Word, tokenize};
 use crate::thrift::schema::{Requirement, StructKind};
 
 /// Maximum nesting of containers in a type or constant.
@@ -68,27 +68,25 @@ pub(super) enum ConstKind {
     Map(Vec<(Const, Const)>),
 }
 
-/// A syntax error with its byte offset; `None` if already reported.
-type Wrong = Option<(usize, String)>;
+/// A syntax error with its byte offset.
+type SyntaxError = (usize, String);
 
-pub(super) struct SyntaxMistake {
-    pub(super) at: usize,
-    pub(super) text: String,
-}
+/// An error, or `None` if already reported.
+type Parsed<T> = Result<T, Option<SyntaxError>>;
 
-pub(super) fn parse_document(text: &str) -> (Document, Vec<SyntaxMistake>) {
+pub(super) fn parse_document(text: &str) -> (Document, Vec<SyntaxError>) {
     let mut found = Vec::new();
-    let tokens = tokenize(text, |at, text| found.push(SyntaxMistake { at, text }));
+    let tokens = tokenize(text, |at, text| found.push((at, text)));
     let mut parser = Parser { tokens, next: 0, found };
     let document = parser.document();
-    parser.found.sort_by_key(|found| found.at);
+    parser.found.sort_by_key(|found| found.0);
     (document, parser.found)
 }
 
 struct Parser<'t> {
     tokens: Vec<Token<'t>>,
     next: usize,
-    found: Vec<SyntaxMistake>,
+    found: Vec<SyntaxError>,
 }
 
 const DEFINITIONS: [&str; 9] =
@@ -106,31 +104,31 @@ impl<'t> Parser<'t> {
         token
     }
 
-    fn is_name(&self, name: &str) -> bool {
-        matches!(self.peek().word, Word::Name(other) if other == name)
-    }
-
-    fn take_name(&mut self, name: &str) -> bool {
-        let is = self.is_name(name);
-        if is {
-            self.advance();
-        }
-        is
+    fn at_end(&self) -> bool {
+        self.peek().word == Word::End
     }
 
     fn is_sign(&self, sign: char) -> bool {
         self.peek().word == Word::Sign(sign)
     }
 
-    fn take_sign(&mut self, sign: char) -> bool {
-        let is = self.is_sign(sign);
+    fn take(&mut self, word: &Word<'_>) -> bool {
+        let is = self.peek().word == *word;
         if is {
             self.advance();
         }
         is
     }
 
-    fn wrong<T>(&self, expected: &str) -> Result<T, Wrong> {
+    fn take_name(&mut self, name: &str) -> bool {
+        self.take(&Word::Name(name))
+    }
+
+    fn take_sign(&mut self, sign: char) -> bool {
+        self.take(&Word::Sign(sign))
+    }
+
+    fn wrong<T>(&self, expected: &str) -> Parsed<T> {
         let token = self.peek();
         let found = match &token.word {
             Word::Name(name) => format!("`{name}`"),
@@ -139,61 +137,55 @@ impl<'t> Parser<'t> {
             Word::Integer(None) => return Err(None),
             Word::Double(value) => format!("`{value}`"),
             Word::Text(text) => format!("the string {text:?}"),
-            Word::Sign(sign) if "{}()<>[],;:=&*".contains(*sign) => format!("`{sign}`"),
+            Word::Sign(sign) if SIGNS.contains(*sign) => format!("`{sign}`"),
             Word::Sign(_) => return Err(None),
             Word::End => "the end of the file".to_owned(),
         };
         Err(Some((token.at, format!("expected {expected}, found {found}"))))
     }
 
-    fn sign(&mut self, sign: char) -> Result<(), Wrong> {
+    fn sign(&mut self, sign: char) -> Parsed<()> {
         if self.take_sign(sign) { Ok(()) } else { self.wrong(&format!("`{sign}`")) }
     }
 
-    fn name(&mut self, what: &str) -> Result<(usize, String), Wrong> {
-        match self.peek().word {
-            Word::Name(name) => Ok((self.advance().at, name.to_owned())),
-            _ => self.wrong(what),
-        }
+    fn name(&mut self, what: &str) -> Parsed<(usize, String)> {
+        let Word::Name(name) = self.peek().word else { return self.wrong(what) };
+        Ok((self.advance().at, name.to_owned()))
     }
 
     /// The name of a definition, which contains no dots.
-    fn own_name(&mut self, what: &str) -> Result<(usize, String), Wrong> {
+    fn own_name(&mut self, what: &str) -> Parsed<(usize, String)> {
         let (at, name) = self.name(what)?;
         if name.contains('.') {
-            self.tell(Some((at, format!("{what} `{name}` contains a dot"))));
+            self.found.push((at, format!("{what} `{name}` contains a dot")));
         }
         Ok((at, name))
     }
 
-    fn text(&mut self, what: &str) -> Result<(usize, String), Wrong> {
-        match &self.peek().word {
-            Word::Text(text) => {
-                let text = text.clone();
-                Ok((self.advance().at, text))
-            }
-            _ => self.wrong(what),
-        }
+    fn text(&mut self, what: &str) -> Parsed<(usize, String)> {
+        let Word::Text(text) = self.peek().word.clone() else { return self.wrong(what) };
+        Ok((self.advance().at, text))
     }
 
-    fn tell(&mut self, wrong: Wrong) {
-        if let Some((at, text)) = wrong {
-            self.found.push(SyntaxMistake { at, text });
-        }
+    fn separator(&mut self) -> bool {
+        self.take_sign(',') || self.take_sign(';')
     }
 
-    fn separator(&mut self) {
-        let _ = self.take_sign(',') || self.take_sign(';');
+    /// Annotations and a separator.
+    fn item_end(&mut self) -> Parsed<()> {
+        self.annotations()?;
+        self.separator();
+        Ok(())
     }
 
     fn document(&mut self) -> Document {
         let mut document = Document { includes: Vec::new(), definitions: Vec::new() };
-        while self.peek().word != Word::End {
+        while !self.at_end() {
             let before = self.next;
-            if let Err(wrong) = self.definition(&mut document) {
-                self.tell(wrong);
+            if let Err(error) = self.definition(&mut document) {
+                self.found.extend(error);
                 self.next = self.next.max(before + 1).min(self.tokens.len() - 1);
-                while !self.begins_definition() && self.peek().word != Word::End {
+                while !self.begins_definition() && !self.at_end() {
                     self.advance();
                 }
             }
@@ -206,16 +198,14 @@ impl<'t> Parser<'t> {
         token.is_first && matches!(token.word, Word::Name(name) if DEFINITIONS.contains(&name))
     }
 
-    fn definition(&mut self, document: &mut Document) -> Result<(), Wrong> {
+    fn definition(&mut self, document: &mut Document) -> Parsed<()> {
         let Word::Name(keyword) = self.peek().word else { return self.wrong("a definition") };
         let begin = self.peek().at;
         if !DEFINITIONS.contains(&keyword) && keyword != "cpp_include" {
-            let hint = match keyword {
-                "senum" | "slist" => " (it is no longer part of the language)",
-                _ => "",
-            };
-            return self
-                .wrong(&format!("`const`, `typedef`, `enum`, `struct`, `union`, `exception` or `service`{hint}"));
+            let expected = "`const`, `typedef`, `enum`, `struct`, `union`, `exception` or `service`";
+            let is_old = matches!(keyword, "senum" | "slist");
+            let hint = if is_old { " (it is no longer part of the language)" } else { "" };
+            return self.wrong(&format!("{expected}{hint}"));
         }
         self.advance();
         let (at, name, body) = match keyword {
@@ -223,10 +213,7 @@ impl<'t> Parser<'t> {
                 document.includes.push(self.text("a quoted file path")?);
                 return Ok(());
             }
-            "cpp_include" => {
-                self.text("a quoted file path")?;
-                return Ok(());
-            }
+            "cpp_include" => return self.text("a quoted file path").map(drop),
             "namespace" => {
                 if !self.take_sign('*') {
                     self.name("`*` or a language")?;
@@ -272,108 +259,90 @@ impl<'t> Parser<'t> {
                 (at, name, Body::Struct { kind, fields })
             }
         };
-        self.annotations()?;
-        self.separator();
+        self.item_end()?;
         document.definitions.push(Definition { at, name, body });
         Ok(())
     }
 
     /// Parses members and the closing brace. After an error, continues at a separator or line.
-    fn members<T>(&mut self, begin: usize, read: impl Fn(&mut Parser<'t>) -> Result<T, Wrong>) -> Vec<T> {
+    fn members<T>(&mut self, begin: usize, read: impl Fn(&mut Parser<'t>) -> Parsed<T>) -> Vec<T> {
         let mut members = Vec::new();
-        loop {
-            if self.take_sign('}') {
-                return members;
-            }
-            if self.peek().word == Word::End {
-                self.tell(Some((begin, "missing `}` at the end of this".to_owned())));
-                return members;
+        while !self.take_sign('}') {
+            if self.at_end() {
+                self.found.push((begin, "missing `}` at the end of this".to_owned()));
+                break;
             }
             // A nested definition: the closing brace before it is missing.
             if self.begins_definition() {
-                self.tell(Some((self.peek().at, "expected `}` before this".to_owned())));
-                return members;
+                self.found.push((self.peek().at, "expected `}` before this".to_owned()));
+                break;
             }
             let before = self.next;
             match read(self) {
                 Ok(member) if members.len() < MEMBERS_MAX => members.push(member),
                 Ok(_) => {
-                    self.tell(Some((begin, format!("more than {MEMBERS_MAX} members"))));
-                    while !self.is_sign('}') && self.peek().word != Word::End {
+                    self.found.push((begin, format!("more than {MEMBERS_MAX} members")));
+                    while !self.is_sign('}') && !self.at_end() {
                         self.advance();
                     }
                 }
-                Err(wrong) => {
-                    self.tell(wrong);
+                Err(error) => {
+                    self.found.extend(error);
                     if self.next == before && !self.is_sign('}') {
                         self.advance();
                     }
-                    while !self.is_sign('}') && !self.peek().is_first {
-                        if self.take_sign(',') || self.take_sign(';') {
-                            break;
-                        }
+                    while !self.is_sign('}') && !self.peek().is_first && !self.separator() {
                         self.advance();
                     }
                 }
             }
         }
+        members
     }
 
-    fn member(&mut self) -> Result<(usize, String, Option<i64>), Wrong> {
+    fn member(&mut self) -> Parsed<(usize, String, Option<i64>)> {
         let (at, name) = self.own_name("an enum member")?;
         let number = if self.take_sign('=') { Some(self.integer("a number")?) } else { None };
-        self.annotations()?;
-        self.separator();
+        self.item_end()?;
         Ok((at, name, number))
     }
 
-    fn integer(&mut self, what: &str) -> Result<i64, Wrong> {
-        match self.peek().word {
-            Word::Integer(Some(value)) => {
-                self.advance();
-                Ok(value)
-            }
-            _ => self.wrong(what),
-        }
+    fn integer(&mut self, what: &str) -> Parsed<i64> {
+        let Word::Integer(Some(value)) = self.peek().word else { return self.wrong(what) };
+        self.advance();
+        Ok(value)
     }
 
-    fn field(&mut self) -> Result<FieldDef, Wrong> {
-        let id = match self.peek().word {
-            Word::Integer(_) => {
-                let id = self.integer("a field number")?;
-                self.sign(':')?;
-                Some(id)
-            }
-            _ => None,
-        };
-        let requirement = if self.take_name("required") {
-            Requirement::Required
-        } else if self.take_name("optional") {
-            Requirement::Optional
-        } else {
-            Requirement::Default
+    fn field(&mut self) -> Parsed<FieldDef> {
+        let mut id = None;
+        if let Word::Integer(_) = self.peek().word {
+            id = Some(self.integer("a field number")?);
+            self.sign(':')?;
+        }
+        let requirement = match () {
+            () if self.take_name("required") => Requirement::Required,
+            () if self.take_name("optional") => Requirement::Optional,
+            () => Requirement::Default,
         };
         let ty = self.field_type(0)?;
         self.take_sign('&');
         let (at, name) = self.own_name("a field name")?;
         let default = if self.take_sign('=') { Some(self.constant(0)?) } else { None };
-        self.annotations()?;
-        self.separator();
+        self.item_end()?;
         Ok(FieldDef { at, id, name, ty, requirement, default })
     }
 
-    fn method(&mut self) -> Result<MethodDef, Wrong> {
+    fn method(&mut self) -> Parsed<MethodDef> {
         let is_oneway = self.take_name("oneway") || self.take_name("async");
         let returns = if self.take_name("void") { None } else { Some(self.field_type(0)?) };
         let (at, name) = self.own_name("a method name")?;
         let arguments = self.fields_in_parentheses()?;
         let throws = if self.take_name("throws") { self.fields_in_parentheses()? } else { Vec::new() };
-        self.annotations()?;
-        self.separator();
+        self.item_end()?;
         Ok(MethodDef { at, name, is_oneway, returns, arguments, throws })
     }
 
-    fn fields_in_parentheses(&mut self) -> Result<Vec<FieldDef>, Wrong> {
+    fn fields_in_parentheses(&mut self) -> Parsed<Vec<FieldDef>> {
         self.sign('(')?;
         let mut fields = Vec::new();
         while !self.take_sign(')') {
@@ -382,39 +351,37 @@ impl<'t> Parser<'t> {
         Ok(fields)
     }
 
-    fn field_type(&mut self, depth: usize) -> Result<TypeRef, Wrong> {
+    fn field_type(&mut self, depth: usize) -> Parsed<TypeRef> {
         if depth > DEPTH_MAX {
             return self.wrong(&format!("a type nested at most {DEPTH_MAX} levels deep"));
         }
         let (at, name) = self.name("a type")?;
+        if !["list", "set", "map"].contains(&name.as_str()) {
+            self.annotations()?;
+            return Ok(TypeRef::Named(at, name));
+        }
+        self.cpp_type()?;
+        self.sign('<')?;
+        let first = Box::new(self.field_type(depth + 1)?);
         let ty = match name.as_str() {
-            "list" | "set" | "map" => {
-                if self.take_name("cpp_type") {
-                    self.text("a quoted C++ type")?;
-                }
-                self.sign('<')?;
-                let first = Box::new(self.field_type(depth + 1)?);
-                let ty = match name.as_str() {
-                    "map" => {
-                        self.sign(',')?;
-                        TypeRef::Map(first, Box::new(self.field_type(depth + 1)?))
-                    }
-                    "list" => TypeRef::List(first),
-                    _ => TypeRef::Set(first),
-                };
-                self.sign('>')?;
-                if self.take_name("cpp_type") {
-                    self.text("a quoted C++ type")?;
-                }
-                ty
+            "map" => {
+                self.sign(',')?;
+                TypeRef::Map(first, Box::new(self.field_type(depth + 1)?))
             }
-            _ => TypeRef::Named(at, name),
+            "list" => TypeRef::List(first),
+            _ => TypeRef::Set(first),
         };
+        self.sign('>')?;
+        self.cpp_type()?;
         self.annotations()?;
         Ok(ty)
     }
 
-    fn constant(&mut self, depth: usize) -> Result<Const, Wrong> {
+    fn cpp_type(&mut self) -> Parsed<()> {
+        if self.take_name("cpp_type") { self.text("a quoted C++ type").map(drop) } else { Ok(()) }
+    }
+
+    fn constant(&mut self, depth: usize) -> Parsed<Const> {
         if depth > DEPTH_MAX {
             return self.wrong(&format!("a value nested at most {DEPTH_MAX} levels deep"));
         }
@@ -451,7 +418,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Skips annotations, `(name = "value", other)`; they do not affect the wire format.
-    fn annotations(&mut self) -> Result<(), Wrong> {
+    fn annotations(&mut self) -> Parsed<()> {
         if self.take_sign('(') {
             while !self.take_sign(')') {
                 self.name("an annotation name")?;
