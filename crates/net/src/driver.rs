@@ -12,7 +12,7 @@ use crate::address::Address;
 pub type Nanos = u64;
 
 /// Identifies a connection. The generation keeps its events from later users of the slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conn {
     pub(crate) slot: u32,
     pub(crate) generation: u32,

@@ -32,14 +32,15 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cache::Cache;
-use net::{Close, Conn, Data, Driver, Nanos, SendError};
+use net::{Conn, Data, Driver, Nanos};
 use wire::{http1, memcached as text, resp as redis};
 
-use self::connection::{CloseState, Connection, ProtocolState};
+use self::connection::{CacheState, CloseState, ProtocolState};
 use self::executor::Executor;
 use self::in_flight::InFlight;
+use crate::connections::{Connections, INPUT_KEPT_BYTES, Waits};
 use crate::pool::{Handler, Next};
-use crate::timers::{NEVER, Timers};
+use crate::timers::NEVER;
 
 /// Bytes of pending responses that stop further requests of a connection until they are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
@@ -51,12 +52,6 @@ const INPUT_BYTES_MAX: usize = 16 << 10;
 const LARGEST_REQUESTS_IN_FLIGHT: usize = 4;
 /// Interval at which connections that wait for memory are retried, ns.
 const MEMORY_RETRY_NS: Nanos = 1_000_000;
-/// Larger empty input buffers are freed.
-const INPUT_KEPT_BYTES: usize = 4 << 10;
-/// How long a server that shuts down waits for requests on their way, ns.
-const GRACE_NS: Nanos = 100_000_000;
-/// The longest linger during shutdown, ns.
-const ENDING_LINGER_NS: Nanos = 500_000_000;
 /// Bytes of a head in addition to key and value.
 const HEAD_BYTES: usize = 8 << 10;
 /// Maximum size of a head in bytes. Values over a third of it must be stored over another protocol.
@@ -175,37 +170,21 @@ impl CacheShared {
 #[derive(Debug)]
 pub struct CacheServer {
     core: Executor,
-    connections: Vec<Connection>,
-    timers: Timers,
+    connections: Connections<CacheState>,
     /// Connections whose next response waits for memory.
     waiting: Vec<Conn>,
-    open: usize,
-    /// Start of the current turn.
-    now: Nanos,
-    /// When connections without a request are closed. Set on shutdown.
-    ending: Option<Nanos>,
 }
 
 impl CacheServer {
     /// Creates the part of one thread.
     pub fn new(shared: Arc<CacheShared>) -> Self {
-        Self {
-            core: Executor::new(shared),
-            connections: Vec::new(),
-            timers: Timers::default(),
-            waiting: Vec::new(),
-            open: 0,
-            now: 0,
-            ending: None,
-        }
-    }
-
-    fn limits(&self) -> CacheLimits {
-        self.core.shared.limits
+        let CacheLimits { idle_ns, send_ns, linger_ns, .. } = shared.limits;
+        let connections = Connections::new(Waits { idle_ns, send_ns, linger_ns });
+        Self { core: Executor::new(shared), connections, waiting: Vec::new() }
     }
 
     fn take_input(&mut self, slot: usize) {
-        let connection = &mut self.connections[slot];
+        let connection = &mut self.connections.slots[slot];
         let mut input = std::mem::take(&mut connection.input);
         let used = self.core.take_requests(connection, &input);
         if connection.is_over() {
@@ -214,22 +193,22 @@ impl CacheServer {
             input.drain(..used);
         }
         // Free the buffer of a large value, unless the next value would need it again.
-        if input.capacity() > INPUT_KEPT_BYTES.max(4 * (input.len() + connection.lacks)) {
+        if input.capacity() > INPUT_KEPT_BYTES.max(4 * (input.len() + connection.state.lacks)) {
             input.shrink_to_fit();
         }
         connection.input = input;
     }
 
     fn go_on(&mut self, slot: usize) {
-        let connection = &self.connections[slot];
-        if connection.takes() && (!connection.input.is_empty() || connection.rest.is_some()) {
+        let connection = &self.connections.slots[slot];
+        if connection.takes() && (!connection.input.is_empty() || connection.state.rest.is_some()) {
             self.take_input(slot);
         }
     }
 
     fn unblock<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
-        (connection.blocked, connection.lacks_memory) = (false, false);
+        let connection = &mut self.connections.slots[conn.index()];
+        (connection.blocked, connection.state.lacks_memory) = (false, false);
         self.go_on(conn.index());
         self.settle(driver, conn);
     }
@@ -239,8 +218,8 @@ impl CacheServer {
             return;
         }
         for conn in std::mem::take(&mut self.waiting) {
-            let connection = &self.connections[conn.index()];
-            if connection.conn == Some(conn) && connection.lacks_memory && !connection.is_over() {
+            let connection = &self.connections.slots[conn.index()];
+            if connection.conn == Some(conn) && connection.state.lacks_memory && !connection.is_over() {
                 self.unblock(driver, conn);
             }
         }
@@ -250,162 +229,110 @@ impl CacheServer {
     #[inline]
     fn settle<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
-        let limits = self.limits();
         let out = &mut self.core.out;
-        let connection = &mut self.connections[slot];
+        let connection = &mut self.connections.slots[slot];
         if !out.is_empty() {
             if out.len() <= PIECE_BYTES {
                 let sent = driver.send(conn, out);
                 out.clear();
                 if let Err(error) = sent {
-                    return self.undeliverable(driver, conn, error);
+                    return self.connections.undeliverable(driver, conn, error);
                 }
             } else {
-                connection.unsent = std::mem::take(out);
-                connection.unsent_from = 0;
-                self.core.shared.in_flight.set(&mut connection.unsent_reserved, connection.unsent.len());
+                connection.state.unsent = std::mem::take(out);
+                connection.state.unsent_from = 0;
+                let in_flight = &self.core.shared.in_flight;
+                in_flight.set(&mut connection.state.unsent_reserved, connection.state.unsent.len());
             }
         }
-        if !connection.unsent.is_empty() {
+        if !connection.state.unsent.is_empty() {
             return self.send_piece(driver, conn);
         }
-        if connection.blocked && !connection.is_over() {
-            connection.deadline = self.now.saturating_add(limits.send_ns);
-            if connection.lacks_memory {
+        match connection.state.over {
+            CloseState::No if connection.blocked && connection.state.lacks_memory => {
+                connection.deadline = self.connections.now.saturating_add(self.core.shared.limits.send_ns);
                 self.waiting.push(conn);
-            } else {
-                driver.notify_when_sent(conn);
             }
-        } else {
-            match connection.over {
-                CloseState::No if connection.end_received => return self.close(driver, conn),
-                CloseState::No => {
-                    let patience = if connection.input.is_empty() { limits.idle_ns } else { limits.request_ns };
-                    connection.deadline = self.now.saturating_add(patience);
-                    if self.ending.is_some_and(|at| at <= self.now) && connection.input.is_empty() {
-                        return self.close(driver, conn);
-                    }
+            CloseState::No if connection.blocked => self.connections.await_sent(driver, conn),
+            CloseState::No if connection.end_received => return self.connections.close(driver, conn),
+            CloseState::No => {
+                let limits = &self.core.shared.limits;
+                let patience = if connection.input.is_empty() { limits.idle_ns } else { limits.request_ns };
+                connection.deadline = self.connections.now.saturating_add(patience);
+                if connection.input.is_empty() && self.connections.is_grace_over() {
+                    return self.connections.close(driver, conn);
                 }
-                CloseState::Answered { linger: false } => return self.close(driver, conn),
-                CloseState::Answered { linger: true } => {
-                    let most = if self.ending.is_some() { ENDING_LINGER_NS } else { NEVER };
-                    connection.input = Vec::new();
-                    connection.over = CloseState::Lingering;
-                    connection.deadline = self.now.saturating_add(limits.linger_ns.min(most));
-                    driver.end_stream(conn);
-                }
-                CloseState::Lingering | CloseState::Closing => {}
             }
+            CloseState::Answered { linger: false } => return self.connections.close(driver, conn),
+            CloseState::Answered { linger: true } => {
+                connection.state.over = CloseState::Lingering;
+                self.connections.linger(driver, conn);
+            }
+            CloseState::Lingering | CloseState::Closing => {}
         }
-        self.timers.by(slot, self.connections[slot].deadline);
+        self.connections.schedule(conn);
         self.pace(driver, conn);
     }
 
-    /// Pauses reads on `conn` while its responses are pending and its input is full.
     #[inline]
     fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
+        let connection = &self.connections.slots[conn.index()];
         let is_full = !connection.takes() && connection.input.len() > INPUT_BYTES_MAX;
-        if connection.paused != is_full {
-            connection.paused = is_full;
-            driver.pause_reads(conn, is_full);
-        }
+        self.connections.pace(driver, conn, is_full);
     }
 
     fn send_piece<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
-        let from = connection.unsent_from;
-        let to = connection.unsent.len().min(from + PIECE_BYTES);
-        let sent = driver.send(conn, &connection.unsent[from..to]);
-        connection.unsent_from = to;
-        if to == connection.unsent.len() {
-            connection.unsent = Vec::new();
-            self.core.shared.in_flight.set(&mut connection.unsent_reserved, 0);
+        let connection = &mut self.connections.slots[conn.index()];
+        let from = connection.state.unsent_from;
+        let to = connection.state.unsent.len().min(from + PIECE_BYTES);
+        let sent = driver.send(conn, &connection.state.unsent[from..to]);
+        connection.state.unsent_from = to;
+        if to == connection.state.unsent.len() {
+            connection.state.unsent = Vec::new();
+            self.core.shared.in_flight.set(&mut connection.state.unsent_reserved, 0);
         }
         connection.blocked = true;
         match sent {
             Ok(()) => {
-                connection.deadline = self.now.saturating_add(self.core.shared.limits.send_ns);
-                self.timers.by(conn.index(), connection.deadline);
-                driver.notify_when_sent(conn);
+                self.connections.await_sent(driver, conn);
+                self.connections.schedule(conn);
                 self.pace(driver, conn);
             }
-            Err(error) => self.undeliverable(driver, conn, error),
-        }
-    }
-
-    fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
-        connection.over = CloseState::Closing;
-        connection.deadline = self.now.saturating_add(self.core.shared.limits.send_ns);
-        self.timers.by(conn.index(), connection.deadline);
-        driver.close(conn, Close::Graceful);
-    }
-
-    fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
-        connection.over = CloseState::Closing;
-        connection.deadline = NEVER;
-        connection.unsent = Vec::new();
-        driver.close(conn, Close::Reset);
-    }
-
-    #[cold]
-    fn undeliverable<D: Driver>(&mut self, driver: &mut D, conn: Conn, error: SendError) {
-        match error {
-            // The `closed` event is on its way.
-            SendError::Closed => {
-                let connection = &mut self.connections[conn.index()];
-                connection.over = CloseState::Closing;
-                connection.deadline = NEVER;
-                connection.unsent = Vec::new();
-            }
-            SendError::Full { .. } => self.cut_off(driver, conn),
+            Err(error) => self.connections.undeliverable(driver, conn, error),
         }
     }
 
     fn expire<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
-        let connection = &mut self.connections[slot];
-        match connection.over {
-            CloseState::No if connection.blocked => self.cut_off(driver, conn),
-            CloseState::No if connection.input.is_empty() => self.close(driver, conn),
+        let connection = &mut self.connections.slots[slot];
+        match connection.state.over {
+            CloseState::No if connection.blocked => self.connections.cut_off(driver, conn),
+            CloseState::No if connection.input.is_empty() => self.connections.close(driver, conn),
             CloseState::No => {
                 connection.input = Vec::new();
                 self.core.too_slow(connection);
                 self.settle(driver, conn);
             }
-            CloseState::Answered { .. } | CloseState::Closing => self.cut_off(driver, conn),
-            CloseState::Lingering => self.close(driver, conn),
+            CloseState::Answered { .. } | CloseState::Closing => self.connections.cut_off(driver, conn),
+            CloseState::Lingering => self.connections.close(driver, conn),
         }
     }
 
-    fn open_connection(&mut self, conn: Conn, now: Nanos) {
-        let slot = conn.index();
-        if self.connections.len() <= slot {
-            self.connections.resize_with(slot + 1, Connection::new);
-        }
+    fn add(&mut self, conn: Conn, now: Nanos) {
         let shared = &self.core.shared;
-        let connection = &mut self.connections[slot];
-        *connection = Connection {
-            conn: Some(conn),
-            input: std::mem::take(&mut connection.input),
-            deadline: now.saturating_add(shared.limits.idle_ns),
-            protocol: ProtocolState::initial(shared),
-            ..Connection::new()
-        };
         shared.open.fetch_add(1, Ordering::Relaxed);
-        self.open += 1;
-        self.timers.by(slot, connection.deadline);
+        let protocol = ProtocolState::initial(shared);
+        self.connections.add(conn, now, CacheState { protocol, ..CacheState::default() });
     }
 
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
-        for slot in 0..self.connections.len() {
-            if let Connection { conn: Some(conn), over: CloseState::No, blocked: false, input, .. } =
-                &self.connections[slot]
-                && input.is_empty()
+        for slot in 0..self.connections.slots.len() {
+            let connection = &self.connections.slots[slot];
+            if let Some(conn) = connection.conn
+                && connection.takes()
+                && connection.input.is_empty()
             {
-                self.close(driver, *conn);
+                self.connections.close(driver, conn);
             }
         }
     }
@@ -415,17 +342,17 @@ impl Handler for CacheServer {
     const DRAINS: bool = true;
 
     fn turning<D: Driver>(&mut self, driver: &mut D) {
-        self.now = driver.now();
-        self.core.turn(self.now);
+        self.connections.now = driver.now();
+        self.core.turn(self.connections.now);
     }
 
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.open_connection(conn, driver.now());
+        self.add(conn, driver.now());
     }
 
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.open_connection(conn, driver.now());
-        let connection = &mut self.connections[conn.index()];
+        self.add(conn, driver.now());
+        let connection = &mut self.connections.slots[conn.index()];
         self.core.too_many(connection);
         self.settle(driver, conn);
     }
@@ -434,7 +361,7 @@ impl Handler for CacheServer {
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
         let slot = conn.index();
         let bytes = driver.bytes(data);
-        let connection = &mut self.connections[slot];
+        let connection = &mut self.connections.slots[slot];
         if connection.is_over() {
             return Next::Serve;
         }
@@ -450,9 +377,9 @@ impl Handler for CacheServer {
             }
         } else {
             connection.keep(bytes);
-            connection.lacks = connection.lacks.saturating_sub(bytes.len());
+            connection.state.lacks = connection.state.lacks.saturating_sub(bytes.len());
             // The request is known to be incomplete otherwise, so do not parse it again.
-            if connection.lacks == 0 {
+            if connection.state.lacks == 0 {
                 self.take_input(slot);
             }
         }
@@ -462,17 +389,17 @@ impl Handler for CacheServer {
 
     fn sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
-        let connection = &mut self.connections[slot];
-        if !connection.unsent.is_empty() {
+        let connection = &mut self.connections.slots[slot];
+        if !connection.state.unsent.is_empty() {
             return self.send_piece(driver, conn);
         }
-        if connection.blocked && !connection.lacks_memory {
+        if connection.blocked && !connection.state.lacks_memory {
             self.unblock(driver, conn);
         }
     }
 
     fn end_of_stream<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
+        let connection = &mut self.connections.slots[conn.index()];
         connection.end_received = true;
         if connection.takes() {
             self.settle(driver, conn);
@@ -480,50 +407,37 @@ impl Handler for CacheServer {
     }
 
     fn closed(&mut self, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
+        let state = &mut self.connections.slots[conn.index()].state;
         let in_flight = &self.core.shared.in_flight;
-        in_flight.set(&mut connection.input_reserved, 0);
-        in_flight.set(&mut connection.unsent_reserved, 0);
-        let mut input = std::mem::take(&mut connection.input);
-        input.clear();
-        if input.capacity() > INPUT_KEPT_BYTES {
-            input = Vec::new();
-        }
-        *connection = Connection { input, ..Connection::new() };
-        self.open -= 1;
+        in_flight.set(&mut state.input_reserved, 0);
+        in_flight.set(&mut state.unsent_reserved, 0);
+        self.connections.remove(conn);
         self.core.shared.open.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
-        while let Some(slot) = self.timers.pop(self.now) {
-            let connection = &self.connections[slot];
-            match connection.conn {
-                Some(conn) if connection.deadline <= self.now => self.expire(driver, conn),
-                Some(_) => self.timers.by(slot, connection.deadline),
-                None => {}
-            }
+        while let Some(conn) = self.connections.pop_expired() {
+            self.expire(driver, conn);
         }
-        let mut wake = self.timers.next().unwrap_or(NEVER);
         if !self.waiting.is_empty() {
             self.retry_waiting(driver);
         }
-        if !self.waiting.is_empty() {
-            wake = wake.min(self.now.saturating_add(MEMORY_RETRY_NS));
+        if self.connections.is_grace_over() {
+            self.close_idle(driver);
         }
-        match self.ending {
-            Some(at) if at <= self.now => self.close_idle(driver),
-            Some(at) => wake = wake.min(at),
-            None => {}
+        let mut wake = self.connections.wake();
+        if !self.waiting.is_empty() {
+            wake = wake.min(self.connections.now.saturating_add(MEMORY_RETRY_NS));
         }
         (wake < NEVER).then_some(wake)
     }
 
     fn end<D: Driver>(&mut self, driver: &mut D) {
-        self.ending = Some(driver.now().saturating_add(GRACE_NS));
+        self.connections.end(driver.now());
         self.core.is_ending = true;
     }
 
     fn is_done(&self) -> bool {
-        self.open == 0
+        self.connections.open == 0
     }
 }

@@ -1,12 +1,10 @@
 //! A ping-pong server with known delays, to check a load generator's histogram against.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use net::{Conn, Data, Driver, Nanos};
-use stats::{Distribution, Histogram, Rng};
+use stats::{Distribution, Rng};
 use wire::pingpong;
 
+use crate::delay_queue::{DelayQueue, Log};
 use crate::pingpong::Words;
 use crate::pool::{Handler, Next, send_or_close};
 
@@ -28,26 +26,6 @@ impl Pauses {
     }
 }
 
-/// The measurements of a calibration server.
-#[derive(Clone, Debug)]
-pub struct Log {
-    /// From reading a request to handing its response to the kernel, ns.
-    pub service: Histogram,
-    /// Number of responses.
-    pub requests: u64,
-}
-
-/// A delayed response; the field order is the order of sending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    at: Nanos,
-    /// Number of requests so far, to check whether the slot still has the same connection.
-    count: u64,
-    slot: usize,
-    received: Nanos,
-    word: u32,
-}
-
 /// One thread of the calibration server.
 #[derive(Debug)]
 pub struct Calibrate {
@@ -57,11 +35,9 @@ pub struct Calibrate {
     start: Option<Nanos>,
     words: Words,
     read: Vec<u32>,
-    due: BinaryHeap<Reverse<Due>>,
-    count: u64,
+    queue: DelayQueue,
     /// Per slot, its current connection; responses to earlier ones are dropped.
-    conns: Vec<Option<(Conn, u64)>>,
-    log: Log,
+    conns: Vec<Option<Conn>>,
 }
 
 impl Calibrate {
@@ -74,22 +50,19 @@ impl Calibrate {
             start: None,
             words: Words::default(),
             read: Vec::new(),
-            due: BinaryHeap::new(),
-            count: 0,
+            queue: DelayQueue::new(),
             conns: Vec::new(),
-            log: Log { service: Histogram::new(), requests: 0 },
         }
     }
 
     /// The measurements.
     pub fn log(&self) -> &Log {
-        &self.log
+        &self.queue.log
     }
 
     fn answer<D: Driver>(&mut self, driver: &mut D, conn: Conn, received: Nanos, word: u32) {
         send_or_close(driver, conn, &pingpong::compose(pingpong::answer(word)));
-        self.log.service.record(driver.now().saturating_sub(received));
-        self.log.requests += 1;
+        self.queue.record(driver.now().saturating_sub(received));
     }
 }
 
@@ -100,7 +73,7 @@ impl Handler for Calibrate {
         if self.conns.len() <= conn.index() {
             self.conns.resize(conn.index() + 1, None);
         }
-        self.conns[conn.index()] = Some((conn, self.count));
+        self.conns[conn.index()] = Some(conn);
     }
 
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
@@ -123,8 +96,7 @@ impl Handler for Calibrate {
             if at <= received {
                 self.answer(driver, conn, received, word);
             } else {
-                self.count += 1;
-                self.due.push(Reverse(Due { at, count: self.count, slot: conn.index(), received, word }));
+                self.queue.push(at, conn, received, word);
             }
         }
         self.read = read;
@@ -136,18 +108,12 @@ impl Handler for Calibrate {
     }
 
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
-        while let Some(&Reverse(Due { at, count, slot, received, word })) = self.due.peek() {
-            if at > driver.now() {
-                return Some(at);
-            }
-            self.due.pop();
-            if let Some((conn, since)) = self.conns[slot]
-                && count > since
-            {
-                self.answer(driver, conn, received, word);
+        while let Some(due) = self.queue.pop(driver.now()) {
+            if self.conns[due.conn.index()] == Some(due.conn) {
+                self.answer(driver, due.conn, due.received, due.word);
             }
         }
-        None
+        self.queue.next()
     }
 }
 

@@ -24,26 +24,23 @@ mod route;
 #[cfg(test)]
 mod tests;
 
-use net::{Close, Conn, Data, Driver, Nanos, SendError};
+use net::{Conn, Data, Driver, Nanos};
 use wire::http1::Limits;
 
 use self::answers::Answers;
-use self::connection::{Connection, Phase, Stream};
+use self::connection::{HttpState, Phase, Stream};
 use self::delay::Delays;
 use self::request::{Memo, ParsedRequest};
-use crate::calibrate::Log;
+use crate::connections::{Connections, Waits};
+use crate::delay_queue::{DelayQueue, Log};
 use crate::pool::{Handler, Next};
-use crate::timers::{NEVER, Timers};
+use crate::timers::NEVER;
 
 /// Bytes of a long body per send. With a head it is less than half of the 64 KiB up to which a
 /// driver keeps its send buffers, so the buffer is reused however it has grown.
 const PIECE_BYTES: u64 = 31 << 10;
-/// Larger empty input buffers are freed.
-const INPUT_KEPT_BYTES: usize = 4 << 10;
-/// How long a server that shuts down waits for requests on their way, ns.
-const GRACE_NS: Nanos = 100_000_000;
-/// The longest linger during shutdown, ns.
-const ENDING_LINGER_NS: Nanos = 500_000_000;
+/// Excess of delayed responses over connections that triggers removal of those of closed ones.
+const LEFT_OVER_MAX: usize = 1024;
 
 const ENDING: &str = "the server is shutting down";
 
@@ -93,16 +90,11 @@ pub struct Http {
     head_limits: Limits,
     answers: Answers,
     delays: Delays,
-    timers: Timers,
+    queue: DelayQueue,
     memo: Memo,
-    connections: Vec<Connection>,
-    open: usize,
+    connections: Connections<HttpState>,
     /// Response bytes for the current connection; empty between events.
     out: Vec<u8>,
-    /// Start of the current turn.
-    now: Nanos,
-    /// When connections without a complete request are closed. Set on shutdown.
-    ending: Option<Nanos>,
 }
 
 struct Span(Nanos);
@@ -117,18 +109,16 @@ impl Http {
     /// Creates a server. `seed` and the thread number seed the delays. `wall_s` returns seconds
     /// since 1970 for `Date` and is called once per second.
     pub fn new(limits: &HttpLimits, seed: u64, thread: u32, wall_s: fn() -> u64) -> Self {
+        let HttpLimits { idle_ns, send_ns, linger_ns, .. } = *limits;
         Self {
             limits: *limits,
             head_limits: Limits { head_bytes: limits.head_bytes, headers: limits.headers },
             answers: Answers::new(wall_s),
             delays: Delays::new(seed, thread),
-            timers: Timers::default(),
+            queue: DelayQueue::new(),
             memo: Memo::default(),
-            connections: Vec::new(),
-            open: 0,
+            connections: Connections::new(Waits { idle_ns, send_ns, linger_ns }),
             out: Vec::new(),
-            now: 0,
-            ending: None,
         }
     }
 
@@ -141,7 +131,7 @@ impl Http {
 
     /// The true service times of `/delay`.
     pub fn log(&self) -> &Log {
-        self.delays.log()
+        &self.queue.log
     }
 
     /// Sends the responses and advances the phase of `conn` until it has to wait.
@@ -153,16 +143,15 @@ impl Http {
                 let sent = driver.send(conn, &self.out);
                 self.out.clear();
                 if let Err(error) = sent {
-                    return self.undeliverable(driver, conn, error);
+                    return self.connections.undeliverable(driver, conn, error);
                 }
             }
-            let connection = &mut self.connections[slot];
+            let connection = &mut self.connections.slots[slot];
             if connection.blocked && !connection.is_over() {
-                connection.deadline = self.now.saturating_add(self.limits.send_ns);
-                driver.notify_when_sent(conn);
+                self.connections.await_sent(driver, conn);
                 break;
             }
-            match connection.phase {
+            match connection.state.phase {
                 Phase::Ready if connection.end_received => {
                     self.end_of_requests(driver, conn);
                     if self.out.is_empty() {
@@ -170,12 +159,12 @@ impl Http {
                     }
                 }
                 Phase::Ready => {
-                    connection.read_at = None;
+                    connection.state.read_at = None;
                     if connection.input.is_empty() {
-                        connection.deadline = self.now.saturating_add(self.limits.idle_ns);
-                    } else if !connection.head_begun {
-                        connection.head_begun = true;
-                        connection.deadline = self.now.saturating_add(self.limits.head_ns);
+                        connection.deadline = self.connections.now.saturating_add(self.limits.idle_ns);
+                    } else if !connection.state.head_begun {
+                        connection.state.head_begun = true;
+                        connection.deadline = self.connections.now.saturating_add(self.limits.head_ns);
                     }
                     break;
                 }
@@ -183,25 +172,25 @@ impl Http {
                     self.fail_with(slot, 400, "connection closed within the request body");
                 }
                 Phase::Body(_) => {
-                    connection.read_at = None;
+                    connection.state.read_at = None;
                     break;
                 }
                 Phase::Undrawn(asked, law) => {
                     let now = driver.now();
-                    let received = connection.read_at.unwrap_or(now);
+                    let received = connection.state.read_at.unwrap_or(now);
                     if connection.input.is_empty() {
-                        connection.read_at = None;
+                        connection.state.read_at = None;
                     }
                     let at = received.saturating_add(self.delays.draw(&law));
-                    let life = connection.life;
                     if at <= now {
                         self.answer_due(driver, conn, asked, received);
                     } else {
                         connection.deadline = NEVER;
-                        connection.phase = Phase::Delayed(asked);
-                        let connections = &self.connections;
-                        let is_live = |slot: usize, life| connections[slot].life == life;
-                        self.delays.put(at, (conn, life), received, self.open, is_live);
+                        connection.state.phase = Phase::Delayed(asked);
+                        let slots = &self.connections.slots;
+                        let is_open = |conn: Conn| slots[conn.index()].conn == Some(conn);
+                        self.queue.remove_ended(2 * self.connections.open + LEFT_OVER_MAX, is_open);
+                        self.queue.push(at, conn, received, 0);
                         break;
                     }
                 }
@@ -210,43 +199,36 @@ impl Http {
                     self.send_piece(driver, conn);
                     break;
                 }
-                Phase::Answered { linger } => {
+                Phase::Answered { linger: true } => {
+                    connection.state.phase = Phase::Lingering;
+                    self.connections.linger(driver, conn);
+                    break;
+                }
+                Phase::Answered { linger: false } => {
                     connection.input = Vec::new();
-                    if linger {
-                        let most = if self.ending.is_some() { ENDING_LINGER_NS } else { NEVER };
-                        connection.phase = Phase::Lingering;
-                        connection.deadline = self.now.saturating_add(self.limits.linger_ns.min(most));
-                        driver.end_stream(conn);
-                    } else {
-                        self.close(driver, conn);
-                    }
+                    self.connections.close(driver, conn);
                     break;
                 }
                 Phase::Lingering => break,
                 Phase::Closing => {
-                    self.cut_off(driver, conn);
+                    self.connections.cut_off(driver, conn);
                     break;
                 }
             }
         }
-        self.timers.by(slot, self.connections[slot].deadline);
+        self.connections.schedule(conn);
         self.pace(driver, conn);
     }
 
-    /// Pauses reads on `conn` while its input is full.
     #[inline]
     fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
-        let is_full = connection.input.len() > self.limits.head_bytes;
-        if connection.paused != is_full {
-            connection.paused = is_full;
-            driver.pause_reads(conn, is_full);
-        }
+        let is_full = self.connections.slots[conn.index()].input.len() > self.limits.head_bytes;
+        self.connections.pace(driver, conn, is_full);
     }
 
     fn send_piece<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
-        let Phase::Streaming(stream) = &mut connection.phase else { return };
+        let connection = &mut self.connections.slots[conn.index()];
+        let Phase::Streaming(stream) = &mut connection.state.phase else { return };
         let sent = if stream.chunk == 0 {
             let piece = answers::piece(stream.position, stream.left.min(PIECE_BYTES));
             stream.position += piece.len() as u64;
@@ -259,11 +241,8 @@ impl Http {
             sent
         };
         match sent {
-            Ok(()) => {
-                connection.deadline = self.now.saturating_add(self.limits.send_ns);
-                driver.notify_when_sent(conn);
-            }
-            Err(error) => self.undeliverable(driver, conn, error),
+            Ok(()) => self.connections.await_sent(driver, conn),
+            Err(error) => self.connections.undeliverable(driver, conn, error),
         }
     }
 
@@ -275,15 +254,15 @@ impl Http {
         self.out.clear();
         match sent {
             Ok(()) => {
-                self.delays.served(driver.now().saturating_sub(received));
+                self.queue.record(driver.now().saturating_sub(received));
                 self.go_on(slot, driver.now());
             }
-            Err(error) => self.undeliverable(driver, conn, error),
+            Err(error) => self.connections.undeliverable(driver, conn, error),
         }
     }
 
     fn go_on(&mut self, slot: usize, now: Nanos) {
-        let connection = &self.connections[slot];
+        let connection = &self.connections.slots[slot];
         if connection.takes() && !connection.input.is_empty() {
             self.take_input(slot, now);
         }
@@ -292,50 +271,22 @@ impl Http {
     /// After the end of a client's stream: closes once all complete requests are answered.
     fn end_of_requests<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
-        if self.connections[slot].input.is_empty() {
-            self.close(driver, conn);
+        if self.connections.slots[slot].input.is_empty() {
+            self.connections.close(driver, conn);
         } else {
-            self.connections[slot].input = Vec::new();
+            self.connections.slots[slot].input = Vec::new();
             self.fail_with(slot, 400, "connection closed within the request head");
-        }
-    }
-
-    fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
-        connection.phase = Phase::Closing;
-        connection.deadline = self.now.saturating_add(self.limits.send_ns);
-        self.timers.by(conn.index(), connection.deadline);
-        driver.close(conn, Close::Graceful);
-    }
-
-    fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
-        connection.phase = Phase::Closing;
-        connection.deadline = NEVER;
-        driver.close(conn, Close::Reset);
-    }
-
-    #[cold]
-    fn undeliverable<D: Driver>(&mut self, driver: &mut D, conn: Conn, error: SendError) {
-        match error {
-            // The `closed` event is on its way.
-            SendError::Closed => {
-                let connection = &mut self.connections[conn.index()];
-                connection.phase = Phase::Closing;
-                connection.deadline = NEVER;
-            }
-            SendError::Full { .. } => self.cut_off(driver, conn),
         }
     }
 
     fn expire<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
-        let connection = &mut self.connections[slot];
+        let connection = &mut self.connections.slots[slot];
         if connection.blocked && !connection.is_over() {
-            return self.cut_off(driver, conn);
+            return self.connections.cut_off(driver, conn);
         }
-        match &connection.phase {
-            Phase::Ready if connection.input.is_empty() => self.close(driver, conn),
+        match &connection.state.phase {
+            Phase::Ready if connection.input.is_empty() => self.connections.close(driver, conn),
             Phase::Ready => {
                 connection.input = Vec::new();
                 self.fail_with(
@@ -353,10 +304,10 @@ impl Http {
                 };
                 let until = incoming.since.saturating_add(limits.body_ns).saturating_add(earned_ns);
                 let (time, rate) = (Span(limits.body_ns), limits.body_bytes_per_s);
-                if until > self.now {
+                if until > self.connections.now {
                     connection.deadline = until;
                 } else if incoming.begun {
-                    return self.cut_off(driver, conn);
+                    return self.connections.cut_off(driver, conn);
                 } else {
                     self.fail_with(
                         slot,
@@ -368,59 +319,31 @@ impl Http {
                     );
                 }
             }
-            Phase::Lingering => self.close(driver, conn),
-            Phase::Streaming(_) | Phase::Closing => self.cut_off(driver, conn),
+            Phase::Lingering => self.connections.close(driver, conn),
+            Phase::Streaming(_) | Phase::Closing => self.connections.cut_off(driver, conn),
             Phase::Undrawn(..) | Phase::Delayed(_) | Phase::Answered { .. } => {}
         }
-        if matches!(self.connections[slot].phase, Phase::Answered { .. }) {
+        if matches!(self.connections.slots[slot].state.phase, Phase::Answered { .. }) {
             self.settle(driver, conn);
         } else {
-            self.timers.by(slot, self.connections[slot].deadline);
-        }
-    }
-}
-
-impl Http {
-    fn open_connection(&mut self, conn: Conn, now: Nanos) {
-        let slot = conn.index();
-        if self.connections.len() <= slot {
-            self.connections.resize_with(slot + 1, Connection::new);
-        }
-        let connection = &mut self.connections[slot];
-        *connection = Connection {
-            conn: Some(conn),
-            life: connection.life + 1,
-            input: std::mem::take(&mut connection.input),
-            deadline: now.saturating_add(self.limits.idle_ns),
-            ..Connection::new()
-        };
-        self.open += 1;
-        self.timers.by(slot, connection.deadline);
-    }
-
-    /// The connection in `slot`, if it is still `life` and waits for its delayed response.
-    fn delayed(&self, slot: usize, life: u64) -> Option<(Conn, ParsedRequest)> {
-        match &self.connections[slot] {
-            Connection { conn: Some(conn), life: now, phase: Phase::Delayed(asked), .. } if *now == life => {
-                Some((*conn, *asked))
-            }
-            _ => None,
+            self.connections.schedule(conn);
         }
     }
 
     /// Closes all connections without a complete request.
     fn close_idle<D: Driver>(&mut self, driver: &mut D) {
-        for slot in 0..self.connections.len() {
-            match &self.connections[slot] {
-                Connection { conn: Some(conn), phase: Phase::Ready, blocked: false, input, .. } if input.is_empty() => {
-                    self.close(driver, *conn);
-                }
-                &Connection { conn: Some(conn), phase: Phase::Ready, blocked: false, .. } => {
-                    self.connections[slot].input = Vec::new();
-                    self.fail_with(slot, 503, ENDING);
-                    self.settle(driver, conn);
-                }
-                _ => {}
+        for slot in 0..self.connections.slots.len() {
+            let connection = &mut self.connections.slots[slot];
+            let (Some(conn), false, Phase::Ready) = (connection.conn, connection.blocked, &connection.state.phase)
+            else {
+                continue;
+            };
+            if connection.input.is_empty() {
+                self.connections.close(driver, conn);
+            } else {
+                connection.input = Vec::new();
+                self.fail_with(slot, 503, ENDING);
+                self.settle(driver, conn);
             }
         }
     }
@@ -430,16 +353,16 @@ impl Handler for Http {
     const DRAINS: bool = true;
 
     fn turning<D: Driver>(&mut self, driver: &mut D) {
-        self.now = driver.now();
-        self.answers.refresh(self.now);
+        self.connections.now = driver.now();
+        self.answers.refresh(self.connections.now);
     }
 
     fn accepted<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.open_connection(conn, driver.now());
+        self.connections.add(conn, driver.now(), HttpState::default());
     }
 
     fn refused<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        self.open_connection(conn, driver.now());
+        self.connections.add(conn, driver.now(), HttpState::default());
         self.fail_with(conn.index(), 503, "connection limit reached");
         self.settle(driver, conn);
     }
@@ -447,7 +370,7 @@ impl Handler for Http {
     #[inline]
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) -> Next {
         let slot = conn.index();
-        let connection = &mut self.connections[slot];
+        let connection = &mut self.connections.slots[slot];
         if connection.takes() {
             if connection.input.is_empty() {
                 let bytes = driver.bytes(data);
@@ -462,7 +385,7 @@ impl Handler for Http {
             self.settle(driver, conn);
         } else if !connection.is_over() {
             connection.input.extend_from_slice(driver.bytes(data));
-            connection.read_at.get_or_insert_with(|| driver.now());
+            connection.state.read_at.get_or_insert_with(|| driver.now());
             self.pace(driver, conn);
         }
         Next::Serve
@@ -470,12 +393,12 @@ impl Handler for Http {
 
     fn sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
         let slot = conn.index();
-        let connection = &mut self.connections[slot];
-        match connection.phase {
+        let connection = &mut self.connections.slots[slot];
+        match connection.state.phase {
             _ if connection.blocked => {
                 connection.blocked = false;
-                if matches!(connection.phase, Phase::Body(_)) {
-                    connection.deadline = self.now.saturating_add(self.limits.body_ns);
+                if matches!(connection.state.phase, Phase::Body(_)) {
+                    connection.deadline = self.connections.now.saturating_add(self.limits.body_ns);
                 }
                 self.go_on(slot, driver.now());
             }
@@ -490,7 +413,7 @@ impl Handler for Http {
     }
 
     fn end_of_stream<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
+        let connection = &mut self.connections.slots[conn.index()];
         connection.end_received = true;
         if connection.takes() {
             self.settle(driver, conn);
@@ -498,51 +421,34 @@ impl Handler for Http {
     }
 
     fn closed(&mut self, conn: Conn) {
-        let connection = &mut self.connections[conn.index()];
-        connection.conn = None;
-        connection.life += 1;
-        connection.phase = Phase::Ready;
-        connection.deadline = NEVER;
-        connection.input.clear();
-        if connection.input.capacity() > INPUT_KEPT_BYTES {
-            connection.input = Vec::new();
-        }
-        self.open -= 1;
+        self.connections.remove(conn);
     }
 
     fn turned<D: Driver>(&mut self, driver: &mut D) -> Option<Nanos> {
-        while let Some(at) = self.delays.next() {
-            if at > driver.now() {
-                break;
-            }
-            let Some((slot, life, received)) = self.delays.pop() else { break };
-            if let Some((conn, asked)) = self.delayed(slot, life) {
-                self.answer_due(driver, conn, asked, received);
-                self.settle(driver, conn);
-            }
-        }
-        while let Some(slot) = self.timers.pop(self.now) {
-            let connection = &self.connections[slot];
-            match connection.conn {
-                Some(conn) if connection.deadline <= self.now => self.expire(driver, conn),
-                Some(_) => self.timers.by(slot, connection.deadline),
-                None => {}
+        while let Some(due) = self.queue.pop(driver.now()) {
+            let connection = &self.connections.slots[due.conn.index()];
+            if let Phase::Delayed(asked) = connection.state.phase
+                && connection.conn == Some(due.conn)
+            {
+                self.answer_due(driver, due.conn, asked, due.received);
+                self.settle(driver, due.conn);
             }
         }
-        let mut wake = self.timers.next().unwrap_or(NEVER).min(self.delays.next().unwrap_or(NEVER));
-        match self.ending {
-            Some(at) if at <= self.now => self.close_idle(driver),
-            Some(at) => wake = wake.min(at),
-            None => {}
+        while let Some(conn) = self.connections.pop_expired() {
+            self.expire(driver, conn);
         }
+        if self.connections.is_grace_over() {
+            self.close_idle(driver);
+        }
+        let wake = self.connections.wake().min(self.queue.next().unwrap_or(NEVER));
         (wake < NEVER).then_some(wake)
     }
 
     fn end<D: Driver>(&mut self, driver: &mut D) {
-        self.ending = Some(driver.now().saturating_add(GRACE_NS));
+        self.connections.end(driver.now());
     }
 
     fn is_done(&self) -> bool {
-        self.open == 0
+        self.connections.open == 0
     }
 }

@@ -6,6 +6,8 @@
 
 mod cache;
 mod calibrate;
+mod connections;
+mod delay_queue;
 mod hostile;
 mod http;
 mod pingpong;
@@ -14,7 +16,8 @@ mod response_head;
 mod timers;
 
 pub use cache::{CacheLimits, CacheProtocol, CacheServer, CacheShared};
-pub use calibrate::{Calibrate, Log, Pauses};
+pub use calibrate::{Calibrate, Pauses};
+pub use delay_queue::Log;
 pub use hostile::{Hostile, Kind};
 pub use http::{Http, HttpLimits};
 pub use pingpong::Pingpong;

@@ -1,47 +1,45 @@
 //! The state of a connection.
 
-use net::{Conn, Nanos};
 use wire::http1::BodyReader;
 use wire::resp::Version;
 use wire::{memcached as text, resp as redis};
 
 use super::{CacheProtocol, CacheShared};
-use crate::timers::NEVER;
+use crate::connections::State;
 
-#[derive(Debug)]
-pub(super) struct Connection {
-    /// `None`: the slot is free.
-    pub(super) conn: Option<Conn>,
+pub(super) type Connection = crate::connections::Connection<CacheState>;
+
+#[derive(Debug, Default)]
+pub(super) struct CacheState {
     pub(super) protocol: ProtocolState,
-    /// When the current wait times out.
-    pub(super) deadline: Nanos,
-    /// Unused input: an incomplete request, or requests after unsent responses.
-    pub(super) input: Vec<u8>,
     /// Minimum number of additional bytes before another read makes sense.
     pub(super) lacks: usize,
-    /// Known size of the request at the start of `input`; 0 if it is short.
+    /// Known size of the request at the start of the input; 0 if it is short.
     pub(super) unfinished: usize,
     /// A long response; the bytes from `unsent_from` have not been sent.
     pub(super) unsent: Vec<u8>,
     pub(super) unsent_from: usize,
-    /// Reservations of `input` and `unsent`, see `InFlight`.
+    /// Reservations of the input and `unsent`, see `InFlight`.
     pub(super) input_reserved: usize,
     pub(super) unsent_reserved: usize,
     /// Keys of a request that still need a lookup.
     pub(super) rest: Option<Box<PendingMultiGet>>,
     pub(super) over: CloseState,
-    /// Whether requests wait until the sent bytes have left.
-    pub(super) blocked: bool,
     /// With `blocked`: whether the next response waits for memory.
     pub(super) lacks_memory: bool,
-    /// Whether reads are paused because `input` is full.
-    pub(super) paused: bool,
-    pub(super) end_received: bool,
 }
 
-#[derive(Debug)]
+impl State for CacheState {
+    fn set_closing(&mut self) {
+        self.over = CloseState::Closing;
+        self.unsent = Vec::new();
+    }
+}
+
+#[derive(Debug, Default)]
 pub(super) enum ProtocolState {
     /// Not detected yet.
+    #[default]
     Unknown,
     Memcached(text::RequestReader),
     Redis(Box<Redis>),
@@ -65,13 +63,12 @@ pub(super) struct Http {
     pub(super) body: Option<(BodyReader, wire::cache_http::Refusal, bool)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum CloseState {
+    #[default]
     No,
     /// The last response is written. With `linger` the client may still be sending.
-    Answered {
-        linger: bool,
-    },
+    Answered { linger: bool },
     /// Everything is sent; input is discarded until the client ends its stream.
     Lingering,
     /// Closed; remaining bytes are being sent.
@@ -137,42 +134,21 @@ impl ProtocolState {
 }
 
 impl Connection {
-    pub(super) fn new() -> Self {
-        Self {
-            conn: None,
-            protocol: ProtocolState::Unknown,
-            deadline: NEVER,
-            input: Vec::new(),
-            lacks: 0,
-            unfinished: 0,
-            unsent: Vec::new(),
-            unsent_from: 0,
-            input_reserved: 0,
-            unsent_reserved: 0,
-            rest: None,
-            over: CloseState::No,
-            blocked: false,
-            lacks_memory: false,
-            paused: false,
-            end_received: false,
-        }
-    }
-
     #[inline]
     pub(super) fn takes(&self) -> bool {
-        self.over == CloseState::No && !self.blocked
+        self.state.over == CloseState::No && !self.blocked
     }
 
     #[inline]
     pub(super) fn is_over(&self) -> bool {
-        self.over != CloseState::No
+        self.state.over != CloseState::No
     }
 
     /// Buffers input, without allocating an announced size at once.
     pub(super) fn keep(&mut self, bytes: &[u8]) {
         let room = self.input.capacity() - self.input.len();
         if room < bytes.len() {
-            let wanted = self.lacks.max(bytes.len()).min(self.input.len().max(2048).max(bytes.len()));
+            let wanted = self.state.lacks.max(bytes.len()).min(self.input.len().max(2048).max(bytes.len()));
             self.input.reserve_exact(wanted);
         }
         self.input.extend_from_slice(bytes);

@@ -89,19 +89,19 @@ impl Executor {
     #[inline]
     pub(super) fn take_requests(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let used = self.take_available(connection, bytes);
-        if connection.input_reserved != 0 && connection.unfinished == 0 {
-            self.shared.in_flight.set(&mut connection.input_reserved, 0);
+        if connection.state.input_reserved != 0 && connection.state.unfinished == 0 {
+            self.shared.in_flight.set(&mut connection.state.input_reserved, 0);
         }
         used
     }
 
     #[inline]
     fn take_available(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        (connection.lacks, connection.unfinished) = (0, 0);
-        if connection.rest.is_some() && !self.take_rest(connection) {
+        (connection.state.lacks, connection.state.unfinished) = (0, 0);
+        if connection.state.rest.is_some() && !self.take_rest(connection) {
             return 0;
         }
-        match connection.protocol {
+        match connection.state.protocol {
             ProtocolState::Memcached(_) => self.take_memcached(connection, bytes),
             ProtocolState::Redis(_) => self.take_redis(connection, bytes),
             ProtocolState::Http(_) => self.take_http(connection, bytes),
@@ -115,8 +115,8 @@ impl Executor {
         if bytes <= INPUT_BYTES_MAX {
             return true;
         }
-        connection.unfinished = bytes;
-        self.shared.in_flight.try_set(&mut connection.input_reserved, bytes)
+        connection.state.unfinished = bytes;
+        self.shared.in_flight.try_set(&mut connection.state.input_reserved, bytes)
     }
 
     /// Whether the value of `key` must wait: it is large, and too much is in flight.
@@ -139,29 +139,29 @@ impl Executor {
 
     #[cold]
     fn take_first(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        connection.protocol = match detect(bytes) {
+        connection.state.protocol = match detect(bytes) {
             Detected::Need => return 0,
             Detected::Memcached => ProtocolState::memcached(&self.shared),
             Detected::RespArray | Detected::RespInline => ProtocolState::redis(&self.shared),
             Detected::Http => ProtocolState::http(),
             Detected::Tls => {
                 // An alert would have to be sent over TLS.
-                connection.over = CloseState::Answered { linger: false };
+                connection.state.over = CloseState::Answered { linger: false };
                 return bytes.len();
             }
             Detected::MemcachedBinary => {
                 self.out.extend_from_slice(b"ERROR memcached's binary protocol is not spoken here, its text is\r\n");
-                connection.over = CloseState::Answered { linger: true };
+                connection.state.over = CloseState::Answered { linger: true };
                 return bytes.len();
             }
             Detected::Unknown => {
                 self.out.extend_from_slice(b"ERROR not memcached's text, RESP or HTTP/1.1\r\n");
-                connection.over = CloseState::Answered { linger: true };
+                connection.state.over = CloseState::Answered { linger: true };
                 return bytes.len();
             }
         };
         // memcached answers an empty line with an error, except before the first request.
-        let from = match &connection.protocol {
+        let from = match &connection.state.protocol {
             ProtocolState::Memcached(_) => bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0),
             _ => 0,
         };
@@ -170,20 +170,20 @@ impl Executor {
 
     /// Continues a request for many values. Returns whether it is done.
     fn take_rest(&mut self, connection: &mut Connection) -> bool {
-        let Some(mut rest) = connection.rest.take() else { return true };
+        let Some(mut rest) = connection.state.rest.take() else { return true };
         let kind = rest.kind;
         loop {
             if self.is_full() {
                 connection.blocked = true;
-                connection.rest = Some(rest);
+                connection.state.rest = Some(rest);
                 return false;
             }
             let from = rest.from;
             let Some(key) = rest.next() else { break };
             if self.lacks_memory_for(key) {
                 rest.from = from;
-                (connection.blocked, connection.lacks_memory) = (true, true);
-                connection.rest = Some(rest);
+                (connection.blocked, connection.state.lacks_memory) = (true, true);
+                connection.state.rest = Some(rest);
                 return false;
             }
             match kind {
@@ -198,7 +198,7 @@ impl Executor {
     }
 
     pub(super) fn too_slow(&mut self, connection: &mut Connection) {
-        match &connection.protocol {
+        match &connection.state.protocol {
             ProtocolState::Memcached(_) => {
                 self.out.extend_from_slice(b"SERVER_ERROR the rest of the request did not come\r\n")
             }
@@ -206,13 +206,13 @@ impl Executor {
             ProtocolState::Http(_) => self.http_failure(408, "the rest of the request did not come", false, false),
             ProtocolState::Unknown => {}
         }
-        connection.over = CloseState::Answered { linger: true };
+        connection.state.over = CloseState::Answered { linger: true };
     }
 
     /// Reports that there is no memory, and closes, because the rest of the request will come.
     #[cold]
     pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
-        match &connection.protocol {
+        match &connection.state.protocol {
             ProtocolState::Memcached(_) => {
                 self.out.extend_from_slice(b"SERVER_ERROR out of memory reading request\r\n")
             }
@@ -220,7 +220,7 @@ impl Executor {
             ProtocolState::Http(_) => self.http_failure(503, "out of memory", false, false),
             ProtocolState::Unknown => {}
         }
-        connection.over = CloseState::Answered { linger: true };
+        connection.state.over = CloseState::Answered { linger: true };
     }
 
     pub(super) fn too_many(&mut self, connection: &mut Connection) {
@@ -233,6 +233,6 @@ impl Executor {
                 self.http_failure(503, "connection limit reached", false, false);
             }
         }
-        connection.over = CloseState::Answered { linger: true };
+        connection.state.over = CloseState::Answered { linger: true };
     }
 }

@@ -16,7 +16,7 @@ const BODY_BYTES_MAX: u64 = 16 << 20;
 
 impl Executor {
     pub(super) fn take_http(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let ProtocolState::Http(http) = &mut connection.protocol else { return 0 };
+        let ProtocolState::Http(http) = &mut connection.state.protocol else { return 0 };
         let heads = self.shared.heads;
         let mut at = 0;
         while at < bytes.len() {
@@ -36,11 +36,11 @@ impl Executor {
                         if keep_alive {
                             continue;
                         }
-                        connection.over = CloseState::Answered { linger: true };
+                        connection.state.over = CloseState::Answered { linger: true };
                     }
                     Err(error) => {
                         self.http_failure(error.status(), error, false, false);
-                        connection.over = CloseState::Answered { linger: true };
+                        connection.state.over = CloseState::Answered { linger: true };
                     }
                 }
                 break;
@@ -65,7 +65,7 @@ impl Executor {
                 }
                 Err(error) => {
                     self.http_failure(error.status(), error, false, false);
-                    connection.over = CloseState::Answered { linger: true };
+                    connection.state.over = CloseState::Answered { linger: true };
                     break;
                 }
             };
@@ -85,7 +85,7 @@ impl Executor {
                 // The final response replaces 100. The client may or may not still send the body.
                 Err(refusal) if request.expect_continue && at == bytes.len() => {
                     self.http_failure(refusal.status(), refusal, false, request.method == "HEAD");
-                    connection.over = CloseState::Answered { linger: true };
+                    connection.state.over = CloseState::Answered { linger: true };
                     break;
                 }
                 Err(refusal) if !matches!(request.body, Body::None | Body::Length(0)) => {
@@ -96,7 +96,7 @@ impl Executor {
                 Err(refusal) => self.http_failure(refusal.status(), refusal, on, request.method == "HEAD"),
             }
             if !on {
-                connection.over = CloseState::Answered { linger: request.keep_alive };
+                connection.state.over = CloseState::Answered { linger: request.keep_alive };
                 break;
             }
         }

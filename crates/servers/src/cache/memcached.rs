@@ -19,11 +19,11 @@ impl Executor {
                 connection.blocked = true;
                 break;
             }
-            let ProtocolState::Memcached(reader) = &mut connection.protocol else { break };
+            let ProtocolState::Memcached(reader) = &mut connection.state.protocol else { break };
             let mut read = reader.read(&bytes[at..]);
             if let Read::Need { used, more } = read
                 && !self.reserve(connection, bytes.len() - at - used + more)
-                && let ProtocolState::Memcached(reader) = &mut connection.protocol
+                && let ProtocolState::Memcached(reader) = &mut connection.state.protocol
             {
                 at += used;
                 let Some(refused) = reader.refuse_unfinished(&bytes[at..]) else {
@@ -31,7 +31,7 @@ impl Executor {
                     return bytes.len();
                 };
                 read = refused;
-                connection.unfinished = 0;
+                connection.state.unfinished = 0;
             }
             match read {
                 Read::Command { used, command } => {
@@ -39,14 +39,14 @@ impl Executor {
                     match command {
                         Command::Get(get) => {
                             if let Some(rest) = self.text_get(get) {
-                                connection.rest = Some(rest);
+                                connection.state.rest = Some(rest);
                                 connection.blocked = true;
                                 break;
                             }
                         }
                         Command::Store(store) => self.text_store(&store),
                         Command::Quit => {
-                            connection.over = CloseState::Answered { linger: false };
+                            connection.state.over = CloseState::Answered { linger: false };
                             break;
                         }
                         other => self.text_other(other),
@@ -54,7 +54,7 @@ impl Executor {
                 }
                 Read::Need { used, more } => {
                     at += used;
-                    connection.lacks = more;
+                    connection.state.lacks = more;
                     break;
                 }
                 Read::Refused { used, refusal, noreply, close, outdated } => {
@@ -67,7 +67,7 @@ impl Executor {
                         self.out.extend_from_slice(refusal.reply());
                     }
                     if close {
-                        connection.over = CloseState::Answered { linger: true };
+                        connection.state.over = CloseState::Answered { linger: true };
                         break;
                     }
                 }

@@ -25,7 +25,7 @@ enum After {
 impl Executor {
     #[inline]
     pub(super) fn take_redis(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
-        let ProtocolState::Redis(redis) = &mut connection.protocol else { return 0 };
+        let ProtocolState::Redis(redis) = &mut connection.state.protocol else { return 0 };
         let Redis { reader, version } = &mut **redis;
         let mut at = 0;
         while at < bytes.len() {
@@ -41,7 +41,7 @@ impl Executor {
                             let key = request.argument(1);
                             if self.lacks_memory_for(key) {
                                 let keys = std::iter::once(key);
-                                connection.rest = Some(PendingMultiGet::new(MultiGetKind::Redis(*version), keys));
+                                connection.state.rest = Some(PendingMultiGet::new(MultiGetKind::Redis(*version), keys));
                                 connection.blocked = true;
                                 break;
                             }
@@ -52,11 +52,11 @@ impl Executor {
                             match self.redis_command(command, &request, version, id) {
                                 After::Next => {}
                                 After::Close => {
-                                    connection.over = CloseState::Answered { linger: false };
+                                    connection.state.over = CloseState::Answered { linger: false };
                                     break;
                                 }
                                 After::PendingMultiGet(rest) => {
-                                    connection.rest = Some(rest);
+                                    connection.state.rest = Some(rest);
                                     connection.blocked = true;
                                     break;
                                 }
@@ -68,7 +68,7 @@ impl Executor {
                 }
                 Read::Need { used, more } => {
                     at += used;
-                    connection.lacks = more;
+                    connection.state.lacks = more;
                     if !self.reserve(connection, bytes.len() - at + more) {
                         self.out_of_memory(connection);
                         return bytes.len();
@@ -79,7 +79,7 @@ impl Executor {
                     at += used;
                     refusal.compose(&mut self.out);
                     if refusal.closes() {
-                        connection.over = CloseState::Answered { linger: true };
+                        connection.state.over = CloseState::Answered { linger: true };
                         break;
                     }
                 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use net::sim::{Actions, Network, Peer, Sim};
 use net::{Config, Driver, Nanos};
 
+use super::connection::Connection;
 use super::*;
 use crate::pool;
 
@@ -107,14 +108,19 @@ impl World {
         let wake = self.wake.map_or(until, |wake| wake.min(until));
         let connections = self.connections;
         let accept = |driver: &mut Sim, server: &mut CacheServer, conn| {
-            if server.open < connections { server.accepted(driver, conn) } else { server.refused(driver, conn) }
+            if server.connections.open < connections {
+                server.accepted(driver, conn)
+            } else {
+                server.refused(driver, conn)
+            }
         };
         let turned = pool::turn(&mut self.driver, &mut self.server, Some(wake), accept, || {}, |_, _| {});
         self.wake = turned.unwrap().0;
         assert!(self.server.core.out.is_empty(), "responses are left over");
-        let of = |bytes: &dyn Fn(&Connection) -> usize| self.server.connections.iter().map(bytes).max().unwrap_or(0);
+        let of =
+            |bytes: &dyn Fn(&Connection) -> usize| self.server.connections.slots.iter().map(bytes).max().unwrap_or(0);
         self.largest_input = self.largest_input.max(of(&|connection| connection.input.capacity()));
-        self.largest_out = self.largest_out.max(of(&|connection| connection.unsent.capacity()));
+        self.largest_out = self.largest_out.max(of(&|connection| connection.state.unsent.capacity()));
     }
 
     fn run(&mut self, until: Nanos) {
@@ -378,7 +384,8 @@ fn a_full_cache_evicts_or_refuses() {
         assert_eq!(stats.evictions > 0, evictor != cache::Evictor::None);
         cache.audit();
         let mut core = Executor::new(Arc::clone(&world.server.core.shared));
-        let mut connection = Connection { protocol: ProtocolState::redis(&core.shared), ..Connection::new() };
+        let mut connection = Connection::default();
+        connection.state.protocol = ProtocolState::redis(&core.shared);
         core.take_requests(&mut connection, &[b"SET huge ".as_slice(), &[b'x'; 5000], b"\r\n"].concat());
         let full = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n".as_slice();
         let answer = if evictor == cache::Evictor::None { full } else { b"+OK\r\n" };
@@ -453,7 +460,7 @@ fn refuses_values_beyond_the_memory_in_flight() {
     let shared = Arc::clone(&world.server.core.shared);
     let reserved = shared.in_flight.bytes();
     assert!((4 * 800_000..=shared.in_flight.max()).contains(&reserved), "{reserved}");
-    let held: usize = world.server.connections.iter().map(|connection| connection.input.capacity()).sum();
+    let held: usize = world.server.connections.slots.iter().map(|connection| connection.input.capacity()).sum();
     assert!(held <= shared.in_flight.max() + 40 * INPUT_KEPT_BYTES, "{held}");
     world.run(2 * S);
     let said = clients.iter().map(|client| String::from_utf8(client.borrow().bytes.clone()).unwrap());
@@ -491,7 +498,7 @@ fn large_responses_wait_for_slow_readers() {
         .collect::<Vec<_>>();
     let other = world.client(vec![Step::Send(S, b"get s\r\nget k\r\n".to_vec())]);
     world.run(5 * S);
-    let held: usize = world.server.connections.iter().map(|connection| connection.unsent.capacity()).sum();
+    let held: usize = world.server.connections.slots.iter().map(|connection| connection.state.unsent.capacity()).sum();
     assert!(held <= world.server.core.shared.in_flight.max() + value.len() + 64, "{held}");
     assert_eq!(show(&other.borrow().bytes), "VALUE s 0 1\\r\\n1\\r\\nEND\\r\\n", "small responses are still sent");
     world.run(20 * S);
@@ -544,7 +551,7 @@ fn client_that_stops_reading_is_paused_then_cut_off() {
     assert!(seen.borrow().closed.is_none());
     assert!(world.largest_input < 128 << 10, "{}", world.largest_input);
     world.run(60 * S);
-    assert_eq!(world.server.open, 2, "it is cut off");
+    assert_eq!(world.server.connections.open, 2, "it is cut off");
 }
 
 #[test]
@@ -568,7 +575,7 @@ fn slow_and_idle_connections_are_closed() {
     let at = idle.borrow().ended.or(idle.borrow().closed.map(|(at, _)| at)).unwrap();
     assert!((6 * S..6 * S + 10 * MS).contains(&at), "{at}");
     assert_eq!(half.borrow().bytes, b"SERVER_ERROR the rest of the request did not come\r\n");
-    assert_eq!(world.server.open, 0);
+    assert_eq!(world.server.connections.open, 0);
 }
 
 #[test]
@@ -580,7 +587,7 @@ fn connection_over_the_limit_gets_an_error() {
     world.run(5 * S);
     assert_eq!(first.borrow().bytes, b"MN\r\n");
     assert_eq!(second.borrow().bytes, b"ERROR Too many open connections\r\n");
-    assert_eq!(world.server.open, 1);
+    assert_eq!(world.server.connections.open, 1);
 }
 
 #[test]
@@ -593,7 +600,7 @@ fn shutdown_waits_for_started_requests() {
     world.server.end(&mut world.driver);
     world.wake = Some(0);
     world.run(S + 500 * MS);
-    assert_eq!((idle.borrow().bytes.as_slice(), world.server.open), (b"MN\r\n".as_slice(), 1));
+    assert_eq!((idle.borrow().bytes.as_slice(), world.server.connections.open), (b"MN\r\n".as_slice(), 1));
     world.run(3 * S);
     assert_eq!(half.borrow().bytes, b"STORED\r\n");
     assert!(world.server.is_done());

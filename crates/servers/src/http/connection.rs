@@ -1,40 +1,30 @@
 //! The state of a connection.
 
-use net::{Conn, Nanos};
+use net::Nanos;
 use wire::http1::BodyReader;
 
 use super::answers;
 use super::delay::Law;
 use super::request::ParsedRequest;
+use crate::connections::State;
 use crate::response_head::KeepAlive;
-use crate::timers::NEVER;
 
-#[derive(Debug)]
-pub(super) struct Connection {
-    /// `None`: the slot is free.
-    pub(super) conn: Option<Conn>,
-    /// Distinguishes connections that use the same slot.
-    pub(super) life: u64,
+pub(super) type Connection = crate::connections::Connection<HttpState>;
+
+#[derive(Debug, Default)]
+pub(super) struct HttpState {
     pub(super) phase: Phase,
-    /// When the current wait times out.
-    pub(super) deadline: Nanos,
-    /// Unused input: an incomplete head, or requests after a delayed or long response.
-    pub(super) input: Vec<u8>,
     /// When the first byte of `input` was read, if it waits for an earlier response.
     pub(super) read_at: Option<Nanos>,
     /// Whether the deadline is for a partly received head.
     pub(super) head_begun: bool,
-    /// Whether requests wait until the sent bytes have left.
-    pub(super) blocked: bool,
-    /// Whether reads are paused because `input` is full.
-    pub(super) paused: bool,
-    pub(super) end_received: bool,
 }
 
 /// The progress of a connection's request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Phase {
     /// No request, or an incomplete head.
+    #[default]
     Ready,
     /// The body is arriving.
     Body(Incoming),
@@ -76,28 +66,19 @@ pub(super) struct Stream {
 }
 
 impl Connection {
-    pub(super) fn new() -> Self {
-        Self {
-            conn: None,
-            life: 0,
-            phase: Phase::Ready,
-            deadline: NEVER,
-            input: Vec::new(),
-            read_at: None,
-            head_begun: false,
-            blocked: false,
-            paused: false,
-            end_received: false,
-        }
-    }
-
     #[inline]
     pub(super) fn takes(&self) -> bool {
-        matches!(self.phase, Phase::Ready | Phase::Body(_)) && !self.blocked
+        matches!(self.state.phase, Phase::Ready | Phase::Body(_)) && !self.blocked
     }
 
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Answered { .. } | Phase::Lingering | Phase::Closing)
+        matches!(self.state.phase, Phase::Answered { .. } | Phase::Lingering | Phase::Closing)
+    }
+}
+
+impl State for HttpState {
+    fn set_closing(&mut self) {
+        self.phase = Phase::Closing;
     }
 }
 

@@ -1,19 +1,14 @@
-//! Delayed responses of `/delay`: distributions, due times, and the measured service times.
+//! The distributions of `/delay`.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
-use net::{Conn, Nanos};
-use stats::{Distribution, Histogram, Rng};
-
-use crate::calibrate::Log;
+use net::Nanos;
+use stats::{Distribution, Rng};
 
 /// The longest mean, median or value in a query.
 const TIME_NS_MAX: f64 = 60e9;
 /// Maximum number of seeded random sequences; a further seed restarts all of them.
 const SEEDS_MAX: usize = 1024;
-/// Excess of due responses over connections that triggers removal of those of closed connections.
-const LEFT_OVER_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Law {
@@ -83,38 +78,17 @@ fn time_ns(text: &str) -> Option<f64> {
     (ns <= TIME_NS_MAX).then_some(ns)
 }
 
-/// A delayed response; the field order is the order of sending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    at: Nanos,
-    number: u64,
-    slot: u32,
-    /// The connection that had the slot; a later one has another value.
-    life: u64,
-    received: Nanos,
-}
-
-/// The delayed responses, and the log of the sent ones.
+/// Draws delays.
 #[derive(Debug)]
 pub(super) struct Delays {
     thread: u64,
     own: Rng,
     seeded: HashMap<u64, Rng>,
-    due: BinaryHeap<Reverse<Due>>,
-    number: u64,
-    log: Log,
 }
 
 impl Delays {
     pub(super) fn new(seed: u64, thread: u32) -> Self {
-        Self {
-            thread: thread.into(),
-            own: Rng::stream(seed, thread.into()),
-            seeded: HashMap::new(),
-            due: BinaryHeap::new(),
-            number: 0,
-            log: Log { service: Histogram::new(), requests: 0 },
-        }
+        Self { thread: thread.into(), own: Rng::stream(seed, thread.into()), seeded: HashMap::new() }
     }
 
     pub(super) fn draw(&mut self, law: &Law) -> Nanos {
@@ -129,44 +103,6 @@ impl Delays {
             }
         };
         law.delay_ns.sample(rng) as Nanos
-    }
-
-    /// Schedules a response for `at`. `life` distinguishes connections of one slot; `is_live` tests
-    /// whether one is open.
-    pub(super) fn put(
-        &mut self,
-        at: Nanos,
-        (conn, life): (Conn, u64),
-        received: Nanos,
-        open: usize,
-        is_live: impl Fn(usize, u64) -> bool,
-    ) {
-        if self.due.len() > 2 * open + LEFT_OVER_MAX {
-            self.due.retain(|Reverse(due)| is_live(due.slot as usize, due.life));
-        }
-        self.number += 1;
-        self.due.push(Reverse(Due { at, number: self.number, slot: conn.index() as u32, life, received }));
-    }
-
-    #[inline]
-    pub(super) fn next(&self) -> Option<Nanos> {
-        self.due.peek().map(|Reverse(due)| due.at)
-    }
-
-    /// Removes the first due response: slot, life, and time of receipt.
-    pub(super) fn pop(&mut self) -> Option<(usize, u64, Nanos)> {
-        let Reverse(Due { slot, life, received, .. }) = self.due.pop()?;
-        Some((slot as usize, life, received))
-    }
-
-    /// Logs a response handed to the kernel `service_ns` after its request was read.
-    pub(super) fn served(&mut self, service_ns: Nanos) {
-        self.log.service.record(service_ns);
-        self.log.requests += 1;
-    }
-
-    pub(super) fn log(&self) -> &Log {
-        &self.log
     }
 }
 

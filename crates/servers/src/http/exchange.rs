@@ -7,7 +7,8 @@ use super::answers;
 use super::connection::{Incoming, Phase, Stream};
 use super::request::ParsedRequest;
 use super::route::{Refusal, Route};
-use super::{ENDING, Http, INPUT_KEPT_BYTES};
+use super::{ENDING, Http};
+use crate::connections::INPUT_KEPT_BYTES;
 use crate::response_head::{KeepAlive, Length};
 
 /// Bytes of pending responses that stop further requests of a connection until they are sent.
@@ -24,11 +25,11 @@ impl Http {
         let mut used = 0;
         while used < bytes.len() {
             if self.out.len() >= OUT_BYTES_MAX {
-                self.connections[slot].blocked = true;
+                self.connections.slots[slot].blocked = true;
                 break;
             }
             let rest = &bytes[used..];
-            match self.connections[slot].phase {
+            match self.connections.slots[slot].state.phase {
                 Phase::Ready => {
                     let (asked, head_bytes) = match self.memo.parse_head(rest, &self.head_limits) {
                         Ok(Some(read)) => read,
@@ -39,7 +40,7 @@ impl Http {
                         }
                     };
                     used += head_bytes;
-                    self.connections[slot].head_begun = false;
+                    self.connections.slots[slot].state.head_begun = false;
                     match asked.body {
                         Body::None | Body::Length(0) => self.answer(slot, asked),
                         _ => self.expect_body(slot, asked, used < bytes.len()),
@@ -71,16 +72,17 @@ impl Http {
             self.out.extend_from_slice(answers::CONTINUE);
         }
         let reader = BodyReader::with_limits(asked.body, &self.head_limits, limit);
-        let connection = &mut self.connections[slot];
-        connection.deadline = self.now.saturating_add(self.limits.body_ns);
-        connection.phase = Phase::Body(Incoming { asked, reader, since: self.now, begun: false });
+        let connection = &mut self.connections.slots[slot];
+        connection.deadline = self.connections.now.saturating_add(self.limits.body_ns);
+        connection.state.phase = Phase::Body(Incoming { asked, reader, since: self.connections.now, begun: false });
     }
 
     /// Processes bytes of a body. Returns the bytes used, or `None` on error.
     fn take_body(&mut self, slot: usize, bytes: &[u8]) -> Option<usize> {
-        let Phase::Body(incoming) = &mut self.connections[slot].phase else { return None };
+        let is_ending = self.connections.is_ending();
+        let Phase::Body(incoming) = &mut self.connections.slots[slot].state.phase else { return None };
         let asked = incoming.asked;
-        let keep_alive = asked.keep_alive(self.ending.is_some());
+        let keep_alive = asked.keep_alive(is_ending);
         let out = &mut self.out;
         let is_echo = asked.route == Ok(Route::Echo);
         let length = match asked.body {
@@ -128,14 +130,14 @@ impl Http {
 
     #[inline]
     fn answer(&mut self, slot: usize, asked: ParsedRequest) {
-        let keep_alive = asked.keep_alive(self.ending.is_some());
+        let keep_alive = asked.keep_alive(self.connections.is_ending());
         let (out, head_only) = (&mut self.out, asked.head_only);
         match asked.route {
             Ok(Route::Root) => self.answers.root(out, keep_alive, head_only),
             Ok(Route::Plaintext) => self.answers.plaintext(out, keep_alive, head_only),
             Ok(Route::Json) => self.answers.json(out, keep_alive, head_only),
             Ok(Route::Delay(law)) => {
-                self.connections[slot].phase = Phase::Undrawn(asked, law);
+                self.connections.slots[slot].state.phase = Phase::Undrawn(asked, law);
                 return;
             }
             Ok(Route::Bytes(left)) => {
@@ -153,10 +155,10 @@ impl Http {
                 return self.stream(slot, stream, head_only);
             }
             Ok(Route::Echo) => self.answers.head(out, keep_alive, Length::Known(0)),
-            Ok(Route::Health) => match self.ending {
-                None => self.answers.whole(out, "200 OK", keep_alive, head_only, "text/plain", b"ok\n"),
-                Some(_) => self.answers.failure(out, 503, ENDING, keep_alive, head_only, ""),
-            },
+            Ok(Route::Health) if self.connections.is_ending() => {
+                self.answers.failure(out, 503, ENDING, keep_alive, head_only, "");
+            }
+            Ok(Route::Health) => self.answers.whole(out, "200 OK", keep_alive, head_only, "text/plain", b"ok\n"),
             Ok(Route::Options(allowed)) => self.answers.options(out, keep_alive, allowed),
             // A client that sends such a method may switch to another protocol.
             Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, head_only),
@@ -169,9 +171,9 @@ impl Http {
     #[inline]
     pub(super) fn answered(&mut self, slot: usize, keep_alive: KeepAlive, unasked: bool) {
         if keep_alive == KeepAlive::Close {
-            self.connections[slot].phase = Phase::Answered { linger: unasked };
-        } else if !matches!(self.connections[slot].phase, Phase::Ready) {
-            self.connections[slot].phase = Phase::Ready;
+            self.connections.slots[slot].state.phase = Phase::Answered { linger: unasked };
+        } else if !matches!(self.connections.slots[slot].state.phase, Phase::Ready) {
+            self.connections.slots[slot].state.phase = Phase::Ready;
         }
     }
 
@@ -185,11 +187,11 @@ impl Http {
         if stream.left == 0 {
             return self.answered(slot, stream.keep_alive, stream.linger);
         }
-        self.connections[slot].phase = Phase::Streaming(stream);
+        self.connections.slots[slot].state.phase = Phase::Streaming(stream);
     }
 
     pub(super) fn answer_late(&mut self, slot: usize, asked: ParsedRequest) {
-        let keep_alive = asked.keep_alive(self.ending.is_some());
+        let keep_alive = asked.keep_alive(self.connections.is_ending());
         self.answers.whole(&mut self.out, "200 OK", keep_alive, asked.head_only, "text/plain", answers::ROOT_BODY);
         self.answered(slot, keep_alive, asked.keep_alive);
     }
@@ -197,7 +199,7 @@ impl Http {
     #[cold]
     fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
         self.answers.refusal(&mut self.out, refusal, KeepAlive::Close, head_only);
-        self.connections[slot].phase = Phase::Answered { linger: true };
+        self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
     }
 
     #[cold]
@@ -207,36 +209,36 @@ impl Http {
 
     #[cold]
     pub(super) fn fail_with(&mut self, slot: usize, code: u16, text: impl std::fmt::Display) {
-        let connection = &mut self.connections[slot];
-        if matches!(connection.phase, Phase::Body(Incoming { begun: true, .. })) {
+        let connection = &mut self.connections.slots[slot];
+        if matches!(connection.state.phase, Phase::Body(Incoming { begun: true, .. })) {
             // The head is sent, so only a close can signal the truncated body.
-            connection.phase = Phase::Closing;
+            connection.state.phase = Phase::Closing;
             return;
         }
         self.answers.failure(&mut self.out, code, text, KeepAlive::Close, false, "");
-        connection.phase = Phase::Answered { linger: true };
+        connection.state.phase = Phase::Answered { linger: true };
     }
 
     pub(super) fn keep(&mut self, slot: usize, rest: &[u8], now: Nanos) {
-        let connection = &mut self.connections[slot];
-        if let Phase::Answered { linger } = &mut connection.phase {
+        let connection = &mut self.connections.slots[slot];
+        if let Phase::Answered { linger } = &mut connection.state.phase {
             *linger = true;
         } else if !connection.is_over() {
             connection.input.extend_from_slice(rest);
-            connection.read_at = Some(now);
+            connection.state.read_at = Some(now);
         }
     }
 
     pub(super) fn take_input(&mut self, slot: usize, now: Nanos) {
-        let mut input = std::mem::take(&mut self.connections[slot].input);
+        let mut input = std::mem::take(&mut self.connections.slots[slot].input);
         let used = self.take_requests(slot, &input);
-        let connection = &mut self.connections[slot];
-        if let Phase::Answered { linger } = &mut connection.phase {
+        let connection = &mut self.connections.slots[slot];
+        if let Phase::Answered { linger } = &mut connection.state.phase {
             *linger |= used < input.len();
             input.clear();
         } else {
             input.drain(..used);
-            connection.read_at.get_or_insert(now);
+            connection.state.read_at.get_or_insert(now);
         }
         if !input.is_empty() || input.capacity() <= INPUT_KEPT_BYTES {
             connection.input = input;

@@ -133,7 +133,7 @@ impl World {
         let wake = self.wake.map_or(until, |wake| wake.min(until));
         let connections = self.connections;
         let accept = |driver: &mut Sim, http: &mut Http, conn| {
-            if http.open < connections { http.accepted(driver, conn) } else { http.refused(driver, conn) }
+            if http.connections.open < connections { http.accepted(driver, conn) } else { http.refused(driver, conn) }
         };
         let turned = pool::turn(&mut self.driver, &mut self.http, Some(wake), accept, || {}, |_, _| {});
         self.wake = turned.unwrap().0;
@@ -469,7 +469,7 @@ fn pauses_reads_from_a_client_that_does_not_read() {
     let seen = world.client(vec![Step::Stall(0, 20 * S), Step::Send(0, text.clone())]);
     world.run(19 * S);
     assert_eq!(seen.borrow().bytes.len(), 0);
-    let connection = &world.http.connections[0];
+    let connection = &world.http.connections.slots[0];
     assert!(connection.blocked && connection.paused, "it waits");
     assert!(connection.input.len() < 65_536, "{} bytes wait", connection.input.len());
     assert!(world.largest_out <= 140_000, "{} bytes of responses at once", world.largest_out);
@@ -551,7 +551,7 @@ fn slow_head_times_out_without_delaying_others() {
     let other = other.borrow();
     assert_eq!(other.came.len(), 300);
     assert!(other.came.iter().enumerate().all(|(tick, &(at, _))| at == tick as Nanos * 100 * MS + 20_000));
-    assert_eq!(world.http.open, 1);
+    assert_eq!(world.http.connections.open, 1);
 }
 
 /// The limit applies to each head: two heads of 9 s each are both in time.
@@ -609,7 +609,7 @@ fn a_client_that_does_not_read_is_cut_off() {
     world.run(100 * S);
     let (at, reset) = seen.borrow().closed.unwrap();
     assert!(reset && (30 * S..30 * S + 2 * MS).contains(&at), "{at}");
-    assert_eq!(world.http.open, 0);
+    assert_eq!(world.http.connections.open, 0);
 }
 
 /// A client can be as slow as 31 KiB per `send_ns`.
@@ -632,7 +632,7 @@ fn sends_a_tebibyte_with_bounded_memory() {
         let got = seen.borrow().bytes.len();
         assert!(got > 10_000_000, "{got} bytes");
         assert!(world.largest_out <= 140_000, "{}", world.largest_out);
-        assert_eq!(world.http.open, 0);
+        assert_eq!(world.http.connections.open, 0);
     }
 }
 
@@ -673,7 +673,7 @@ fn flood_of_garbage_is_bounded() {
         assert!(said.starts_with(expected), "{name}: {said}");
         assert!(said.ends_with("reset") || said.ends_with("end"), "{name}: {said}");
         assert_eq!(render(b"", &other.borrow()), r#"200 "test""#, "{name}");
-        assert_eq!(world.http.open, 1, "{name}");
+        assert_eq!(world.http.connections.open, 1, "{name}");
     }
 }
 
@@ -718,7 +718,7 @@ fn client_that_ends_its_stream_gets_a_response() {
             let seen = world.client(vec![Step::Send(0, sent.clone()), Step::End(0)]);
             world.run(S);
             assert_eq!(render(&sent, &seen.borrow()), expected, "{name}");
-            assert_eq!(world.http.open, 0, "{name}");
+            assert_eq!(world.http.connections.open, 0, "{name}");
         }
     }
     let mut world = World::new(Network::PERFECT, &HttpLimits::DEFAULT);
@@ -753,7 +753,7 @@ fn shutdown_answers_started_requests() {
     let just = world.client(vec![Step::Send(100 * MS - 12_000, crlf(&get("/health")))]);
     world.run(100 * MS);
     world.end(5 * S);
-    assert!(world.http.is_done(), "{} are left", world.http.open);
+    assert!(world.http.is_done(), "{} are left", world.http.connections.open);
     assert!(world.driver.now() < 701 * MS, "{}", world.driver.now());
     world.run(S); // Deliver the packets on their way.
     assert_eq!(render(b"", &half.borrow()), r#"503 close "the server is shutting down\n", end"#);
@@ -856,6 +856,6 @@ proptest! {
         world.run(100 * S);
         prop_assert!(seen.borrow().closed.is_some());
         prop_assert_eq!(render(b"", &other.borrow()), r#"200 "test", end"#);
-        prop_assert_eq!(world.http.open, 0);
+        prop_assert_eq!(world.http.connections.open, 0);
     }
 }

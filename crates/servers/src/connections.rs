@@ -1,0 +1,180 @@
+//! The connections of a thread: their slots and deadlines, and how they end.
+
+use net::{Close, Conn, Driver, Nanos, SendError};
+
+use crate::timers::{NEVER, Timers};
+
+/// Larger empty input buffers are freed.
+pub(crate) const INPUT_KEPT_BYTES: usize = 4 << 10;
+/// How long a server that shuts down waits for requests on their way, ns.
+const GRACE_NS: Nanos = 100_000_000;
+/// The longest linger during shutdown, ns.
+const ENDING_LINGER_NS: Nanos = 500_000_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Connection<S> {
+    /// `None`: the slot is free.
+    pub(crate) conn: Option<Conn>,
+    /// When the current wait times out.
+    pub(crate) deadline: Nanos,
+    /// Unused input: an incomplete request, or requests after pending responses.
+    pub(crate) input: Vec<u8>,
+    /// Whether requests wait until the sent bytes have left.
+    pub(crate) blocked: bool,
+    /// Whether reads are paused because `input` is full.
+    pub(crate) paused: bool,
+    pub(crate) end_received: bool,
+    pub(crate) state: S,
+}
+
+/// The state that a server adds to a connection.
+pub(crate) trait State: Default {
+    /// Starts to wait for the end of the connection.
+    fn set_closing(&mut self);
+}
+
+/// Limits of the waits for a client, ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    pub(crate) idle_ns: Nanos,
+    pub(crate) send_ns: Nanos,
+    pub(crate) linger_ns: Nanos,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connections<S> {
+    pub(crate) slots: Vec<Connection<S>>,
+    pub(crate) open: usize,
+    /// Start of the current turn.
+    pub(crate) now: Nanos,
+    waits: Waits,
+    timers: Timers,
+    /// When connections without a complete request are closed. Set on shutdown.
+    ending: Option<Nanos>,
+}
+
+impl<S: State> Connections<S> {
+    pub(crate) fn new(waits: Waits) -> Self {
+        Self { slots: Vec::new(), open: 0, now: 0, waits, timers: Timers::default(), ending: None }
+    }
+
+    pub(crate) fn add(&mut self, conn: Conn, now: Nanos, state: S) {
+        let slot = conn.index();
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, Connection::default);
+        }
+        let deadline = now.saturating_add(self.waits.idle_ns);
+        let input = std::mem::take(&mut self.slots[slot].input);
+        self.slots[slot] = Connection { conn: Some(conn), deadline, input, state, ..Connection::default() };
+        self.open += 1;
+        self.timers.by(slot, deadline);
+    }
+
+    /// Frees the slot of a closed connection, but keeps a small input buffer for the next one.
+    pub(crate) fn remove(&mut self, conn: Conn) {
+        let connection = &mut self.slots[conn.index()];
+        let mut input = std::mem::take(&mut connection.input);
+        input.clear();
+        if input.capacity() > INPUT_KEPT_BYTES {
+            input = Vec::new();
+        }
+        *connection = Connection { input, ..Connection::default() };
+        self.open -= 1;
+    }
+
+    /// Schedules a check of the deadline.
+    #[inline]
+    pub(crate) fn schedule(&mut self, conn: Conn) {
+        self.timers.by(conn.index(), self.slots[conn.index()].deadline);
+    }
+
+    /// Removes and returns a connection that has waited too long.
+    pub(crate) fn pop_expired(&mut self) -> Option<Conn> {
+        while let Some(slot) = self.timers.pop(self.now) {
+            let connection = &self.slots[slot];
+            match connection.conn {
+                Some(conn) if connection.deadline <= self.now => return Some(conn),
+                Some(_) => self.timers.by(slot, connection.deadline),
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// When to check deadlines, or the end of the grace period.
+    pub(crate) fn wake(&self) -> Nanos {
+        let ending = self.ending.filter(|at| *at > self.now).unwrap_or(NEVER);
+        self.timers.next().unwrap_or(NEVER).min(ending)
+    }
+
+    /// Pauses reads on `conn` while its input is full.
+    #[inline]
+    pub(crate) fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn, is_full: bool) {
+        let connection = &mut self.slots[conn.index()];
+        if connection.paused != is_full {
+            connection.paused = is_full;
+            driver.pause_reads(conn, is_full);
+        }
+    }
+
+    /// Waits until the sent bytes have left.
+    #[inline]
+    pub(crate) fn await_sent<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        self.slots[conn.index()].deadline = self.now.saturating_add(self.waits.send_ns);
+        driver.notify_when_sent(conn);
+    }
+
+    /// Ends the stream and discards input until the client ends its own.
+    pub(crate) fn linger<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let most = if self.ending.is_some() { ENDING_LINGER_NS } else { NEVER };
+        let connection = &mut self.slots[conn.index()];
+        connection.input = Vec::new();
+        connection.deadline = self.now.saturating_add(self.waits.linger_ns.min(most));
+        driver.end_stream(conn);
+    }
+
+    /// Closes the connection once all bytes are sent.
+    pub(crate) fn close<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.slots[conn.index()];
+        connection.state.set_closing();
+        connection.deadline = self.now.saturating_add(self.waits.send_ns);
+        self.schedule(conn);
+        driver.close(conn, Close::Graceful);
+    }
+
+    pub(crate) fn cut_off<D: Driver>(&mut self, driver: &mut D, conn: Conn) {
+        let connection = &mut self.slots[conn.index()];
+        connection.state.set_closing();
+        connection.deadline = NEVER;
+        driver.close(conn, Close::Reset);
+    }
+
+    #[cold]
+    pub(crate) fn undeliverable<D: Driver>(&mut self, driver: &mut D, conn: Conn, error: SendError) {
+        match error {
+            // The `closed` event is on its way.
+            SendError::Closed => {
+                let connection = &mut self.slots[conn.index()];
+                connection.state.set_closing();
+                connection.deadline = NEVER;
+            }
+            SendError::Full { .. } => self.cut_off(driver, conn),
+        }
+    }
+
+    /// Starts a shutdown.
+    pub(crate) fn end(&mut self, now: Nanos) {
+        self.ending = Some(now.saturating_add(GRACE_NS));
+    }
+
+    #[inline]
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// Whether connections without a complete request must end.
+    #[inline]
+    pub(crate) fn is_grace_over(&self) -> bool {
+        self.ending.is_some_and(|at| at <= self.now)
+    }
+}

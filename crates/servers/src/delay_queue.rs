@@ -1,0 +1,69 @@
+//! Responses that are due later, and the log of the sent ones.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use net::{Conn, Nanos};
+use stats::Histogram;
+
+/// The measurements of a server that delays responses.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// From reading a request to handing its response to the kernel, ns.
+    pub service: Histogram,
+    /// Number of responses.
+    pub requests: u64,
+}
+
+/// A delayed response; the field order is the order of sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Due {
+    at: Nanos,
+    number: u64,
+    pub(crate) conn: Conn,
+    pub(crate) received: Nanos,
+    /// The request, if it is a word.
+    pub(crate) word: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct DelayQueue {
+    due: BinaryHeap<Reverse<Due>>,
+    number: u64,
+    pub(crate) log: Log,
+}
+
+impl DelayQueue {
+    pub(crate) fn new() -> Self {
+        Self { due: BinaryHeap::new(), number: 0, log: Log { service: Histogram::new(), requests: 0 } }
+    }
+
+    pub(crate) fn push(&mut self, at: Nanos, conn: Conn, received: Nanos, word: u32) {
+        self.number += 1;
+        self.due.push(Reverse(Due { at, number: self.number, conn, received, word }));
+    }
+
+    #[inline]
+    pub(crate) fn next(&self) -> Option<Nanos> {
+        self.due.peek().map(|Reverse(due)| due.at)
+    }
+
+    /// Removes the first response that is due. Its connection may have ended.
+    pub(crate) fn pop(&mut self, now: Nanos) -> Option<Due> {
+        self.next().filter(|at| *at <= now)?;
+        self.due.pop().map(|Reverse(due)| due)
+    }
+
+    /// Removes responses of ended connections once there are more than `most`.
+    pub(crate) fn remove_ended(&mut self, most: usize, is_open: impl Fn(Conn) -> bool) {
+        if self.due.len() > most {
+            self.due.retain(|Reverse(due)| is_open(due.conn));
+        }
+    }
+
+    /// Logs a response handed to the kernel `service_ns` after its request was read.
+    pub(crate) fn record(&mut self, service_ns: Nanos) {
+        self.log.service.record(service_ns);
+        self.log.requests += 1;
+    }
+}
