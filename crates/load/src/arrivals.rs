@@ -11,7 +11,12 @@ use crate::coordinator::NEVER;
 #[derive(Debug)]
 pub(crate) enum Timetable {
     Drawn(Drawn),
-    Recorded(Recorded),
+    /// A recorded schedule: [`Timetable::set_next`] supplies each send before it is due.
+    Recorded {
+        start: Nanos,
+        /// Time since `start`, or `None` at the end of the trace.
+        next: Option<Nanos>,
+    },
 }
 
 #[derive(Debug)]
@@ -27,19 +32,7 @@ pub(crate) struct Drawn {
     count: u64,
 }
 
-/// A recorded schedule: [`Timetable::set_next`] supplies each send before it is due.
-#[derive(Debug)]
-pub(crate) struct Recorded {
-    start: Nanos,
-    /// Time since `start`, or `None` at the end of the trace.
-    next: Option<Nanos>,
-}
-
 impl Timetable {
-    pub(crate) fn recorded(start: Nanos, next: Option<Nanos>) -> Self {
-        Timetable::Recorded(Recorded { start, next })
-    }
-
     /// Worker `index` of `workers`, which share the offered rate evenly. `None` in a closed loop.
     pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
         let gap_ns = 1e9 / arrivals.offered_per_s()? * f64::from(workers);
@@ -54,35 +47,28 @@ impl Timetable {
     pub(crate) fn due(&self) -> Nanos {
         match self {
             Timetable::Drawn(drawn) => drawn.start + drawn.next_ns as Nanos,
-            Timetable::Recorded(Recorded { start, next }) => next.map_or(NEVER, |next| start.saturating_add(next)),
+            Timetable::Recorded { start, next } => next.map_or(NEVER, |next| start.saturating_add(next)),
         }
     }
 
     pub(crate) fn advance(&mut self) {
-        if let Timetable::Drawn(drawn) = self {
-            drawn.advance();
-        }
+        let Timetable::Drawn(drawn) = self else { return };
+        drawn.count += 1;
+        drawn.next_ns = if drawn.poisson {
+            drawn.next_ns + drawn.rng.exponential(drawn.gap_ns)
+        } else {
+            drawn.first_ns + drawn.gap_ns * drawn.count as f64 // Adding up gaps would accumulate rounding errors.
+        };
     }
 
     pub(crate) fn is_recorded(&self) -> bool {
-        matches!(self, Timetable::Recorded(_))
+        matches!(self, Timetable::Recorded { .. })
     }
 
     pub(crate) fn set_next(&mut self, at: Option<Nanos>) {
-        if let Timetable::Recorded(recorded) = self {
-            recorded.next = at;
+        if let Timetable::Recorded { next, .. } = self {
+            *next = at;
         }
-    }
-}
-
-impl Drawn {
-    fn advance(&mut self) {
-        self.count += 1;
-        self.next_ns = if self.poisson {
-            self.next_ns + self.rng.exponential(self.gap_ns)
-        } else {
-            self.first_ns + self.gap_ns * self.count as f64 // Adding up gaps would accumulate rounding errors.
-        };
     }
 }
 

@@ -4,6 +4,7 @@
 //! Workers and coordinator share only [`Control`]. The thread that called [`crate::run`], or a
 //! simulation, steps the coordinator with the current time.
 
+use std::ops::AddAssign;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -441,12 +442,7 @@ impl<'a> Coordinator<'a> {
         }
         self.look_at_transient = steadiness::next_look(finished);
         let mut windows = vec![(0, 0); finished];
-        for gauge in &self.control.gauges {
-            for (all, one) in windows.iter_mut().zip(&gauge.live().transient) {
-                all.0 += one.0;
-                all.1 += one.1;
-            }
-        }
+        self.control.gauges.iter().for_each(|gauge| add_windows(&mut windows, &gauge.live().transient));
         let judged = steadiness::judge_steadiness(&windows);
         if judged.steady || elapsed >= max_ns {
             self.steadiness = Some(judged.sentence(elapsed, self.spec.window_ns));
@@ -540,12 +536,7 @@ impl<'a> Coordinator<'a> {
         }
         self.look_at = batch::next_look(finished);
         let mut windows = vec![(0.0, 0.0); finished];
-        for gauge in &self.control.gauges {
-            for (all, one) in windows.iter_mut().zip(&gauge.live().windows) {
-                all.0 += one.0;
-                all.1 += one.1;
-            }
-        }
+        self.control.gauges.iter().for_each(|gauge| add_windows(&mut windows, &gauge.live().windows));
         let batches = batch::ratio(&windows, level).ok()?;
         let estimate = batches.estimate;
         let half_width = (estimate.high - estimate.low) / 2.0 / estimate.point;
@@ -589,6 +580,14 @@ impl<'a> Coordinator<'a> {
         self.control.until.store(until, Release);
         self.state = State::Ended;
         Some(outcome)
+    }
+}
+
+/// Adds one worker's windows to the sums of all.
+pub(crate) fn add_windows<T: Copy + AddAssign>(sums: &mut [(T, T)], worker: &[(T, T)]) {
+    for (sum, window) in sums.iter_mut().zip(worker) {
+        sum.0 += window.0;
+        sum.1 += window.1;
     }
 }
 

@@ -8,9 +8,9 @@ use study::record::{self, CacheCounts, CacheMeasurement, Measurement, MissCauses
 use study::spec::{Arrivals, LoadSpec, SPEC_VERSION, Target};
 
 use crate::censored;
-use crate::coordinator::Ended;
+use crate::coordinator::{Ended, add_windows};
 use crate::protocol::{Class, Shared};
-use crate::recorder::{Fault, Faults};
+use crate::recorder::{Fault, Faults, OpenLoop, Recorder};
 use crate::worker::Done;
 
 #[derive(Clone, Debug, Default)]
@@ -35,13 +35,9 @@ pub(crate) fn build_measurement(
     });
     let cache = cache.map(|(shared, workload)| cached(spec, &ended, done, shared, workload));
     let sum = |value: fn(&Done) -> u64| done.iter().map(value).sum::<u64>();
-    let histogram = |part: fn(&Done) -> &Histogram| {
-        let mut all = part(&done[0]).clone();
-        done[1..].iter().for_each(|worker| all.merge(part(worker)));
-        record::Histogram::from(&all)
-    };
-    let open_loop = done[0].recorder.open_loop.is_some();
-    let open = |part: fn(&Done) -> &Histogram| open_loop.then(|| histogram(part));
+    let histogram = |part: fn(&Recorder) -> &Histogram| merged(done.iter().map(|worker| part(&worker.recorder)));
+    let open_loops = || done.iter().filter_map(|worker| worker.recorder.open_loop.as_deref());
+    let open = |part: fn(&OpenLoop) -> &Histogram| merged(open_loops().map(part));
     let flight_integral = done.iter().map(|worker| worker.flight_integral).sum::<u128>();
     let backoff_integral = done.iter().map(|worker| worker.backoff_integral).sum::<u128>();
     let workers = done.iter().enumerate().map(|(index, worker)| record::Worker {
@@ -93,12 +89,12 @@ pub(crate) fn build_measurement(
         unfinished: censored.in_flight.count,
         censored: Some(Box::new(censored)),
         in_flight_mean: flight_integral as f64 / (ended.duration_ns as f64).max(1.0),
-        service: histogram(|worker| &worker.recorder.service),
-        response: open(|worker| &open_part(worker).response),
-        lag_thread: open(|worker| &open_part(worker).lag_thread),
-        lag_connection: open(|worker| &open_part(worker).lag_connection),
-        connect: histogram(|worker| &worker.recorder.connect),
-        handshake: done[0].recorder.handshake.is_some().then(|| histogram(handshake_part)),
+        service: histogram(|recorder| &recorder.service).unwrap_or_default(),
+        response: open(|open| &open.response),
+        lag_thread: open(|open| &open.lag_thread),
+        lag_connection: open(|open| &open.lag_connection),
+        connect: histogram(|recorder| &recorder.connect).unwrap_or_default(),
+        handshake: merged(done.iter().filter_map(|worker| worker.recorder.handshake.as_deref())),
         resumed: sum(|worker| worker.recorder.resumed),
         window_ns: spec.window_ns,
         windows: windows(done, (ended.until - ended.from).div_ceil(spec.window_ns) as usize),
@@ -122,19 +118,9 @@ fn cached(
     workload: &Workload,
 ) -> Box<CacheMeasurement> {
     let parts = || done.iter().filter_map(|worker| worker.recorder.cache.as_deref());
-    let class = |class: Class| {
-        let mut all = Histogram::with_precision(Histogram::WINDOW_PRECISION);
-        parts().for_each(|part| all.merge(&part.classes[class as usize]));
-        record::Histogram::from(&all)
-    };
-    let mut transient = Vec::new();
-    for part in parts() {
-        transient.resize(transient.len().max(part.transient.len()), (0, 0));
-        for (all, one) in transient.iter_mut().zip(&part.transient) {
-            all.0 += one.0;
-            all.1 += one.1;
-        }
-    }
+    let class = |class: Class| merged(parts().map(|part| &part.classes[class as usize])).unwrap_or_default();
+    let mut transient = vec![(0, 0); parts().map(|part| part.transient.len()).max().unwrap_or(0)];
+    parts().for_each(|part| add_windows(&mut transient, &part.transient));
     let (footprint_keys, footprint_bytes) = shared.footprint();
     Box::new(CacheMeasurement {
         counts: parts().fold(CacheCounts::default(), |all, part| added(all, part.counts)),
@@ -177,20 +163,19 @@ fn added(a: CacheCounts, b: CacheCounts) -> CacheCounts {
     }
 }
 
-fn open_part(worker: &Done) -> &crate::recorder::OpenLoop {
-    worker.recorder.open_loop.as_ref().expect("all workers have the same arrivals")
-}
-
-fn handshake_part(worker: &Done) -> &Histogram {
-    worker.recorder.handshake.as_ref().expect("either all workers encrypt or none")
+/// `None` without parts.
+fn merged<'a>(mut parts: impl Iterator<Item = &'a Histogram>) -> Option<record::Histogram> {
+    let mut all = parts.next()?.clone();
+    parts.for_each(|part| all.merge(part));
+    Some(record::Histogram::from(&all))
 }
 
 fn examples(done: &[Done]) -> BTreeMap<String, String> {
-    let example = |fault: Fault| {
-        let text = done.iter().find_map(|worker| worker.recorder.examples[fault as usize].clone())?;
-        Some((fault.name().to_owned(), text))
+    let example = |(index, name): (usize, &str)| {
+        let text = done.iter().find_map(|worker| worker.recorder.examples[index].clone())?;
+        Some((name.to_owned(), text))
     };
-    Fault::ALL.into_iter().filter_map(example).collect()
+    Fault::NAMES.into_iter().enumerate().filter_map(example).collect()
 }
 
 fn statuses(done: &[Done]) -> BTreeMap<u16, u64> {
@@ -202,8 +187,8 @@ fn statuses(done: &[Done]) -> BTreeMap<u16, u64> {
 }
 
 fn named(done: &[Done], faults: fn(&Done) -> &Faults) -> BTreeMap<String, u64> {
-    let total = |fault: Fault| done.iter().map(|worker| faults(worker)[fault as usize]).sum::<u64>();
-    let all = Fault::ALL.into_iter().map(|fault| (fault.name().to_owned(), total(fault)));
+    let total = |index: usize| done.iter().map(|worker| faults(worker)[index]).sum::<u64>();
+    let all = Fault::NAMES.into_iter().enumerate().map(|(index, name)| (name.to_owned(), total(index)));
     all.filter(|&(_, count)| count > 0).collect()
 }
 

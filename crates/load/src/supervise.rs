@@ -183,9 +183,9 @@ fn report(phase: Phase, elapsed_ns: Nanos, control: &Control) -> Progress {
     for gauge in &control.gauges {
         let live = gauge.live();
         seen.requests += live.requests;
-        for (fault, count) in Fault::ALL.into_iter().zip(live.faults).filter(|(_, count)| *count > 0) {
+        for (name, count) in Fault::NAMES.into_iter().zip(live.faults).filter(|(_, count)| *count > 0) {
             seen.errors += count;
-            *seen.errors_by_kind.entry(fault.name().to_owned()).or_default() += count;
+            *seen.errors_by_kind.entry(name.to_owned()).or_default() += count;
         }
         seen.latencies.add(&live.latencies);
         let recent = &live.windows[live.windows.len().saturating_sub(RECENT_WINDOWS)..];

@@ -10,8 +10,8 @@ mod certificate;
 mod tests;
 mod tickets;
 
-use std::fmt;
 use std::io::{BufRead, Write};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
@@ -25,6 +25,8 @@ use self::tickets::Tickets;
 
 /// The only supported application protocol. Source: RFC 7301 section 6.
 const ALPN: &[u8] = b"http/1.1";
+/// The bytes that can start a TLS record. Source: RFC 8446 appendix B.1.
+const CONTENT_TYPES: RangeInclusive<u8> = 20..=24;
 /// Maximum number of handshake bytes from the server. Chains of real servers take 2 to 10 KiB.
 const HANDSHAKE_BYTES_MAX: usize = 256 << 10;
 
@@ -66,7 +68,7 @@ pub enum TlsError {
     #[error("the server ended the TLS {during} with the alert `{alert}`{hint}")]
     Alert {
         /// The phase of the session.
-        during: TlsPhase,
+        during: &'static str,
         /// Name of the alert. Source: RFC 8446 appendix B.2.
         alert: String,
         /// The likely cause, after a colon, or empty.
@@ -82,7 +84,7 @@ pub enum TlsError {
     #[error("TLS protocol error of the server in the {during}: {reason}")]
     Protocol {
         /// The phase of the session.
-        during: TlsPhase,
+        during: &'static str,
         /// The library's description.
         reason: String,
     },
@@ -91,23 +93,8 @@ pub enum TlsError {
     Failed,
 }
 
-/// The phase in which a session failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsPhase {
-    /// Before application data could be exchanged.
-    Handshake,
-    /// After the handshake.
-    Connection,
-}
-
-impl fmt::Display for TlsPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Handshake => "handshake",
-            Self::Connection => "connection",
-        })
-    }
-}
+/// The phase of a session in which no application data can be exchanged yet.
+const HANDSHAKE: &str = "handshake";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
@@ -120,7 +107,10 @@ impl Connector {
     /// each other's sessions.
     pub(crate) fn new(tls: &Tls) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let name = server_name(&tls.server_name)?;
+        // An IPv6 address may have brackets, as in URLs.
+        let bare = tls.server_name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        let name = ServerName::try_from(bare.unwrap_or(&tls.server_name).to_owned());
+        let name = name.map_err(|_| TlsError::ServerName(tls.server_name.clone()))?;
         let trusted = if tls.insecure { None } else { Some(trusted_roots(tls.ca_file.as_deref())?) };
         let verifier = CertificateVerifier::new(trusted, &provider);
         let mut config = ClientConfig::builder_with_provider(provider)
@@ -172,12 +162,6 @@ fn trusted_roots(ca_file: Option<&str>) -> Result<TrustedRoots, TlsError> {
     Ok(TrustedRoots { roots, named: certificates })
 }
 
-/// An IPv6 address may have brackets, as in URLs.
-fn server_name(text: &str) -> Result<ServerName<'static>, TlsError> {
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    ServerName::try_from(bare.to_owned()).map_err(|_| TlsError::ServerName(text.to_owned()))
-}
-
 #[derive(Debug)]
 pub(crate) struct Session {
     connection: ClientConnection,
@@ -202,7 +186,7 @@ impl Session {
     fn take_in(&mut self, mut wire: &[u8], plain: &mut Vec<u8>) -> Result<(), TlsError> {
         if self.handshake_bytes == 0
             && let Some(&first) = wire.first()
-            && !is_content_type(first)
+            && !CONTENT_TYPES.contains(&first)
         {
             return Err(TlsError::NotTls { begins: escaped_start(wire) });
         }
@@ -211,45 +195,37 @@ impl Session {
             let during = self.during();
             let taken = self.connection.read_tls(&mut wire);
             taken.map_err(|error| TlsError::Protocol { during, reason: error.to_string() })?;
-            if during == TlsPhase::Handshake {
+            if during == HANDSHAKE {
                 self.handshake_bytes += before - wire.len();
                 if self.handshake_bytes > HANDSHAKE_BYTES_MAX {
                     return Err(TlsError::HandshakeTooLong { limit: HANDSHAKE_BYTES_MAX });
                 }
             }
             let processed = self.connection.process_new_packets();
-            self.give_out(plain);
+            // `fill_buf` returns an empty slice after the peer's end, and `WouldBlock` before it.
+            let mut reader = self.connection.reader();
+            while let Ok(bytes) = reader.fill_buf()
+                && !bytes.is_empty()
+            {
+                plain.extend_from_slice(bytes);
+                let count = bytes.len();
+                reader.consume(count);
+            }
             let state = processed.map_err(|error| explain(error, during))?;
-            if during == TlsPhase::Handshake && !self.connection.is_handshaking() {
-                self.check_protocol()?;
+            // A server without ALPN is assumed to speak HTTP/1.1.
+            if during == HANDSHAKE
+                && !self.connection.is_handshaking()
+                && self.connection.alpn_protocol().is_some_and(|protocol| protocol != ALPN)
+            {
+                return Err(TlsError::Alpn(": it chose another protocol"));
             }
             self.ended = state.peer_has_closed();
         }
         Ok(())
     }
 
-    fn give_out(&mut self, plain: &mut Vec<u8>) {
-        let mut reader = self.connection.reader();
-        // `fill_buf` returns an empty slice after the peer's end, and `WouldBlock` before it.
-        while let Ok(bytes) = reader.fill_buf()
-            && !bytes.is_empty()
-        {
-            plain.extend_from_slice(bytes);
-            let count = bytes.len();
-            reader.consume(count);
-        }
-    }
-
-    /// Assumes HTTP/1.1 for a server without ALPN.
-    fn check_protocol(&self) -> Result<(), TlsError> {
-        match self.connection.alpn_protocol() {
-            None | Some(ALPN) => Ok(()),
-            Some(_) => Err(TlsError::Alpn(": it chose another protocol")),
-        }
-    }
-
-    fn during(&self) -> TlsPhase {
-        if self.connection.is_handshaking() { TlsPhase::Handshake } else { TlsPhase::Connection }
+    fn during(&self) -> &'static str {
+        if self.connection.is_handshaking() { HANDSHAKE } else { "connection" }
     }
 
     /// Encrypts `plain`, or buffers it until the handshake completes, for [`Session::take`]. Fails
@@ -295,18 +271,13 @@ impl Session {
     }
 }
 
-/// Whether this byte can start a TLS record. Source: RFC 8446 appendix B.1.
-fn is_content_type(first: u8) -> bool {
-    (20..=24).contains(&first)
-}
-
 fn escaped_start(wire: &[u8]) -> String {
     const SHOWN: usize = 24;
     let line = wire.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
     line[..line.len().min(SHOWN)].escape_ascii().to_string()
 }
 
-fn explain(error: rustls::Error, during: TlsPhase) -> TlsError {
+fn explain(error: rustls::Error, during: &'static str) -> TlsError {
     match error {
         rustls::Error::InvalidCertificate(error) => BadCertificate::from(error).into(),
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsError::Alpn(""),

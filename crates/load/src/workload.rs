@@ -8,9 +8,6 @@
 //! request all keys of a fixed population. Keys created on the way (reuse, one-hit keys) belong to
 //! the partition that created them. After the population, partition p of P creates the keys p, p +
 //! P, p + 2P, and it reuses only its own.
-//! population, and takes earlier ones among its own.
-
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use stats::popularity::log_uniform_age;
 use stats::random::mix;
@@ -54,7 +51,7 @@ pub struct Operation {
     /// Time to live of a value set now, in seconds; 0: unlimited.
     pub ttl_s: u32,
     /// Whether no earlier operation of any partition had this key, so that a read of it must miss.
-    /// For keys of the initial population, use [`RequestedKeys`].
+    /// False for keys of the initial population.
     pub new: bool,
 }
 
@@ -453,44 +450,6 @@ impl Expectation {
     }
 }
 
-/// The requested keys of a population: one bit per key, 12.5 MB for 100 million. Keys created later
-/// need none, since [`Operation::new`] marks them.
-#[derive(Debug)]
-pub struct RequestedKeys {
-    words: Box<[AtomicU64]>,
-    population: u64,
-}
-
-impl RequestedKeys {
-    /// Creates the set with no key requested.
-    pub fn new(workload: &Workload) -> RequestedKeys {
-        let population = workload.keys.count;
-        RequestedKeys { words: (0..population.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), population }
-    }
-
-    /// Whether this is the first operation on its key, so that a miss is compulsory. Marks the key.
-    #[inline]
-    pub fn first(&self, operation: &Operation) -> bool {
-        if operation.key >= self.population {
-            return operation.new;
-        }
-        let bit = 1 << (operation.key % 64);
-        let word = &self.words[(operation.key / 64) as usize];
-        // Usually the bit is set already, and a read keeps the cache line shared.
-        word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
-    }
-
-    /// Number of requested keys of the population.
-    pub fn count(&self) -> u64 {
-        self.words.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
-    }
-
-    /// Memory usage in bytes.
-    pub fn memory_bytes(&self) -> u64 {
-        self.words.len() as u64 * 8
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
@@ -711,22 +670,6 @@ mod tests {
         for (found, expected) in found.into_iter().zip([1_000, 7_000, 65_000, 27_000]) {
             assert!((found - expected).abs() < 700, "{counts:?}");
         }
-    }
-
-    #[test]
-    fn first_touches_count_once_over_all_partitions() {
-        let mut workload = preset("ycsb-c").unwrap();
-        workload.keys.count = 1000;
-        let seen = RequestedKeys::new(&workload);
-        let mut keys = BTreeSet::new();
-        for partition in 0..2 {
-            let mut stream = Stream::new(&workload, 1, partition, 2).unwrap();
-            for _ in 0..500 {
-                let operation = stream.next_operation();
-                assert_eq!(seen.first(&operation), keys.insert(operation.key));
-            }
-        }
-        assert_eq!((seen.count(), seen.memory_bytes()), (keys.len() as u64, 128));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::alloc::System;
 
-use load::workload::{KEY_MAX_BYTES, RequestedKeys, Stream, Texts};
+use load::workload::{KEY_MAX_BYTES, Stream, Texts};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use study::workload::{PRESETS, preset};
 
@@ -16,11 +16,7 @@ fn operations_do_not_allocate() {
         if workload.keys.reuse.is_none() {
             workload.keys.shift_every = Some(1_000);
         }
-        let (mut stream, texts, seen) = (
-            Stream::new(&workload, 1, 0, 2).unwrap(),
-            Texts::new(&workload, 1).unwrap(),
-            RequestedKeys::new(&workload),
-        );
+        let (mut stream, texts) = (Stream::new(&workload, 1, 0, 2).unwrap(), Texts::new(&workload, 1).unwrap());
         let (mut buffer, mut value, mut bytes) = ([0; KEY_MAX_BYTES], vec![0; 1 << 20], 0);
         // The minimum excludes occasional allocations of the test harness.
         let mut least = usize::MAX;
@@ -29,7 +25,7 @@ fn operations_do_not_allocate() {
             for _ in 0..20_000 {
                 let operation = stream.next_operation();
                 let value = &mut value[..operation.value_bytes as usize];
-                bytes += texts.key(operation.key, &mut buffer).len() + usize::from(seen.first(&operation));
+                bytes += texts.key(operation.key, &mut buffer).len();
                 texts.value(operation.key, value);
                 assert!(texts.matches(&texts.expectation(operation.key, value.len()), 0, value));
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use load::workload::{Kind, RequestedKeys, Stream, Texts};
+use load::workload::{Kind, Stream, Texts};
 use report::workload::{Curves, FitFound, Head, Lengths, Spread, WORKLOAD_VERSION, WorkloadDrawn};
 use stats::fit::{Fit, chi_square};
 use stats::{Sizes, Zipf};
@@ -78,18 +78,16 @@ fn kind_name(kind: Kind) -> &'static str {
 fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<WorkloadDrawn> {
     let mut stream = Stream::new(workload, seed, 0, 1)?;
     let texts = Texts::new(workload, seed)?;
-    let seen = RequestedKeys::new(workload);
     let population = workload.keys.reuse.is_none().then_some(workload.keys.count);
     let ranked =
         population.filter(|_| workload.keys.shift_every.is_none() && workload.keys.popularity != Popularity::Loop);
     let mut kinds = [Kind::Get, Kind::Set, Kind::Delete, Kind::ReadModifyWrite].map(|kind| (kind, 0_u64));
-    let (mut keys, mut first_touches, mut footprint_bytes, mut fresh) = (HashSet::new(), 0, 0, 0);
+    let (mut keys, mut footprint_bytes, mut fresh) = (HashSet::new(), 0, 0);
     let mut ranks = vec![0_u64; ranked.map_or(0, |count| count.min(1 << 24)) as usize];
     let (mut value_lengths, per_key) = (Vec::new(), stream.value_bytes(0).is_some());
     for _ in 0..n {
         let operation = stream.next_operation();
         kinds[operation.kind as usize].1 += 1;
-        first_touches += u64::from(seen.first(&operation));
         fresh += u64::from(operation.new);
         if keys.insert(operation.key) {
             footprint_bytes += u64::from(texts.key_bytes(operation.key)) + u64::from(operation.value_bytes);
@@ -189,7 +187,7 @@ fn draw(name: String, workload: &Workload, n: u64, seed: u64) -> anyhow::Result<
             .map(|(kind, count)| (kind_name(kind).to_owned(), count))
             .collect::<BTreeMap<_, _>>(),
         distinct_keys: keys.len() as u64,
-        first_touches,
+        first_touches: keys.len() as u64,
         footprint_bytes,
         head,
         hit_ratio_of_mix: workload.hit_ratio_of_mix(),

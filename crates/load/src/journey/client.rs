@@ -1,12 +1,13 @@
 //! A client that runs one journey after another.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
 use net::Nanos;
 use stats::Histogram;
 use study::record::CallTime;
-use study::spec::Identities;
+use study::spec::{Identities, Tls};
 
 use super::connection::{Connection, Piece, SLICE};
 use super::dial::{self, Destination, Dial, Endpoint};
@@ -14,7 +15,7 @@ use super::program::{Program, Step};
 use super::values::Values;
 use crate::censored::Stalls;
 use crate::recorder::{Answered, Fault, Recorder};
-use crate::tls::Connector;
+use crate::tls::{Connector, TlsError};
 
 /// Maximum number of open connections per client. At the limit it closes all and starts over.
 const CONNECTIONS_MAX: usize = 64;
@@ -59,45 +60,48 @@ pub(crate) struct Order {
     pub(crate) from: Nanos,
 }
 
-pub(crate) type Connect<'c> = dyn Fn(&str) -> Result<Connector, String> + Sync + 'c;
-
 pub(crate) struct Client<'a> {
     pub(crate) recorder: Recorder,
     pub(crate) made: ClientResults,
-    program: &'a Program,
-    tls: &'a HashMap<String, Connector>,
-    connect: &'a Connect<'a>,
-    seed: u64,
-    identities: Identities,
+    common: &'a Common<'a>,
     index: u32,
-    timeout_ns: Nanos,
-    calls_kept: usize,
     dial: Dial,
     connections: HashMap<(Destination, String), Connection>,
     connectors: HashMap<String, Connector>,
-    opened: std::collections::HashSet<(Destination, String)>,
+    opened: HashSet<(Destination, String)>,
     sequence: i32,
     request: Vec<u8>,
     body: Vec<u8>,
     backoff: Duration,
 }
 
+/// What all clients share.
 pub(crate) struct Common<'a> {
-    pub(crate) program: &'a Program,
+    pub(crate) program: Program,
     /// By the name required in the certificate. Clients can resume each other's sessions.
-    pub(crate) tls: &'a HashMap<String, Connector>,
-    /// Creates a connector for a name from a reply.
-    pub(crate) connect: &'a Connect<'a>,
+    pub(crate) tls: HashMap<String, Connector>,
+    pub(crate) insecure: bool,
+    pub(crate) ca_file: Option<&'a str>,
     pub(crate) seed: u64,
     pub(crate) identities: Identities,
     pub(crate) timeout_ns: Nanos,
     pub(crate) resolve: Option<Endpoint>,
     /// Maximum number of recorded call times per client.
     pub(crate) calls_kept: usize,
+    /// Number of the next journey, and how many may still start.
+    pub(crate) next: AtomicU64,
+    pub(crate) left: Option<AtomicI64>,
+}
+
+impl Common<'_> {
+    pub(crate) fn connector(&self, host: &str) -> Result<Connector, TlsError> {
+        let ca_file = self.ca_file.map(str::to_owned);
+        Connector::new(&Tls { server_name: host.to_owned(), insecure: self.insecure, ca_file, resume: true })
+    }
 }
 
 impl<'a> Client<'a> {
-    pub(crate) fn new(common: &Common<'a>, index: u32, recorder: Recorder) -> Client<'a> {
+    pub(crate) fn new(common: &'a Common<'a>, index: u32, recorder: Recorder) -> Client<'a> {
         let count = || OperationCount {
             requests: 0,
             errors: 0,
@@ -107,18 +111,12 @@ impl<'a> Client<'a> {
         Client {
             recorder,
             made: ClientResults { operations, ..ClientResults::default() },
-            program: common.program,
-            tls: common.tls,
-            connect: common.connect,
-            seed: common.seed,
-            identities: common.identities,
+            common,
             index,
-            timeout_ns: common.timeout_ns,
-            calls_kept: common.calls_kept,
             dial: Dial::new(common.resolve.clone(), common.timeout_ns),
             connections: HashMap::new(),
             connectors: HashMap::new(),
-            opened: std::collections::HashSet::new(),
+            opened: HashSet::new(),
             sequence: 0,
             request: Vec::new(),
             body: Vec::new(),
@@ -128,20 +126,22 @@ impl<'a> Client<'a> {
 
     /// Opens the connection for the first step, if its URL is known in advance.
     pub(crate) fn reach(&mut self) -> Result<(), (Fault, String)> {
-        let mut values = self.program.initial_values(self.seed, 0);
-        let url = values.text(&self.program.steps[0].url);
+        let program = &self.common.program;
+        let mut values = program.initial_values(self.common.seed, 0);
+        let url = values.text(&program.steps[0].url);
         let endpoint = dial::endpoint(&url).map_err(|why| (Fault::Value, why))?;
         self.connected(&url, &endpoint).map(drop)
     }
 
     /// Runs one journey. While waiting for a reply, it polls `is_over` for the end of the load.
     pub(crate) fn make(&mut self, order: Order, is_over: &mut dyn FnMut(&mut Recorder) -> bool) -> Ended {
-        let number = match self.identities {
+        let Common { program, seed, identities, .. } = self.common;
+        let number = match identities {
             Identities::Fresh => order.number,
             Identities::Reused => u64::from(self.index),
         };
-        let mut values = self.program.initial_values(self.seed, number);
-        for step in &self.program.steps {
+        let mut values = program.initial_values(*seed, number);
+        for step in &program.steps {
             match self.call(step, &mut values, order, is_over) {
                 Ok(true) => {}
                 Ok(false) => return Ended::Cut,
@@ -163,7 +163,7 @@ impl<'a> Client<'a> {
     }
 
     fn wrong(&mut self, step: &Step, fault: Fault, why: String, order: Order) {
-        let name = &self.program.operations[step.operation];
+        let name = &self.common.program.operations[step.operation];
         self.recorder.example(fault, || Some(format!("`{name}`: {why}")));
         if order.is_measured {
             self.made.operations[step.operation].errors += 1;
@@ -188,7 +188,7 @@ impl<'a> Client<'a> {
         let sequence = self.sequence;
         self.request.clear();
         let place = (endpoint.host_field.as_str(), endpoint.target.as_str());
-        let composed = self.program.compose(step, values, place, sequence, &mut self.request);
+        let composed = self.common.program.compose(step, values, place, sequence, &mut self.request);
         composed.map_err(|why| (Fault::Value, format!("cannot compose the request: {why}")))?;
         let key = self.connected(&url, &endpoint)?;
         let mut connection = self.connections.remove(&key).expect("just opened or kept open");
@@ -218,7 +218,7 @@ impl<'a> Client<'a> {
                 if order.is_measured {
                     self.recorder.status(response.status);
                 }
-                let judged = self.program.judge(step, values, response.status, &self.body, sequence);
+                let judged = self.common.program.judge(step, values, response.status, &self.body, sequence);
                 if response.keep_alive && !connection.has_more() {
                     self.connections.insert(key, connection);
                 } else if connection.has_more() {
@@ -245,9 +245,9 @@ impl<'a> Client<'a> {
                 latency_ns: service_ns,
                 is_right: outcome.is_ok(),
             };
-            if self.made.calls.len() < self.calls_kept {
+            if self.made.calls.len() < self.common.calls_kept {
                 self.made.calls.push(times);
-            } else if self.calls_kept > 0 {
+            } else if self.common.calls_kept > 0 {
                 self.made.calls_left_out += 1;
             }
         }
@@ -281,8 +281,8 @@ impl<'a> Client<'a> {
                 Piece::Done(response) => return Ok(Some(response)),
                 Piece::More => {
                     let now = net::thread::monotonic_ns();
-                    if now.saturating_sub(sent_at) >= self.timeout_ns {
-                        let waited = self.timeout_ns as f64 / 1e9;
+                    if now.saturating_sub(sent_at) >= self.common.timeout_ns {
+                        let waited = self.common.timeout_ns as f64 / 1e9;
                         return Err((Fault::Timeout, format!("no response within {waited} s")));
                     }
                     if is_over(&mut self.recorder) {
@@ -306,7 +306,7 @@ impl<'a> Client<'a> {
             self.opened.clear();
         }
         let tls = if place.is_encrypted { Some(self.connector(&endpoint.host)?) } else { None };
-        let patience = Duration::from_nanos(self.timeout_ns);
+        let patience = Duration::from_nanos(self.common.timeout_ns);
         let connection = Connection::open(place.address, tls.as_ref(), patience).inspect_err(|_| self.dial.forget())?;
         self.recorder.connect.record(connection.connect_ns);
         if let Some((elapsed_ns, resumed)) = connection.handshake {
@@ -318,10 +318,10 @@ impl<'a> Client<'a> {
     }
 
     fn connector(&mut self, host: &str) -> Result<Connector, (Fault, String)> {
-        if let Some(connector) = self.tls.get(host).or_else(|| self.connectors.get(host)) {
+        if let Some(connector) = self.common.tls.get(host).or_else(|| self.connectors.get(host)) {
             return Ok(connector.clone());
         }
-        let connector = (self.connect)(host).map_err(|why| (Fault::Tls, why))?;
+        let connector = self.common.connector(host).map_err(|error| (Fault::Tls, error.to_string()))?;
         self.connectors.insert(host.to_owned(), connector.clone());
         Ok(connector)
     }

@@ -11,6 +11,7 @@ use study::url;
 use wire::http1::RequestMethod;
 
 use super::connection::{Connection, Piece};
+use super::escape::{self, Escape};
 use crate::recorder::Fault;
 
 /// Maximum number of cached addresses. At the limit the cache is cleared.
@@ -124,7 +125,8 @@ impl Dial {
         let address = self.name(&resolver.host, resolver.port).map_err(about)?;
         let patience = Duration::from_nanos(self.timeout_ns);
         let mut connection = Connection::open(address, None, patience).map_err(about)?;
-        let target = format!("/resolve?endpoint={}", escaped(url));
+        let mut target = "/resolve?endpoint=".to_owned();
+        escape::push(&mut target, url, Escape::Percent);
         let mut request = Vec::new();
         let headers = [("Host", resolver.host_field.as_str())];
         wire::http1::compose_request(&mut request, "GET", &target, &headers, b"", true)
@@ -171,19 +173,6 @@ fn read_answer(status: u16, body: &[u8], endpoint: &Endpoint) -> Result<Option<D
     Ok(Some(Destination { address, is_encrypted }))
 }
 
-/// Escapes a query parameter. Source: RFC 3986 section 2.3.
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,6 +210,8 @@ mod tests {
 
     #[test]
     fn escapes_urls() {
-        assert_eq!(escaped("https://a:1/b?c=ü"), "https%3A%2F%2Fa%3A1%2Fb%3Fc%3D%C3%BC");
+        let mut escaped = String::new();
+        escape::push(&mut escaped, "https://a:1/b?c=ü", Escape::Percent);
+        assert_eq!(escaped, "https%3A%2F%2Fa%3A1%2Fb%3Fc%3D%C3%BC");
     }
 }

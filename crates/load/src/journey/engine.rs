@@ -8,10 +8,10 @@ use std::time::Duration;
 use net::Nanos;
 use stats::Histogram;
 use study::record::{self, JourneyMeasurement, Measurement, OperationMeasurement};
-use study::spec::{Identities, LoadSpec, Stop, Target, Tls, Warmup};
+use study::spec::{LoadSpec, Stop, Target, Warmup};
 
 use super::client::{CALLS_MAX, Client, ClientResults, Common, Ended, Order};
-use super::dial::{self, Endpoint};
+use super::dial;
 use super::program::Program;
 use crate::censored::Waits;
 use crate::coordinator::{Control, Coordinator, NEVER, Outcome};
@@ -19,40 +19,17 @@ use crate::measurement::{Process, build_measurement};
 use crate::phase_tracker::PhaseTracker;
 use crate::recorder::{Fault, Recorder};
 use crate::supervise::{Event, LoadError, kernel, run_workers, usage};
-use crate::tls::Connector;
 use crate::worker::Done;
 
 const START_STEP: Duration = Duration::from_micros(200);
 const PUBLISH_NS: Nanos = 10_000_000;
-
-struct JourneyTarget<'a> {
-    program: Program,
-    resolve: Option<Endpoint>,
-    insecure: bool,
-    ca_file: Option<&'a str>,
-    keep_calls: bool,
-    identities: Identities,
-}
-
-struct SharedCounters {
-    next: AtomicU64,
-    left: Option<AtomicI64>,
-}
 
 pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBool) -> Result<Measurement, LoadError> {
     let Target::Journey { journey, targets, resolve, insecure, ca_file, keep_calls, identities } = &spec.target else {
         unreachable!("the caller has looked");
     };
     let program = Program::new(journey, targets).map_err(LoadError::Spec)?;
-    let target = JourneyTarget {
-        program,
-        resolve: resolve.as_deref().map(dial::endpoint).transpose().map_err(|why| LoadError::Spec(vec![why]))?,
-        insecure: *insecure,
-        ca_file: ca_file.as_deref(),
-        keep_calls: *keep_calls,
-        identities: *identities,
-    };
-    let steps = target.program.steps.len() as u64;
+    let steps = program.steps.len() as u64;
     let mut spec = spec.clone();
     if spec.warmup == Warmup::Requests(0) {
         spec.warmup = Warmup::DurationNs(0); // Equivalent, and no client starts early.
@@ -65,40 +42,30 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
         }
         _ => None,
     };
-    let deal = SharedCounters {
+    let clients = spec.clients;
+    let mut common = Common {
+        program,
+        tls: HashMap::new(),
+        insecure: *insecure,
+        ca_file: ca_file.as_deref(),
+        seed: spec.seed,
+        identities: *identities,
+        timeout_ns: spec.timeout_ns,
+        resolve: resolve.as_deref().map(dial::endpoint).transpose().map_err(|why| LoadError::Spec(vec![why]))?,
+        calls_kept: if *keep_calls { CALLS_MAX / clients as usize } else { 0 },
         next: AtomicU64::new(0),
         left: journeys.map(|journeys| AtomicI64::new(i64::try_from(journeys).unwrap_or(i64::MAX))),
     };
     // Trust anchors are read once, before any request.
-    let is_encrypted = target.program.is_encrypted();
-    let connect = |host: &str| connector(host, target.insecure, target.ca_file);
-    let mut tls = HashMap::new();
-    for host in hosts(&target.program, spec.seed) {
-        let connector = connect(&host).map_err(LoadError::Tls)?;
-        tls.insert(host, connector);
+    for host in hosts(&common.program, spec.seed) {
+        let connector = common.connector(&host).map_err(LoadError::Tls)?;
+        common.tls.insert(host, connector);
     }
-    let connect = |host: &str| connect(host).map_err(|error| error.to_string());
-
-    let clients = spec.clients;
     let control = Control::new(&spec, clients);
     let cpu_before = net::thread::process_cpu_ns();
     let failed = &AtomicBool::new(false);
-    let (spec, control, target, tls, deal, connect) = (&spec, &control, &target, &tls, &deal, &connect);
-    let jobs = (0..clients).map(|index| {
-        move || {
-            let common = Common {
-                program: &target.program,
-                tls,
-                connect,
-                seed: spec.seed,
-                identities: target.identities,
-                timeout_ns: spec.timeout_ns,
-                resolve: target.resolve.clone(),
-                calls_kept: if target.keep_calls { CALLS_MAX / clients as usize } else { 0 },
-            };
-            work(spec, control, deal, &common, index, is_encrypted)
-        }
-    });
+    let (spec, control, common) = (&spec, &control, &common);
+    let jobs = (0..clients).map(|index| move || work(spec, control, common, index));
     let coordinator = Coordinator::new(spec, control, None, net::thread::monotonic_ns());
     let (outcome, done) = run_workers(coordinator, control, tell, (abort, failed), "client", jobs.collect());
     let (done, made): (Vec<Done>, Vec<ClientResults>) = done?.into_iter().unzip();
@@ -114,7 +81,7 @@ pub(crate) fn run(spec: &LoadSpec, tell: &mut dyn FnMut(Event), abort: &AtomicBo
             let mut measurement = build_measurement(spec, ended, &done, process, None);
             measurement.workers = workers(spec, &done);
             measurement.threads = measurement.workers.len() as u32;
-            measurement.journey = Some(Box::new(journey_of(&target.program, made)));
+            measurement.journey = Some(Box::new(journey_of(&common.program, made)));
             Ok(measurement)
         }
         Outcome::Unreachable(refusal) => {
@@ -140,10 +107,6 @@ fn hosts(program: &Program, seed: u64) -> Vec<String> {
         }
     }
     hosts
-}
-
-fn connector(host: &str, insecure: bool, ca_file: Option<&str>) -> Result<Connector, crate::tls::TlsError> {
-    Connector::new(&Tls { server_name: host.to_owned(), insecure, ca_file: ca_file.map(str::to_owned), resume: true })
 }
 
 fn group(spec: &LoadSpec, index: u32) -> (u32, Option<u32>) {
@@ -201,18 +164,17 @@ fn journey_of(program: &Program, made: Vec<ClientResults>) -> JourneyMeasurement
 fn work(
     spec: &LoadSpec,
     control: &Control,
-    deal: &SharedCounters,
     common: &Common<'_>,
     index: u32,
-    is_encrypted: bool,
 ) -> Result<(Done, ClientResults), LoadError> {
     if let (_, Some(cpu)) = group(spec, index) {
         net::thread::pin_current_thread(cpu)
             .map_err(|source| kernel(&format!("pin client {index} to CPU {cpu}"), source))?;
     }
-    let mut watch = ClientPhase { phase: PhaseTracker::new(control, index), published: 0, paused_ns: 0 };
+    let mut watch = ClientPhase { phase: PhaseTracker::new(control, index), published: 0 };
     let gauge = watch.phase.gauge;
-    let mut client = Client::new(common, index, Recorder::new(spec.window_ns, false, is_encrypted, false));
+    let recorder = Recorder::new(spec.window_ns, false, common.program.is_encrypted(), false);
+    let mut client = Client::new(common, index, recorder);
     match client.reach() {
         Ok(()) => gauge.reached.store(1, Relaxed),
         Err((fault, why)) => watch.phase.report_problem(fault, why),
@@ -224,7 +186,7 @@ fn work(
         }
         std::thread::sleep(START_STEP);
     }
-    let (mut turns, mut is_drained) = (0, false);
+    let (mut turns, mut paused_ns, mut is_drained) = (0, 0, false);
     loop {
         if watch.is_over(&mut client.recorder) {
             break;
@@ -232,7 +194,7 @@ fn work(
         let now = net::thread::monotonic_ns();
         let is_measured = watch.phase.is_measuring;
         if is_measured && !is_drained {
-            is_drained = deal.left.as_ref().is_some_and(|left| left.fetch_sub(1, Relaxed) <= 0);
+            is_drained = common.left.as_ref().is_some_and(|left| left.fetch_sub(1, Relaxed) <= 0);
             if is_drained {
                 // A client without any response has waited until now.
                 let last = Some(client.recorder.last_answer).filter(|last| *last > 0);
@@ -247,14 +209,14 @@ fn work(
         }
         turns += u64::from(is_measured);
         let from = if is_measured { watch.phase.from } else { 0 };
-        let order = Order { number: deal.next.fetch_add(1, Relaxed), is_measured, from };
-        let ended = client.make(order, &mut |recorder| watch.is_over(recorder));
-        match ended {
+        let order = Order { number: common.next.fetch_add(1, Relaxed), is_measured, from };
+        match client.make(order, &mut |recorder| watch.is_over(recorder)) {
             Ended::Completed => {}
             Ended::Abandoned => {
-                let before = net::thread::monotonic_ns();
+                let since = net::thread::monotonic_ns();
                 std::thread::sleep(client.pause());
-                watch.paused(before, net::thread::monotonic_ns());
+                let until = net::thread::monotonic_ns().min(control.until.load(Relaxed));
+                paused_ns += until.saturating_sub(since.max(control.from.load(Acquire)));
             }
             Ended::Cut => break,
         }
@@ -263,10 +225,9 @@ fn work(
     let end = control.until.load(Acquire).min(now);
     client.recorder.finish(end);
     let used = watch.phase.used(usage());
-    let ClientResults { flight_integral, unanswered, .. } = client.made;
     let mut waits = Waits::new(end, spec.timeout_ns);
     waits.stalled(&client.made.stalls, watch.phase.from);
-    if let Some(sent_at) = unanswered {
+    if let Some(sent_at) = client.made.unanswered {
         waits.request(sent_at, sent_at);
         waits.connection(sent_at);
     }
@@ -276,8 +237,8 @@ fn work(
         wall_ns: now.saturating_sub(watch.phase.wall_from),
         turns,
         spin_ns: 0,
-        flight_integral,
-        backoff_integral: u128::from(watch.paused_ns),
+        flight_integral: client.made.flight_integral,
+        backoff_integral: u128::from(paused_ns),
         waits,
         due: 0,
     };
@@ -288,16 +249,9 @@ fn work(
 struct ClientPhase<'a> {
     phase: PhaseTracker<'a>,
     published: Nanos,
-    paused_ns: Nanos,
 }
 
 impl ClientPhase<'_> {
-    fn paused(&mut self, since: Nanos, at: Nanos) {
-        let control = self.phase.control;
-        let from = since.max(control.from.load(Acquire));
-        self.paused_ns += at.min(control.until.load(Relaxed)).saturating_sub(from);
-    }
-
     /// Also starts measuring when it is time, and publishes the counts.
     fn is_over(&mut self, recorder: &mut Recorder) -> bool {
         let now = net::thread::monotonic_ns();

@@ -1,13 +1,14 @@
 //! Prepares a journey: reads schemas, resolves names and type-checks arguments.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use codecs::soap::{self, Wsdl};
 use codecs::thrift::{self, Framing, Header, MessageKind, Protocol};
 use codecs::value::Value;
-use study::Journey;
 use study::journey::path::{self, Path};
 use study::journey::{Call, Schema, Step as Written};
+use study::{Journey, spec, url};
 use wire::http1::RequestMethod;
 
 use super::escape::Syntax;
@@ -24,13 +25,12 @@ pub(crate) struct Program {
     targets: Vec<String>,
     lets: Vec<(usize, Template)>,
     slots: usize,
-    schemas: Vec<Codec>,
 }
 
 #[derive(Debug)]
 enum Codec {
-    Thrift(Box<thrift::Schema>),
-    Soap(Box<Wsdl>),
+    Thrift(Arc<thrift::Schema>),
+    Soap(Arc<Wsdl>),
 }
 
 #[derive(Debug)]
@@ -48,8 +48,8 @@ pub(crate) struct Step {
 #[derive(Debug)]
 enum Body {
     Rest { body: Option<Template>, status: Vec<u16> },
-    Thrift { schema: usize, method: Box<thrift::Method>, arguments: Given },
-    Soap { schema: usize, operation: Box<soap::Operation>, arguments: Given },
+    Thrift { schema: Arc<thrift::Schema>, method: Box<thrift::Method>, arguments: Given },
+    Soap { schema: Arc<Wsdl>, operation: Box<soap::Operation>, arguments: Given },
 }
 
 impl Program {
@@ -65,12 +65,8 @@ impl Program {
         for (name, url) in &journey.targets {
             names.add(name);
             let url = targets.get(name).unwrap_or(url);
-            match study::url::parse(url) {
-                Ok(parsed)
-                    if matches!(
-                        parsed.protocol,
-                        study::protocol::Protocol::Http | study::protocol::Protocol::Https
-                    ) => {}
+            match url::parse(url) {
+                Ok(url::Url { protocol: spec::Protocol::Http | spec::Protocol::Https, .. }) => {}
                 Ok(_) => mistakes.push(format!("target `{name}`: `{url}` is not an HTTP URL")),
                 Err(_) if url.is_empty() => mistakes.push(format!("target `{name}` of the journey has no URL")),
                 Err(error) => mistakes.push(format!("target `{name}`: {error}")),
@@ -100,16 +96,8 @@ impl Program {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let schemas = schemas.into_iter().flatten().collect();
-        Ok(Program {
-            name: journey.name.clone(),
-            steps,
-            operations,
-            targets: bases,
-            lets,
-            slots: names.0.len(),
-            schemas,
-        })
+        let (name, slots) = (journey.name.clone(), names.0.len());
+        Ok(Program { name, steps, operations, targets: bases, lets, slots })
     }
 
     pub(crate) fn initial_values(&self, seed: u64, number: u64) -> Values {
@@ -143,14 +131,14 @@ impl Program {
                 headers.push(("Content-Type".to_owned(), "application/x-thrift".to_owned()));
                 headers.push(("Accept".to_owned(), "application/x-thrift".to_owned()));
                 let arguments = values.value(arguments);
-                compose_thrift(self.thrift(*schema), method, &arguments, sequence)?
+                compose_thrift(schema, method, &arguments, sequence)?
             }
             Body::Soap { schema, operation, arguments } => {
                 headers.push(("Content-Type".to_owned(), "text/xml; charset=utf-8".to_owned()));
                 headers.push(("SOAPAction".to_owned(), format!("\"{}\"", operation.action)));
                 let arguments = values.value(arguments);
                 let mut text = String::new();
-                let composed = soap::compose_envelope(&mut text, self.soap(*schema), &operation.input, &arguments);
+                let composed = soap::compose_envelope(&mut text, schema, &operation.input, &arguments);
                 composed.map_err(|error| error.to_string())?;
                 text.into_bytes()
             }
@@ -172,7 +160,6 @@ impl Program {
         body: &[u8],
         sequence: i32,
     ) -> Result<(), (Fault, String)> {
-        let wrong_body = |why: String| (Fault::Body, why);
         let said = match &step.body {
             Body::Rest { status: right, .. } => {
                 if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
@@ -181,15 +168,15 @@ impl Program {
                 if step.take.is_empty() && step.expect.is_empty() {
                     return Ok(());
                 }
-                json(body).map_err(|why| wrong_body(format!("not valid JSON: {why}")))?
+                codecs::json::parse(body).map_err(|error| (Fault::Body, format!("not valid JSON: {error}")))?
             }
             Body::Thrift { schema, method, .. } => {
                 if status != 200 {
                     return Err((Fault::Status, study::http::unexpected_status(status, &[200])));
                 }
-                thrift_reply(self.thrift(*schema), method, body, sequence)?
+                thrift_reply(schema, method, body, sequence)?
             }
-            Body::Soap { schema, operation, .. } => soap_reply(self.soap(*schema), operation, status, body)?,
+            Body::Soap { schema, operation, .. } => soap_reply(schema, operation, status, body)?,
         };
         let wrong_value = |why: String| (Fault::Value, why);
         for (path, words, given) in &step.expect {
@@ -200,20 +187,6 @@ impl Program {
             values.slots[*slot] = reply::extract(path, words, &said).map_err(wrong_value)?;
         }
         Ok(())
-    }
-
-    fn thrift(&self, schema: usize) -> &thrift::Schema {
-        match &self.schemas[schema] {
-            Codec::Thrift(schema) => schema,
-            Codec::Soap(_) => unreachable!("a step is looked up in a schema of its own codec"),
-        }
-    }
-
-    fn soap(&self, schema: usize) -> &Wsdl {
-        match &self.schemas[schema] {
-            Codec::Soap(wsdl) => wsdl,
-            Codec::Thrift(_) => unreachable!("a step is looked up in a schema of its own codec"),
-        }
     }
 }
 
@@ -227,9 +200,9 @@ fn load_schema(schema: &Schema, mistakes: &mut Vec<String>) -> Option<Codec> {
     }
     let mut include = |path: &str| Err(format!("includes are not supported in a journey's schema: `{path}`"));
     let read = if schema.file.ends_with(".wsdl") {
-        soap::wsdl::parse(&schema.file, text, &mut include).map(|wsdl| Codec::Soap(Box::new(wsdl)))
+        soap::wsdl::parse(&schema.file, text, &mut include).map(|wsdl| Codec::Soap(Arc::new(wsdl)))
     } else {
-        thrift::idl::parse(&schema.file, text, &mut include).map(|schema| Codec::Thrift(Box::new(schema)))
+        thrift::idl::parse(&schema.file, text, &mut include).map(|schema| Codec::Thrift(Arc::new(schema)))
     };
     read.map_err(|found| mistakes.extend(found.0.iter().map(ToString::to_string))).ok()
 }
@@ -243,7 +216,11 @@ fn prepare_step(
 ) -> Result<Step, Vec<String>> {
     let mut mistakes = Vec::new();
     let mut told = |error: String| mistakes.push(error);
-    let schema_of = |name: &str| journey.schemas.iter().position(|schema| schema.name == name);
+    // Errors of a schema are reported already.
+    let schema_of = |name: &str| {
+        let at = journey.schemas.iter().position(|schema| schema.name == name)?;
+        Some((journey.schemas[at].file.as_str(), schemas[at].as_ref()?))
+    };
     let url = names.template(&step.url).map_err(&mut told).ok().map(|url| url.within(Syntax::Url));
     let headers = step.headers.iter().filter_map(|(name, text)| {
         Some((name.clone(), names.template(text).map_err(&mut told).ok()?.within(Syntax::Header)))
@@ -261,66 +238,23 @@ fn prepare_step(
             (method.clone(), Some(Body::Rest { body, status: status.clone() }))
         }
         Call::Thrift { schema, method, arguments } => {
-            let found = schema_of(schema).and_then(|at| Some((at, schemas[at].as_ref()?)));
-            let body = match found {
-                Some((at, Codec::Thrift(schema))) => {
-                    let called =
-                        method.split_once('.').and_then(|(service, name)| schema.service(service)?.method(name));
-                    match (called, names.argument(arguments)) {
-                        (None, _) => {
-                            told(format!("`{}` has no method `{method}`", journey.schemas[at].file));
-                            None
-                        }
-                        (Some(called), _) if called.is_oneway => {
-                            told(format!("`{method}` is oneway, so it has no reply to verify"));
-                            None
-                        }
-                        (_, Err(error)) => {
-                            told(error);
-                            None
-                        }
-                        (Some(called), Ok(arguments)) => {
-                            let sample = thrift_sample(schema, &thrift::Type::Struct(called.arguments), &arguments);
-                            let _ = compose_thrift(schema, called, &sample, 0).map_err(&mut told);
-                            let unset = unset(schema, called, &arguments);
-                            unset.into_iter().for_each(|name| told(format!("missing argument `{name}` of `{method}`")));
-                            Some(Body::Thrift { schema: at, method: Box::new(called.clone()), arguments })
-                        }
-                    }
-                }
-                Some((_, Codec::Soap(_))) => {
-                    told(format!("the schema `{schema}` is not Thrift"));
-                    None
-                }
-                None => None, // Its errors are reported already.
-            };
+            let body = schema_of(schema).and_then(|(file, codec)| {
+                let prepared = match codec {
+                    Codec::Thrift(schema) => thrift_body(schema, file, method, names.argument(arguments)),
+                    Codec::Soap(_) => Err(vec![format!("the schema `{schema}` is not Thrift")]),
+                };
+                prepared.map_err(|found| found.into_iter().for_each(&mut told)).ok()
+            });
             ("POST".to_owned(), body)
         }
         Call::Soap { schema, operation, arguments } => {
-            let found = schema_of(schema).and_then(|at| Some((at, schemas[at].as_ref()?)));
-            let body = match found {
-                Some((at, Codec::Soap(wsdl))) => match (wsdl.operation(operation), names.argument(arguments)) {
-                    (None, _) => {
-                        told(format!("`{}` has no operation `{operation}`", journey.schemas[at].file));
-                        None
-                    }
-                    (_, Err(error)) => {
-                        told(error);
-                        None
-                    }
-                    (Some(called), Ok(arguments)) => {
-                        let sample = soap_sample(wsdl, soap::Type::Complex(called.input.content), &arguments);
-                        let composed = soap::compose_envelope(&mut String::new(), wsdl, &called.input, &sample);
-                        let _ = composed.map_err(|error| told(error.to_string()));
-                        Some(Body::Soap { schema: at, operation: Box::new(called.clone()), arguments })
-                    }
-                },
-                Some((_, Codec::Thrift(_))) => {
-                    told(format!("the schema `{schema}` is not WSDL"));
-                    None
-                }
-                None => None,
-            };
+            let body = schema_of(schema).and_then(|(file, codec)| {
+                let prepared = match codec {
+                    Codec::Soap(wsdl) => soap_body(wsdl, file, operation, names.argument(arguments)),
+                    Codec::Thrift(_) => Err(format!("the schema `{schema}` is not WSDL")),
+                };
+                prepared.map_err(&mut told).ok()
+            });
             ("POST".to_owned(), body)
         }
     };
@@ -344,6 +278,37 @@ fn prepare_step(
         }
         _ => Err(mistakes),
     }
+}
+
+fn thrift_body(
+    schema: &Arc<thrift::Schema>,
+    file: &str,
+    method: &str,
+    arguments: Result<Given, String>,
+) -> Result<Body, Vec<String>> {
+    let called = method.split_once('.').and_then(|(service, name)| schema.service(service)?.method(name));
+    let called = called.ok_or_else(|| vec![format!("`{file}` has no method `{method}`")])?;
+    if called.is_oneway {
+        return Err(vec![format!("`{method}` is oneway, so it has no reply to verify")]);
+    }
+    let arguments = arguments.map_err(|error| vec![error])?;
+    let sample = thrift_sample(schema, &thrift::Type::Struct(called.arguments), &arguments);
+    let mut mistakes = compose_thrift(schema, called, &sample, 0).err().into_iter().collect::<Vec<_>>();
+    let missing = unset(schema, called, &arguments).into_iter();
+    mistakes.extend(missing.map(|name| format!("missing argument `{name}` of `{method}`")));
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    Ok(Body::Thrift { schema: schema.clone(), method: Box::new(called.clone()), arguments })
+}
+
+fn soap_body(wsdl: &Arc<Wsdl>, file: &str, operation: &str, arguments: Result<Given, String>) -> Result<Body, String> {
+    let called = wsdl.operation(operation).ok_or_else(|| format!("`{file}` has no operation `{operation}`"))?;
+    let arguments = arguments?;
+    let sample = soap_sample(wsdl, soap::Type::Complex(called.input.content), &arguments);
+    let composed = soap::compose_envelope(&mut String::new(), wsdl, &called.input, &sample);
+    composed.map_err(|error| error.to_string())?;
+    Ok(Body::Soap { schema: wsdl.clone(), operation: Box::new(called.clone()), arguments })
 }
 
 fn compose_thrift(
@@ -481,8 +446,4 @@ fn soap_reply(wsdl: &Wsdl, operation: &soap::Operation, status: u16, body: &[u8]
         }
         soap::Response::Returned { result, all } => Ok(result.unwrap_or(all).to_value()),
     }
-}
-
-fn json(body: &[u8]) -> Result<Value, String> {
-    codecs::json::parse(body).map_err(|error| error.to_string())
 }

@@ -11,7 +11,7 @@ use net::Nanos;
 use stats::Rng;
 use study::Workload;
 
-use super::keys::{Keys, Now, Shared};
+use super::keys::{Keys, Shared};
 use super::{CacheOutcome, Cause, Class, Difference, Parsed, Protocol};
 use crate::recorder::Fault;
 use crate::trace::Tape;
@@ -19,7 +19,7 @@ use crate::workload::{Expectation, KEY_MAX_BYTES, Kind, Operation, Stream as Ope
 
 const SUSPECTS: &str = "was the cache empty, or filled by another seed or workload?";
 /// Bytes of an error response that are kept.
-const SAID_BYTES: usize = 120;
+const ERROR_BYTES: usize = 120;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
@@ -54,22 +54,10 @@ pub(crate) enum Step {
     Done { used: usize, reply: Reply, status: u16, last: bool },
 }
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ErrorText(Vec<u8>);
-
-impl ErrorText {
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    pub(crate) fn add(&mut self, text: &[u8]) {
-        let room = SAID_BYTES.saturating_sub(self.0.len());
-        self.0.extend_from_slice(&text[..text.len().min(room)]);
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
+/// Replaces the error response that is kept.
+pub(crate) fn keep_error(error: &mut Vec<u8>, text: &[u8]) {
+    error.clear();
+    error.extend_from_slice(&text[..text.len().min(ERROR_BYTES)]);
 }
 
 pub(crate) trait Codec {
@@ -92,7 +80,7 @@ pub(crate) trait Codec {
         verb: Verb,
         key: &[u8],
         bytes: &[u8],
-        said: &mut ErrorText,
+        error: &mut Vec<u8>,
         sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)>;
 
@@ -187,7 +175,7 @@ pub(crate) struct Cache<C> {
     keys: Keys,
     fill: bool,
     value: Vec<u8>,
-    said: ErrorText,
+    error: Vec<u8>,
     problem: Option<Problem>,
 }
 
@@ -211,7 +199,7 @@ impl<C: Codec> Cache<C> {
             shared,
             fill: workload.fill,
             value: Vec::new(),
-            said: ErrorText::default(),
+            error: Vec::new(),
             problem: None,
         })
     }
@@ -232,7 +220,7 @@ impl<C: Codec> Cache<C> {
         let mut buffer = [0; KEY_MAX_BYTES];
         let texts = &self.shared.texts;
         let key = texts.key_of_bytes(expected.key, expected.key_bytes, &mut buffer);
-        expected.sent_s = self.shared.now(now).seconds;
+        expected.sent_s = self.shared.seconds_at(now);
         match expected.doing.verb() {
             Verb::Get => self.codec.get(key, out),
             Verb::Set => {
@@ -279,8 +267,7 @@ impl<C: Codec> Cache<C> {
                 if self.fill || doing == Doing::Rewrite {
                     caused.push_back(Expected { doing, ..expected });
                 }
-                let at = self.shared.now(now);
-                let cause = self.keys.cause(&self.shared, key, expected.then, at);
+                let cause = self.keys.cause(&self.shared, key, expected.then, self.shared.seconds_at(now));
                 Ok(CacheOutcome { class: Class::GetMiss, bytes: expected.value_bytes, cause, refused: false })
             }
             (Verb::Set, Reply::Done | Reply::Refused) => {
@@ -290,8 +277,8 @@ impl<C: Codec> Cache<C> {
                     _ => Class::Set,
                 };
                 let refused = reply == Reply::Refused;
-                let sent = Now { seconds: expected.sent_s };
-                self.keys.set_answered(&self.shared, key, expected.then, refused, sent, expected.ttl_s);
+                let Expected { then, sent_s, ttl_s, .. } = expected;
+                self.keys.set_answered(&self.shared, key, then, refused, sent_s, ttl_s);
                 Ok(CacheOutcome { class, bytes: expected.value_bytes, refused, ..CacheOutcome::NOTHING })
             }
             (Verb::Delete, Reply::Done | Reply::Nothing) => {
@@ -452,7 +439,7 @@ impl<C: Codec> Protocol for Cache<C> {
         let known = self.operations.value_bytes(expected.key);
         let shared = &*self.shared;
         let sink = |piece: Piece<'_>| value.take(shared, expected.key, known, piece);
-        match self.codec.read(reader, verb, key, bytes, &mut self.said, sink) {
+        match self.codec.read(reader, verb, key, bytes, &mut self.error, sink) {
             Ok(Step::More) => Parsed::More,
             Ok(Step::Done { used, reply, status, last }) => {
                 let value = std::mem::take(value);
@@ -490,7 +477,7 @@ impl<C: Codec> Protocol for Cache<C> {
                 let found = found.map_or("no flags".to_owned(), |found| format!("flags {found}"));
                 format!("a value with {found}, but {expected} were set; {SUSPECTS}")
             }
-            Problem::Error => format!("the server replied `{}`", self.said.bytes().escape_ascii()),
+            Problem::Error => format!("the server replied `{}`", self.error.escape_ascii()),
             Problem::Unexpected(verb) => format!(
                 "a response that is not valid for {}",
                 match verb {

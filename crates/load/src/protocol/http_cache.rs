@@ -3,7 +3,7 @@
 
 use wire::http1::{Limits, Memo, Progress, RequestMethod, ResponseReader};
 
-use super::cache::{Codec, ErrorText, Piece, Reply, Step, Verb};
+use super::cache::{Codec, Piece, Reply, Step, Verb, keep_error};
 use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
@@ -59,14 +59,14 @@ impl Codec for HttpCache {
         verb: Verb,
         _: &[u8],
         bytes: &[u8],
-        said: &mut ErrorText,
+        error: &mut Vec<u8>,
         mut sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)> {
         let read = reader.read(&mut self.memo, RequestMethod::Get, bytes, |piece| sink(Piece::Data(piece)));
         let (used, response) = match read {
             Ok(Progress::More) => return Ok(Step::More),
             Ok(Progress::Done { used, response }) => (used, response),
-            Err(error) => return Err((super::http_fault(&error), error.to_string())),
+            Err(broken) => return Err((super::http_fault(&broken), broken.to_string())),
         };
         let reply = match (verb, response.status) {
             (Verb::Get, 200) => Reply::Value,
@@ -75,9 +75,8 @@ impl Codec for HttpCache {
             // Content too large, URI too long (the URI contains the value), insufficient storage.
             (Verb::Set, 413 | 414 | 507) => Reply::Refused,
             (_, status) => {
-                said.clear();
-                said.add(b"status ");
-                said.add(super::memcached::decimal(u32::from(status), &mut [0; 10]));
+                keep_error(error, b"status ");
+                wire::number::push(error, u64::from(status));
                 Reply::Error
             }
         };

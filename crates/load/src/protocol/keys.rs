@@ -69,11 +69,6 @@ impl TracedKeys {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
-    pub(crate) seconds: u32,
-}
-
 impl Shared {
     pub(crate) fn new(workload: &Workload, seed: u64, start: Nanos) -> Result<Shared, WorkloadError> {
         let population = if workload.trace.is_some() { 0 } else { workload.keys.count };
@@ -117,8 +112,8 @@ impl Shared {
         }
     }
 
-    pub(crate) fn now(&self, at: Nanos) -> Now {
-        Now { seconds: (at.saturating_sub(self.start) / 1_000_000_000).min(u64::from(u32::MAX)) as u32 }
+    pub(crate) fn seconds_at(&self, at: Nanos) -> u32 {
+        (at.saturating_sub(self.start) / 1_000_000_000).min(u64::from(u32::MAX)) as u32
     }
 
     /// Number of distinct keys requested, and bytes of these keys and their values.
@@ -244,7 +239,15 @@ impl Keys {
     }
 
     /// Records the response to a SET sent when the word was `then`.
-    pub(crate) fn set_answered(&mut self, shared: &Shared, key: u64, then: u16, refused: bool, sent: Now, ttl_s: u32) {
+    pub(crate) fn set_answered(
+        &mut self,
+        shared: &Shared,
+        key: u64,
+        then: u16,
+        refused: bool,
+        sent_s: u32,
+        ttl_s: u32,
+    ) {
         self.change(shared, key, |word| {
             let crossed = word & FLYING != 0 || (word ^ then) & CHANGES != 0;
             let state = match (refused, crossed) {
@@ -256,7 +259,7 @@ impl Keys {
         });
         if self.timed {
             // memcached counts whole seconds: a value may expire one second early.
-            let end = if ttl_s == 0 { u32::MAX } else { sent.seconds.saturating_add(ttl_s).saturating_sub(1) };
+            let end = if ttl_s == 0 { u32::MAX } else { sent_s.saturating_add(ttl_s).saturating_sub(1) };
             match self.place(key) {
                 WordPlace::Shared(index) => shared.end(index).store(end, Relaxed),
                 WordPlace::Own(index) => self.ends[index] = end,
@@ -265,7 +268,7 @@ impl Keys {
         }
     }
 
-    pub(crate) fn cause(&self, shared: &Shared, key: u64, then: u16, now: Now) -> Cause {
+    pub(crate) fn cause(&self, shared: &Shared, key: u64, then: u16, now_s: u32) -> Cause {
         let word = self.load(shared, key);
         let either = |state: u16| then & STATE == state || word & STATE == state;
         let crossed = (word | then) & FLYING != 0 || (word ^ then) & CHANGES != 0;
@@ -275,7 +278,7 @@ impl Keys {
             Cause::Invalidation
         } else if either(REFUSED) {
             Cause::Refused
-        } else if self.timed && self.end(shared, key) <= now.seconds {
+        } else if self.timed && self.end(shared, key) <= now_s {
             Cause::Expiry
         } else {
             Cause::Capacity
@@ -308,7 +311,7 @@ mod tests {
         let mut keys = Keys::new(&workload, 0, 1);
         let (mut got, mut set) = (0, 0);
         let mut cause = None;
-        let now = Now { seconds: 5 };
+        let now = 5;
         for step in steps.chars() {
             match step {
                 'g' => got = keys.asked(&shared, 0, 10),
@@ -371,12 +374,12 @@ mod tests {
         // One key of the population, and the second key this worker created.
         for key in [1, 2 + 2 + 1] {
             let then = keys.asked(&shared, key, 1);
-            keys.set_answered(&shared, key, then, false, shared.now(11_000_000_000), 30);
+            keys.set_answered(&shared, key, then, false, shared.seconds_at(11_000_000_000), 30);
             let then = keys.asked(&shared, key, 1);
-            assert_eq!(keys.cause(&shared, key, then, shared.now(39_000_000_000)), Cause::Capacity);
-            assert_eq!(keys.cause(&shared, key, then, shared.now(40_000_000_000)), Cause::Expiry);
-            keys.set_answered(&shared, key, then, false, shared.now(11_000_000_000), 0);
-            assert_eq!(keys.cause(&shared, key, then, shared.now(1_000_000_000_000_000_000)), Cause::Capacity);
+            assert_eq!(keys.cause(&shared, key, then, shared.seconds_at(39_000_000_000)), Cause::Capacity);
+            assert_eq!(keys.cause(&shared, key, then, shared.seconds_at(40_000_000_000)), Cause::Expiry);
+            keys.set_answered(&shared, key, then, false, shared.seconds_at(11_000_000_000), 0);
+            assert_eq!(keys.cause(&shared, key, then, shared.seconds_at(1_000_000_000_000_000_000)), Cause::Capacity);
         }
         assert_eq!(keys.words.len(), 2);
     }

@@ -4,7 +4,7 @@ use wire::memcached::{
     Event, Expected, Limits, Outcome, Progress, ResponseError, ResponseReader, compose_delete, compose_get, compose_set,
 };
 
-use super::cache::{Codec, ErrorText, Piece, Reply, Step, Verb};
+use super::cache::{Codec, Piece, Reply, Step, Verb, keep_error};
 use crate::recorder::Fault;
 
 /// Keys of [`crate::workload::Texts`] are always valid.
@@ -53,7 +53,7 @@ impl Codec for Memcached {
         verb: Verb,
         key: &[u8],
         bytes: &[u8],
-        error: &mut ErrorText,
+        error: &mut Vec<u8>,
         mut sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)> {
         let expected = match verb {
@@ -67,10 +67,7 @@ impl Codec for Memcached {
                 sink(Piece::Length(bytes));
             }
             Event::Data(data) => sink(Piece::Data(data)),
-            Event::Text(text) => {
-                error.clear();
-                error.add(text);
-            }
+            Event::Text(text) => keep_error(error, text),
         });
         let (used, outcome) = match read {
             Ok(Progress::More) => return Ok(Step::More),
@@ -84,7 +81,7 @@ impl Codec for Memcached {
             (_, Outcome::Hit) => Reply::Value,
             (_, Outcome::Miss | Outcome::NotFound) => Reply::Nothing,
             (_, Outcome::Stored | Outcome::Deleted) => Reply::Done,
-            (Verb::Set, Outcome::ServerError) if refuses(error.bytes()) => Reply::Refused,
+            (Verb::Set, Outcome::ServerError) if refuses(error) => Reply::Refused,
             (_, Outcome::Error | Outcome::ServerError) => Reply::Error,
             (_, Outcome::NotStored) => Reply::Wrong,
         };
@@ -101,28 +98,4 @@ impl Codec for Memcached {
 fn refuses(said: &[u8]) -> bool {
     let has = |words: &[u8]| said.windows(words.len()).any(|window| window == words);
     has(b"out of memory") || has(b"too large")
-}
-
-pub(super) fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return &digits[at..];
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formats_numbers_in_decimal() {
-        for number in [0, 9, 10, 86_400, u32::MAX] {
-            assert_eq!(decimal(number, &mut [0; 10]), number.to_string().as_bytes());
-        }
-    }
 }

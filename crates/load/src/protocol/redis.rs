@@ -1,20 +1,22 @@
 //! The client side of RESP2, for Redis and Valkey.
 
+use wire::number;
 use wire::resp::{Event, Limits, Progress, Reply as Resp, ReplyReader, compose_request};
 
-use super::cache::{Codec, ErrorText, Piece, Reply, Step, Verb};
-use super::memcached::decimal;
+use super::cache::{Codec, Piece, Reply, Step, Verb, keep_error};
 use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Redis {
     limits: Limits,
+    /// Buffer of a time to live, reused.
+    ttl: Vec<u8>,
 }
 
 impl Redis {
     pub(crate) fn new(value_bytes: u64) -> Self {
         let most = usize::try_from(value_bytes).unwrap_or(usize::MAX).max(Limits::DEFAULT.bulk_bytes);
-        Self { limits: Limits { bulk_bytes: most, ..Limits::DEFAULT } }
+        Self { limits: Limits { bulk_bytes: most, ..Limits::DEFAULT }, ttl: Vec::with_capacity(10) }
     }
 }
 
@@ -36,7 +38,9 @@ impl Codec for Redis {
         if ttl_s == 0 {
             compose_request(out, &[b"SET", key, value]);
         } else {
-            compose_request(out, &[b"SET", key, value, b"EX", decimal(ttl_s, &mut [0; 10])]);
+            self.ttl.clear();
+            number::push(&mut self.ttl, u64::from(ttl_s));
+            compose_request(out, &[b"SET", key, value, b"EX", &self.ttl]);
         }
     }
 
@@ -52,16 +56,13 @@ impl Codec for Redis {
         verb: Verb,
         _: &[u8],
         bytes: &[u8],
-        error: &mut ErrorText,
+        error: &mut Vec<u8>,
         mut sink: impl FnMut(Piece<'_>),
     ) -> Result<Step, (Fault, String)> {
         let read = reader.read(bytes, |event| match event {
             Event::BulkLength(bytes) => sink(Piece::Length(bytes)),
             Event::Data(data) => sink(Piece::Data(data)),
-            Event::Text(text) => {
-                error.clear();
-                error.add(text);
-            }
+            Event::Text(text) => keep_error(error, text),
         });
         let (used, resp) = match read {
             Ok(Progress::More) => return Ok(Step::More),
@@ -75,9 +76,9 @@ impl Codec for Redis {
             (Verb::Delete, Resp::Integer(0)) => Reply::Nothing,
             (Verb::Delete, Resp::Integer(_)) => Reply::Done,
             // `maxmemory` is reached and the policy cannot evict anything.
-            (Verb::Set, Resp::Error) if error.bytes().starts_with(b"OOM ") => Reply::Refused,
+            (Verb::Set, Resp::Error) if error.starts_with(b"OOM ") => Reply::Refused,
             // The value is too long for the server; `quintain serve cache` sends this error.
-            (Verb::Set, Resp::Error) if error.bytes().starts_with(b"ERR an argument over the limit") => Reply::Refused,
+            (Verb::Set, Resp::Error) if error.starts_with(b"ERR an argument over the limit") => Reply::Refused,
             (_, Resp::Error) => Reply::Error,
             _ => Reply::Wrong,
         };

@@ -16,6 +16,7 @@ use crate::recorder::Recorder;
 
 /// Every stop rule maps to a budget: unlimited for duration and interval, the rest of a number of
 /// requests or a trace, or the rest of a round (volley's rule).
+#[derive(Default)]
 pub(super) struct Budget {
     pub(super) has_started: bool,
     pub(super) timetable: Option<Timetable>,
@@ -47,37 +48,23 @@ impl Budget {
     pub(super) fn new(task: &Task<'_>) -> Self {
         let think_ns = if let Arrivals::Closed { think_ns } = task.spec.arrivals { think_ns } else { 0 };
         let is_cache = matches!(task.spec.target, Target::Cache { .. });
-        let of_warmup = match task.spec.warmup {
-            Warmup::Requests(requests) if is_cache => Some(share(requests, task.index, task.workers)),
-            _ => None,
+        // As even as possible.
+        let share = |all: u64| {
+            let (index, workers) = (u64::from(task.index), u64::from(task.workers));
+            Some(all / workers + u64::from(index < all % workers)).filter(|_| is_cache)
         };
-        let of_measured = match task.spec.stop {
-            Stop::Requests { requests, .. } if is_cache => Some(share(requests, task.index, task.workers)),
-            _ => None,
-        };
+        let of_warmup = if let Warmup::Requests(requests) = task.spec.warmup { share(requests) } else { None };
+        let of_measured = if let Stop::Requests { requests, .. } = task.spec.stop { share(requests) } else { None };
         let in_rounds = if task.control.has_rounds() { task.clients as usize } else { 0 };
-        Self {
-            has_started: false,
-            timetable: None,
-            think_ns,
-            left: of_warmup,
-            of_warmup,
-            of_measured,
-            told_done: false,
-            exhausted: false,
-            told_exhausted: false,
-            due: 0,
-            round: 0,
-            round_open: 0,
-            shares: vec![Share::default(); in_rounds],
-        }
+        let shares = vec![Share::default(); in_rounds];
+        Self { think_ns, left: of_warmup, of_warmup, of_measured, shares, ..Self::default() }
     }
 
     pub(super) fn start(&mut self, task: &Task<'_>, protocol: &mut impl Protocol) {
         self.has_started = true;
         let start = task.control.start.load(Relaxed);
         self.timetable = match task.spec.arrivals {
-            Arrivals::Recorded => Some(Timetable::recorded(start, protocol.next_at())),
+            Arrivals::Recorded => Some(Timetable::Recorded { start, next: protocol.next_at() }),
             arrivals => Timetable::new(arrivals, task.spec.seed, task.index, task.workers, start),
         };
     }
@@ -95,7 +82,7 @@ impl Budget {
             Arrivals::Recorded => {
                 // The trace was halted during the pause.
                 let next = protocol.next_at();
-                Some(Timetable::recorded(from.saturating_sub(next.unwrap_or(0)), next))
+                Some(Timetable::Recorded { start: from.saturating_sub(next.unwrap_or(0)), next })
             }
             arrivals => Timetable::new(arrivals, stats::random::mix(task.spec.seed), task.index, task.workers, from),
         };
@@ -179,17 +166,13 @@ impl Budget {
             share.left -= 1;
             return true;
         }
-        self.through_round(now, gauge);
-        false
-    }
-
-    fn through_round(&mut self, now: Nanos, gauge: &Gauge) {
         self.round_open = self.round_open.saturating_sub(1);
         if self.round_open == 0 {
             gauge.last_answer.store(now, Relaxed);
             gauge.live().rounds.extend(self.shares.iter().map(|share| share.samples));
             gauge.round_done.store(self.round, Release);
         }
+        false
     }
 
     pub(super) fn give_back(&mut self, id: u32) {
@@ -251,10 +234,4 @@ impl Budget {
         }
         self.due
     }
-}
-
-/// Splits `all` as evenly as possible.
-fn share(all: u64, index: u32, workers: u32) -> u64 {
-    let workers = u64::from(workers);
-    all / workers + u64::from(u64::from(index) < all % workers)
 }
