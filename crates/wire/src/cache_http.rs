@@ -41,6 +41,7 @@
 //! - No request has a body. The server reads past one and answers 400 to a value in a body.
 
 use crate::http1::{Body, Request};
+use crate::number::hexadecimal;
 
 /// Limits on decoded keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,17 +99,10 @@ impl<'a> Encoded<'a> {
         let mut rest = self.text;
         while let Some(at) = memchr::memchr(b'%', rest) {
             out.extend_from_slice(&rest[..at]);
-            out.push(digit(rest[at + 1]) << 4 | digit(rest[at + 2]));
+            out.push(hexadecimal(rest[at + 1]) << 4 | hexadecimal(rest[at + 2]));
             rest = &rest[at + 3..];
         }
         out.extend_from_slice(rest);
-    }
-}
-
-fn digit(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
     }
 }
 

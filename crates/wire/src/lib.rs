@@ -1,6 +1,7 @@
 //! Codecs between bytes and messages, without sockets or clocks. Each reads one message at a time:
 //! [`pingpong`], [`http1`], [`memcached`], [`resp`], [`cache_http`].
 
+mod blocks;
 pub mod cache_http;
 pub mod detect;
 pub mod http1;

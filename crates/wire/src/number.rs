@@ -3,18 +3,27 @@
 /// Parses digits. `None` if `text` is empty, has another character, or exceeds 64 bits.
 #[inline]
 pub fn unsigned(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 20 {
+    if text.len() > 20 { None } else { unsigned_of_any_length(text) }
+}
+
+/// Like [`unsigned`], with any number of leading zeros.
+#[inline]
+pub(crate) fn unsigned_of_any_length(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
         return None;
     }
-    let mut value = 0u64;
-    for &byte in text {
+    text.iter().try_fold(0u64, |value, byte| {
         let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+        if digit > 9 { None } else { value.checked_mul(10)?.checked_add(u64::from(digit)) }
+    })
+}
+
+/// The value of a hexadecimal digit.
+pub(crate) fn hexadecimal(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
     }
-    Some(value)
 }
 
 /// Parses digits with an optional minus sign.

@@ -59,7 +59,7 @@ pub enum ChunkError {
     },
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Chunks {
     state: State,
     /// The size while its digits are read, then the bytes of data left.
@@ -72,8 +72,9 @@ pub(super) struct Chunks {
     folds: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
+    #[default]
     Size,
     MoreSize,
     Space,
@@ -91,15 +92,7 @@ enum State {
 
 impl Chunks {
     pub(super) fn new(folds: bool) -> Chunks {
-        Chunks {
-            state: State::Size,
-            size: 0,
-            line_bytes: 0,
-            trailer_fields: 0,
-            excess_bytes: 0,
-            trailer_bytes: 0,
-            folds,
-        }
+        Chunks { folds, ..Chunks::default() }
     }
 
     /// Returns the bytes used when the body is complete, or `None` if all were used before.

@@ -1,10 +1,8 @@
 //! Writes messages. Input that would end a line early, and so inject another message, is an error.
 
-use std::io::Write;
-
 use super::fields::{self, is_token};
-use super::framing::decimal;
-use super::request::{is_host_value, is_target};
+use super::request::{check_target, is_host};
+use crate::number;
 
 /// Why a message cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,28 +67,6 @@ pub enum ComposeError {
 
 const MARKS: &str = "!#$%&'*+-.^_`|~";
 
-fn check_method(method: &str) -> Result<(), ComposeError> {
-    if is_token(method.as_bytes()) { Ok(()) } else { Err(ComposeError::Method { method: method.to_owned() }) }
-}
-
-/// Checks the target against the forms of RFC 9112 section 3.2.
-fn check_target(method: &str, target: &str) -> Result<(), ComposeError> {
-    if is_target(method, target) {
-        return Ok(());
-    }
-    Err(ComposeError::Target { method: method.to_owned(), target: target.to_owned() })
-}
-
-fn check_header(name: &str, value: &str) -> Result<(), ComposeError> {
-    if !is_token(name.as_bytes()) {
-        return Err(ComposeError::HeaderName { name: name.to_owned() });
-    }
-    match value.bytes().enumerate().find(|&(_, byte)| fields::is_control(byte)) {
-        Some((at, byte)) => Err(ComposeError::HeaderValue { name: name.to_owned(), byte, at }),
-        None => Ok(()),
-    }
-}
-
 /// Appends an HTTP/1.1 request to `out`. `headers` includes `Host`. Adds `Content-Length` if there
 /// is a body or the method expects one (POST, PUT, PATCH; RFC 9110 8.6), and `Connection: close` if
 /// `close`, unless `headers` has the field.
@@ -104,20 +80,29 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
     body: &[u8],
     close: bool,
 ) -> Result<(), ComposeError> {
-    check_method(method)?;
-    check_target(method, target)?;
+    if !is_token(method.as_bytes()) {
+        return Err(ComposeError::Method { method: method.to_owned() });
+    }
+    if check_target(method, target).is_err() {
+        return Err(ComposeError::Target { method: method.to_owned(), target: target.to_owned() });
+    }
     let (mut hosts, mut has_length, mut has_close) = (0, false, false);
     for (name, value) in headers.iter().map(|(name, value)| (name.as_ref(), value.as_ref())) {
-        check_header(name, value)?;
+        if !is_token(name.as_bytes()) {
+            return Err(ComposeError::HeaderName { name: name.to_owned() });
+        }
+        if let Some((at, byte)) = value.bytes().enumerate().find(|&(_, byte)| fields::is_control(byte)) {
+            return Err(ComposeError::HeaderValue { name: name.to_owned(), byte, at });
+        }
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("host") {
             hosts += 1;
-            if !is_host_value(value) {
+            if !is_host(fields::trim(value.as_bytes())) {
                 return Err(ComposeError::HostValue { value: value.to_owned() });
             }
         } else if is("content-length") {
             has_length = true;
-            if decimal(fields::trim(value.as_bytes())) != Some(body.len() as u64) {
+            if number::unsigned_of_any_length(fields::trim(value.as_bytes())) != Some(body.len() as u64) {
                 return Err(ComposeError::Length { value: value.to_owned(), body_bytes: body.len() });
             }
         } else if is("transfer-encoding") {
@@ -130,9 +115,13 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
         return Err(ComposeError::Host { count: hosts });
     }
     push(out, &[method, " ", target, " HTTP/1.1\r\n"]);
-    push_headers(out, headers);
+    for (name, value) in headers {
+        push(out, &[name.as_ref(), ": ", value.as_ref(), "\r\n"]);
+    }
     if !has_length && (!body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH")) {
-        push_length(out, body.len() as u64);
+        push(out, &["Content-Length: "]);
+        number::push(out, body.len() as u64);
+        push(out, &["\r\n"]);
     }
     if close && !has_close {
         push(out, &["Connection: close\r\n"]);
@@ -144,18 +133,4 @@ pub fn compose_request<N: AsRef<str>, V: AsRef<str>>(
 
 fn push(out: &mut Vec<u8>, texts: &[&str]) {
     texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
-}
-
-fn push_headers<N: AsRef<str>, V: AsRef<str>>(out: &mut Vec<u8>, headers: &[(N, V)]) {
-    for (name, value) in headers {
-        push(out, &[name.as_ref(), ": ", value.as_ref(), "\r\n"]);
-    }
-}
-
-fn push_length(out: &mut Vec<u8>, bytes: u64) {
-    write_to(out, format_args!("Content-Length: {bytes}\r\n"));
-}
-
-fn write_to(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("writing to a vector does not fail");
 }

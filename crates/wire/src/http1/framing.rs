@@ -1,6 +1,7 @@
 //! Fields that determine body length and connection reuse. Source: RFC 9112 sections 6 and 9.3.
 
 use super::fields::{is_token, trim};
+use crate::number::unsigned_of_any_length;
 
 /// `Content-Length`, `Transfer-Encoding` and `Connection` of one head, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,13 +51,13 @@ impl Declared {
 
     fn take_length(&mut self, value: &[u8]) {
         if self.length == ContentLength::Absent
-            && let Some(bytes) = decimal(value)
+            && let Some(bytes) = unsigned_of_any_length(value)
         {
             self.length = ContentLength::Bytes(bytes);
             return;
         }
         for element in value.split(|&byte| byte == b',') {
-            self.length = match (self.length, decimal(trim(element))) {
+            self.length = match (self.length, unsigned_of_any_length(trim(element))) {
                 (_, None) | (ContentLength::Invalid, _) => ContentLength::Invalid,
                 (ContentLength::Absent, Some(bytes)) => ContentLength::Bytes(bytes),
                 (ContentLength::Bytes(before), Some(bytes)) if before == bytes => ContentLength::Bytes(bytes),
@@ -134,15 +135,4 @@ fn is_token_of(name: &[u8], expect: &[u8]) -> bool {
     let last = expect.len() - 8;
     let is_same = |at| word(name, at) == word(expect, at);
     is_same(0) && is_same(last) && is_same(last / 2)
-}
-
-/// Parses `1*DIGIT`, without sign or space. `None` on overflow.
-pub(super) fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0_u64, |value, &byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    })
 }

@@ -295,7 +295,7 @@ fn names_other_version(bytes: &[u8]) -> bool {
 }
 
 /// Source: RFC 9112 section 3.2.
-fn check_target(method: &str, target: &str) -> Result<(), RequestError> {
+pub(super) fn check_target(method: &str, target: &str) -> Result<(), RequestError> {
     let is_visible = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     let is_of_method = match method {
         "CONNECT" => target.rsplit_once(':').is_some_and(|(host, port)| {
@@ -318,7 +318,7 @@ fn is_absolute(target: &str) -> bool {
 }
 
 /// Whether `value` is `uri-host [ ":" port ]` or empty. Source: RFC 9110 7.2, RFC 3986 3.2.2.
-fn is_host(value: &[u8]) -> bool {
+pub(super) fn is_host(value: &[u8]) -> bool {
     let literal = match value {
         [b'[', rest @ ..] => {
             let end = rest.iter().position(|&byte| !byte.is_ascii_alphanumeric() && !b":.%-_~".contains(&byte));
@@ -453,12 +453,4 @@ impl BodyReader {
             BodyState::Failed(error) => Err(*error),
         }
     }
-}
-
-pub(super) fn is_target(method: &str, target: &str) -> bool {
-    check_target(method, target).is_ok()
-}
-
-pub(super) fn is_host_value(value: &str) -> bool {
-    is_host(trim(value.as_bytes()))
 }

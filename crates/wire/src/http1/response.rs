@@ -182,7 +182,7 @@ struct Head {
 }
 
 /// Reads a connection's responses from pieces. Buffers incomplete heads, but no bodies.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ResponseReader {
     limits: Limits,
     state: State,
@@ -195,8 +195,9 @@ pub struct ResponseReader {
     parser: Parser,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum State {
+    #[default]
     Head,
     /// Body bytes left.
     Length(u64),
@@ -211,15 +212,7 @@ const PARTIAL_KEPT_BYTES: usize = 4096;
 impl ResponseReader {
     /// Creates a reader for a new connection. Allocates only when a head is split.
     pub fn new(limits: Limits) -> ResponseReader {
-        ResponseReader {
-            limits,
-            state: State::Head,
-            head: Head::default(),
-            head_bytes: 0,
-            body_bytes: 0,
-            partial: Vec::new(),
-            parser: Parser::default(),
-        }
+        ResponseReader { limits, ..ResponseReader::default() }
     }
 
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as

@@ -485,29 +485,20 @@ fn parse_line<'a>(line: &'a [u8], limits: &Limits) -> Line<'a> {
 }
 
 fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -> Line<'a> {
-    let mut rest = rest;
-    let mut touch = None;
-    let exptime = if has_exptime {
-        let Some((word, behind)) = next_word(rest) else { return refused(Refusal::UnknownCommand) };
-        rest = behind;
-        Some(word)
-    } else {
-        None
+    let (exptime, words) = match next_word(rest) {
+        Some((word, behind)) if has_exptime => (Some(word), behind),
+        _ => (None, rest),
     };
-    let keys = Keys { words: rest };
-    let mut count = 0usize;
-    for key in keys {
-        if key.len() > limits.key_bytes {
-            return refused(Refusal::BadLine);
-        }
-        count += 1;
+    let keys = Keys { words };
+    if { keys }.any(|key| key.len() > limits.key_bytes) {
+        return refused(Refusal::BadLine);
     }
-    if count == 0 {
+    if { keys }.next().is_none() {
         return refused(Refusal::UnknownCommand);
     }
-    if let Some(word) = exptime {
-        let Some(expiry) = expiry(word) else { return refused(Refusal::BadExptime) };
-        touch = Some(expiry);
+    let touch = exptime.and_then(expiry);
+    if exptime.is_some() && touch.is_none() {
+        return refused(Refusal::BadExptime);
     }
     Line::Command(Command::Get(Get { keys, with_cas, touch }))
 }

@@ -1,6 +1,7 @@
 //! Reads a client's responses to `get` with one key, `set` and `delete` from one connection.
 
 use super::Limits;
+use crate::blocks::{BlockReader, Next, Part, StreamError};
 use crate::number;
 
 /// The request that a response belongs to.
@@ -99,43 +100,31 @@ pub enum ResponseError {
     WrongKey,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum State {
-    Line,
-    Data {
-        left: u64,
-    },
-    /// CRLF after a value; `seen` bytes of it have arrived.
-    DataEnd {
-        seen: usize,
-    },
-    Failed(ResponseError),
-}
+impl StreamError for ResponseError {
+    const BAD_BLOCK_END: Self = ResponseError::BadValueEnd;
 
-enum Step {
-    /// The size of a value in bytes.
-    Value(u64),
-    Done(Outcome),
+    fn line_too_long(limit: usize) -> Self {
+        ResponseError::LineTooLong { limit }
+    }
 }
 
 /// Reads a connection's responses from pieces. Buffers at most [`Limits::line_bytes`] and no value.
 #[derive(Debug, Clone)]
 pub struct ResponseReader {
     limits: Limits,
-    state: State,
-    partial: Vec<u8>,
+    blocks: BlockReader<ResponseError>,
     has_value: bool,
 }
 
 impl ResponseReader {
     /// Creates a reader for a new connection.
     pub fn new(limits: Limits) -> ResponseReader {
-        ResponseReader { limits, state: State::Line, partial: Vec::new(), has_value: false }
+        ResponseReader { limits, blocks: BlockReader::new(), has_value: false }
     }
 
     /// Whether the reader is between responses.
     pub fn is_between(&self) -> bool {
-        !self.has_value && self.partial.is_empty() && matches!(self.state, State::Line)
+        !self.has_value && self.blocks.is_at_line()
     }
 
     /// Reads the next `bytes` of the response to `expected` and passes events to `sink`. Stops
@@ -150,133 +139,82 @@ impl ResponseReader {
         bytes: &[u8],
         mut sink: impl FnMut(Event<'_>),
     ) -> Result<Progress, ResponseError> {
-        let mut used = 0;
-        loop {
-            let rest = &bytes[used..];
-            match self.state {
-                State::Line => {
-                    let room = self.limits.line_bytes.saturating_sub(self.partial.len());
-                    let shown = &rest[..rest.len().min(room)];
-                    let Some(end) = memchr::memchr(b'\n', shown) else {
-                        if shown.len() == room {
-                            return Err(self.fail(ResponseError::LineTooLong { limit: self.limits.line_bytes }));
-                        }
-                        self.partial.extend_from_slice(rest);
-                        return Ok(Progress::More);
-                    };
-                    let step = if self.partial.is_empty() {
-                        self.parse_line(expected, &rest[..end], &mut sink)
-                    } else {
-                        let mut partial = std::mem::take(&mut self.partial);
-                        partial.extend_from_slice(&rest[..end]);
-                        let step = self.parse_line(expected, &partial, &mut sink);
-                        partial.clear();
-                        self.partial = partial;
-                        step
-                    };
-                    used += end + 1;
-                    match step {
-                        Ok(Step::Value(left)) => {
-                            self.has_value = true;
-                            self.state = State::Data { left };
-                        }
-                        Ok(Step::Done(outcome)) => {
-                            self.has_value = false;
-                            return Ok(Progress::Done { used, outcome });
-                        }
-                        Err(error) => return Err(self.fail(error)),
-                    }
-                }
-                State::Data { left } => {
-                    let piece = &rest[..usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()))];
-                    if !piece.is_empty() {
-                        sink(Event::Data(piece));
-                    }
-                    used += piece.len();
-                    let left = left - piece.len() as u64;
-                    if left > 0 {
-                        self.state = State::Data { left };
-                        return Ok(Progress::More);
-                    }
-                    self.state = State::DataEnd { seen: 0 };
-                }
-                State::DataEnd { seen } => {
-                    let wanted = &b"\r\n"[seen..];
-                    let shown = &rest[..rest.len().min(wanted.len())];
-                    if !wanted.starts_with(shown) {
-                        return Err(self.fail(ResponseError::BadValueEnd));
-                    }
-                    used += shown.len();
-                    if shown.len() < wanted.len() {
-                        self.state = State::DataEnd { seen: seen + shown.len() };
-                        return Ok(Progress::More);
-                    }
-                    self.state = State::Line;
-                }
-                State::Failed(error) => return Err(error),
+        let Self { limits, blocks, has_value } = self;
+        let done = blocks.read(limits.line_bytes, bytes, |part| match part {
+            Part::Line(line) => {
+                let next = parse_line(limits, *has_value, expected, line, &mut sink)?;
+                *has_value = matches!(next, Next::Block(_));
+                Ok(next)
             }
-        }
-    }
-
-    #[cold]
-    fn fail(&mut self, error: ResponseError) -> ResponseError {
-        self.state = State::Failed(error);
-        error
-    }
-
-    /// Parses `line`, without its LF.
-    #[inline]
-    fn parse_line(
-        &self,
-        expected: Expected<'_>,
-        line: &[u8],
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<Step, ResponseError> {
-        let Some(line) = line.strip_suffix(b"\r") else { return Err(ResponseError::BadLineEnd) };
-        if let Expected::Get(key) = expected {
-            if let Some(value) = line.strip_prefix(b"VALUE ") {
-                return self.parse_value(key, value, sink);
+            Part::Data(data) => {
+                sink(Event::Data(data));
+                Ok(Next::Line)
             }
-            if line == b"END" {
-                return Ok(Step::Done(if self.has_value { Outcome::Hit } else { Outcome::Miss }));
-            }
-        }
-        if memchr::memchr(b'\r', line).is_some() {
-            return Err(ResponseError::BadLineEnd);
-        }
-        if let Some(outcome) = parse_error(line, sink) {
-            return Ok(Step::Done(outcome));
-        }
-        Ok(Step::Done(match (expected, line) {
-            (Expected::Set, b"STORED") => Outcome::Stored,
-            (Expected::Set, b"NOT_STORED") => Outcome::NotStored,
-            (Expected::Delete, b"DELETED") => Outcome::Deleted,
-            (Expected::Delete, b"NOT_FOUND") => Outcome::NotFound,
-            _ => return Err(ResponseError::Unexpected),
-        }))
+            Part::BlockEnd => Ok(Next::Line),
+        })?;
+        Ok(done.map_or(Progress::More, |(used, outcome)| Progress::Done { used, outcome }))
     }
+}
 
-    /// Parses `VALUE key flags bytes` after `VALUE `.
-    #[inline]
-    fn parse_value(&self, key: &[u8], value: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<Step, ResponseError> {
-        let mut words = value.split(|&byte| byte == b' ');
-        let (found, flags, bytes) = (words.next(), words.next(), words.next());
-        let (Some(flags), Some(bytes), None) =
-            (flags.and_then(number::unsigned), bytes.and_then(number::unsigned), words.next())
-        else {
-            return Err(ResponseError::BadValueLine);
-        };
-        let Ok(client_flags) = u32::try_from(flags) else { return Err(ResponseError::BadValueLine) };
-        let limit = self.limits.value_bytes as u64;
-        if bytes > limit {
-            return Err(ResponseError::TooLarge { bytes, limit });
+/// Parses `line`, without its LF.
+#[inline]
+fn parse_line(
+    limits: &Limits,
+    has_value: bool,
+    expected: Expected<'_>,
+    line: &[u8],
+    sink: &mut impl FnMut(Event<'_>),
+) -> Result<Next<Outcome>, ResponseError> {
+    let Some(line) = line.strip_suffix(b"\r") else { return Err(ResponseError::BadLineEnd) };
+    if let Expected::Get(key) = expected {
+        if let Some(value) = line.strip_prefix(b"VALUE ") {
+            return parse_value(limits, has_value, key, value, sink);
         }
-        if found != Some(key) || self.has_value {
-            return Err(ResponseError::WrongKey);
+        if line == b"END" {
+            return Ok(Next::Done(if has_value { Outcome::Hit } else { Outcome::Miss }));
         }
-        sink(Event::Value { client_flags, bytes });
-        Ok(Step::Value(bytes))
     }
+    if memchr::memchr(b'\r', line).is_some() {
+        return Err(ResponseError::BadLineEnd);
+    }
+    if let Some(outcome) = parse_error(line, sink) {
+        return Ok(Next::Done(outcome));
+    }
+    Ok(Next::Done(match (expected, line) {
+        (Expected::Set, b"STORED") => Outcome::Stored,
+        (Expected::Set, b"NOT_STORED") => Outcome::NotStored,
+        (Expected::Delete, b"DELETED") => Outcome::Deleted,
+        (Expected::Delete, b"NOT_FOUND") => Outcome::NotFound,
+        _ => return Err(ResponseError::Unexpected),
+    }))
+}
+
+/// Parses `VALUE key flags bytes` after `VALUE `.
+#[inline]
+fn parse_value(
+    limits: &Limits,
+    has_value: bool,
+    key: &[u8],
+    value: &[u8],
+    sink: &mut impl FnMut(Event<'_>),
+) -> Result<Next<Outcome>, ResponseError> {
+    let mut words = value.split(|&byte| byte == b' ');
+    let (found, flags, bytes) = (words.next(), words.next(), words.next());
+    let (Some(flags), Some(bytes), None) =
+        (flags.and_then(number::unsigned), bytes.and_then(number::unsigned), words.next())
+    else {
+        return Err(ResponseError::BadValueLine);
+    };
+    let Ok(client_flags) = u32::try_from(flags) else { return Err(ResponseError::BadValueLine) };
+    let limit = limits.value_bytes as u64;
+    if bytes > limit {
+        return Err(ResponseError::TooLarge { bytes, limit });
+    }
+    if found != Some(key) || has_value {
+        return Err(ResponseError::WrongKey);
+    }
+    sink(Event::Value { client_flags, bytes });
+    Ok(Next::Block(bytes))
 }
 
 fn parse_error(line: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Option<Outcome> {

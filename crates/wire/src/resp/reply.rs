@@ -1,6 +1,7 @@
 //! Reads RESP2 replies. Arrays are errors, because quintain's requests never cause one.
 
 use super::Limits;
+use crate::blocks::{BlockReader, Next, Part, StreamError};
 use crate::number;
 
 /// A reply.
@@ -77,39 +78,32 @@ pub enum ReplyError {
     },
 }
 
-#[derive(Debug, Clone, Copy)]
-enum State {
-    Line,
-    /// `left` bytes of a string of `bytes`.
-    Data {
-        left: u64,
-        bytes: u64,
-    },
-    /// CRLF after a string; `seen` bytes of it have arrived.
-    DataEnd {
-        seen: usize,
-        bytes: u64,
-    },
-    Failed(ReplyError),
+impl StreamError for ReplyError {
+    const BAD_BLOCK_END: Self = ReplyError::BadBulkEnd;
+
+    fn line_too_long(limit: usize) -> Self {
+        ReplyError::LineTooLong { limit }
+    }
 }
 
 /// Reads a connection's replies from pieces. Buffers at most [`Limits::line_bytes`] and no string.
 #[derive(Debug, Clone)]
 pub struct ReplyReader {
     limits: Limits,
-    state: State,
-    partial: Vec<u8>,
+    blocks: BlockReader<ReplyError>,
+    /// Size of the latest string.
+    bulk_bytes: u64,
 }
 
 impl ReplyReader {
     /// Creates a reader for a new connection.
     pub fn new(limits: Limits) -> ReplyReader {
-        ReplyReader { limits, state: State::Line, partial: Vec::new() }
+        ReplyReader { limits, blocks: BlockReader::new(), bulk_bytes: 0 }
     }
 
     /// Whether the reader is between replies.
     pub fn is_between(&self) -> bool {
-        self.partial.is_empty() && matches!(self.state, State::Line)
+        self.blocks.is_at_line()
     }
 
     /// Reads the next `bytes` and passes parts of the reply to `sink`. Stops after a complete
@@ -117,105 +111,54 @@ impl ReplyReader {
     ///
     /// Fails if bytes are invalid, and then on every call.
     pub fn read(&mut self, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Result<Progress, ReplyError> {
-        let mut used = 0;
-        loop {
-            let rest = &bytes[used..];
-            match self.state {
-                State::Line => {
-                    let room = self.limits.line_bytes.saturating_sub(self.partial.len());
-                    let shown = &rest[..rest.len().min(room)];
-                    if self.partial.is_empty()
-                        && let Some(&byte) = rest.first()
-                        && !b"+-:$".contains(&byte)
-                    {
-                        return Err(self.fail(ReplyError::BadType { byte }));
-                    }
-                    let Some(end) = memchr::memchr(b'\n', shown) else {
-                        if shown.len() == room {
-                            return Err(self.fail(ReplyError::LineTooLong { limit: self.limits.line_bytes }));
-                        }
-                        self.partial.extend_from_slice(rest);
-                        return Ok(Progress::More);
-                    };
-                    let reply = if self.partial.is_empty() {
-                        self.parse_line(&rest[..end], &mut sink)
-                    } else {
-                        let mut partial = std::mem::take(&mut self.partial);
-                        partial.extend_from_slice(&rest[..end]);
-                        let reply = self.parse_line(&partial, &mut sink);
-                        partial.clear();
-                        self.partial = partial;
-                        reply
-                    };
-                    used += end + 1;
-                    match reply {
-                        Ok(Reply::Bulk(bytes)) => self.state = State::Data { left: bytes, bytes },
-                        Ok(reply) => return Ok(Progress::Done { used, reply }),
-                        Err(error) => return Err(self.fail(error)),
-                    }
-                }
-                State::Data { left, bytes } => {
-                    let piece = &rest[..usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()))];
-                    if !piece.is_empty() {
-                        sink(Event::Data(piece));
-                    }
-                    used += piece.len();
-                    let left = left - piece.len() as u64;
-                    if left > 0 {
-                        self.state = State::Data { left, bytes };
-                        return Ok(Progress::More);
-                    }
-                    self.state = State::DataEnd { seen: 0, bytes };
-                }
-                State::DataEnd { seen, bytes } => {
-                    let wanted = &b"\r\n"[seen..];
-                    let shown = &rest[..rest.len().min(wanted.len())];
-                    if !wanted.starts_with(shown) {
-                        return Err(self.fail(ReplyError::BadBulkEnd));
-                    }
-                    used += shown.len();
-                    if shown.len() < wanted.len() {
-                        self.state = State::DataEnd { seen: seen + shown.len(), bytes };
-                        return Ok(Progress::More);
-                    }
-                    self.state = State::Line;
-                    return Ok(Progress::Done { used, reply: Reply::Bulk(bytes) });
-                }
-                State::Failed(error) => return Err(error),
-            }
+        if self.is_between()
+            && let Some(&byte) = bytes.first()
+            && !b"+-:$".contains(&byte)
+        {
+            return Err(self.blocks.fail(ReplyError::BadType { byte }));
         }
+        let Self { limits, blocks, bulk_bytes } = self;
+        let done = blocks.read(limits.line_bytes, bytes, |part| match part {
+            Part::Line(line) => {
+                let next = parse_line(limits, line, &mut sink)?;
+                if let Next::Block(bytes) = next {
+                    *bulk_bytes = bytes;
+                }
+                Ok(next)
+            }
+            Part::Data(data) => {
+                sink(Event::Data(data));
+                Ok(Next::Line)
+            }
+            Part::BlockEnd => Ok(Next::Done(Reply::Bulk(*bulk_bytes))),
+        })?;
+        Ok(done.map_or(Progress::More, |(used, reply)| Progress::Done { used, reply }))
     }
+}
 
-    #[cold]
-    fn fail(&mut self, error: ReplyError) -> ReplyError {
-        self.state = State::Failed(error);
-        error
+/// Parses `line`, without its LF: a reply, or the start of a string.
+#[inline]
+fn parse_line(limits: &Limits, line: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<Next<Reply>, ReplyError> {
+    let Some(line) = line.strip_suffix(b"\r") else { return Err(ReplyError::BadLineEnd) };
+    if memchr::memchr(b'\r', line).is_some() {
+        return Err(ReplyError::BadLineEnd);
     }
-
-    /// Parses `line`, without its LF: a reply, or the start of a string.
-    #[inline]
-    fn parse_line(&self, line: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<Reply, ReplyError> {
-        let Some(line) = line.strip_suffix(b"\r") else { return Err(ReplyError::BadLineEnd) };
-        if memchr::memchr(b'\r', line).is_some() {
-            return Err(ReplyError::BadLineEnd);
+    let Some((&mark, text)) = line.split_first() else { return Err(ReplyError::BadLineEnd) };
+    Ok(Next::Done(match mark {
+        b'+' | b'-' => {
+            sink(Event::Text(text));
+            if mark == b'+' { Reply::Simple } else { Reply::Error }
         }
-        let Some((&mark, text)) = line.split_first() else { return Err(ReplyError::BadLineEnd) };
-        match mark {
-            b'+' | b'-' => {
-                sink(Event::Text(text));
-                Ok(if mark == b'+' { Reply::Simple } else { Reply::Error })
+        b':' => Reply::Integer(number::signed(text).ok_or(ReplyError::BadValue)?),
+        _ if text == b"-1" => Reply::Null,
+        _ => {
+            let bytes = number::unsigned(text).ok_or(ReplyError::BadValue)?;
+            let limit = limits.bulk_bytes as u64;
+            if bytes > limit {
+                return Err(ReplyError::TooLarge { bytes, limit });
             }
-            b':' => number::signed(text).map(Reply::Integer).ok_or(ReplyError::BadValue),
-            _ if text == b"-1" => Ok(Reply::Null),
-            _ => {
-                let bytes = number::unsigned(text).ok_or(ReplyError::BadValue)?;
-                let limit = self.limits.bulk_bytes as u64;
-                if bytes > limit {
-                    return Err(ReplyError::TooLarge { bytes, limit });
-                }
-                sink(Event::BulkLength(bytes));
-                Ok(Reply::Bulk(bytes))
-            }
+            sink(Event::BulkLength(bytes));
+            return Ok(Next::Block(bytes));
         }
-    }
+    }))
 }

@@ -198,14 +198,6 @@ pub struct RequestReader {
     argument_bytes: usize,
 }
 
-enum Length {
-    Is { value: i64, used: usize },
-    More,
-    TooLong,
-    NoEnd,
-    Bad,
-}
-
 impl RequestReader {
     /// Creates a reader for a new connection. The first request allocates.
     pub fn new(limits: Limits) -> RequestReader {
@@ -231,9 +223,9 @@ impl RequestReader {
             match self.state {
                 State::Start { scanned } => match rest.first() {
                     None => return Read::Need { used: base, more: 1 },
-                    Some(b'*') => match self.length(&rest[1..]) {
-                        Length::Is { value, used } if value <= 0 => base += 1 + used,
-                        Length::Is { value, used } => {
+                    Some(b'*') => match self.length(&rest[1..], Refusal::CountTooLong, Refusal::BadCount) {
+                        Ok(Some((value, used))) if value <= 0 => base += 1 + used,
+                        Ok(Some((value, used))) => {
                             let Some(left) = usize::try_from(value).ok().filter(|left| *left <= self.limits.arguments)
                             else {
                                 return self.close(bytes, Refusal::BadCount);
@@ -242,10 +234,8 @@ impl RequestReader {
                             self.argument_bytes = 0;
                             self.state = State::Array { left, at: 1 + used };
                         }
-                        Length::More => return Read::Need { used: base, more: 1 },
-                        Length::TooLong => return self.close(bytes, Refusal::CountTooLong),
-                        Length::NoEnd => return self.close(bytes, Refusal::NoEnd),
-                        Length::Bad => return self.close(bytes, Refusal::BadCount),
+                        Ok(None) => return Read::Need { used: base, more: 1 },
+                        Err(refusal) => return self.close(bytes, refusal),
                     },
                     Some(_) => match self.inline_end(rest, scanned) {
                         Ok(Some(end)) => {
@@ -355,36 +345,26 @@ impl RequestReader {
             Some(b'$') => {}
             Some(&found) => return Err(Refusal::NoLength { found }),
         }
-        match self.length(&bytes[1..]) {
-            Length::Is { value, used } => match u64::try_from(value) {
-                Ok(value) if value <= SKIPPED_MAX_BYTES.max(self.limits.bulk_bytes as u64) => {
-                    Ok(Some((value, used + 1)))
-                }
-                _ => Err(Refusal::BadLength),
-            },
-            Length::More => Ok(None),
-            Length::TooLong => Err(Refusal::LengthTooLong),
-            Length::NoEnd => Err(Refusal::NoEnd),
-            Length::Bad => Err(Refusal::BadLength),
+        let length = self.length(&bytes[1..], Refusal::LengthTooLong, Refusal::BadLength)?;
+        let Some((value, used)) = length else { return Ok(None) };
+        match u64::try_from(value) {
+            Ok(value) if value <= SKIPPED_MAX_BYTES.max(self.limits.bulk_bytes as u64) => Ok(Some((value, used + 1))),
+            _ => Err(Refusal::BadLength),
         }
     }
 
-    /// Parses a number and CRLF.
+    /// Parses a number and CRLF. Returns the number and the bytes used.
     #[inline]
-    fn length(&self, bytes: &[u8]) -> Length {
+    fn length(&self, bytes: &[u8], too_long: Refusal, bad: Refusal) -> Result<Option<(i64, usize)>, Refusal> {
         let limit = LENGTH_LINE_MAX_BYTES.min(self.limits.line_bytes);
         let shown = &bytes[..bytes.len().min(limit)];
         let Some(end) = shown.iter().position(|&byte| byte == b'\r') else {
-            return if shown.len() == limit { Length::TooLong } else { Length::More };
+            return if shown.len() == limit { Err(too_long) } else { Ok(None) };
         };
         match bytes.get(end + 1) {
-            None => Length::More,
-            Some(b'\n') => match (number::signed(&bytes[..end]), &bytes[..end]) {
-                // Like Redis, accept only the canonical form of a number.
-                (_, [b'0', _, ..] | [b'-', b'0', ..]) | (None, _) => Length::Bad,
-                (Some(value), _) => Length::Is { value, used: end + 2 },
-            },
-            Some(_) => Length::NoEnd,
+            None => Ok(None),
+            Some(b'\n') => number::canonical(&bytes[..end]).map(|value| Some((value, end + 2))).ok_or(bad),
+            Some(_) => Err(Refusal::NoEnd),
         }
     }
 
@@ -445,7 +425,7 @@ fn unquote(bytes: &[u8], out: &mut Vec<u8>, is_space: impl Fn(u8) -> bool) -> Re
                 [b'\\', b'x', high, low, ..]
                     if quote == b'"' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
                 {
-                    (hex(*high) << 4 | hex(*low), 4)
+                    (number::hexadecimal(*high) << 4 | number::hexadecimal(*low), 4)
                 }
                 [b'\\', escaped, ..] if quote == b'"' => (
                     match escaped {
@@ -473,11 +453,4 @@ fn unquote(bytes: &[u8], out: &mut Vec<u8>, is_space: impl Fn(u8) -> bool) -> Re
         }
     }
     Ok(at)
-}
-
-fn hex(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
-    }
 }
