@@ -101,7 +101,17 @@ impl Keys {
     }
 }
 
+/// Declares a key; [`Key::text`] adds its description.
+pub const fn key(name: &'static str, kind: Kind, example: &'static str, missing: Missing) -> Key {
+    Key { name, kind, example, missing, text: "" }
+}
+
 impl Key {
+    /// The key with a description.
+    pub const fn text(self, text: &'static str) -> Key {
+        Key { text, ..self }
+    }
+
     /// The default as the value of a flag; empty if there is none.
     pub fn default_text(&self) -> &'static str {
         match self.missing {

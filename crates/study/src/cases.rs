@@ -235,11 +235,3 @@ pub fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digits = digits.collect::<Option<Vec<u32>>>()?;
     (digits.len() % 2 == 0).then(|| digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
 }
-
-fn words_of_splits() -> Vec<&'static str> {
-    config::keys::words(keys::SPLITS)
-}
-
-fn words_of_connections() -> Vec<&'static str> {
-    config::keys::words(keys::CONNECTIONS)
-}
