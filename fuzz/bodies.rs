@@ -58,7 +58,7 @@ pub(crate) fn objective(bytes: &[u8]) {
         }
         Err(mistakes) => {
             assert!(!mistakes.is_empty());
-            assert!(mistakes.iter().all(|mistake| text.get(mistake.span.clone()).is_some()), "{mistakes:?}");
+            assert!(mistakes.iter().all(|(span, _)| text.get(span.clone()).is_some()), "{mistakes:?}");
         }
     }
 }
@@ -149,7 +149,7 @@ pub(crate) fn url(bytes: &[u8]) {
         Ok(url) => url,
         Err(error) => {
             assert!(!error.to_string().is_empty());
-            let _ = error.hint();
+            let _ = error.hint;
             return;
         }
     };

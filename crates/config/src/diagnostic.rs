@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use thiserror::Error;
+
 /// An error in a file, or in a `--set` that changes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -38,3 +40,32 @@ impl fmt::Display for Diagnostic {
 }
 
 impl std::error::Error for Diagnostic {}
+
+/// Why a text is invalid. The caller knows its place.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct Invalid {
+    /// The message, without a full stop.
+    pub message: String,
+    /// A suggestion.
+    pub hint: Option<String>,
+}
+
+impl Invalid {
+    /// An error without a hint.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    /// The same error with a hint.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same error with the name of the invalid text before the message.
+    #[must_use]
+    pub fn of(self, name: &str) -> Self {
+        Self { message: format!("{name}: {}", self.message), ..self }
+    }
+}

@@ -45,7 +45,7 @@ pub mod section;
 pub mod show;
 pub mod units;
 
-pub use diagnostic::Diagnostic;
+pub use diagnostic::{Diagnostic, Invalid};
 pub use keys::{Key, Keys, Kind, Missing};
 pub use place::Place;
 pub use report::Report;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Invalid};
 use crate::place::{Place, line_and_column};
 
 /// The errors found so far and the texts that contain them.
@@ -46,6 +46,11 @@ impl<'a> Report<'a> {
         if found.range((place, String::new())..).next().is_none_or(|((other, _), _)| *other != place) {
             found.insert((place, message.into()), hint.into());
         }
+    }
+
+    /// Adds the error of a text at `place`.
+    pub fn invalid(&self, place: Place, error: Invalid) {
+        self.mistake(place, error.message, error.hint);
     }
 
     /// Adds an error about a missing key, unless a syntax error may have hidden the key.

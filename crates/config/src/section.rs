@@ -3,19 +3,20 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use crate::diagnostic::Invalid;
 use crate::keys::{Key, Keys, Kind, Missing};
 use crate::nearest::suggestion;
 use crate::node::{self, Entry, Node, Table, Value};
 use crate::place::Place;
 use crate::report::Report;
-use crate::units::{self, UnitError};
+use crate::units;
 
 /// Replaces the names in texts by their values, as a study does with the levels of its factors.
 /// `()` leaves texts unchanged.
 pub trait Fill: Copy {
-    /// Fills `text`, the value of `key`. Fails with a message and a hint, or with `None` if the
-    /// error has been reported already.
-    fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<(String, Option<String>)>>;
+    /// Fills `text`, the value of `key`. Fails with an error whose message follows the
+    /// name of the value, or with `None` if it has been reported already.
+    fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<Invalid>>;
 }
 
 /// A filled text and its source.
@@ -29,7 +30,7 @@ pub struct Filled {
 }
 
 impl Fill for () {
-    fn fill(&self, _: &str, text: &str) -> Result<Filled, Option<(String, Option<String>)>> {
+    fn fill(&self, _: &str, text: &str) -> Result<Filled, Option<Invalid>> {
         Ok(Filled { text: text.to_owned(), from: None })
     }
 }
@@ -184,12 +185,12 @@ impl<'a, F: Fill> Section<'a, F> {
         }
     }
 
-    /// Reads a string and parses it with `read`, whose error is a message and a hint.
-    pub fn text_as<T>(&self, key: &str, read: impl FnOnce(&str) -> Result<T, (String, Option<String>)>) -> Option<T> {
+    /// Reads a string and parses it.
+    pub fn text_as<T>(&self, key: &str, parse: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
         let text = self.text(key)?;
         // An error in a factor level is reported at the level.
         let place = self.find(key)?.place;
-        read(&text).map_err(|(message, hint)| self.report.mistake(place, message, hint)).ok()
+        parse(&text).map_err(|error| self.report.invalid(place, error)).ok()
     }
 
     /// The text of `key` and its place. Reports nothing: `None` if the value is not a text.
@@ -232,7 +233,7 @@ impl<'a, F: Fill> Section<'a, F> {
 
     /// Reads a duration, ns.
     pub fn duration_ns(&self, key: &str) -> Option<u64> {
-        type Read = fn(&str) -> Result<u64, UnitError>;
+        type Read = fn(&str) -> Result<u64, Invalid>;
         let (low, high, read) = self.kind(key, |kind| match kind {
             Kind::Duration(low, high) => Some((*low, *high, units::duration_ns as Read)),
             Kind::LongDuration(low, high) => Some((*low, *high, units::long_duration_ns as Read)),
@@ -510,18 +511,17 @@ impl<'a, F: Fill> Section<'a, F> {
                 };
                 Some(Found { value: Cow::Owned(Value::Text(text)), place, name })
             }
-            Err(why) => {
-                if let Some((problem, hint)) = why {
-                    self.report.mistake(node.place, format!("{name} {problem}"), hint);
+            Err(error) => {
+                if let Some(Invalid { message, hint }) = error {
+                    self.report.mistake(node.place, format!("{name} {message}"), hint);
                 }
                 None
             }
         }
     }
 
-    fn unit<T>(&self, found: &Found<'_>, read: Result<T, UnitError>) -> Option<T> {
-        read.map_err(|error| self.report.mistake(found.place, format!("{}: {error}", found.name), unit_hint(&error)))
-            .ok()
+    fn unit<T>(&self, found: &Found<'_>, read: Result<T, Invalid>) -> Option<T> {
+        read.map_err(|error| self.report.invalid(found.place, error.of(&found.name))).ok()
     }
 
     fn wrong<T>(&self, found: &Found<'_>, problem: &str) -> Option<T> {
@@ -539,10 +539,4 @@ impl<'a, F: Fill> Section<'a, F> {
         self.report.mistake(found.place, format!("{} must be {wanted}, not {}", found.name, found.value.kind()), None);
         None
     }
-}
-
-fn unit_hint(error: &UnitError) -> Option<String> {
-    let UnitError::UnknownUnit { unit, units, .. } = error else { return None };
-    let meant = units.split(", ").find(|known| known.eq_ignore_ascii_case(unit))?;
-    Some(format!("did you mean `{meant}`?"))
 }

@@ -1,53 +1,6 @@
 //! Quantities with units in files and flags: `300ms`, `64KiB`, `50k`, `3%`, `1_000_000`.
 
-use thiserror::Error;
-
-/// An invalid quantity. The message quotes it; the caller adds the place.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum UnitError {
-    /// The text does not begin with a number.
-    #[error("`{text}` is not a number")]
-    NotANumber {
-        /// The text.
-        text: String,
-    },
-    /// The unit is missing.
-    #[error("`{text}` needs a unit: {units}")]
-    NoUnit {
-        /// The text.
-        text: String,
-        /// Known units.
-        units: &'static str,
-    },
-    /// The unit is unknown, or not one of this quantity.
-    #[error("`{unit}` in `{text}` is not a unit of {quantity}: {units}")]
-    UnknownUnit {
-        /// The text.
-        text: String,
-        /// The unit found.
-        unit: String,
-        /// The expected quantity.
-        quantity: &'static str,
-        /// Known units.
-        units: &'static str,
-    },
-    /// A fraction of an indivisible unit.
-    #[error("`{text}` is not a whole number of {of}")]
-    NotWhole {
-        /// The text.
-        text: String,
-        /// The indivisible unit.
-        of: &'static str,
-    },
-    /// Outside the range of the quantity.
-    #[error("`{text}` is out of range: {range}")]
-    OutOfRange {
-        /// The text.
-        text: String,
-        /// The range.
-        range: &'static str,
-    },
-}
+use crate::diagnostic::Invalid;
 
 const DURATION_UNITS: &str = "ns, us, ms, s, m, h";
 const LONG_DURATION_UNITS: &str = "ns, us, ms, s, m, h, d";
@@ -57,20 +10,20 @@ const BYTE_UNITS: &str = "B, kB, MB, GB, KiB, MiB, GiB";
 
 /// Parses a duration with its unit, in ns: `250ns`, `5us`, `300ms`, `1.5s`, `2m`, `1h`. A number
 /// without a unit is an error, because `5` is ambiguous.
-pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
+pub fn duration_ns(text: &str) -> Result<u64, Invalid> {
     time_ns(text, DURATION_UNITS)
 }
 
 /// Parses a duration that may also be in days: `30d`. For retention times; trials and flags have no
 /// use for days.
-pub fn long_duration_ns(text: &str) -> Result<u64, UnitError> {
+pub fn long_duration_ns(text: &str) -> Result<u64, Invalid> {
     match split(text)? {
         (number, "d") => whole(text, number, DAY_NS, "nanoseconds"),
         _ => time_ns(text, LONG_DURATION_UNITS),
     }
 }
 
-fn time_ns(text: &str, units: &'static str) -> Result<u64, UnitError> {
+fn time_ns(text: &str, units: &str) -> Result<u64, Invalid> {
     let (number, unit) = split(text)?;
     let ns = match unit {
         "ns" => 1,
@@ -79,7 +32,7 @@ fn time_ns(text: &str, units: &'static str) -> Result<u64, UnitError> {
         "s" => 1_000_000_000,
         "m" | "min" => 60_000_000_000,
         "h" => 3_600_000_000_000,
-        "" => return Err(UnitError::NoUnit { text: text.to_owned(), units }),
+        "" => return Err(Invalid::new(format!("`{text}` needs a unit: {units}"))),
         _ => return Err(unknown(text, unit, "time", units)),
     };
     whole(text, number, ns, "nanoseconds")
@@ -111,14 +64,14 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
 }
 
 /// Parses a count: `40`, `1_000_000`, `50k`, `1.5M`.
-pub fn count(text: &str) -> Result<u64, UnitError> {
+pub fn count(text: &str) -> Result<u64, Invalid> {
     let (number, unit) = split(text)?;
     whole(text, number, thousands(text, unit, "a count")?, "things")
 }
 
 /// Parses a number of bytes: `512`, `64KiB`, `10MB`. `k` and `M` are powers of ten, `Ki` and `Mi`
 /// powers of two.
-pub fn bytes(text: &str) -> Result<u64, UnitError> {
+pub fn bytes(text: &str) -> Result<u64, Invalid> {
     let (number, unit) = split(text)?;
     let bytes = match unit {
         "" | "B" => 1,
@@ -134,16 +87,15 @@ pub fn bytes(text: &str) -> Result<u64, UnitError> {
 }
 
 /// Parses a rate per second, above 0: `50k`, `50k/s`, `0.5`.
-pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
+pub fn rate_per_s(text: &str) -> Result<f64, Invalid> {
     let (number, unit) = split(text)?;
     let unit = unit.strip_suffix("/s").unwrap_or(unit);
     let rate = float(text, number)? * thousands(text, unit, "a rate")? as f64;
-    let range = "above 0, at most 1G per second";
-    if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(UnitError::OutOfRange { text: text.to_owned(), range }) }
+    if rate > 0.0 && rate <= 1e9 { Ok(rate) } else { Err(out_of_range(text, "above 0, at most 1G per second")) }
 }
 
 /// Parses a fraction from 0 to 1: `3%` or `0.03`. Fails if it is out of range.
-pub fn fraction(text: &str) -> Result<f64, UnitError> {
+pub fn fraction(text: &str) -> Result<f64, Invalid> {
     let (number, unit) = split(text)?;
     let divisor = match unit {
         "" => 1.0,
@@ -151,12 +103,11 @@ pub fn fraction(text: &str) -> Result<f64, UnitError> {
         _ => return Err(unknown(text, unit, "a fraction", "%")),
     };
     let value = float(text, number)? / divisor;
-    let range = "0 to 1, or 0% to 100%";
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(UnitError::OutOfRange { text: text.to_owned(), range }) }
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(out_of_range(text, "0 to 1, or 0% to 100%")) }
 }
 
 /// Splits number and unit, with optional blanks around them. Underscores may separate digits.
-fn split(text: &str) -> Result<(&str, &str), UnitError> {
+fn split(text: &str) -> Result<(&str, &str), Invalid> {
     let text_trimmed = text.trim();
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_' | '-' | '+');
     let end = text_trimmed.find(|c| !is_number(c)).unwrap_or(text_trimmed.len());
@@ -164,12 +115,12 @@ fn split(text: &str) -> Result<(&str, &str), UnitError> {
     let groups_are_fine =
         number.split(['.', '-', '+']).all(|part| part.split('_').all(|group| !group.is_empty()) || part.is_empty());
     if !number.contains(|c: char| c.is_ascii_digit()) || !groups_are_fine {
-        return Err(UnitError::NotANumber { text: text.to_owned() });
+        return Err(not_a_number(text));
     }
     Ok((number, unit.trim_start()))
 }
 
-fn thousands(text: &str, unit: &str, quantity: &'static str) -> Result<u64, UnitError> {
+fn thousands(text: &str, unit: &str, quantity: &str) -> Result<u64, Invalid> {
     match unit {
         "" => Ok(1),
         "k" | "K" => Ok(1_000),
@@ -179,33 +130,46 @@ fn thousands(text: &str, unit: &str, quantity: &'static str) -> Result<u64, Unit
     }
 }
 
-fn unknown(text: &str, unit: &str, quantity: &'static str, units: &'static str) -> UnitError {
-    UnitError::UnknownUnit { text: text.to_owned(), unit: unit.to_owned(), quantity, units }
+fn unknown(text: &str, unit: &str, quantity: &str, units: &str) -> Invalid {
+    let meant = units.split(", ").find(|known| known.eq_ignore_ascii_case(unit));
+    Invalid {
+        message: format!("`{unit}` in `{text}` is not a unit of {quantity}: {units}"),
+        hint: meant.map(|meant| format!("did you mean `{meant}`?")),
+    }
 }
 
-fn float(text: &str, number: &str) -> Result<f64, UnitError> {
-    number.replace('_', "").parse().map_err(|_| UnitError::NotANumber { text: text.to_owned() })
+fn not_a_number(text: &str) -> Invalid {
+    Invalid::new(format!("`{text}` is not a number"))
+}
+
+fn out_of_range(text: &str, range: &str) -> Invalid {
+    Invalid::new(format!("`{text}` is out of range: {range}"))
+}
+
+fn float(text: &str, number: &str) -> Result<f64, Invalid> {
+    number.replace('_', "").parse().map_err(|_| not_a_number(text))
 }
 
 /// Multiplies `number` by `unit` exactly, in decimal digits. A float would lose the last nanosecond
 /// of 0.3.
-fn whole(text: &str, number: &str, unit: u64, of: &'static str) -> Result<u64, UnitError> {
+fn whole(text: &str, number: &str, unit: u64, of: &str) -> Result<u64, Invalid> {
     float(text, number)?;
     if number.starts_with('-') {
-        return Err(UnitError::OutOfRange { text: text.to_owned(), range: "not below 0" });
+        return Err(out_of_range(text, "not below 0"));
     }
-    let too_large = || UnitError::OutOfRange { text: text.to_owned(), range: "at most 64 bits" };
+    let too_large = || out_of_range(text, "at most 64 bits");
+    let not_whole = || Invalid::new(format!("`{text}` is not a whole number of {of}"));
     let digits = number.replace(['_', '+'], "");
     let (integer, decimals) = digits.split_once('.').unwrap_or((&digits, ""));
     let decimals = decimals.trim_end_matches('0');
     if decimals.len() > 18 {
-        return Err(UnitError::NotWhole { text: text.to_owned(), of });
+        return Err(not_whole());
     }
     let parse = |digits: &str| if digits.is_empty() { Ok(0) } else { digits.parse::<u64>().map_err(|_| too_large()) };
     let (integer, scale) = (parse(integer)?, 10u128.pow(decimals.len() as u32));
     let part = u128::from(parse(decimals)?) * u128::from(unit);
     if part % scale != 0 {
-        return Err(UnitError::NotWhole { text: text.to_owned(), of });
+        return Err(not_whole());
     }
     let sum = u128::from(integer) * u128::from(unit) + part / scale;
     u64::try_from(sum).map_err(|_| too_large())
@@ -217,11 +181,11 @@ mod tests {
 
     use super::*;
 
-    fn check<T: PartialEq + std::fmt::Debug>(read: fn(&str) -> Result<T, UnitError>, text: &str, expect: T) {
+    fn check<T: PartialEq + std::fmt::Debug>(read: fn(&str) -> Result<T, Invalid>, text: &str, expect: T) {
         assert_eq!(read(text), Ok(expect), "{text}");
     }
 
-    fn fails<T: PartialEq + std::fmt::Debug>(read: fn(&str) -> Result<T, UnitError>, text: &str, expect: &str) {
+    fn fails<T: PartialEq + std::fmt::Debug>(read: fn(&str) -> Result<T, Invalid>, text: &str, expect: &str) {
         assert_eq!(read(text).unwrap_err().to_string(), expect);
     }
 

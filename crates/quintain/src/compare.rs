@@ -91,8 +91,8 @@ const FORMS: &str = "`quintain compare --base CMD --head CMD URL`, `... --base-r
 
 fn decision(args: &CompareArgs, mistakes: &mut Mistakes) -> Decision {
     let fail_if = args.fail_if.as_deref().and_then(|text| {
-        let wrong = |errors: Vec<study::gate::FailIfError>| {
-            errors.into_iter().for_each(|error| mistakes.add(format!("`--fail-if`: {error}"), error.hint));
+        let wrong = |errors: Vec<config::Invalid>| {
+            errors.into_iter().for_each(|error| mistakes.add(format!("`--fail-if`: {}", error.message), error.hint));
         };
         FailIf::parse(text).map_err(wrong).ok()
     });

@@ -27,7 +27,7 @@ pub(crate) fn plan(args: &LoadArgs, duration_ns: u64, mistakes: &mut Mistakes) -
     let objective = match Objective::parse(args.find.as_ref()?) {
         Ok(objective) => objective,
         Err(errors) => {
-            errors.into_iter().for_each(|error| mistakes.add(format!("`--find`: {}", error.message), error.hint));
+            errors.into_iter().for_each(|(_, error)| mistakes.add(format!("`--find`: {}", error.message), error.hint));
             return None;
         }
     };

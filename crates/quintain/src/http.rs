@@ -38,7 +38,7 @@ pub(crate) fn asked(
         (None, Some(text)) => match study::url::parse(text) {
             Ok(url) => Some(vec![Entry { weight: 1, method: None, url, line: 1 }]),
             Err(error) => {
-                mistakes.add(error.to_string(), error.hint());
+                mistakes.add(error.message, error.hint);
                 None
             }
         },
@@ -177,7 +177,9 @@ fn pipeline(args: &HttpArgs, connection: Connection, mistakes: &mut Mistakes) ->
 
 pub(crate) fn expect(args: &HttpArgs, mistakes: &mut Mistakes) -> Expect {
     let status = args.expect_status.as_ref().and_then(|text| {
-        http::statuses(text).map_err(|error| mistakes.add(format!("`--expect-status`: {error}"), error.hint())).ok()
+        http::statuses(text)
+            .map_err(|error| mistakes.add(format!("`--expect-status`: {}", error.message), error.hint))
+            .ok()
     });
     let body = match (&args.expect_body, &args.expect_body_file) {
         (Some(text), _) => Some(text.clone().into_bytes()),
@@ -235,10 +237,10 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn read(args: &HttpArgs, mistakes: &mut Mistakes) -> Self {
         let method = args.method.as_ref().and_then(|text| {
-            http::method(text).map_err(|error| mistakes.add(format!("`--method`: {error}"), error.hint())).ok()
+            http::method(text).map_err(|error| mistakes.add(format!("`--method`: {}", error.message), error.hint)).ok()
         });
         let headers = args.headers.iter().filter_map(|text| {
-            http::field(text).map_err(|error| mistakes.add(format!("`--header`: {error}"), error.hint())).ok()
+            http::field(text).map_err(|error| mistakes.add(format!("`--header`: {}", error.message), error.hint)).ok()
         });
         let headers = headers.collect();
         let body = match (&args.body, &args.body_file) {
@@ -283,16 +285,10 @@ impl Parts {
         // All requests share the headers, so the same error is reported only once.
         let mut told = Vec::new();
         for request in &requests {
-            for error in http::mistakes(request, connection) {
+            let to_close = "use `--connection per-request` to close after each response";
+            for (_, error) in http::mistakes(request, connection, to_close) {
                 if !told.contains(&error) {
-                    let hint = match &error {
-                        http::HttpError::Ends { name: "Connection", value } if value.eq_ignore_ascii_case("close") => {
-                            Some("use `--connection per-request` to close after each response".to_owned())
-                        }
-                        http::HttpError::Ends { .. } => Some("drop it: only HTTP/1.1 is supported".to_owned()),
-                        error => error.hint(),
-                    };
-                    mistakes.add(format!("`--header`: {error}"), hint);
+                    mistakes.add(format!("`--header`: {error}"), error.hint.clone());
                     told.push(error);
                 }
             }

@@ -130,7 +130,7 @@ fn draft(args: &InitArgs, cpus: usize, mistakes: &mut Mistakes) -> Draft {
     if args.objective.is_some() && kind != InitKind::Capacity {
         mistakes.add("`--objective` is for `--kind capacity`", None);
     }
-    for error in Objective::parse(&objective).err().unwrap_or_default() {
+    for (_, error) in Objective::parse(&objective).err().unwrap_or_default() {
         mistakes.add(format!("`--objective`: {}", error.message), error.hint);
     }
     let text = |value: &Option<String>| value.clone().unwrap_or_default();

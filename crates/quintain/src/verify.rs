@@ -222,7 +222,7 @@ fn subjects(args: &VerifyArgs, own: &[Case], interrupted: &dyn Fn() -> bool) -> 
 }
 
 fn running(text: &str) -> Result<(SocketAddr, Option<Suite>, String), Problem> {
-    let url = study::url::parse(text).map_err(|error| Problem::text(Exit::Usage, &error).hint_if(error.hint()))?;
+    let url = study::url::parse(text).map_err(|error| Problem::text(Exit::Usage, error.message).hint_if(error.hint))?;
     let suite = Suite::of(url.protocol);
     if suite.is_none() {
         return Err(Problem::text(Exit::Usage, format!("`verify` does not speak {}", url.protocol.name()))

@@ -20,7 +20,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use config::nearest::{did_you_mean, suggestion};
+use config::Invalid;
+use config::nearest::suggestion;
 use config::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,22 +123,6 @@ pub enum Bound {
     Excess(f64),
 }
 
-/// An error in the text of conditions.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct FailIfError {
-    /// The message, without a full stop.
-    pub message: String,
-    /// A suggestion.
-    pub hint: Option<String>,
-}
-
-impl FailIfError {
-    fn new(message: impl Into<String>, hint: impl Into<Option<String>>) -> Self {
-        Self { message: message.into(), hint: hint.into() }
-    }
-}
-
 const EXAMPLE: &str = "write `p99 > 1.05 or throughput < 0.97`, or with a unit `p99 > 5ms`";
 
 impl FailIf {
@@ -147,10 +132,10 @@ impl FailIf {
     }
 
     /// Parses conditions. Fails with all errors, in the order of the text.
-    pub fn parse(text: &str) -> Result<Self, Vec<FailIfError>> {
+    pub fn parse(text: &str) -> Result<Self, Vec<Invalid>> {
         if text.len() > TEXT_MAX_BYTES {
             let message = format!("conditions are limited to {TEXT_MAX_BYTES} bytes, these have {}", text.len());
-            return Err(vec![FailIfError::new(message, None)]);
+            return Err(vec![Invalid::new(message)]);
         }
         let words = text.split_whitespace().collect::<Vec<_>>();
         let (mut conditions, mut errors) = (Vec::<Condition>::new(), Vec::new());
@@ -158,7 +143,7 @@ impl FailIf {
             match condition(&part.join(" ")) {
                 Ok(condition) if conditions.iter().any(|known| known.is_same_kind(&condition)) => {
                     let message = format!("`{}` has two bounds of one kind", condition.metric.short_name());
-                    errors.push(FailIfError::new(message, "keep the stricter one".to_owned()));
+                    errors.push(Invalid::new(message).hint("keep the stricter one"));
                 }
                 Ok(condition) => conditions.push(condition),
                 Err(error) => errors.push(error),
@@ -168,23 +153,21 @@ impl FailIf {
     }
 }
 
-fn condition(text: &str) -> Result<Condition, FailIfError> {
-    let hint = || EXAMPLE.to_owned();
+fn condition(text: &str) -> Result<Condition, Invalid> {
     if text.is_empty() {
-        return Err(FailIfError::new("missing condition", hint()));
+        return Err(Invalid::new("missing condition").hint(EXAMPLE));
     }
     if text.split_whitespace().any(|word| word.eq_ignore_ascii_case("and")) {
-        let hint = "join conditions with `or`: each alone fails the candidate".to_owned();
-        return Err(FailIfError::new(format!("`and` in `{}`", shown(text)), hint));
+        let hint = "join conditions with `or`: each alone fails the candidate";
+        return Err(Invalid::new(format!("`and` in `{}`", text.escape_debug())).hint(hint));
     }
     let Some(at) = text.find(['<', '>']) else {
-        return Err(FailIfError::new(format!("`{}` has no bound", shown(text)), hint()));
+        return Err(Invalid::new(format!("`{}` has no bound", text.escape_debug())).hint(EXAMPLE));
     };
     let (name, rest) = text.split_at(at);
     let (name, sign, bound) = (name.trim(), &rest[..1], rest[1..].trim());
     let metric = Metric::find(name).ok_or_else(|| {
-        let hint = did_you_mean(name, Metric::names()).unwrap_or_else(|| suggestion(name, Metric::names()));
-        FailIfError::new(format!("unknown metric `{}`", shown(name)), hint)
+        Invalid::new(format!("unknown metric `{}`", name.escape_debug())).hint(suggestion(name, Metric::names()))
     })?;
     let (worse, better, direction) = match metric.better {
         Better::Lower => (">", "<", "lower"),
@@ -195,19 +178,19 @@ fn condition(text: &str) -> Result<Condition, FailIfError> {
         let message = format!(
             "`{}` is better when {direction}: `{}` would fail an improvement",
             metric.short_name(),
-            shown(text)
+            text.escape_debug()
         );
-        return Err(FailIfError::new(message, written()));
+        return Err(Invalid::new(message).hint(written()));
     }
-    let bound = read_bound(metric, bound).map_err(|message| FailIfError::new(message, written()))?;
+    let bound = read_bound(metric, bound).map_err(|message| Invalid::new(message).hint(written()))?;
     let is_improvement = match bound {
         Bound::Factor(factor) if metric.better == Better::Lower => factor < 1.0,
         Bound::Factor(factor) => factor > 1.0,
         Bound::Absolute(_) | Bound::Excess(_) => false,
     };
     if is_improvement {
-        let message = format!("`{}` would fail a candidate that is as good as its baseline", shown(text));
-        return Err(FailIfError::new(message, written()));
+        let message = format!("`{}` would fail a candidate that is as good as its baseline", text.escape_debug());
+        return Err(Invalid::new(message).hint(written()));
     }
     Ok(Condition { metric, bound })
 }
@@ -251,10 +234,10 @@ fn read_bound(metric: &Metric, text: &str) -> Result<Bound, String> {
         };
     }
     if text.ends_with('%') && !metric.is_share {
-        return Err(format!("`{}` may be relative or absolute", shown(text)));
+        return Err(format!("`{}` may be relative or absolute", text.escape_debug()));
     }
     let Some(value) = metric.read_value(text) else {
-        return Err(format!("the bound of `{name}` is `{}`, expected a factor", shown(text)));
+        return Err(format!("the bound of `{name}` is `{}`, expected a factor", text.escape_debug()));
     };
     match value.map_err(|wrong| format!("the bound of `{name}`: {wrong}"))? {
         value if value > 0.0 => Ok(Bound::Absolute(value)),
@@ -279,10 +262,6 @@ impl Bound {
     }
 }
 
-fn shown(text: &str) -> String {
-    text.escape_debug().to_string()
-}
-
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.metric.better == Better::Lower { '>' } else { '<' };
@@ -304,10 +283,10 @@ impl From<FailIf> for String {
 }
 
 impl TryFrom<String> for FailIf {
-    type Error = FailIfError;
+    type Error = Invalid;
 
-    fn try_from(text: String) -> Result<Self, FailIfError> {
-        Self::parse(&text).map_err(|errors| errors.into_iter().next().unwrap_or_else(|| FailIfError::new(text, None)))
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        Self::parse(&text).map_err(|mut errors| errors.swap_remove(0))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Validates methods, request targets, header fields and statuses from flags and study files.
 //! Accepted values cannot change the framing of a message.
 
+use config::Invalid;
 use config::nearest::nearest;
-use thiserror::Error;
 
 use crate::spec::{Connection, HttpRequest};
 
@@ -12,221 +12,111 @@ pub const FIELDS_MAX: usize = 128;
 /// KiB.
 pub const TEXT_MAX_BYTES: usize = 32 * 1024;
 
-/// Why a part of a request cannot be sent. The message quotes the text; the caller adds the place.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum HttpError {
-    /// The method is not a token (RFC 9110, 9.1 and 5.6.2).
-    #[error("`{text}` is not a valid HTTP method")]
-    Method {
-        /// The text.
-        text: String,
-    },
-    /// A known method in lower case. Methods are case-sensitive (RFC 9110, 9.1).
-    #[error("`{text}` is not `{meant}`: HTTP methods are case-sensitive")]
-    MethodCase {
-        /// The text.
-        text: String,
-        /// The probable method.
-        meant: &'static str,
-    },
-    /// The method `CONNECT`, which opens a tunnel.
-    #[error("`CONNECT` opens a tunnel and cannot be measured")]
-    Connect,
-    /// The request target is not in origin form (RFC 9112, 3.2.1).
-    #[error("the path `{text}` must begin with `/`")]
-    TargetStart {
-        /// The text.
-        text: String,
-    },
-    /// An invalid character in the request target.
-    #[error("{character:?} is not allowed in the path `{text}`")]
-    TargetCharacter {
-        /// The text.
-        text: String,
-        /// The first such character.
-        character: char,
-    },
-    /// Not `Name: value`.
-    #[error("`{text}` is not a valid header")]
-    Field {
-        /// The text.
-        text: String,
-    },
-    /// The name of the field is not a token (RFC 9110, 5.1).
-    #[error("`{name}` is not a valid header name")]
-    FieldName {
-        /// The text before the colon.
-        name: String,
-    },
-    /// The value has a line end, a zero byte or another control character (RFC 9110, 5.5).
-    #[error("{character:?} is not allowed in the value of `{name}`")]
-    FieldValue {
-        /// Name of the field.
-        name: String,
-        /// The first such character.
-        character: char,
-    },
-    /// Longer than [`TEXT_MAX_BYTES`].
-    #[error("{what} of {bytes} bytes, at most {TEXT_MAX_BYTES} allowed")]
-    TooLong {
-        /// The name of the part, with its article.
-        what: &'static str,
-        /// Length, bytes.
-        bytes: usize,
-    },
-    /// Not a status, a range or a class.
-    #[error("`{text}` is not a valid HTTP status")]
-    Status {
-        /// The invalid part.
-        text: String,
-    },
-    /// 100 to 199.
-    #[error("`{text}`: status codes below 200 are interim, not final")]
-    Interim {
-        /// The text.
-        text: String,
-    },
-    /// A field that may occur only once (RFC 9110, 5.3 and 7.2).
-    #[error("`{name}` is given {count} times")]
-    Repeated {
-        /// Name of the field.
-        name: &'static str,
-        /// Number of occurrences.
-        count: usize,
-    },
-    /// `Content-Length` differs from the length of the body.
-    #[error("`Content-Length: {given}`, but the body has {actual} bytes")]
-    Length {
-        /// The given value.
-        given: String,
-        /// Length of the body, bytes.
-        actual: usize,
-    },
-    /// `Transfer-Encoding`: bodies are sent with their length.
-    #[error("`Transfer-Encoding` cannot be set: bodies are sent with `Content-Length`")]
-    TransferEncoding,
-    /// `Connection` or `Upgrade` would end HTTP/1.1 on a keep-alive connection.
-    #[error("`{name}: {value}` would end a keep-alive connection")]
-    Ends {
-        /// Name of the field.
-        name: &'static str,
-        /// Its value.
-        value: String,
-    },
-    /// Too many header fields.
-    #[error("{count} headers, at most {FIELDS_MAX} allowed")]
-    TooManyFields {
-        /// Number of fields.
-        count: usize,
-    },
-}
-
-impl HttpError {
-    /// A suggestion, if there is one.
-    pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            HttpError::Method { .. } => "use a method such as `GET` or `POST`".to_owned(),
-            HttpError::MethodCase { meant, .. } => format!("write `{meant}`"),
-            HttpError::TargetStart { text } => format!("write `/{text}`"),
-            HttpError::TargetCharacter { character: '#', .. } => "fragments are never sent; write `%23` for a literal \
-                                                                  `#`"
-            .to_owned(),
-            HttpError::TargetCharacter { character, .. } => format!("percent-encode it: `{}`", encoded(*character)),
-            HttpError::Field { text } => match nearest_header(text) {
-                Some(name) => format!("write a colon after the name, `{name}: value`"),
-                None => "a header looks like `Accept: text/html`".to_owned(),
-            },
-            HttpError::FieldName { name } if name.trim() != name => {
-                format!("no spaces around the name: `{}: value`", name.trim())
-            }
-            HttpError::FieldName { .. } => "names are letters, digits and `-`, as in `X-Request-Id`".to_owned(),
-            HttpError::Status { .. } => "write statuses, ranges or classes: `200,201`, `200-204`, `2xx`".to_owned(),
-            HttpError::Length { .. } => "drop it: the correct length is sent".to_owned(),
-            HttpError::TransferEncoding => "drop it: `Content-Length` is sent".to_owned(),
-            HttpError::Ends { .. } => "for one connection per request, use `connection = \"per-request\"`".to_owned(),
-            _ => return None,
-        };
-        Some(hint)
-    }
-}
-
 /// Known methods, for suggestions (RFC 9110, 9.3; RFC 5789).
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
 
-/// Validates a method: any token except `CONNECT`.
-pub fn method(text: &str) -> Result<String, HttpError> {
-    let fits = bounded("a method", text);
-    let known = METHODS.into_iter().find(|known| known.eq_ignore_ascii_case(text));
-    match known {
-        Some("CONNECT") => Err(HttpError::Connect),
-        Some(meant) if meant != text => Err(HttpError::MethodCase { text: text.to_owned(), meant }),
-        Some(_) => Ok(text.to_owned()),
-        None if is_token(text) => fits.map(|()| text.to_owned()),
-        None => fits.and(Err(HttpError::Method { text: text.to_owned() })),
+/// Validates a method: any token except `CONNECT` (RFC 9110, 9.1 and 5.6.2).
+pub fn method(text: &str) -> Result<String, Invalid> {
+    match METHODS.into_iter().find(|known| known.eq_ignore_ascii_case(text)) {
+        Some("CONNECT") => return Err(Invalid::new("`CONNECT` opens a tunnel and cannot be measured")),
+        Some(meant) if meant != text => {
+            let message = format!("`{text}` is not `{meant}`: HTTP methods are case-sensitive");
+            return Err(Invalid::new(message).hint(format!("write `{meant}`")));
+        }
+        _ => bounded("a method", text)?,
     }
+    if !is_token(text) {
+        let message = format!("`{text}` is not a valid HTTP method");
+        return Err(Invalid::new(message).hint("use a method such as `GET` or `POST`"));
+    }
+    Ok(text.to_owned())
 }
 
-/// Validates a request target: path and query in visible ASCII. Everything else is sent unchanged,
-/// because a test may want to send a target that browsers would not.
-pub fn target(text: &str) -> Result<String, HttpError> {
+/// Validates a request target in origin form (RFC 9112, 3.2.1): path and query in visible ASCII.
+/// Everything else is sent unchanged, because a test may want to send a target that browsers would
+/// not.
+pub fn target(text: &str) -> Result<String, Invalid> {
     bounded("a path", text)?;
     if !text.starts_with('/') {
-        return Err(HttpError::TargetStart { text: text.to_owned() });
+        return Err(Invalid::new(format!("the path `{text}` must begin with `/`")).hint(format!("write `/{text}`")));
     }
     match text.chars().find(|&character| !character.is_ascii_graphic() || character == '#') {
-        Some(character) => Err(HttpError::TargetCharacter { text: text.to_owned(), character }),
+        Some(character) => {
+            let hint = match character {
+                '#' => "fragments are never sent; write `%23` for a literal `#`".to_owned(),
+                _ => format!("percent-encode it: `{}`", encoded(character)),
+            };
+            Err(Invalid::new(format!("{character:?} is not allowed in the path `{text}`")).hint(hint))
+        }
         None => Ok(text.to_owned()),
     }
 }
 
 /// Parses a header field, `Name: value`, and removes blanks around the value. The value may be
 /// empty.
-pub fn field(text: &str) -> Result<(String, String), HttpError> {
+pub fn field(text: &str) -> Result<(String, String), Invalid> {
     bounded("a header", text)?;
-    let (name, value) = text.split_once(':').ok_or_else(|| HttpError::Field { text: text.to_owned() })?;
-    field_of(name, value)
+    let Some((name, value)) = text.split_once(':') else {
+        let hint = match nearest_header(text) {
+            Some(name) => format!("write a colon after the name, `{name}: value`"),
+            None => "a header looks like `Accept: text/html`".to_owned(),
+        };
+        return Err(Invalid::new(format!("`{text}` is not a valid header")).hint(hint));
+    };
+    Ok((field_name(name)?, field_value(name, value)?))
 }
 
-/// Validates a header field given as name and value.
-pub fn field_of(name: &str, value: &str) -> Result<(String, String), HttpError> {
+/// Validates the name of a header field: a token (RFC 9110, 5.1).
+pub fn field_name(name: &str) -> Result<String, Invalid> {
     bounded("a header", name)?;
-    bounded("a header", value)?;
-    if !is_token(name) {
-        return Err(HttpError::FieldName { name: name.to_owned() });
+    if is_token(name) {
+        return Ok(name.to_owned());
     }
+    let hint = match name.trim() {
+        trimmed if trimmed != name => format!("no spaces around the name: `{trimmed}: value`"),
+        _ => "names are letters, digits and `-`, as in `X-Request-Id`".to_owned(),
+    };
+    Err(Invalid::new(format!("`{name}` is not a valid header name")).hint(hint))
+}
+
+/// Validates the value of a header field and removes blanks around it: no line end, zero byte or
+/// other control character (RFC 9110, 5.5).
+pub fn field_value(name: &str, value: &str) -> Result<String, Invalid> {
+    bounded("a header", value)?;
     let value = value.trim_matches([' ', '\t']);
     match value.chars().find(|&character| character != '\t' && character.is_ascii_control()) {
-        Some(character) => Err(HttpError::FieldValue { name: name.to_owned(), character }),
-        None => Ok((name.to_owned(), value.to_owned())),
+        Some(character) => Err(Invalid::new(format!("{character:?} is not allowed in the value of `{name}`"))),
+        None => Ok(value.to_owned()),
     }
 }
 
 /// Parses the valid statuses: `200`, `200,201`, `200-204`, `2xx`. Returns them in ascending order
 /// without duplicates.
-pub fn statuses(text: &str) -> Result<Vec<u16>, HttpError> {
+pub fn statuses(text: &str) -> Result<Vec<u16>, Invalid> {
     bounded("a list of statuses", text)?;
     let mut all = Vec::new();
     for part in text.split(',').map(str::trim) {
-        let wrong = || HttpError::Status { text: part.to_owned() };
-        let (first, last) = match part.as_bytes() {
+        let range = match part.as_bytes() {
             [class @ b'1'..=b'5', b'x' | b'X', b'x' | b'X'] => {
                 let hundreds = u16::from(class - b'0') * 100;
-                (hundreds, hundreds + 99)
+                Some((hundreds, hundreds + 99))
             }
-            _ => match part.split_once('-') {
-                Some((first, last)) => {
-                    (status(first.trim()).ok_or_else(wrong)?, status(last.trim()).ok_or_else(wrong)?)
-                }
-                None => status(part).map(|one| (one, one)).ok_or_else(wrong)?,
-            },
+            _ => {
+                let (first, last) = part.split_once('-').unwrap_or((part, part));
+                status(first.trim()).zip(status(last.trim()))
+            }
         };
-        if first < 200 {
-            return Err(HttpError::Interim { text: part.to_owned() });
+        match range {
+            Some((..200, _)) => {
+                return Err(Invalid::new(format!("`{part}`: status codes below 200 are interim, not final")));
+            }
+            Some((first, last)) if first <= last => all.extend(first..=last),
+            _ => {
+                let message = format!("`{part}` is not a valid HTTP status");
+                let hint = "write statuses, ranges or classes: `200,201`, `200-204`, `2xx`";
+                return Err(Invalid::new(message).hint(hint));
+            }
         }
-        if last < first {
-            return Err(wrong());
-        }
-        all.extend(first..=last);
     }
     all.sort_unstable();
     all.dedup();
@@ -257,41 +147,48 @@ fn status(text: &str) -> Option<u16> {
     text.parse().ok().filter(|status| digits && (100..=599).contains(status))
 }
 
-/// Errors in a request as a whole: fields that contradict its framing or the use of the connection.
-/// Its parts must be valid already.
-pub fn mistakes(request: &HttpRequest, connection: Connection) -> Vec<HttpError> {
+/// Errors in a request as a whole, each with the name of its field, or an empty one: fields that
+/// contradict its framing or the use of the connection. Its parts must be valid already. `to_close`
+/// is the hint for closing connections.
+pub fn mistakes(request: &HttpRequest, connection: Connection, to_close: &str) -> Vec<(&'static str, Invalid)> {
     let mut mistakes = Vec::new();
+    let mut add = |field: &'static str, error: Invalid| mistakes.push((field, error));
     let named = |name: &str| {
         let fields = request.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name));
         fields.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
     };
     if request.headers.len() > FIELDS_MAX {
-        mistakes.push(HttpError::TooManyFields { count: request.headers.len() });
+        add("", Invalid::new(format!("{} headers, at most {FIELDS_MAX} allowed", request.headers.len())));
     }
     for name in ["Host", "Content-Length"] {
         let count = named(name).len();
         if count > 1 {
-            mistakes.push(HttpError::Repeated { name, count });
+            add(name, Invalid::new(format!("`{name}` is given {count} times")));
         }
     }
     if let [given] = named("Content-Length")[..]
         && !(given.bytes().all(|byte| byte.is_ascii_digit()) && given.parse() == Ok(request.body.len()))
     {
-        mistakes.push(HttpError::Length { given: given.to_owned(), actual: request.body.len() });
+        let message = format!("`Content-Length: {given}`, but the body has {} bytes", request.body.len());
+        add("Content-Length", Invalid::new(message).hint("drop it: the correct length is sent"));
     }
     if !named("Transfer-Encoding").is_empty() {
-        mistakes.push(HttpError::TransferEncoding);
+        let message = "`Transfer-Encoding` cannot be set: bodies are sent with `Content-Length`";
+        add("Transfer-Encoding", Invalid::new(message).hint("drop it: `Content-Length` is sent"));
     }
-    let mut ends = |name, value: &str| mistakes.push(HttpError::Ends { name, value: value.to_owned() });
+    let mut ends = |name: &'static str, value: &str, hint: &str| {
+        add(name, Invalid::new(format!("`{name}: {value}` would end a keep-alive connection")).hint(hint));
+    };
+    const ONLY_HTTP1: &str = "drop it: only HTTP/1.1 is supported";
     for value in named("Connection") {
         let option = |wanted: &str| value.split(',').any(|option| option.trim().eq_ignore_ascii_case(wanted));
-        if option("upgrade") || (option("close") && connection == Connection::KeepAlive) {
-            ends("Connection", value);
+        if option("upgrade") {
+            ends("Connection", value, ONLY_HTTP1);
+        } else if option("close") && connection == Connection::KeepAlive {
+            ends("Connection", value, to_close);
         }
     }
-    for value in named("Upgrade") {
-        ends("Upgrade", value);
-    }
+    named("Upgrade").into_iter().for_each(|value| ends("Upgrade", value, ONLY_HTTP1));
     mistakes
 }
 
@@ -300,9 +197,11 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-fn bounded(what: &'static str, text: &str) -> Result<(), HttpError> {
+pub(crate) fn bounded(what: &str, text: &str) -> Result<(), Invalid> {
     match text.len() {
-        bytes if bytes > TEXT_MAX_BYTES => Err(HttpError::TooLong { what, bytes }),
+        bytes if bytes > TEXT_MAX_BYTES => {
+            Err(Invalid::new(format!("{what} of {bytes} bytes, at most {TEXT_MAX_BYTES} allowed")))
+        }
         _ => Ok(()),
     }
 }
@@ -338,10 +237,10 @@ mod tests {
 
     use super::*;
 
-    fn say<T: std::fmt::Debug>(result: Result<T, HttpError>) -> String {
+    fn say<T: std::fmt::Debug>(result: Result<T, Invalid>) -> String {
         match result {
             Ok(value) => format!("{value:?}"),
-            Err(error) => format!("{error}; {}", error.hint().unwrap_or_default()),
+            Err(error) => format!("{error}; {}", error.hint.as_deref().unwrap_or_default()),
         }
     }
 
@@ -439,8 +338,8 @@ mod tests {
                 headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
                 body: body.to_vec(),
             };
-            let mistakes = mistakes(&request, connection);
-            mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+            let mistakes = mistakes(&request, connection, "");
+            mistakes.iter().map(|(_, error)| error.to_string()).collect::<Vec<_>>().join("; ")
         };
         use Connection::{KeepAlive, PerRequest};
         assert_eq!(

@@ -1,6 +1,6 @@
 //! The metrics that a study can name.
 
-use config::units::{self, UnitError};
+use config::{Invalid, units};
 
 use crate::unit_text::{memory_text, share_text, time_text};
 use Better::{Higher, Lower};
@@ -167,7 +167,7 @@ impl Metric {
 
     /// Parses a value in the metric's unit: `5ms`, `64MiB`, `10k/s`, `0.1%`. `None` if the metric
     /// has no notation for values.
-    pub(crate) fn read_value(&self, text: &str) -> Option<Result<f64, UnitError>> {
+    pub(crate) fn read_value(&self, text: &str) -> Option<Result<f64, Invalid>> {
         Some(match self.unit {
             "ns" => units::duration_ns(text).map(|ns| ns as f64),
             "bytes" => units::bytes(text).map(|bytes| bytes as f64),

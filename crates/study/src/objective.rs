@@ -18,8 +18,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use config::Invalid;
 use config::nearest::{did_you_mean, suggestion};
-use config::units::UnitError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,17 +59,8 @@ pub struct Condition {
     pub bound: f64,
 }
 
-/// An error in the text of an objective.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ObjectiveError {
-    /// The message, without a full stop.
-    pub message: String,
-    /// The faulty bytes.
-    pub span: Range<usize>,
-    /// A suggestion.
-    pub hint: Option<String>,
-}
+/// The faulty bytes in the text of an objective, and the error.
+pub type Mistake = (Range<usize>, Invalid);
 
 impl Condition {
     /// Whether `value`, in the unit of the bound, meets it.
@@ -95,18 +86,18 @@ impl Objective {
     }
 
     /// Parses an objective. Fails with all errors, in the order of the text.
-    pub fn parse(text: &str) -> Result<Self, Vec<ObjectiveError>> {
+    pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         if text.len() > OBJECTIVE_MAX_BYTES {
             let message =
                 format!("an objective is limited to {OBJECTIVE_MAX_BYTES} bytes, this one has {}", text.len());
-            return Err(vec![ObjectiveError { message, span: 0..text.len(), hint: None }]);
+            return Err(vec![(0..text.len(), Invalid::new(message))]);
         }
         let (mut conditions, mut errors) = (Vec::<Condition>::new(), Vec::new());
         for span in parts(text) {
             match condition(text, span.clone()) {
                 Ok(condition) if conditions.iter().any(|known| known.metric == condition.metric) => {
                     let message = format!("`{}` has two bounds", condition.name());
-                    errors.push(ObjectiveError { message, span, hint: Some("keep the smaller one".to_owned()) });
+                    errors.push((span, Invalid::new(message).hint("keep the smaller one")));
                 }
                 Ok(condition) => conditions.push(condition),
                 Err(error) => errors.push(error),
@@ -139,11 +130,9 @@ fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
     start..start + part.trim().len()
 }
 
-fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError> {
-    let error = |span: Range<usize>, message: String, hint: Option<&str>| ObjectiveError {
-        message,
-        span,
-        hint: hint.map(str::to_owned),
+fn condition(text: &str, span: Range<usize>) -> Result<Condition, Mistake> {
+    let error = |span: Range<usize>, message: String, hint: Option<&str>| {
+        (span, Invalid { message, hint: hint.map(str::to_owned) })
     };
     let part = &text[span.clone()];
     const EXAMPLE: &str = "an objective looks like `p99 < 5ms and errors < 0.1%`";
@@ -162,8 +151,7 @@ fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError
     };
     let sign_len = part[sign_start..].find(|c| !is_sign(c)).unwrap_or(part.len() - sign_start);
     let (name, sign) = (part[..sign_start].trim_end(), &part[sign_start..sign_start + sign_len]);
-    let name_span = span.start..span.start + name.len();
-    let metric = metric(name, name_span)?;
+    let metric = metric(name).map_err(|error| (span.start..span.start + name.len(), error))?;
     let (example, range, most) = bounds(metric);
     let sign_span = span.start + sign_start..span.start + sign_start + sign_len;
     let or_equal = match sign {
@@ -181,8 +169,9 @@ fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError
         return Err(error(sign_span, format!("`{name}` has no bound"), Some(example)));
     }
     let bound = metric.read_value(written).unwrap_or(Ok(0.0)).map_err(|wrong| {
-        let hint = matches!(wrong, UnitError::NoUnit { .. }).then_some(example);
-        error(bound_span.clone(), format!("the bound of `{name}`: {wrong}"), hint)
+        let needs_unit = metric.unit == "ns" && written.parse::<f64>().is_ok_and(|bound| bound >= 0.0);
+        let hint = wrong.hint.or(needs_unit.then(|| example.to_owned()));
+        (bound_span.clone(), Invalid { message: format!("the bound of `{name}`: {}", wrong.message), hint })
     })?;
     if bound > most {
         return Err(error(bound_span, format!("the bound of `{name}` is out of range: {range}"), None));
@@ -194,25 +183,20 @@ fn condition(text: &str, span: Range<usize>) -> Result<Condition, ObjectiveError
     Ok(Condition { metric, or_equal, bound })
 }
 
-fn metric(name: &str, span: Range<usize>) -> Result<&'static Metric, ObjectiveError> {
+fn metric(name: &str) -> Result<&'static Metric, Invalid> {
     let wanted = name.to_ascii_lowercase();
     if let Some(metric) = Metric::find(&wanted).filter(|metric| NAMED.contains(&metric.short_name())) {
         return Ok(metric);
     }
     if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == wanted) {
-        let message = format!("`{name}` cannot be an objective");
-        return Err(ObjectiveError { message, span, hint: Some((*why).to_owned()) });
+        return Err(Invalid::new(format!("`{name}` cannot be an objective")).hint(*why));
     }
     let message =
-        if name.is_empty() { "missing metric".to_owned() } else { format!("unknown metric `{}`", shown(name)) };
+        if name.is_empty() { "missing metric".to_owned() } else { format!("unknown metric `{}`", name.escape_debug()) };
     let full = NAMED.iter().filter_map(|name| Some(Metric::find(name)?.name));
     let hint = did_you_mean(&wanted, NAMED.into_iter().chain(full));
     let hint = hint.unwrap_or_else(|| suggestion(&wanted, NAMED));
-    Err(ObjectiveError { message, span, hint: Some(hint) })
-}
-
-fn shown(text: &str) -> String {
-    text.escape_debug().to_string()
+    Err(Invalid::new(message).hint(hint))
 }
 
 /// An example, the range and the maximum of a metric's bound.
@@ -246,18 +230,18 @@ impl From<Objective> for String {
 }
 
 impl TryFrom<String> for Objective {
-    type Error = ObjectiveError;
+    type Error = Invalid;
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text).map_err(|mut errors| errors.swap_remove(0))
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        Self::parse(&text).map_err(|mut errors| errors.swap_remove(0).1)
     }
 }
 
 impl std::str::FromStr for Objective {
-    type Err = ObjectiveError;
+    type Err = Invalid;
 
     /// Returns only the first error; [`Objective::parse`] returns all.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         Self::try_from(text.to_owned())
     }
 }
@@ -272,9 +256,9 @@ mod tests {
         let found = match Objective::parse(text) {
             Ok(objective) => objective.to_string(),
             Err(errors) => {
-                let line = |error: &ObjectiveError| {
+                let line = |(span, error): &Mistake| {
                     let hint = error.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
-                    format!("{:?}: {error}{hint}", &text[error.span.clone()])
+                    format!("{:?}: {error}{hint}", &text[span.clone()])
                 };
                 errors.iter().map(line).collect::<Vec<_>>().join("; ")
             }
@@ -337,7 +321,7 @@ mod tests {
         let all = "p98 < 5ms and errors < 5 and mean";
         assert_eq!(Objective::parse(all).unwrap_err().len(), 3, "all errors at once");
         assert!(
-            Objective::parse(&"p99 < 5ms and ".repeat(30)).unwrap_err()[0].message.contains("limited to 256 bytes")
+            Objective::parse(&"p99 < 5ms and ".repeat(30)).unwrap_err()[0].1.message.contains("limited to 256 bytes")
         );
     }
 
@@ -386,8 +370,8 @@ mod tests {
         fn parsing_never_panics_and_spans_are_valid(text in "\\PC{0,40}|([p0-9.<>=≤a-z %]{0,12}( and )?){0,4}") {
             if let Err(errors) = Objective::parse(&text) {
                 prop_assert!(!errors.is_empty());
-                for error in errors {
-                    prop_assert!(text.get(error.span.clone()).is_some(), "{error:?}");
+                for (span, error) in errors {
+                    prop_assert!(text.get(span).is_some(), "{error:?}");
                 }
             }
         }

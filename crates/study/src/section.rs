@@ -1,6 +1,6 @@
 //! A table of a study at one design point: its templates are filled with the point's levels.
 
-use config::{Fill, Filled, Place};
+use config::{Fill, Filled, Invalid, Place};
 
 use crate::plan::Level;
 use crate::template;
@@ -21,12 +21,12 @@ pub(crate) struct Setting<'a> {
 pub(crate) struct Settings<'a>(pub(crate) &'a [Setting<'a>]);
 
 impl Fill for Settings<'_> {
-    fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<(String, Option<String>)>> {
+    fn fill(&self, key: &str, text: &str) -> Result<Filled, Option<Invalid>> {
         let setting = |name: &str| self.0.iter().find(|setting| setting.factor == name);
         let filled = template::fill(text, |name| setting(name).map(|setting| setting.level.to_string()));
         if filled.len() > VALUE_MAX_BYTES {
-            let hint = (key == "body").then(|| "put it in a file and set `body_file`".to_owned());
-            return Err(Some((format!("is longer than {VALUE_MAX_BYTES} bytes"), hint)));
+            let error = Invalid::new(format!("is longer than {VALUE_MAX_BYTES} bytes"));
+            return Err(Some(if key == "body" { error.hint("put it in a file and set `body_file`") } else { error }));
         }
         let is_ours = |name: &str| !template::is_reserved(name);
         // The value `"{clients}"` is the level itself, so errors in it are reported at the level. A

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use config::Invalid;
 use config::nearest::did_you_mean;
-use thiserror::Error;
 
-use crate::http::{self, HttpError};
+use crate::http;
 use crate::protocol::Protocol;
 
 /// Maximum length of a host, bytes (RFC 1035, 2.3.4, as text without the last dot).
@@ -27,162 +27,46 @@ pub struct Url {
     pub fragment: Option<String>,
 }
 
-/// Why a URL cannot be loaded. Messages never contain a password.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum UrlError {
-    /// The scheme is missing.
-    #[error("`{text}` is not a URL: missing `http://`")]
-    NoScheme {
-        /// The text.
-        text: String,
-    },
-    /// The protocol is unknown.
-    #[error("unknown protocol `{scheme}`")]
-    UnknownScheme {
-        /// The part before the colon.
-        scheme: String,
-    },
-    /// `user:password@host`.
-    #[error("credentials in URLs are not supported")]
-    UserInfo,
-    /// Credentials for a cache.
-    #[error("credentials in `{scheme}://` are not supported: cache loads do not log in")]
-    Login {
-        /// The scheme.
-        scheme: &'static str,
-    },
-    /// The host is missing.
-    #[error("`{text}` has no host")]
-    NoHost {
-        /// The text.
-        text: String,
-    },
-    /// A name that IDNA would have to convert.
-    #[error("the host `{host}` is not ASCII; international names are not converted")]
-    International {
-        /// The host.
-        host: String,
-    },
-    /// An invalid character in the host.
-    #[error("{character:?} is not allowed in host `{host}`")]
-    HostCharacter {
-        /// The host.
-        host: String,
-        /// The first such character.
-        character: char,
-    },
-    /// The host is longer than a name can be.
-    #[error("a host of {bytes} bytes, at most {HOST_MAX_BYTES} allowed")]
-    HostTooLong {
-        /// Length, bytes.
-        bytes: usize,
-    },
-    /// Brackets without an IPv6 address, or an IPv6 address without brackets.
-    #[error("`{host}` is not an IPv6 address in brackets")]
-    Ipv6 {
-        /// The invalid host.
-        host: String,
-    },
-    /// `[fe80::1%25eth0]`.
-    #[error("`{host}`: IPv6 zones are not supported")]
-    Zone {
-        /// The text in the brackets.
-        host: String,
-    },
-    /// Not a number from 1 to 65535.
-    #[error("`{text}` is not a port (1 to 65535)")]
-    Port {
-        /// The text after the colon.
-        text: String,
-    },
-    /// A scheme without a default port needs one.
-    #[error("`{text}` does not end in a host and a port from 1 to 65535")]
-    NoPort {
-        /// The text.
-        text: String,
-    },
-    /// A path, but the protocol has none.
-    #[error("`{path}`: {scheme} URLs have no path")]
-    Path {
-        /// The path.
-        path: String,
-        /// The scheme.
-        scheme: &'static str,
-    },
-    /// The path is not a valid request target.
-    #[error(transparent)]
-    Target(#[from] HttpError),
-}
-
-impl UrlError {
-    /// A suggestion, if there is one.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            UrlError::NoScheme { text } => match text.split(['/', '?', '#']).next() {
-                Some(host)
-                    if host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
-                        && host.chars().all(|c| c.is_ascii_alphanumeric() || ".:-[]_".contains(c)) =>
-                {
-                    format!("write `http://{text}`")
-                }
-                _ => "a URL looks like `http://127.0.0.1:8080/path`".to_owned(),
-            },
-            UrlError::UnknownScheme { scheme } => match scheme.as_str() {
-                "unix" | "http+unix" => "write `--unix-socket PATH http://localhost/`".to_owned(),
-                "ws" | "wss" | "h2" | "h2c" | "h3" | "http2" | "http3" => {
-                    "supported: HTTP/1.1 over `http` and `https`".to_owned()
-                }
-                _ => did_you_mean(scheme, Protocol::with_scheme().map(Protocol::scheme)).unwrap_or_else(|| {
-                    let names = Protocol::with_scheme().map(|protocol| format!("`{}`", protocol.scheme()));
-                    format!("supported: {}", names.collect::<Vec<_>>().join(", "))
-                }),
-            },
-            UrlError::Login { .. } => "start the server without a password for the measurement".to_owned(),
-            UrlError::UserInfo => "send it as a header: `-H 'Authorization: Basic ...'`".to_owned(),
-            UrlError::NoHost { .. } => "a URL looks like `http://127.0.0.1:8080/path`".to_owned(),
-            UrlError::International { .. } => "write its ASCII form, `xn--...`".to_owned(),
-            UrlError::Ipv6 { .. } => "write IPv6 addresses in brackets: `http://[::1]:8080/`".to_owned(),
-            UrlError::NoPort { .. } => "a URL looks like `pingpong://127.0.0.1:7000`".to_owned(),
-            UrlError::Path { scheme: "redis", .. } => "drop it: the database is always 0".to_owned(),
-            UrlError::Path { scheme, .. } => format!("drop it: `{scheme}://127.0.0.1:7000`"),
-            UrlError::Target(error) => return error.hint(),
-            _ => return None,
-        })
-    }
-}
-
-/// Parses a URL. Fails at the first error.
-pub fn parse(text: &str) -> Result<Url, UrlError> {
-    if text.len() > http::TEXT_MAX_BYTES {
-        return Err(HttpError::TooLong { what: "a URL", bytes: text.len() }.into());
-    }
-    let owned = || text.to_owned();
-    let (scheme, rest) = text.split_once("://").ok_or_else(|| match text.split_once(":/") {
-        Some((scheme, _)) if is_scheme(scheme) => UrlError::NoHost { text: without_user_info(text) },
-        _ => UrlError::NoScheme { text: without_user_info(text) },
-    })?;
-    if !is_scheme(scheme) {
-        return Err(UrlError::NoScheme { text: without_user_info(text) });
-    }
-    let unknown = || UrlError::UnknownScheme { scheme: scheme.to_ascii_lowercase() };
-    let protocol = Protocol::of_scheme(scheme).ok_or_else(unknown)?;
+/// Parses a URL. Fails at the first error. Messages never contain a password.
+pub fn parse(text: &str) -> Result<Url, Invalid> {
+    http::bounded("a URL", text)?;
+    let no_host = |text: &str| {
+        Invalid::new(format!("`{text}` has no host")).hint("a URL looks like `http://127.0.0.1:8080/path`")
+    };
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) if is_scheme(scheme) => (scheme, rest),
+        None if text.split_once(":/").is_some_and(|(scheme, _)| is_scheme(scheme)) => {
+            return Err(no_host(&without_user_info(text)));
+        }
+        _ => return Err(no_scheme(&without_user_info(text))),
+    };
+    let protocol = Protocol::of_scheme(scheme).ok_or_else(|| unknown_scheme(&scheme.to_ascii_lowercase()))?;
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {
         return Err(match protocol {
-            Protocol::Cache(_) => UrlError::Login { scheme: protocol.scheme() },
-            _ => UrlError::UserInfo,
+            Protocol::Cache(_) => {
+                let message =
+                    format!("credentials in `{}://` are not supported: cache loads do not log in", protocol.scheme());
+                Invalid::new(message).hint("start the server without a password for the measurement")
+            }
+            _ => Invalid::new("credentials in URLs are not supported")
+                .hint("send it as a header: `-H 'Authorization: Basic ...'`"),
         });
     }
     let (host, port) = split_port(authority)?;
     if host.is_empty() {
-        return Err(UrlError::NoHost { text: owned() });
+        return Err(no_host(text));
     }
+    let no_port = || {
+        Invalid::new(format!("`{text}` does not end in a host and a port from 1 to 65535"))
+            .hint("a URL looks like `pingpong://127.0.0.1:7000`")
+    };
     let port = match port {
-        None | Some("") => protocol.default_port().ok_or_else(|| UrlError::NoPort { text: owned() })?,
+        None | Some("") => protocol.default_port().ok_or_else(no_port)?,
         Some(port) => match port.parse() {
             Ok(number @ 1..) if port.bytes().all(|byte| byte.is_ascii_digit()) => number,
-            _ if protocol == Protocol::Pingpong => return Err(UrlError::NoPort { text: owned() }),
-            _ => return Err(UrlError::Port { text: port.to_owned() }),
+            _ if protocol == Protocol::Pingpong => return Err(no_port()),
+            _ => return Err(Invalid::new(format!("`{port}` is not a port (1 to 65535)"))),
         },
     };
     let (path, fragment) = match path.split_once('#') {
@@ -192,7 +76,12 @@ pub fn parse(text: &str) -> Result<Url, UrlError> {
     let target = match path {
         "" | "/" if !protocol.has_path() => String::new(),
         path if !protocol.has_path() => {
-            return Err(UrlError::Path { path: path.to_owned(), scheme: protocol.scheme() });
+            let scheme = protocol.scheme();
+            let hint = match scheme {
+                "redis" => "drop it: the database is always 0".to_owned(),
+                _ => format!("drop it: `{scheme}://127.0.0.1:7000`"),
+            };
+            return Err(Invalid::new(format!("`{path}`: {scheme} URLs have no path")).hint(hint));
         }
         path if path.starts_with('/') => http::target(path)?,
         path => http::target(&format!("/{path}"))?,
@@ -200,35 +89,66 @@ pub fn parse(text: &str) -> Result<Url, UrlError> {
     Ok(Url { protocol, host, port, target, fragment })
 }
 
-/// Splits host and port of an authority without user information.
-fn split_port(authority: &str) -> Result<(String, Option<&str>), UrlError> {
-    if let Some(rest) = authority.strip_prefix('[') {
-        let wrong = || UrlError::Ipv6 { host: authority.to_owned() };
-        let (host, after) = rest.split_once(']').ok_or_else(wrong)?;
-        if host.contains('%') {
-            return Err(UrlError::Zone { host: host.to_owned() });
+fn no_scheme(text: &str) -> Invalid {
+    let host = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_host = host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
+        && host.chars().all(|c| c.is_ascii_alphanumeric() || ".:-[]_".contains(c));
+    let hint = match is_host {
+        true => format!("write `http://{text}`"),
+        false => "a URL looks like `http://127.0.0.1:8080/path`".to_owned(),
+    };
+    Invalid::new(format!("`{text}` is not a URL: missing `http://`")).hint(hint)
+}
+
+fn unknown_scheme(scheme: &str) -> Invalid {
+    let schemes = Protocol::with_scheme().map(Protocol::scheme);
+    let hint = match scheme {
+        "unix" | "http+unix" => "write `--unix-socket PATH http://localhost/`".to_owned(),
+        "ws" | "wss" | "h2" | "h2c" | "h3" | "http2" | "http3" => {
+            "supported: HTTP/1.1 over `http` and `https`".to_owned()
         }
-        let address = host.parse::<Ipv6Addr>().map_err(|_| wrong())?;
+        _ => did_you_mean(scheme, schemes.clone()).unwrap_or_else(|| {
+            format!("supported: {}", schemes.map(|scheme| format!("`{scheme}`")).collect::<Vec<_>>().join(", "))
+        }),
+    };
+    Invalid::new(format!("unknown protocol `{scheme}`")).hint(hint)
+}
+
+/// Splits host and port of an authority without user information.
+fn split_port(authority: &str) -> Result<(String, Option<&str>), Invalid> {
+    let not_ipv6 = || {
+        Invalid::new(format!("`{authority}` is not an IPv6 address in brackets"))
+            .hint("write IPv6 addresses in brackets: `http://[::1]:8080/`")
+    };
+    if let Some(rest) = authority.strip_prefix('[') {
+        let (host, after) = rest.split_once(']').ok_or_else(not_ipv6)?;
+        if host.contains('%') {
+            return Err(Invalid::new(format!("`{host}`: IPv6 zones are not supported")));
+        }
+        let address = host.parse::<Ipv6Addr>().map_err(|_| not_ipv6())?;
         let port = match after.strip_prefix(':') {
             Some(port) => Some(port),
             None if after.is_empty() => None,
-            None => return Err(wrong()),
+            None => return Err(not_ipv6()),
         };
         return Ok((address.to_string(), port));
     }
     let (host, port) = match authority.split_once(':') {
-        Some((_, port)) if port.contains(':') => return Err(UrlError::Ipv6 { host: authority.to_owned() }),
+        Some((_, port)) if port.contains(':') => return Err(not_ipv6()),
         Some((host, port)) => (host, Some(port)),
         None => (authority, None),
     };
     if !host.is_ascii() {
-        return Err(UrlError::International { host: host.to_owned() });
+        let message = format!("the host `{host}` is not ASCII; international names are not converted");
+        return Err(Invalid::new(message).hint("write its ASCII form, `xn--...`"));
     }
     if let Some(character) = host.chars().find(|&c| !(c.is_ascii_alphanumeric() || "-._~".contains(c))) {
-        return Err(UrlError::HostCharacter { host: host.to_owned(), character });
+        return Err(Invalid::new(format!("{character:?} is not allowed in host `{host}`")));
     }
     match host.len() {
-        bytes if bytes > HOST_MAX_BYTES => Err(UrlError::HostTooLong { bytes }),
+        bytes if bytes > HOST_MAX_BYTES => {
+            Err(Invalid::new(format!("a host of {bytes} bytes, at most {HOST_MAX_BYTES} allowed")))
+        }
         _ => Ok((host.to_ascii_lowercase(), port)),
     }
 }
@@ -294,7 +214,7 @@ mod tests {
                 let fragment = url.fragment.as_ref().map_or(String::new(), |fragment| format!(" without #{fragment}"));
                 format!("{} asks {} Host {}{fragment}", url.address(), url.target, url.host_field())
             }
-            Err(error) => format!("{error}; {}", error.hint().unwrap_or_default()),
+            Err(error) => format!("{error}; {}", error.hint.as_deref().unwrap_or_default()),
         };
         assert_eq!(found, said, "{text}");
     }

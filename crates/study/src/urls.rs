@@ -121,13 +121,13 @@ impl Reader<'_> {
             None => Some(None),
             Some((Ok(method), _)) => Some(Some(method)),
             Some((Err(error), span)) => {
-                self.mistake(span, error.to_string(), error.hint());
+                self.mistake(span, error.message, error.hint);
                 None
             }
         };
         let url = match url::parse(text) {
             Ok(url) => url,
-            Err(error) => return self.mistake(span, error.to_string(), error.hint()),
+            Err(error) => return self.mistake(span, error.message, error.hint),
         };
         if !url.protocol.has_path() {
             return self.mistake(span, "only `http` and `https` URLs can be listed".to_owned(), None);

@@ -1,24 +1,7 @@
 //! Splits the commands of a study into words, by the quoting rules of a shell but without starting
 //! one.
 
-use std::fmt;
-
-/// Why a command cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// The message, without a full stop.
-    pub message: String,
-    /// A suggestion.
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Mistake {}
+use config::Invalid;
 
 /// Represents a quoted character in [`Word::bare`]. Texts of studies cannot contain it.
 const QUOTED: char = '\0';
@@ -40,7 +23,7 @@ impl Word {
 }
 
 /// Splits the arguments of a command, which may be empty.
-pub fn arguments(text: &str) -> Result<Vec<String>, Mistake> {
+pub fn arguments(text: &str) -> Result<Vec<String>, Invalid> {
     if text.trim().is_empty() { Ok(Vec::new()) } else { split(text) }
 }
 
@@ -48,7 +31,7 @@ pub fn arguments(text: &str) -> Result<Vec<String>, Mistake> {
 /// outside of quotes makes the next character literal. Variables, globs, pipes and redirections are
 /// not interpreted; [`check`] reports them. Fails on an unterminated quote, a backslash at the end,
 /// or if there is no word.
-pub fn split(command: &str) -> Result<Vec<String>, Mistake> {
+pub fn split(command: &str) -> Result<Vec<String>, Invalid> {
     Ok(scan(command)?.into_iter().map(|word| word.text).collect())
 }
 
@@ -64,17 +47,16 @@ pub fn join(words: &[String]) -> String {
 
 /// Checks that a command needs no shell, and that [`split`] accepts it. Fails at the first problem.
 /// Quoted words are always accepted.
-pub fn check(command: &str) -> Result<(), Mistake> {
+pub fn check(command: &str) -> Result<(), Invalid> {
     let words = scan(command)?;
     let of_shell = words.iter().enumerate().find_map(|(index, word)| of_shell(index == 0, word));
     of_shell.map_or(Ok(()), Err)
 }
 
-fn scan(command: &str) -> Result<Vec<Word>, Mistake> {
-    let mistake = |message: String, hint: Option<&str>| Mistake { message, hint: hint.map(str::to_owned) };
+fn scan(command: &str) -> Result<Vec<Word>, Invalid> {
     let unclosed = |quote: char| {
         let hint = format!("close it, or write `\\{quote}` for the character itself");
-        mistake(format!("unclosed `{quote}` in `{command}`"), Some(&hint))
+        Invalid::new(format!("unclosed `{quote}` in `{command}`")).hint(hint)
     };
     let mut words = Vec::new();
     let mut word: Option<Word> = None;
@@ -96,17 +78,9 @@ fn scan(command: &str) -> Result<Vec<Word>, Mistake> {
                 }
             }
             '\\' => {
-                let next = rest.next();
-                let ends = || {
-                    mistake(
-                        format!("`{command}` ends with a backslash"),
-                        Some(
-                            "write `\\\\` for a \
-                                                                                          backslash",
-                        ),
-                    )
-                };
-                word.get_or_insert_default().quoted(next.ok_or_else(ends)?);
+                let ends =
+                    || Invalid::new(format!("`{command}` ends with a backslash")).hint("write `\\\\` for a backslash");
+                word.get_or_insert_default().quoted(rest.next().ok_or_else(ends)?);
             }
             letter => {
                 let word = word.get_or_insert_default();
@@ -116,15 +90,14 @@ fn scan(command: &str) -> Result<Vec<Word>, Mistake> {
         }
     }
     words.extend(word);
-    if words.is_empty() { Err(mistake("the command is empty".to_owned(), None)) } else { Ok(words) }
+    if words.is_empty() { Err(Invalid::new("the command is empty")) } else { Ok(words) }
 }
 
 /// Returns an error if a word has a meaning only in a shell.
-fn of_shell(first: bool, word: &Word) -> Option<Mistake> {
+fn of_shell(first: bool, word: &Word) -> Option<Invalid> {
     let bare = word.bare.as_str();
     let found = |what: &str, hint: &str| {
-        let message = format!("{what} needs a shell, and commands are started without one");
-        Some(Mistake { message, hint: Some(hint.to_owned()) })
+        Some(Invalid::new(format!("{what} needs a shell, and commands are started without one")).hint(hint))
     };
     let shell = "start a shell yourself, `sh -c '...'`, or quote it to pass it through unchanged";
     let operator = ["&&", "||"].into_iter().find(|operator| bare.contains(operator));

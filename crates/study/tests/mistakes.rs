@@ -510,7 +510,7 @@ fn checks_http_requests() {
         hint: drop it: the correct length is sent
     12:43: `Upgrade: h2c` would end a keep-alive connection
         here: "\"h2c\""
-        hint: drop it: only HTTP/1.1 is measured
+        hint: drop it: only HTTP/1.1 is supported
     14:17: `load.expect_status` is empty
         here: "[]"
         hint: drop it to accept 200 to 299

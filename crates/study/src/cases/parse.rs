@@ -1,7 +1,7 @@
 //! Parses case files.
 
 use config::node::{self, Node, Value as Toml};
-use config::{Diagnostic, Place, Report};
+use config::{Diagnostic, Invalid, Place, Report};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json_path::JsonPath;
 
@@ -211,9 +211,9 @@ fn headers(section: &Section, key: &str) -> Vec<(String, Place, String)> {
     let mut all = Vec::new();
     for entry in table.table.iter() {
         let Some(value) = table.text(&entry.key) else { continue };
-        match crate::http::field_of(&entry.key, "") {
+        match crate::http::field_name(&entry.key) {
             Ok(_) => all.push((entry.key.clone(), entry.key_place, value)),
-            Err(error) => section.report.mistake(entry.key_place, error.to_string(), error.hint()),
+            Err(error) => section.report.invalid(entry.key_place, error),
         }
     }
     all
@@ -225,16 +225,17 @@ fn templates(section: &Section, key: &str, names: &Names) -> Vec<(String, Templa
             section.report.mistake(place, format!("the value of `{name}` has a line break"), None);
         }
         let read = Template::parse(&value, names);
-        Some((name, read.map_err(|(why, hint)| section.report.mistake(place, why, hint)).ok()?))
+        Some((name, read.map_err(|error| section.report.invalid(place, error)).ok()?))
     };
     headers(section, key).into_iter().filter_map(read).collect()
 }
 
-fn regex(text: &str) -> Result<Regex, (String, Option<String>)> {
+fn regex(text: &str) -> Result<Regex, Invalid> {
     RegexBuilder::new(text).size_limit(REGEX_MAX_BYTES).build().map_err(|error| {
         let why = error.to_string();
         let last = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        (format!("invalid regular expression: {last}"), Some("a TOML string in `'...'` needs no `\\\\`".to_owned()))
+        let error = Invalid::new(format!("invalid regular expression: {last}"));
+        error.hint("a TOML string in `'...'` needs no `\\\\`")
     })
 }
 
@@ -258,12 +259,11 @@ fn request(section: &Section, names: &Names) -> Option<Request> {
 }
 
 fn http(section: &Section, names: &Names) -> Send {
-    let method =
-        section.text_as("method", |text| crate::http::method(text).map_err(|error| (error.to_string(), error.hint())));
+    let method = section.text_as("method", crate::http::method);
     let path = section.text_as("path", |text| {
         if text.bytes().any(|byte| byte.is_ascii_control()) || text.split('{').next().unwrap_or_default().contains(' ')
         {
-            return Err(("a request target has no spaces and no control characters".to_owned(), None));
+            return Err(Invalid::new("a request target has no spaces and no control characters"));
         }
         Template::parse(text, names)
     });
@@ -305,8 +305,7 @@ fn read_expect(section: &Section, names: &Names) -> (Expect, Connection) {
         return (expect, connection);
     }
     let header_matches = headers(section, "header_matches").into_iter().filter_map(|(name, place, text)| {
-        let read = regex(&text).map_err(|(why, hint)| section.report.mistake(place, why, hint));
-        Some((name, read.ok()?))
+        Some((name, regex(&text).map_err(|error| section.report.invalid(place, error)).ok()?))
     });
     let expect = ExpectHttp {
         status: statuses(section),
@@ -362,8 +361,8 @@ fn json(node: &Node, names: &Names, report: &Report) -> Option<Json> {
     Some(match &node.value {
         Toml::Text(text) => match Template::parse(text, names) {
             Ok(template) => Json::Text(template),
-            Err((why, hint)) => {
-                report.mistake(node.place, why, hint);
+            Err(error) => {
+                report.invalid(node.place, error);
                 return None;
             }
         },

@@ -4,6 +4,7 @@
 //! the closing one. Any other brace is literal, so JSON needs no escapes. `{{` is always a literal
 //! brace.
 
+use config::Invalid;
 use config::nearest::suggestion;
 
 /// Maximum length of an expression, bytes. It also bounds the nesting.
@@ -68,12 +69,9 @@ enum Expression {
     Binary(u8, Box<Expression>, Box<Expression>),
 }
 
-/// An error message and a hint.
-pub type Wrong = (String, Option<String>);
-
 impl Template {
     /// Parses a text that may use `names`. Fails at the first invalid expression.
-    pub fn parse(text: &str, names: &[(String, Kind)]) -> Result<Template, Wrong> {
+    pub fn parse(text: &str, names: &[(String, Kind)]) -> Result<Template, Invalid> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {
             plain.push_str(&rest[..open]);
@@ -89,9 +87,9 @@ impl Template {
                 plain.push('{');
                 continue;
             };
-            let part = part(&rest[..close], names).map_err(|(why, hint)| {
-                let hint = hint.or_else(|| Some("write `{{` for a literal brace".to_owned()));
-                (format!("`{{{}}}`: {why}", rest[..close].escape_debug()), hint)
+            let part = part(&rest[..close], names).map_err(|error| {
+                let error = error.of(&format!("`{{{}}}`", rest[..close].escape_debug()));
+                if error.hint.is_some() { error } else { error.hint("write `{{` for a literal brace") }
             })?;
             if !plain.is_empty() {
                 parts.push(Part::Plain(std::mem::take(&mut plain)));
@@ -138,22 +136,26 @@ impl Part {
 }
 
 impl Expression {
-    fn kind(&self, names: &[(String, Kind)]) -> Result<Kind, Wrong> {
+    fn kind(&self, names: &[(String, Kind)]) -> Result<Kind, Invalid> {
         let integer = |of: &Expression| match of.kind(names)? {
             Kind::Integer => Ok(Kind::Integer),
-            Kind::Text => Err(("texts cannot be computed with".to_owned(), None)),
+            Kind::Text => Err(Invalid::new("texts cannot be computed with")),
         };
         match self {
             Expression::Integer(_) => Ok(Kind::Integer),
             Expression::Name(name) => {
                 names.iter().find(|(known, _)| known == name).map(|(_, kind)| *kind).ok_or_else(|| {
-                    let hint = Some(suggestion(name, names.iter().map(|(known, _)| known.as_str())));
-                    (format!("`{name}` is not drawn in this case"), hint)
+                    let hint = suggestion(name, names.iter().map(|(known, _)| known.as_str()));
+                    Invalid::new(format!("`{name}` is not drawn in this case")).hint(hint)
                 })
             }
             Expression::Call(function, inner) => {
                 let (name, takes, gives) = FUNCTIONS[*function];
-                if inner.kind(names)? == takes { Ok(gives) } else { Err((format!("`{name}` takes a text"), None)) }
+                if inner.kind(names)? == takes {
+                    Ok(gives)
+                } else {
+                    Err(Invalid::new(format!("`{name}` takes a text")))
+                }
             }
             Expression::Negative(inner) => integer(inner),
             Expression::Binary(_, left, right) => integer(left).and_then(|_| integer(right)),
@@ -195,9 +197,9 @@ impl Expression {
 
 pub use crate::journey::template::is_name;
 
-fn part(text: &str, names: &[(String, Kind)]) -> Result<Part, Wrong> {
+fn part(text: &str, names: &[(String, Kind)]) -> Result<Part, Invalid> {
     if text.len() > EXPRESSION_MAX_BYTES {
-        return Err((format!("longer than {EXPRESSION_MAX_BYTES} bytes"), None));
+        return Err(Invalid::new(format!("longer than {EXPRESSION_MAX_BYTES} bytes")));
     }
     let (text, format) = match text.rsplit_once(':') {
         None => (text, Format::Plain),
@@ -207,8 +209,8 @@ fn part(text: &str, names: &[(String, Kind)]) -> Result<Part, Wrong> {
             match digits.filter(|digits| (1..=DIGITS_MAX).contains(digits)) {
                 Some(digits) => (text, Format::Hex(digits)),
                 None => {
-                    let why = format!("unknown format `{}`", format.escape_debug());
-                    return Err((why, Some("`:8x` is 8 hexadecimal digits, `:d` a number as a text".to_owned())));
+                    let error = Invalid::new(format!("unknown format `{}`", format.escape_debug()));
+                    return Err(error.hint("`:8x` is 8 hexadecimal digits, `:d` a number as a text"));
                 }
             }
         }
@@ -216,10 +218,10 @@ fn part(text: &str, names: &[(String, Kind)]) -> Result<Part, Wrong> {
     let mut cursor = Cursor { rest: text };
     let expression = cursor.sum()?;
     if let Some(first) = cursor.peek() {
-        return Err((format!("expected an operator, found `{}`", char::from(first).escape_debug()), None));
+        return Err(Invalid::new(format!("expected an operator, found `{}`", char::from(first).escape_debug())));
     }
     if expression.kind(names)? == Kind::Text && format != Format::Plain {
-        return Err(("only numbers have a format".to_owned(), None));
+        return Err(Invalid::new("only numbers have a format"));
     }
     Ok(Part::Of(expression, format))
 }
@@ -249,7 +251,7 @@ impl<'a> Cursor<'a> {
         word
     }
 
-    fn sum(&mut self) -> Result<Expression, Wrong> {
+    fn sum(&mut self) -> Result<Expression, Invalid> {
         let mut left = self.product()?;
         while let Some(operator @ (b'+' | b'-')) = self.peek() {
             self.rest = &self.rest[1..];
@@ -258,7 +260,7 @@ impl<'a> Cursor<'a> {
         Ok(left)
     }
 
-    fn product(&mut self) -> Result<Expression, Wrong> {
+    fn product(&mut self) -> Result<Expression, Invalid> {
         let mut left = self.factor()?;
         while self.take(b'*') {
             left = Expression::Binary(b'*', Box::new(left), Box::new(self.factor()?));
@@ -266,7 +268,7 @@ impl<'a> Cursor<'a> {
         Ok(left)
     }
 
-    fn factor(&mut self) -> Result<Expression, Wrong> {
+    fn factor(&mut self) -> Result<Expression, Invalid> {
         match self.peek() {
             Some(b'-') => {
                 self.rest = &self.rest[1..];
@@ -279,7 +281,7 @@ impl<'a> Cursor<'a> {
             }
             Some(first) if first.is_ascii_digit() => {
                 let digits = self.word();
-                let number = digits.parse::<i64>().map_err(|_| (format!("`{digits}` is not a number"), None))?;
+                let number = digits.parse::<i64>().map_err(|_| Invalid::new(format!("`{digits}` is not a number")))?;
                 Ok(Expression::Integer(number.into()))
             }
             Some(first) if first.is_ascii_alphabetic() || first == b'_' => {
@@ -289,22 +291,21 @@ impl<'a> Cursor<'a> {
                 }
                 let known = FUNCTIONS.map(|(known, ..)| known);
                 let Some(function) = known.iter().position(|known| *known == name) else {
-                    let hint = Some(suggestion(name, known));
-                    return Err((format!("unknown function `{name}`"), hint));
+                    return Err(Invalid::new(format!("unknown function `{name}`")).hint(suggestion(name, known)));
                 };
                 let inner = self.sum()?;
                 self.closed().map(|()| Expression::Call(function, Box::new(inner)))
             }
             Some(_) => {
                 let first = self.rest.chars().next().unwrap_or_default();
-                Err((format!("expected a name or a number, found `{}`", first.escape_debug()), None))
+                Err(Invalid::new(format!("expected a name or a number, found `{}`", first.escape_debug())))
             }
-            None => Err(("expected a name or a number, found the end".to_owned(), None)),
+            None => Err(Invalid::new("expected a name or a number, found the end")),
         }
     }
 
-    fn closed(&mut self) -> Result<(), Wrong> {
-        if self.take(b')') { Ok(()) } else { Err(("expected `)`".to_owned(), None)) }
+    fn closed(&mut self) -> Result<(), Invalid> {
+        if self.take(b')') { Ok(()) } else { Err(Invalid::new("expected `)`")) }
     }
 }
 
@@ -322,7 +323,7 @@ mod tests {
         };
         let found = match Template::parse(text, &names) {
             Ok(template) => template.fill(&value),
-            Err((why, hint)) => format!("{why} / {}", hint.unwrap_or_default()),
+            Err(error) => format!("{error} / {}", error.hint.as_deref().unwrap_or_default()),
         };
         assert_eq!(found, expected, "{text}");
     }

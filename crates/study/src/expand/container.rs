@@ -24,7 +24,7 @@ pub(super) fn read(section: &Section) -> Option<ContainerPlan> {
     }
     let options = super::optional(section, "options").unwrap_or_default();
     match words::arguments(&options) {
-        Err(mistake) => section.mistake("options", format!("`{name}.options`: {mistake}"), mistake.hint),
+        Err(error) => section.report.invalid(section.place_of("options"), error.of(&format!("`{name}.options`"))),
         Ok(words) => {
             for (option, instead) in words.iter().filter_map(|word| OWN.iter().find(|(own, _)| is_option(word, own))) {
                 let message = format!("`{name}.options`: `{option}` is set by quintain");

@@ -1,5 +1,7 @@
 //! Reads `[[figure]]`.
 
+use config::Invalid;
+
 use crate::expand::factors::Factor;
 use crate::expand::tables;
 use crate::keys::words::FIGURES;
@@ -86,8 +88,8 @@ fn metrics(figure: &Section, apart: bool) -> Vec<String> {
 fn unit(figure: &Section) -> Option<u64> {
     figure.text_as("unit", |text| {
         config::units::bytes(&format!("1{text}")).map_err(|_| {
-            let hint = "B, kB, MB, GB, KiB, MiB or GiB".to_owned();
-            (format!("`{}` is not a unit of memory", text.escape_debug()), Some(hint))
+            Invalid::new(format!("`{}` is not a unit of memory", text.escape_debug()))
+                .hint("B, kB, MB, GB, KiB, MiB or GiB")
         })
     })
 }

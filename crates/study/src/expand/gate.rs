@@ -1,5 +1,7 @@
 //! Reads `[gate]`, a baseline and limits for its candidates.
 
+use config::Invalid;
+
 use super::factors::Factor;
 use crate::gate::{COMPARED, FailIf, Gate};
 use crate::keys::words::UNDECIDED;
@@ -10,9 +12,7 @@ pub(super) fn read(top: &Section, factors: &[Factor], trials: &TrialRule) -> Opt
     let gate = top.section("gate")?;
     gate.check_keys();
     let fail_if = gate.text("fail_if").and_then(|text| {
-        let report = |error: crate::gate::FailIfError| {
-            gate.mistake("fail_if", format!("`gate.fail_if`: {}", error.message), error.hint);
-        };
+        let report = |error: Invalid| gate.report.invalid(gate.place_of("fail_if"), error.of("`gate.fail_if`"));
         FailIf::parse(&text).map_err(|errors| errors.into_iter().for_each(report)).ok()
     });
     let undecided = gate.choice("undecided", UNDECIDED).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Reads the keys of `[load]` for `protocol = "http"` and `"https"`, and `[[load.request]]`.
 
-use config::Place;
+use config::Invalid;
 use config::node::Value;
 
-use crate::http::{self, HttpError};
+use crate::http;
 use crate::keys::words::CONNECTIONS;
 use crate::plan::{BodyPlan, HttpPlan, HttpRequestPlan};
 use crate::section::Section;
@@ -58,10 +58,6 @@ pub(super) fn read(load: &Section, protocol: Protocol) -> Http {
     Http { plan: Some(plan), pipeline: pipeline(load, connection), connection }
 }
 
-fn told(load: &Section, key: &str, error: &HttpError) {
-    load.mistake(key, error.to_string(), error.hint());
-}
-
 fn pipeline(load: &Section, connection: Connection) -> u32 {
     let depth = load.small("pipeline").unwrap_or(1);
     let alone = |key: &str, why: &str, hint: &str| {
@@ -105,8 +101,8 @@ fn request(section: &Section, common: &[(String, String)], connection: Connectio
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     let common = common.iter().filter(|(name, _)| !is_own(name)).cloned().collect::<Vec<_>>();
     let weight = section.keys.get("weight").and_then(|_| section.small("weight"));
-    let method = section.text_as("method", |text| http::method(text).map_err(words));
-    let path = section.text_as("path", |text| http::target(text).map_err(words));
+    let method = section.text_as("method", http::method);
+    let path = section.text_as("path", http::target);
     let plan = HttpRequestPlan {
         weight: weight.unwrap_or(1),
         method: method.unwrap_or_default(),
@@ -120,46 +116,29 @@ fn request(section: &Section, common: &[(String, String)], connection: Connectio
 
 /// Checks the header fields of a request against its body and connection.
 fn check_whole(section: &Section, plan: &HttpRequestPlan, connection: Connection) {
-    let of_file = matches!(plan.body, Some(BodyPlan::File(_)));
+    // Place of a field; if the request inherits it, place of `headers`.
+    let mistake = |name: &str, error: Invalid| {
+        let fields = section.table.table("headers");
+        let field = fields.and_then(|fields| fields.iter().find(|entry| entry.key.eq_ignore_ascii_case(name)));
+        let place = field.map_or_else(|| section.place_of("headers"), |entry| entry.node.place);
+        section.report.invalid(place, error);
+    };
+    let (method, target, mut headers) = (plan.method.clone(), plan.path.clone(), plan.headers.clone());
     let body = match &plan.body {
         Some(BodyPlan::Text(text)) => text.clone().into_bytes(),
-        Some(BodyPlan::File(_)) | None => Vec::new(),
-    };
-    let (method, target, headers) = (plan.method.clone(), plan.path.clone(), plan.headers.clone());
-    let request = HttpRequest { weight: plan.weight, method, target, headers, body };
-    for error in http::mistakes(&request, connection) {
-        let (name, mut message, mut hint) = (field_of(&error), error.to_string(), error.hint());
-        if of_file && matches!(error, HttpError::Length { .. }) {
+        Some(BodyPlan::File(_)) => {
             // The length of a file is unknown until it is read.
-            message = "`Content-Length` cannot be combined with `body_file`".to_owned();
+            if headers.extract_if(.., |(name, _)| name.eq_ignore_ascii_case("Content-Length")).count() > 0 {
+                let error = Invalid::new("`Content-Length` cannot be combined with `body_file`");
+                mistake("Content-Length", error.hint("drop it: the correct length is sent"));
+            }
+            Vec::new()
         }
-        if let HttpError::Ends { name, .. } = error {
-            hint = Some(match (name, connection) {
-                ("Connection", Connection::KeepAlive) => {
-                    "for one connection per request, set `connection = \"per-request\"`".to_owned()
-                }
-                _ => "drop it: only HTTP/1.1 is measured".to_owned(),
-            });
-        }
-        section.report.mistake(place_of_field(section, name), message, hint);
-    }
-}
-
-/// The header field of an error; empty for all fields.
-fn field_of(error: &HttpError) -> &'static str {
-    match error {
-        HttpError::Length { .. } => "Content-Length",
-        HttpError::TransferEncoding => "Transfer-Encoding",
-        HttpError::Repeated { name, .. } | HttpError::Ends { name, .. } => name,
-        _ => "",
-    }
-}
-
-/// Place of the header field; if the request inherits it, place of `headers`.
-fn place_of_field(section: &Section, name: &str) -> Place {
-    let fields = section.table.table("headers");
-    let field = fields.and_then(|fields| fields.iter().find(|entry| entry.key.eq_ignore_ascii_case(name)));
-    field.map_or_else(|| section.place_of("headers"), |entry| entry.node.place)
+        None => Vec::new(),
+    };
+    let request = HttpRequest { weight: plan.weight, method, target, headers, body };
+    let to_close = "for one connection per request, set `connection = \"per-request\"`";
+    http::mistakes(&request, connection, to_close).into_iter().for_each(|(field, error)| mistake(field, error));
 }
 
 fn headers(section: &Section) -> Vec<(String, String)> {
@@ -167,15 +146,15 @@ fn headers(section: &Section) -> Vec<(String, String)> {
     let Some(fields) = section.section("headers") else { return all };
     for entry in fields.table.iter() {
         let Some(value) = fields.text_or_integer(&entry.key) else { continue };
-        match http::field_of(&entry.key, &value) {
-            Ok((name, _)) if all.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) => {
+        match http::field_name(&entry.key) {
+            Err(error) => fields.report.invalid(entry.key_place, error),
+            Ok(name) if all.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) => {
                 fields.report.mistake(entry.key_place, format!("duplicate header `{name}`"), None);
             }
-            Ok(field) => all.push(field),
-            Err(error @ HttpError::FieldName { .. }) => {
-                fields.report.mistake(entry.key_place, error.to_string(), error.hint());
-            }
-            Err(error) => told(&fields, &entry.key, &error),
+            Ok(name) => match http::field_value(&name, &value) {
+                Ok(value) => all.push((name, value)),
+                Err(error) => fields.report.invalid(entry.node.place, error),
+            },
         }
     }
     all
@@ -231,7 +210,7 @@ fn expect(load: &Section, requests: &[HttpRequestPlan]) -> Expect {
 fn statuses(load: &Section) -> Option<Vec<u16>> {
     let node = &load.table.get("expect_status")?.node;
     if let Value::Text(_) = &node.value {
-        return load.text_as("expect_status", |text| http::statuses(text).map_err(words));
+        return load.text_as("expect_status", http::statuses);
     }
     let items = match &node.value {
         Value::List(items) => items.as_slice(),
@@ -254,14 +233,10 @@ fn statuses(load: &Section) -> Option<Vec<u16>> {
         };
         match http::statuses(&text) {
             Ok(statuses) => all.extend(statuses),
-            Err(error) => load.report.mistake(item.place, error.to_string(), error.hint()),
+            Err(error) => load.report.invalid(item.place, error),
         }
     }
     all.sort_unstable();
     all.dedup();
     Some(all)
-}
-
-fn words(error: HttpError) -> (String, Option<String>) {
-    (error.to_string(), error.hint())
 }

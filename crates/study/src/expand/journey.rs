@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use config::Invalid;
+
 use crate::journey::PRESETS;
 use crate::keys::words::IDENTITIES;
 use crate::plan::JourneyPlan;
@@ -54,7 +56,7 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
             return Ok(name.to_owned());
         }
         let hint = format!("{}; a file name ends in `.toml`", config::nearest::suggestion(name, names));
-        Err((format!("unknown journey `{}`", name.escape_debug()), Some(hint)))
+        Err(Invalid::new(format!("unknown journey `{}`", name.escape_debug())).hint(hint))
     });
     let (insecure, ca_file) = super::http::trust(section);
     JourneyPlan {
@@ -73,15 +75,15 @@ pub(super) fn read(section: &Section) -> JourneyPlan {
 pub(super) const PORTS: [&str; 3] = [template::PORT, "subject_port", "admin_port"];
 
 /// Scheme, host and port. A template may stand for the port.
-fn origin(text: &str, schemes: &[Protocol], ports: &[&str]) -> Result<String, (String, Option<String>)> {
+fn origin(text: &str, schemes: &[Protocol], ports: &[&str]) -> Result<String, Invalid> {
     if let Some((_, name)) = template::templates(text).into_iter().find(|(_, name)| !ports.contains(name)) {
-        return Err((format!("`{{{name}}}` only works in `resolve`"), None));
+        return Err(Invalid::new(format!("`{{{name}}}` only works in `resolve`")));
     }
     let filled = template::fill(text, |_| Some("1".to_owned()));
-    let url = url::parse(&filled).map_err(|error| (error.to_string(), error.hint()))?;
+    let url = url::parse(&filled)?;
     if !schemes.contains(&url.protocol) || url.target != "/" || filled.ends_with('/') {
         let names = schemes.iter().map(|protocol| format!("`{}://host:port`", protocol.scheme())).collect::<Vec<_>>();
-        return Err((format!("`{}` is not {}", text.escape_debug(), names.join(" or ")), None));
+        return Err(Invalid::new(format!("`{}` is not {}", text.escape_debug(), names.join(" or "))));
     }
     Ok(text.to_owned())
 }

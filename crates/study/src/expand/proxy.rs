@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::Invalid;
 use config::nearest::suggestion;
 
 use crate::expand::factors::Factor;
@@ -96,18 +97,18 @@ fn files(proxy: &Section) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let Some(section) = proxy.section("files") else { return files };
     for entry in section.table.iter() {
-        if let Err((message, hint)) = check_file_name(&entry.key) {
-            section.report.mistake(entry.key_place, message, hint);
+        if let Err(error) = check_file_name(&entry.key) {
+            section.report.invalid(entry.key_place, error);
         }
         files.insert(entry.key.clone(), section.text(&entry.key).unwrap_or_default());
     }
     files
 }
 
-fn check_file_name(name: &str) -> Result<(), (String, Option<String>)> {
+fn check_file_name(name: &str) -> Result<(), Invalid> {
     if name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.') {
-        let hint = "files are relative to the proxy's own directory, `{folder}`".to_owned();
-        return Err((format!("`{}` is not a plain file name", name.escape_debug()), Some(hint)));
+        let error = Invalid::new(format!("`{}` is not a plain file name", name.escape_debug()));
+        return Err(error.hint("files are relative to the proxy's own directory, `{folder}`"));
     }
     Ok(())
 }

@@ -58,14 +58,14 @@ fn objective(table: &Section) -> Option<Objective> {
         Err(errors) => errors,
     };
     let source = table.report.source(place);
-    for error in errors {
+    for (span, error) in errors {
         // A text with templates or escapes differs from the file, so its spans do not apply.
-        let part = |at: usize| match error.span.is_empty() {
+        let part = |at: usize| match span.is_empty() {
             true => place,
-            false => place.part(at + error.span.start..at + error.span.end),
+            false => place.part(at + span.start..at + span.end),
         };
         let at = source.find(&text).map_or(place, part);
-        table.report.mistake(at, format!("`{}.objective`: {}", table.name, error.message), error.hint);
+        table.report.invalid(at, error.of(&format!("`{}.objective`", table.name)));
     }
     None
 }

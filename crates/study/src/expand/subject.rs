@@ -127,9 +127,9 @@ pub(super) fn check_command(section: &Section, command: &str) {
 fn check_words(section: &Section, key: &str, command: &str) {
     // An empty command has been reported already.
     if !command.trim().is_empty()
-        && let Err(mistake) = words::check(command)
+        && let Err(error) = words::check(command)
     {
-        section.mistake(key, format!("`{}.{key}`: {mistake}", section.name), mistake.hint);
+        section.report.invalid(section.place_of(key), error.of(&format!("`{}.{key}`", section.name)));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reads `[load.workload]` as a [`Workload`].
 
+use config::nearest::suggestion;
 use config::node::{self, Entry, Node, Table, Value};
-use config::{Diagnostic, Place, Report};
+use config::{Diagnostic, Invalid, Place, Report};
 
 use crate::keys::words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS, POPULARITIES};
 use crate::keys::{STUDY, WORKLOAD};
@@ -98,12 +99,12 @@ fn place(section: &Section, dotted: &str, then: impl FnOnce(&Section, &str)) {
 fn base(section: &Section) -> Option<Workload> {
     section.text_as("preset", |name| {
         if name == "ycsb-e" {
-            let hint = "available: `ycsb-a` to `ycsb-d` and `ycsb-f`".to_owned();
-            return Err(("`ycsb-e` scans key ranges, which no supported cache protocol can do".to_owned(), Some(hint)));
+            let error = Invalid::new("`ycsb-e` scans key ranges, which no supported cache protocol can do");
+            return Err(error.hint("available: `ycsb-a` to `ycsb-d` and `ycsb-f`"));
         }
         preset(name).ok_or_else(|| {
             let known = PRESETS.iter().map(|preset| preset.name);
-            (format!("unknown preset `{}`", name.escape_debug()), Some(config::nearest::suggestion(name, known)))
+            Invalid::new(format!("unknown preset `{}`", name.escape_debug())).hint(suggestion(name, known))
         })
     })
 }

@@ -154,8 +154,8 @@ impl Reader<'_> {
         let headers = texts(step, "headers");
         for Named { name, name_place, text, place } in &headers {
             self.check_template(text, *place, false);
-            if let Err(error) = http::field_of(name, text) {
-                self.report.mistake(*name_place, error.to_string(), error.hint());
+            if let Err(error) = http::field_name(name).and_then(|name| http::field_value(&name, text)) {
+                self.report.invalid(*name_place, error);
             } else if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
                 self.report.mistake(
                     *name_place,
@@ -208,8 +208,7 @@ impl Reader<'_> {
             step.mistake(foreign, format!("`{foreign}` does not apply to this step"), hint.to_owned());
         }
         if kind == "method" {
-            let read = |text: &str| http::method(text).map_err(|error| (error.to_string(), error.hint()));
-            let method = if step.has(kind) { step.text_as(kind, read)? } else { "GET".to_owned() };
+            let method = if step.has(kind) { step.text_as(kind, http::method)? } else { "GET".to_owned() };
             let body = self.template(step, "body");
             let url = step.text("url").unwrap_or_default();
             let path = url.split(['?', '#']).next().unwrap_or_default();
