@@ -167,18 +167,12 @@ pub struct Parameters<'p> {
 /// Why a query or a form is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParametersError {
-    /// More parameters than the limit.
-    #[error("more than {limit} parameters")]
-    TooMany {
-        /// The limit.
-        limit: usize,
-    },
-    /// A parameter whose escapes are not valid UTF-8.
-    #[error("parameter {place} is not valid UTF-8")]
-    NotUtf8 {
-        /// The parameter's number, from 1.
-        place: usize,
-    },
+    /// More parameters than this limit.
+    #[error("more than {0} parameters")]
+    TooMany(usize),
+    /// A parameter, by its number from 1, whose escapes are not valid UTF-8.
+    #[error("parameter {0} is not valid UTF-8")]
+    NotUtf8(usize),
 }
 
 impl<'p> Parameters<'p> {
@@ -190,12 +184,12 @@ impl<'p> Parameters<'p> {
         let mut all = Vec::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             if all.len() == limit {
-                return Err(ParametersError::TooMany { limit });
+                return Err(ParametersError::TooMany(limit));
             }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match (plus(name), plus(value)) {
                 (Some(name), Some(value)) => all.push((name, value)),
-                _ => return Err(ParametersError::NotUtf8 { place: all.len() + 1 }),
+                _ => return Err(ParametersError::NotUtf8(all.len() + 1)),
             }
         }
         Ok(Parameters { all })
@@ -292,7 +286,7 @@ mod tests {
         assert_eq!(all, ["a=1", "b=x y+", "a=2", "c=", "=d", "a=ł"]);
         assert_eq!((parameters.get("a"), parameters.get("x")), (Some("1"), None));
         assert_eq!(Parameters::of_target("/p", 0).unwrap().iter().len(), 0);
-        assert_eq!(Parameters::parse("a&b", 1), Err(ParametersError::TooMany { limit: 1 }));
-        assert_eq!(Parameters::parse("a&b=%ff", 5), Err(ParametersError::NotUtf8 { place: 2 }));
+        assert_eq!(Parameters::parse("a&b", 1), Err(ParametersError::TooMany(1)));
+        assert_eq!(Parameters::parse("a&b=%ff", 5), Err(ParametersError::NotUtf8(2)));
     }
 }

@@ -32,8 +32,10 @@ mod view;
 pub mod wsdl;
 mod xml;
 
-pub use compose::{ComposeError, compose_envelope, compose_fault};
+pub use compose::{compose_envelope, compose_fault};
 pub use envelope::{Envelope, Fault, Request, Response, SOAP_11, SoapError};
 pub use types::{Builtin, Complex, ComplexId, Field, Message, Operation, Port, Service, Simple, SimpleId, Type, Wsdl};
 pub use view::View;
 pub use xml::{Limits, XmlError};
+
+pub use crate::value::ComposeError;

@@ -46,7 +46,7 @@ mod schema;
 mod view;
 mod walk;
 
-pub use compose::{ComposeError, compose_application_exception, compose_message};
+pub use compose::{compose_application_exception, compose_message};
 pub use cursor::{Protocol, WireType};
 pub use error::{DecodeError, Fault, Limits};
 pub use message::{
@@ -56,3 +56,5 @@ pub use schema::{
     Constant, Enum, EnumId, Field, Method, Requirement, Schema, Service, Struct, StructId, StructKind, Type,
 };
 pub use view::View;
+
+pub use crate::value::ComposeError;

@@ -1,8 +1,11 @@
 //! An owned value shared by all codecs: mock replies, client requests and default values.
 
+use serde::{Serialize, Serializer};
+
 /// A value without a type. The schema defines the width of an [`Integer`](Value::Integer) and
 /// whether a record's field is present.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(untagged)]
 pub enum Value {
     /// `null` in JSON, `xsi:nil` in XML. An absent field is omitted from its record instead.
     #[default]
@@ -20,9 +23,32 @@ pub enum Value {
     /// A list or set, in order.
     List(Vec<Value>),
     /// A map in its writer's order, with keys of any kind.
+    #[serde(serialize_with = "serialize_map")]
     Map(Vec<(Value, Value)>),
     /// The ordered fields of a struct, complex type or object.
+    #[serde(serialize_with = "serialize_record")]
     Record(Vec<(String, Value)>),
+}
+
+fn serialize_map<S: Serializer>(pairs: &[(Value, Value)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(key, value)| match key {
+        Value::Text(text) => (text.clone(), value),
+        other => (crate::json::compose(other), value),
+    }))
+}
+
+fn serialize_record<S: Serializer>(fields: &[(String, Value)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
+}
+
+/// A value that does not fit its type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {what}")]
+pub struct ComposeError {
+    /// Path to the value from the message: field names and element indexes.
+    pub path: String,
+    /// The thing, its value and the limit.
+    pub what: String,
 }
 
 impl Value {

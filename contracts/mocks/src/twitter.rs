@@ -86,9 +86,7 @@ enum Kind {
 }
 
 fn answer(status: u16, body: &Value) -> MockAnswer {
-    let mut text = String::new();
-    json::compose(&mut text, body);
-    MockAnswer::new(status, "application/json; charset=utf-8", text)
+    MockAnswer::new(status, "application/json; charset=utf-8", json::compose(body))
 }
 
 /// An error in Twitter's format.

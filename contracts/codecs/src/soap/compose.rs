@@ -7,19 +7,9 @@ use base64::Engine;
 use super::envelope::SOAP_11;
 use super::types::{Builtin, ComplexId, Field, Message, Type, Wsdl};
 use super::xml::escape_into;
-use crate::value::Value;
+use crate::value::{ComposeError, Value};
 
 const DEPTH_MAX: usize = 64;
-
-/// A value that does not fit its type.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {what}")]
-pub struct ComposeError {
-    /// Path to the value from the message's element: field names and element indexes.
-    pub path: String,
-    /// The thing, its value and the limit.
-    pub what: String,
-}
 
 /// Appends an envelope with one message in its body: a request with its arguments, or a response
 /// with its result.

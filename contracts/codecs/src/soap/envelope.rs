@@ -1,7 +1,7 @@
 //! SOAP 1.1 envelopes, read as requests and responses. Source:
 //! <https://www.w3.org/TR/2000/NOTE-SOAP-20000508/>.
 
-use super::types::{ComplexId, Message, Operation, Wsdl};
+use super::types::{Message, Operation, Type, Wsdl};
 use super::view::View;
 use super::xml::{Document, Limits, XmlError};
 
@@ -16,27 +16,18 @@ pub enum SoapError {
     /// Not XML, or over a limit.
     #[error(transparent)]
     Xml(#[from] XmlError),
-    /// The root is not a SOAP 1.1 envelope.
-    #[error("the root is `{name}`, not a SOAP 1.1 envelope")]
-    NoEnvelope {
-        /// Name of the root.
-        name: String,
-    },
+    /// The root, with this name, is not a SOAP 1.1 envelope.
+    #[error("the root is `{0}`, not a SOAP 1.1 envelope")]
+    NoEnvelope(String),
     /// An envelope of SOAP 1.2.
     #[error("a SOAP 1.2 envelope; only SOAP 1.1 is supported")]
     Version12,
-    /// Not exactly one body.
-    #[error("{count} bodies in the envelope, expected one")]
-    Bodies {
-        /// Number of bodies.
-        count: usize,
-    },
-    /// Not exactly one element in the body.
-    #[error("{count} elements in the body, expected one")]
-    Elements {
-        /// Number of elements.
-        count: usize,
-    },
+    /// Not exactly one body, but this many.
+    #[error("{0} bodies in the envelope, expected one")]
+    Bodies(usize),
+    /// Not exactly one element in the body, but this many.
+    #[error("{0} elements in the body, expected one")]
+    Elements(usize),
     /// No operation of the WSDL has this element.
     #[error("no operation has element `{name}` in namespace `{namespace}`")]
     UnknownOperation {
@@ -116,13 +107,12 @@ impl<'d> Envelope<'d> {
             return Err(SoapError::Version12);
         }
         if !document.is(0, SOAP_11, "Envelope") {
-            return Err(SoapError::NoEnvelope { name: document.element(0).name.to_owned() });
+            return Err(SoapError::NoEnvelope(document.element(0).name.to_owned()));
         }
         let bodies = document.children(0).filter(|child| document.is(*child, SOAP_11, "Body")).collect::<Vec<_>>();
-        let [body] = bodies.as_slice() else { return Err(SoapError::Bodies { count: bodies.len() }) };
-        let contents = document.children(*body).collect::<Vec<_>>();
-        let [content] = contents.as_slice() else { return Err(SoapError::Elements { count: contents.len() }) };
-        let content = *content;
+        let [body] = bodies[..] else { return Err(SoapError::Bodies(bodies.len())) };
+        let contents = document.children(body).collect::<Vec<_>>();
+        let [content] = contents[..] else { return Err(SoapError::Elements(contents.len())) };
         Ok(Envelope { document, content })
     }
 
@@ -131,8 +121,8 @@ impl<'d> Envelope<'d> {
         (self.document.namespace(self.content), self.document.element(self.content).name)
     }
 
-    fn view<'e>(&'e self, wsdl: &'e Wsdl, content: ComplexId) -> View<'e> {
-        View::of_complex(&self.document, self.content, wsdl, content)
+    fn view<'e>(&'e self, wsdl: &'e Wsdl, message: &Message) -> View<'e> {
+        View::new(&self.document, self.content, wsdl, Type::Complex(message.content))
     }
 
     /// Reads the envelope as a request. `action` is the value of `SOAPAction`, if the header
@@ -142,10 +132,10 @@ impl<'d> Envelope<'d> {
         let Some(operation) = wsdl.operation_by_element(namespace, name) else {
             return Err(SoapError::UnknownOperation { name: name.to_owned(), namespace: namespace.to_owned() });
         };
-        let said = action.map(|action| action.trim().trim_matches('"')).filter(|action| !action.is_empty());
-        let named = said.map(|action| wsdl.operation_by_action(action).map(|operation| &operation.name));
+        let action = action.map(|action| action.trim().trim_matches('"')).filter(|action| !action.is_empty());
+        let named = action.map(|action| wsdl.operation_by_action(action).map(|operation| &operation.name));
         let is_action_other = named.is_some_and(|named| named != Some(&operation.name));
-        Ok(Request { operation, arguments: self.view(wsdl, operation.input.content), is_action_other })
+        Ok(Request { operation, arguments: self.view(wsdl, &operation.input), is_action_other })
     }
 
     /// Reads a response to `operation`. Fails if the body has neither a fault nor its element.
@@ -159,7 +149,7 @@ impl<'d> Envelope<'d> {
             let expected = operation.output.as_ref().map_or("a fault or nothing", |output| &output.element);
             return Err(SoapError::OtherElement { found: name.to_owned(), expected: expected.to_owned() });
         };
-        let all = self.view(wsdl, output.content);
+        let all = self.view(wsdl, output);
         let result = match wsdl.complex(output.content).fields.as_slice() {
             [only] => all.get(&only.name),
             _ => None,
@@ -176,7 +166,7 @@ impl<'d> Envelope<'d> {
             code: text("faultcode").unwrap_or_default(),
             string: text("faultstring").unwrap_or_default(),
             actor: text("faultactor"),
-            detail: child("detail").map(|detail| View::of_any(&self.document, detail, wsdl)),
+            detail: child("detail").map(|detail| View::new(&self.document, detail, wsdl, Type::Any)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 
-use super::types::{Builtin, Complex, ComplexId, Field, Type, Wsdl};
+use super::types::{Builtin, Complex, Field, Type, Wsdl};
 use super::xml::Document;
 use crate::value::Value;
 
@@ -26,12 +26,8 @@ enum At<'e> {
 }
 
 impl<'e> View<'e> {
-    pub(super) fn of_complex(document: &'e Document<'_>, element: u32, wsdl: &'e Wsdl, id: ComplexId) -> View<'e> {
-        View { document, wsdl, at: At::Element(element, Type::Complex(id)) }
-    }
-
-    pub(super) fn of_any(document: &'e Document<'_>, element: u32, wsdl: &'e Wsdl) -> View<'e> {
-        View { document, wsdl, at: At::Element(element, Type::Any) }
+    pub(super) fn new(document: &'e Document<'_>, element: u32, wsdl: &'e Wsdl, ty: Type) -> View<'e> {
+        View { document, wsdl, at: At::Element(element, ty) }
     }
 
     /// Its type; for a list, the type of its elements.
@@ -161,7 +157,7 @@ impl<'e> View<'e> {
         match self.at {
             At::Element(element, Type::Any) => {
                 let child = self.document.children(element).find(|child| self.document.element(*child).name == name)?;
-                Some(View::of_any(self.document, child, self.wsdl))
+                Some(View { at: At::Element(child, Type::Any), ..*self })
             }
             _ => self.field(self.complex()?.field(name)?),
         }
@@ -217,7 +213,7 @@ impl<'e> View<'e> {
             At::Element(element, Type::Any) if self.document.element(element).first_child.is_some() => {
                 let children = self.document.children(element).map(|child| {
                     let name = self.document.element(child).name.to_owned();
-                    (name, View::of_any(self.document, child, self.wsdl).to_value())
+                    (name, View { at: At::Element(child, Type::Any), ..*self }.to_value())
                 });
                 return Value::Record(children.collect());
             }

@@ -46,6 +46,16 @@ pub struct XmlError {
     pub is_limit: bool,
 }
 
+impl XmlError {
+    fn malformed(at: usize, what: impl Into<String>) -> XmlError {
+        XmlError { at, what: what.into(), is_limit: false }
+    }
+
+    fn over(at: usize, what: String) -> XmlError {
+        XmlError { at, what, is_limit: true }
+    }
+}
+
 pub(super) struct Attribute {
     prefix: Option<String>,
     name: String,
@@ -54,8 +64,8 @@ pub(super) struct Attribute {
 
 pub(super) struct Element<'d> {
     pub(super) name: &'d str,
-    /// Index of the namespace of the prefix.
-    pub(super) namespace: Option<u16>,
+    /// Index of its namespace.
+    namespace: u16,
     pub(super) parent: Option<u32>,
     pub(super) first_child: Option<u32>,
     pub(super) next: Option<u32>,
@@ -69,6 +79,7 @@ pub(super) struct Element<'d> {
 pub(super) struct Document<'d> {
     pub(super) elements: Vec<Element<'d>>,
     attributes: Vec<Attribute>,
+    /// Without duplicates; the first is empty.
     namespaces: Vec<String>,
 }
 
@@ -81,99 +92,80 @@ impl<'d> Document<'d> {
     pub(super) fn parse(bytes: &'d [u8], limits: &Limits) -> Result<Document<'d>, XmlError> {
         if bytes.len() > limits.document_bytes {
             let what = format!("{} bytes, over the limit of {}", bytes.len(), limits.document_bytes);
-            return Err(XmlError { at: 0, what, is_limit: true });
+            return Err(XmlError::over(0, what));
         }
-        let text = std::str::from_utf8(bytes).map_err(|error| XmlError {
-            at: error.valid_up_to(),
-            what: "the text is not valid UTF-8".to_owned(),
-            is_limit: false,
-        })?;
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| XmlError::malformed(error.valid_up_to(), "the text is not valid UTF-8"))?;
         let mark = text.len() - text.trim_start_matches('\u{feff}').len();
         let text = &text[mark..];
-        let mut document = Document { elements: Vec::new(), attributes: Vec::new(), namespaces: Vec::new() };
+        let namespaces = vec![String::new()];
+        let mut document = Document { elements: Vec::new(), attributes: Vec::new(), namespaces };
         let mut reader = Reader::from_str(text);
-        let mut open = Vec::<u32>::new();
-        let mut last_children = Vec::<Option<u32>>::new();
+        // Open elements with their last children.
+        let mut open = Vec::<(u32, Option<u32>)>::new();
         loop {
             let at = reader.buffer_position() as usize;
-            let wrong = |what: String| XmlError { at: at + mark, what, is_limit: false };
-            let event = reader.read_event().map_err(|error| XmlError {
-                at: reader.error_position() as usize + mark,
-                what: error.to_string(),
-                is_limit: false,
-            })?;
-            let end = reader.buffer_position() as usize;
+            let event = reader.read_event();
+            let event = event
+                .map_err(|error| XmlError::malformed(reader.error_position() as usize + mark, error.to_string()))?;
+            let raw = &text[at..reader.buffer_position() as usize];
+            let at = at + mark;
+            let wrong = |what: &str| Err(XmlError::malformed(at, what));
+            let element = open.last().map(|open| open.0);
             match event {
                 Event::Start(_) | Event::Empty(_) if open.is_empty() && !document.elements.is_empty() => {
-                    return Err(wrong("a second root element".to_owned()));
+                    return wrong("a second root element");
                 }
                 Event::Start(ref start) | Event::Empty(ref start) => {
                     if open.len() == limits.depth {
                         let what = format!("elements nested deeper than {} levels", limits.depth);
-                        return Err(XmlError { is_limit: true, ..wrong(what) });
+                        return Err(XmlError::over(at, what));
                     }
-                    let index = document.start(start, &text[at..], at + mark, open.last().copied(), limits)?;
-                    if let Some(last) = last_children.last_mut() {
+                    let index = document.start(start, raw, at, element, limits)?;
+                    if let Some((parent, last)) = open.last_mut() {
                         match last.replace(index) {
                             Some(before) => document.elements[before as usize].next = Some(index),
-                            None => {
-                                let parent = *open.last().expect("both are as long") as usize;
-                                document.elements[parent].first_child = Some(index);
-                            }
+                            None => document.elements[*parent as usize].first_child = Some(index),
                         }
                     }
                     if matches!(event, Event::Start(_)) {
-                        open.push(index);
-                        last_children.push(None);
+                        open.push((index, None));
                     }
                 }
-                Event::End(_) => {
-                    open.pop();
-                    last_children.pop();
-                }
-                Event::Text(_) => {
-                    let raw = &text[at..end];
-                    if raw.contains("]]>") {
-                        return Err(wrong("`]]>` in text".to_owned()));
-                    }
-                    document.text(open.last().copied(), normal(raw), at + mark, limits)?;
+                Event::End(_) => drop(open.pop()),
+                Event::Text(_) if raw.contains("]]>") => return wrong("`]]>` in text"),
+                Event::Text(_) => document.text(element, normal(raw), at, limits)?,
+                Event::CData(_) | Event::GeneralRef(_) if open.is_empty() => {
+                    return wrong("text outside the root");
                 }
                 Event::CData(_) => {
-                    if open.is_empty() {
-                        return Err(wrong("text outside the root".to_owned()));
-                    }
-                    let raw = text[at..end].strip_prefix("<![CDATA[").and_then(|raw| raw.strip_suffix("]]>"));
-                    document.text(open.last().copied(), normal(raw.unwrap_or_default()), at + mark, limits)?;
+                    let raw = raw.strip_prefix("<![CDATA[").and_then(|raw| raw.strip_suffix("]]>"));
+                    document.text(element, normal(raw.unwrap_or_default()), at, limits)?;
                 }
                 Event::GeneralRef(reference) => {
                     let referred = match reference.resolve_char_ref() {
                         Ok(Some(character)) if is_character(character) => character.to_string(),
                         Ok(None) => match resolve_xml_entity(&reference) {
                             Some(text) => text.to_owned(),
-                            None => return Err(wrong(format!("unknown entity `{}`", shown(&reference)))),
+                            None => return wrong(&format!("unknown entity `{}`", shown(&reference))),
                         },
-                        _ => return Err(wrong(format!("`&{};` is not a valid character", shown(&reference)))),
+                        _ => return wrong(&format!("`&{};` is not a valid character", shown(&reference))),
                     };
-                    if open.is_empty() {
-                        return Err(wrong("text outside the root".to_owned()));
-                    }
-                    document.text(open.last().copied(), Cow::Owned(referred), at + mark, limits)?;
+                    document.text(element, Cow::Owned(referred), at, limits)?;
                 }
+                Event::Decl(_) if at > mark => return wrong("a declaration that is not at the start"),
                 Event::Decl(declaration) => {
-                    if at > 0 {
-                        return Err(wrong("a declaration that is not at the start".to_owned()));
-                    }
                     if let Some(Ok(encoding)) = declaration.encoding()
                         && !encoding.eq_ignore_ascii_case("utf-8")
                         && !encoding.eq_ignore_ascii_case("us-ascii")
                     {
-                        return Err(wrong(format!("unsupported encoding `{}`: only UTF-8", shown(&encoding))));
+                        return wrong(&format!("unsupported encoding `{}`: only UTF-8", shown(&encoding)));
                     }
                 }
-                Event::DocType(_) => return Err(wrong("a document type declaration, which SOAP forbids".to_owned())),
+                Event::DocType(_) => return wrong("a document type declaration, which SOAP forbids"),
                 Event::Comment(_) | Event::PI(_) => {}
                 Event::Eof if !open.is_empty() || document.elements.is_empty() => {
-                    return Err(wrong("the document ends too early".to_owned()));
+                    return wrong("the document ends too early");
                 }
                 Event::Eof => return Ok(document),
             }
@@ -183,87 +175,67 @@ impl<'d> Document<'d> {
     fn start(
         &mut self,
         start: &BytesStart<'_>,
-        rest: &'d str,
+        raw: &'d str,
         at: usize,
         parent: Option<u32>,
         limits: &Limits,
     ) -> Result<u32, XmlError> {
-        let wrong = |what: String| XmlError { at, what, is_limit: false };
-        let over = |what: String| XmlError { at, what, is_limit: true };
         if self.elements.len() == limits.elements {
-            return Err(over(format!("more than {} elements", limits.elements)));
+            return Err(XmlError::over(at, format!("more than {} elements", limits.elements)));
         }
-        let qualified = rest.get(1..1 + start.name().as_ref().len()).unwrap_or_default();
-        let (prefix, name) = split(qualified);
+        let qualified = raw.get(1..1 + start.name().as_ref().len()).unwrap_or_default();
+        let (_, name) = split(qualified);
         if name.is_empty() || name.contains(':') || qualified.starts_with(':') {
-            return Err(wrong(format!("`{}` is not a valid name", shown(qualified))));
+            return Err(XmlError::malformed(at, format!("`{}` is not a valid name", shown(qualified))));
         }
         let begin = self.attributes.len();
         for attribute in start.attributes() {
-            let attribute = attribute.map_err(|error| wrong(error.to_string()))?;
+            let attribute = attribute.map_err(|error| XmlError::malformed(at, error.to_string()))?;
             if self.attributes.len() - begin == limits.attributes {
-                return Err(over(format!("more than {} attributes", limits.attributes)));
+                return Err(XmlError::over(at, format!("more than {} attributes", limits.attributes)));
             }
             let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0);
-            let value = value.map_err(|error| wrong(error.to_string()))?;
+            let value = value.map_err(|error| XmlError::malformed(at, error.to_string()))?;
             if value.len() > limits.text_bytes {
-                return Err(over(format!("{} bytes, over the limit of {}", value.len(), limits.text_bytes)));
+                let what = format!("{} bytes, over the limit of {}", value.len(), limits.text_bytes);
+                return Err(XmlError::over(at, what));
             }
-            let key: &str = attribute.key.as_ref();
-            let (prefix, name) = split(key);
+            let (prefix, name) = split(attribute.key.as_ref());
             let prefix = prefix.map(str::to_owned);
             self.attributes.push(Attribute { prefix, name: name.to_owned(), value: value.into_owned() });
         }
         let index = self.elements.len() as u32;
         let attributes = begin as u32..self.attributes.len() as u32;
-        self.elements.push(Element {
-            name,
-            namespace: None,
-            parent,
-            first_child: None,
-            next: None,
-            text: Cow::Borrowed(""),
-            attributes,
-            at,
-        });
-        match self.resolve(index, prefix) {
-            Some(namespace) => {
-                let namespace = namespace.to_owned();
-                let known = self.namespaces.iter().position(|other| *other == namespace);
-                let place = match known {
-                    Some(place) => place,
-                    None if self.namespaces.len() == NAMESPACES_MAX => {
-                        return Err(wrong(format!("more than {NAMESPACES_MAX} namespaces")));
-                    }
-                    None => {
-                        self.namespaces.push(namespace);
-                        self.namespaces.len() - 1
-                    }
-                };
-                self.elements[index as usize].namespace = Some(place as u16);
+        let text = Cow::Borrowed("");
+        self.elements.push(Element { name, namespace: 0, parent, first_child: None, next: None, text, attributes, at });
+        let Some((namespace, _)) = self.qualified(index, qualified) else {
+            return Err(XmlError::malformed(at, format!("undeclared prefix in `{}`", shown(qualified))));
+        };
+        let known = self.namespaces.iter().position(|other| *other == namespace);
+        if known.is_none() {
+            if self.namespaces.len() > NAMESPACES_MAX {
+                return Err(XmlError::malformed(at, format!("more than {NAMESPACES_MAX} namespaces")));
             }
-            None if prefix.is_some() => {
-                return Err(wrong(format!("undeclared prefix in `{}`", shown(qualified))));
-            }
-            None => {}
+            self.namespaces.push(namespace.to_owned());
         }
+        self.elements[index as usize].namespace = known.unwrap_or(self.namespaces.len() - 1) as u16;
         Ok(index)
     }
 
     fn text(&mut self, element: Option<u32>, text: Cow<'d, str>, at: usize, limits: &Limits) -> Result<(), XmlError> {
-        let wrong = |what: String| Err(XmlError { at, what, is_limit: false });
         let Some(element) = element else {
             let is_blank = text.trim_matches([' ', '\t', '\n', '\r']).is_empty();
-            return if is_blank { Ok(()) } else { wrong("text outside the root".to_owned()) };
+            return if is_blank { Ok(()) } else { Err(XmlError::malformed(at, "text outside the root")) };
         };
         if let Some(bad) = text.chars().find(|character| !is_character(*character)) {
-            return wrong(format!("the character U+{:04X}, which XML forbids", u32::from(bad)));
+            let what = format!("the character U+{:04X}, which XML forbids", u32::from(bad));
+            return Err(XmlError::malformed(at, what));
         }
         let own = &mut self.elements[element as usize].text;
         let bytes = own.len() + text.len();
         if bytes > limits.text_bytes {
             let what = format!("{bytes} bytes, over the limit of {}", limits.text_bytes);
-            return Err(XmlError { at, what, is_limit: true });
+            return Err(XmlError::over(at, what));
         }
         if own.is_empty() {
             *own = text;
@@ -279,7 +251,7 @@ impl<'d> Document<'d> {
 
     /// The namespace of an element; empty if it has none.
     pub(super) fn namespace(&self, index: u32) -> &str {
-        self.element(index).namespace.map_or("", |namespace| &self.namespaces[usize::from(namespace)])
+        &self.namespaces[usize::from(self.element(index).namespace)]
     }
 
     pub(super) fn is(&self, index: u32, namespace: &str, name: &str) -> bool {
@@ -300,29 +272,28 @@ impl<'d> Document<'d> {
     }
 
     pub(super) fn attribute(&self, index: u32, name: &str) -> Option<&str> {
-        let own = self.own_attributes(index).iter();
-        own.filter(|own| own.prefix.is_none() && own.name == name).map(|own| own.value.as_str()).next()
+        let mut own = self.own_attributes(index).iter();
+        own.find(|own| own.prefix.is_none() && own.name == name).map(|own| own.value.as_str())
     }
 
     pub(super) fn attribute_in(&self, index: u32, namespace: &str, name: &str) -> Option<&str> {
-        let own = self.own_attributes(index).iter().filter(|own| own.name == name && own.prefix.is_some());
-        own.filter(|own| self.resolve(index, own.prefix.as_deref()) == Some(namespace))
-            .map(|own| own.value.as_str())
-            .next()
+        let mut own = self.own_attributes(index).iter().filter(|own| own.name == name && own.prefix.is_some());
+        let own = own.find(|own| self.resolve(index, own.prefix.as_deref()) == Some(namespace))?;
+        Some(&own.value)
     }
 
     /// The namespace that a prefix means at this element.
-    pub(super) fn resolve(&self, index: u32, prefix: Option<&str>) -> Option<&str> {
+    fn resolve(&self, index: u32, prefix: Option<&str>) -> Option<&str> {
         if prefix == Some("xml") {
             return Some(XML);
         }
         for ancestor in std::iter::successors(Some(index), |index| self.element(*index).parent) {
             for own in self.own_attributes(ancestor) {
-                let declares = match prefix {
-                    None => own.prefix.is_none() && own.name == "xmlns",
-                    Some(prefix) => own.prefix.as_deref() == Some("xmlns") && own.name == prefix,
+                let declared = match own.prefix.as_deref() {
+                    None => (own.name == "xmlns").then_some(None),
+                    Some(xmlns) => (xmlns == "xmlns").then_some(Some(own.name.as_str())),
                 };
-                if declares {
+                if declared == Some(prefix) {
                     return (!own.value.is_empty()).then_some(own.value.as_str());
                 }
             }

@@ -5,17 +5,7 @@ use super::error::Limits;
 use super::message::{Framing, Header, MessageKind};
 use super::schema::{Requirement, Schema, StructId, StructKind, Type};
 use super::view::wire_type;
-use crate::value::Value;
-
-/// A value that does not fit its type.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {what}")]
-pub struct ComposeError {
-    /// Path to the value from the message's struct: field names and element indexes.
-    pub path: String,
-    /// The thing, its value and the limit.
-    pub what: String,
-}
+use crate::value::{ComposeError, Value};
 
 /// Appends a message: a call with its arguments, or a reply with its result.
 ///
@@ -33,9 +23,9 @@ pub fn compose_message(
     id: StructId,
     value: &Value,
 ) -> Result<(), ComposeError> {
-    framed(out, protocol, framing, header, |writer| {
-        let mut path = vec![schema.structure(id).name.clone()];
-        writer.structure(schema, id, value, &mut path)
+    framed(out, protocol, framing, header, |out| {
+        let path = vec![schema.structure(id).name.clone()];
+        Composer { out, schema, path }.structure(id, value)
     })
 }
 
@@ -99,18 +89,18 @@ impl Writer<'_> {
     fn header(&mut self, header: &Header<'_>) {
         match (self.protocol, header.is_strict) {
             (Protocol::Compact, _) => {
-                self.out.extend_from_slice(&[0x82, 1 | (header.kind.code() << 5)]);
+                self.out.extend_from_slice(&[0x82, 1 | (header.kind as u8) << 5]);
                 self.varint(u64::from(header.sequence as u32));
                 self.bytes(header.name.as_bytes());
             }
-            (Protocol::Binary, true) => {
-                self.out.extend_from_slice(&[0x80, 1, 0, header.kind.code()]);
+            (Protocol::Binary, is_strict) => {
+                if is_strict {
+                    self.out.extend_from_slice(&[0x80, 1, 0, header.kind as u8]);
+                }
                 self.bytes(header.name.as_bytes());
-                self.out.extend_from_slice(&header.sequence.to_be_bytes());
-            }
-            (Protocol::Binary, false) => {
-                self.bytes(header.name.as_bytes());
-                self.out.push(header.kind.code());
+                if !is_strict {
+                    self.out.push(header.kind as u8);
+                }
                 self.out.extend_from_slice(&header.sequence.to_be_bytes());
             }
         }
@@ -134,6 +124,13 @@ impl Writer<'_> {
         }
     }
 
+    fn double(&mut self, value: f64) {
+        self.out.extend_from_slice(&match self.protocol {
+            Protocol::Binary => value.to_be_bytes(),
+            Protocol::Compact => value.to_le_bytes(),
+        });
+    }
+
     fn bytes(&mut self, bytes: &[u8]) {
         match self.protocol {
             Protocol::Binary => self.out.extend_from_slice(&(bytes.len() as u32).to_be_bytes()),
@@ -146,11 +143,11 @@ impl Writer<'_> {
     fn field(&mut self, last: &mut i16, id: i16, wire: WireType, bool: Option<bool>) {
         match self.protocol {
             Protocol::Binary => {
-                self.out.push(wire.binary());
+                self.out.push(wire.code(self.protocol));
                 self.out.extend_from_slice(&id.to_be_bytes());
             }
             Protocol::Compact => {
-                let code = wire.compact() + u8::from(bool == Some(false));
+                let code = wire.code(self.protocol) + u8::from(bool == Some(false));
                 match i32::from(id) - i32::from(*last) {
                     difference @ 1..=15 => self.out.push((difference as u8) << 4 | code),
                     _ => {
@@ -166,12 +163,12 @@ impl Writer<'_> {
     fn list(&mut self, wire: WireType, count: usize) {
         match self.protocol {
             Protocol::Binary => {
-                self.out.push(wire.binary());
+                self.out.push(wire.code(self.protocol));
                 self.out.extend_from_slice(&(count as u32).to_be_bytes());
             }
-            Protocol::Compact if count < 15 => self.out.push((count as u8) << 4 | wire.compact()),
+            Protocol::Compact if count < 15 => self.out.push((count as u8) << 4 | wire.code(self.protocol)),
             Protocol::Compact => {
-                self.out.push(0xf0 | wire.compact());
+                self.out.push(0xf0 | wire.code(self.protocol));
                 self.varint(count as u64);
             }
         }
@@ -180,38 +177,45 @@ impl Writer<'_> {
     fn map(&mut self, key: WireType, value: WireType, count: usize) {
         match self.protocol {
             Protocol::Binary => {
-                self.out.extend_from_slice(&[key.binary(), value.binary()]);
+                self.out.extend_from_slice(&[key.code(self.protocol), value.code(self.protocol)]);
                 self.out.extend_from_slice(&(count as u32).to_be_bytes());
             }
             Protocol::Compact => {
                 self.varint(count as u64);
                 if count > 0 {
-                    self.out.push(key.compact() << 4 | value.compact());
+                    self.out.push(key.code(self.protocol) << 4 | value.code(self.protocol));
                 }
             }
         }
     }
+}
 
-    fn structure(
-        &mut self,
-        schema: &Schema,
-        id: StructId,
-        value: &Value,
-        path: &mut Vec<String>,
-    ) -> Result<(), ComposeError> {
-        let structure = schema.structure(id);
-        if path.len() > Limits::DEPTH_MAX {
-            return Err(wrong(path, format!("values nested deeper than {} levels", Limits::DEPTH_MAX)));
+/// Writes values by their schema.
+struct Composer<'c, 'o> {
+    out: &'c mut Writer<'o>,
+    schema: &'c Schema,
+    path: Vec<String>,
+}
+
+impl Composer<'_, '_> {
+    fn wrong<T>(&self, what: String) -> Result<T, ComposeError> {
+        Err(ComposeError { path: self.path.join("."), what })
+    }
+
+    fn structure(&mut self, id: StructId, value: &Value) -> Result<(), ComposeError> {
+        let structure = self.schema.structure(id);
+        if self.path.len() > Limits::DEPTH_MAX {
+            return self.wrong(format!("values nested deeper than {} levels", Limits::DEPTH_MAX));
         }
         let Value::Record(given) = value else {
-            return Err(wrong(path, format!("expected `{}`, found {}", structure.name, value.kind())));
+            return self.wrong(format!("expected `{}`, found {}", structure.name, value.kind()));
         };
         if let Some((name, _)) = given.iter().find(|(name, _)| structure.field(name).is_none()) {
-            return Err(wrong(path, format!("`{}` has no field `{name}`", structure.name)));
+            return self.wrong(format!("`{}` has no field `{name}`", structure.name));
         }
         let there = given.iter().filter(|(_, value)| *value != Value::Null).count();
         if structure.kind == StructKind::Union && there != 1 {
-            return Err(wrong(path, format!("a union takes one field, found {there}")));
+            return self.wrong(format!("a union takes one field, found {there}"));
         }
         let mut last = 0;
         for field in &structure.fields {
@@ -219,103 +223,71 @@ impl Writer<'_> {
             let default = field.default.as_ref().filter(|_| field.requirement != Requirement::Optional);
             let Some(value) = own.or(default) else {
                 if field.requirement == Requirement::Required {
-                    return Err(wrong(path, format!("the required field `{}` is missing", field.name)));
+                    return self.wrong(format!("the required field `{}` is missing", field.name));
                 }
                 continue;
             };
-            path.push(field.name.clone());
             let wire = wire_type(&field.ty);
-            match (self.protocol, value) {
+            match (self.out.protocol, value) {
                 (Protocol::Compact, Value::Bool(bool)) if field.ty == Type::Bool => {
-                    self.field(&mut last, field.id, wire, Some(*bool));
+                    self.out.field(&mut last, field.id, wire, Some(*bool));
                 }
                 _ => {
-                    self.field(&mut last, field.id, wire, None);
-                    self.value(schema, &field.ty, value, path)?;
+                    self.out.field(&mut last, field.id, wire, None);
+                    self.part(field.name.clone(), &field.ty, value)?;
                 }
             }
-            path.pop();
         }
-        self.out.push(0);
+        self.out.out.push(0);
         Ok(())
     }
 
-    fn value(&mut self, schema: &Schema, ty: &Type, value: &Value, path: &mut Vec<String>) -> Result<(), ComposeError> {
-        let wire = wire_type(ty);
-        let fits = |integer: i64| match ty {
-            Type::Byte => i8::try_from(integer).is_ok(),
-            Type::I16 => i16::try_from(integer).is_ok(),
-            Type::I32 | Type::Enum(_) => i32::try_from(integer).is_ok(),
-            _ => true,
-        };
+    fn value(&mut self, ty: &Type, value: &Value) -> Result<(), ComposeError> {
         match (ty, value) {
             // A bool element; a bool field is in its header.
-            (Type::Bool, Value::Bool(bool)) => self.out.push(match (self.protocol, bool) {
+            (Type::Bool, Value::Bool(bool)) => self.out.out.push(match (self.out.protocol, bool) {
                 (_, true) => 1,
                 (Protocol::Binary, false) => 0,
                 (Protocol::Compact, false) => 2,
             }),
-            (Type::Byte | Type::I16 | Type::I32 | Type::I64 | Type::Enum(_), Value::Integer(integer)) => {
-                if !fits(*integer) {
-                    return Err(wrong(path, format!("{integer} is not a valid `{}`", schema.type_name(ty))));
-                }
-                self.integer(wire, *integer);
+            (_, Value::Integer(integer)) if ty.holds(*integer) => self.out.integer(wire_type(ty), *integer),
+            (Type::Byte | Type::I16 | Type::I32 | Type::Enum(_), Value::Integer(integer)) => {
+                return self.wrong(format!("{integer} is not a valid `{}`", self.schema.type_name(ty)));
             }
-            (Type::Enum(id), Value::Text(name)) => match schema.enumeration(*id).number_of(name) {
-                Some(number) => self.integer(wire, i64::from(number)),
+            (Type::Enum(id), Value::Text(name)) => match self.schema.enumeration(*id).number_of(name) {
+                Some(number) => self.out.integer(WireType::I32, i64::from(number)),
                 None => {
-                    let text = format!("`{}` has no member `{name}`", schema.enumeration(*id).name);
-                    return Err(wrong(path, text));
+                    return self.wrong(format!("`{}` has no member `{name}`", self.schema.enumeration(*id).name));
                 }
             },
-            (Type::Double, Value::Double(_) | Value::Integer(_)) => {
-                let double = match value {
-                    Value::Double(double) => *double,
-                    Value::Integer(integer) => *integer as f64,
-                    _ => unreachable!("the arm says so"),
-                };
-                self.out.extend_from_slice(&match self.protocol {
-                    Protocol::Binary => double.to_be_bytes(),
-                    Protocol::Compact => double.to_le_bytes(),
-                });
-            }
-            (Type::String | Type::Binary, Value::Text(text)) => self.bytes(text.as_bytes()),
-            (Type::String | Type::Binary, Value::Bytes(bytes)) => self.bytes(bytes),
-            (Type::Uuid, Value::Bytes(bytes)) if bytes.len() == 16 => self.out.extend_from_slice(bytes),
-            (Type::Struct(id), _) => return self.structure(schema, *id, value, path),
+            (Type::Double, Value::Double(double)) => self.out.double(*double),
+            (Type::Double, Value::Integer(integer)) => self.out.double(*integer as f64),
+            (Type::String | Type::Binary, Value::Text(text)) => self.out.bytes(text.as_bytes()),
+            (Type::String | Type::Binary, Value::Bytes(bytes)) => self.out.bytes(bytes),
+            (Type::Uuid, Value::Bytes(bytes)) if bytes.len() == 16 => self.out.out.extend_from_slice(bytes),
+            (Type::Struct(id), _) => return self.structure(*id, value),
             (Type::List(element) | Type::Set(element), Value::List(elements)) => {
-                self.list(wire_type(element), elements.len());
+                self.out.list(wire_type(element), elements.len());
                 for (index, value) in elements.iter().enumerate() {
-                    self.part(schema, element, value, path, || format!("[{index}]"))?;
+                    self.part(format!("[{index}]"), element, value)?;
                 }
             }
             (Type::Map(key, value_type), Value::Map(pairs)) => {
-                self.map(wire_type(key), wire_type(value_type), pairs.len());
+                self.out.map(wire_type(key), wire_type(value_type), pairs.len());
                 for (index, (first, second)) in pairs.iter().enumerate() {
-                    self.part(schema, key, first, path, || format!("key {index}"))?;
-                    self.part(schema, value_type, second, path, || format!("value {index}"))?;
+                    self.part(format!("key {index}"), key, first)?;
+                    self.part(format!("value {index}"), value_type, second)?;
                 }
             }
-            _ => return Err(wrong(path, format!("expected `{}`, found {}", schema.type_name(ty), value.kind()))),
+            _ => return self.wrong(format!("expected `{}`, found {}", self.schema.type_name(ty), value.kind())),
         }
         Ok(())
     }
 
-    fn part(
-        &mut self,
-        schema: &Schema,
-        ty: &Type,
-        value: &Value,
-        path: &mut Vec<String>,
-        name: impl Fn() -> String,
-    ) -> Result<(), ComposeError> {
-        path.push(name());
-        self.value(schema, ty, value, path)?;
-        path.pop();
+    fn part(&mut self, name: String, ty: &Type, value: &Value) -> Result<(), ComposeError> {
+        self.path.push(name);
+        self.value(ty, value)?;
+        self.path.pop();
         Ok(())
     }
-}
-
-fn wrong(path: &[String], what: String) -> ComposeError {
-    ComposeError { path: path.join("."), what }
 }

@@ -42,49 +42,29 @@ pub enum WireType {
 }
 
 impl WireType {
-    pub(super) fn from_binary(code: u8) -> Option<WireType> {
-        Some(match code {
-            2 => WireType::Bool,
-            3 => WireType::Byte,
-            4 => WireType::Double,
-            6 => WireType::I16,
-            8 => WireType::I32,
-            10 => WireType::I64,
-            11 => WireType::Bytes,
-            12 => WireType::Struct,
-            13 => WireType::Map,
-            14 => WireType::Set,
-            15 => WireType::List,
-            16 => WireType::Uuid,
+    /// The type with this number in a protocol. Bools have two in the compact protocol.
+    pub(super) fn from_code(protocol: Protocol, code: u8) -> Option<WireType> {
+        use Protocol::{Binary, Compact};
+        Some(match (protocol, code) {
+            (Binary, 2) | (Compact, 1 | 2) => WireType::Bool,
+            (_, 3) => WireType::Byte,
+            (Binary, 6) | (Compact, 4) => WireType::I16,
+            (Binary, 8) | (Compact, 5) => WireType::I32,
+            (Binary, 10) | (Compact, 6) => WireType::I64,
+            (Binary, 4) | (Compact, 7) => WireType::Double,
+            (Binary, 11) | (Compact, 8) => WireType::Bytes,
+            (_, 12) => WireType::Struct,
+            (Binary, 13) | (Compact, 11) => WireType::Map,
+            (Binary, 14) | (Compact, 10) => WireType::Set,
+            (Binary, 15) | (Compact, 9) => WireType::List,
+            (Binary, 16) | (Compact, 13) => WireType::Uuid,
             _ => return None,
         })
     }
 
-    pub(super) fn binary(self) -> u8 {
-        (2..=16).find(|code| Self::from_binary(*code) == Some(self)).expect("every type has a number")
-    }
-
-    pub(super) fn from_compact(code: u8) -> Option<WireType> {
-        Some(match code {
-            1 | 2 => WireType::Bool,
-            3 => WireType::Byte,
-            4 => WireType::I16,
-            5 => WireType::I32,
-            6 => WireType::I64,
-            7 => WireType::Double,
-            8 => WireType::Bytes,
-            9 => WireType::List,
-            10 => WireType::Set,
-            11 => WireType::Map,
-            12 => WireType::Struct,
-            13 => WireType::Uuid,
-            _ => return None,
-        })
-    }
-
-    /// The number of the type in the compact protocol; for bools, the one in container headers.
-    pub(super) fn compact(self) -> u8 {
-        (1..=13).find(|code| Self::from_compact(*code) == Some(self)).expect("every type has a number")
+    /// The number of the type in a protocol; for bools, the one in container headers.
+    pub(super) fn code(self, protocol: Protocol) -> u8 {
+        (1..=16).find(|code| Self::from_code(protocol, *code) == Some(self)).expect("every type has a number")
     }
 }
 
@@ -94,13 +74,6 @@ pub(super) struct FieldHeader {
     pub(super) wire: WireType,
     /// The value of a bool field, which the compact protocol stores in the header.
     pub(super) bool: Option<bool>,
-}
-
-/// The header of a map. Empty maps have no types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct MapHeader {
-    pub(super) types: Option<(WireType, WireType)>,
-    pub(super) count: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -192,7 +165,7 @@ impl<'b> Cursor<'b> {
         match (self.byte()?, self.protocol) {
             (1, _) => Ok(true),
             (0, _) | (2, Protocol::Compact) => Ok(false),
-            (byte, _) => start.wrong(Fault::BadBool { byte }),
+            (byte, _) => start.wrong(Fault::BadBool(byte)),
         }
     }
 
@@ -200,10 +173,7 @@ impl<'b> Cursor<'b> {
         let start = *self;
         let bytes = match self.protocol {
             Protocol::Compact => self.varint(32)?,
-            Protocol::Binary => match u64::try_from(self.fixed_i32()?) {
-                Ok(bytes) => bytes,
-                Err(_) => return start.wrong(Fault::Negative),
-            },
+            Protocol::Binary => u64::from(self.fixed_count(start)?),
         };
         if bytes > limit as u64 {
             return start.wrong(Fault::TooLong { bytes, limit: limit as u64 });
@@ -228,11 +198,7 @@ impl<'b> Cursor<'b> {
             Protocol::Binary => byte,
             Protocol::Compact => byte & 0x0f,
         };
-        let wire = match self.protocol {
-            Protocol::Binary => WireType::from_binary(code),
-            Protocol::Compact => WireType::from_compact(code),
-        };
-        let Some(wire) = wire else { return start.wrong(Fault::BadType { code }) };
+        let Some(wire) = WireType::from_code(self.protocol, code) else { return start.wrong(Fault::BadType(code)) };
         let id = match (self.protocol, byte >> 4) {
             (Protocol::Binary, _) => self.fixed_i16()?,
             (Protocol::Compact, 0) => self.zigzag(16)? as i16,
@@ -245,56 +211,46 @@ impl<'b> Cursor<'b> {
         Ok(Some(FieldHeader { id, wire, bool }))
     }
 
+    /// Reads the element type and count of a list or set.
     pub(super) fn list(&mut self) -> Result<(WireType, u32), Stop> {
         let start = *self;
         let byte = self.byte()?;
-        match self.protocol {
-            Protocol::Binary => {
-                let Ok(count) = u32::try_from(self.fixed_i32()?) else { return start.wrong(Fault::Negative) };
-                match WireType::from_binary(byte) {
-                    Some(wire) => Ok((wire, count)),
-                    // Some libraries write no valid type for an empty list.
-                    None if count == 0 => Ok((WireType::Byte, 0)),
-                    None => start.wrong(Fault::BadType { code: byte }),
-                }
-            }
-            Protocol::Compact => {
-                let count = match byte >> 4 {
-                    15 => self.varint(32)? as u32,
-                    short => u32::from(short),
-                };
-                match WireType::from_compact(byte & 0x0f) {
-                    Some(wire) => Ok((wire, count)),
-                    None if count == 0 => Ok((WireType::Byte, 0)),
-                    None => start.wrong(Fault::BadType { code: byte & 0x0f }),
-                }
-            }
+        let (code, count) = match (self.protocol, byte >> 4) {
+            (Protocol::Binary, _) => (byte, self.fixed_count(start)?),
+            (Protocol::Compact, 15) => (byte & 0x0f, self.varint(32)? as u32),
+            (Protocol::Compact, short) => (byte & 0x0f, u32::from(short)),
+        };
+        match WireType::from_code(self.protocol, code) {
+            Some(wire) => Ok((wire, count)),
+            // Some libraries write no valid type for an empty list.
+            None if count == 0 => Ok((WireType::Byte, 0)),
+            None => start.wrong(Fault::BadType(code)),
         }
     }
 
-    pub(super) fn map(&mut self) -> Result<MapHeader, Stop> {
+    /// Reads the key type, value type and count of a map. The types of an empty map mean nothing.
+    pub(super) fn map(&mut self) -> Result<(WireType, WireType, u32), Stop> {
         let start = *self;
-        let (key, value, codes, count) = match self.protocol {
-            Protocol::Binary => {
-                let (key, value) = (self.byte()?, self.byte()?);
-                let Ok(count) = u32::try_from(self.fixed_i32()?) else { return start.wrong(Fault::Negative) };
-                (WireType::from_binary(key), WireType::from_binary(value), (key, value), count)
-            }
-            Protocol::Compact => {
-                let count = self.varint(32)? as u32;
-                if count == 0 {
-                    return Ok(MapHeader { types: None, count });
+        let (key, value, count) = match self.protocol {
+            Protocol::Binary => (self.byte()?, self.byte()?, self.fixed_count(start)?),
+            Protocol::Compact => match self.varint(32)? as u32 {
+                0 => (0, 0, 0),
+                count => {
+                    let codes = self.byte()?;
+                    (codes >> 4, codes & 0x0f, count)
                 }
-                let codes = self.byte()?;
-                let (key, value) = (codes >> 4, codes & 0x0f);
-                (WireType::from_compact(key), WireType::from_compact(value), (key, value), count)
-            }
+            },
         };
-        match (key, value) {
-            _ if count == 0 => Ok(MapHeader { types: None, count }),
-            (Some(key), Some(value)) => Ok(MapHeader { types: Some((key, value)), count }),
-            (None, _) => start.wrong(Fault::BadType { code: codes.0 }),
-            (_, None) => start.wrong(Fault::BadType { code: codes.1 }),
+        let wire = |code: u8| WireType::from_code(self.protocol, code);
+        match (wire(key), wire(value)) {
+            _ if count == 0 => Ok((WireType::Byte, WireType::Byte, 0)),
+            (Some(key), Some(value)) => Ok((key, value, count)),
+            (None, _) => start.wrong(Fault::BadType(key)),
+            (_, None) => start.wrong(Fault::BadType(value)),
         }
+    }
+
+    fn fixed_count(&mut self, start: Self) -> Result<u32, Stop> {
+        u32::try_from(self.fixed_i32()?).or_else(|_| start.wrong(Fault::Negative))
     }
 }

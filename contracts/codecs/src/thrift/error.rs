@@ -41,36 +41,24 @@ impl Default for Limits {
 /// Why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// An unknown type.
-    #[error("0x{code:02x} is not a type number")]
-    BadType {
-        /// The type's number.
-        code: u8,
-    },
+    /// An unknown type with this number.
+    #[error("0x{0:02x} is not a type number")]
+    BadType(u8),
     /// The first byte does not start a message.
     #[error("not the start of a message")]
     BadBegin,
-    /// An unknown version.
-    #[error("unknown protocol version {version}")]
-    BadVersion {
-        /// The version.
-        version: u16,
-    },
-    /// An unknown kind of message.
-    #[error("{code} is not a message type")]
-    BadKind {
-        /// The kind's number.
-        code: u8,
-    },
+    /// This version is unknown.
+    #[error("unknown protocol version {0}")]
+    BadVersion(u16),
+    /// An unknown kind of message with this number.
+    #[error("{0} is not a message type")]
+    BadKind(u8),
     /// The method's name is not valid UTF-8.
     #[error("a method name that is not valid UTF-8")]
     BadName,
     /// A bool that is neither true nor false. Readers differ on its meaning.
-    #[error("0x{byte:02x} is not a bool")]
-    BadBool {
-        /// The byte.
-        byte: u8,
-    },
+    #[error("0x{0:02x} is not a bool")]
+    BadBool(u8),
     /// A negative number of elements or bytes.
     #[error("a negative length")]
     Negative,
@@ -93,27 +81,21 @@ pub enum Fault {
         /// The limit.
         limit: u64,
     },
-    /// Nesting over the limit.
-    #[error("values nested deeper than {limit} levels")]
-    TooDeep {
-        /// The limit.
-        limit: usize,
-    },
+    /// Nesting over this limit.
+    #[error("values nested deeper than {0} levels")]
+    TooDeep(usize),
     /// The message is incomplete.
     #[error("the message ends too early")]
     Truncated,
-    /// Bytes after the message in its frame.
-    #[error("{bytes} trailing bytes after the message")]
-    Trailing {
-        /// Number of bytes.
-        bytes: usize,
-    },
+    /// This many bytes after the message in its frame.
+    #[error("{0} trailing bytes after the message")]
+    Trailing(usize),
 }
 
 impl Fault {
     /// Whether a limit was exceeded; the message may be well-formed.
     pub fn is_limit(&self) -> bool {
-        matches!(self, Fault::TooLong { .. } | Fault::TooMany { .. } | Fault::TooDeep { .. })
+        matches!(self, Fault::TooLong { .. } | Fault::TooMany { .. } | Fault::TooDeep(_))
     }
 }
 

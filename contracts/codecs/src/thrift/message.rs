@@ -19,7 +19,7 @@ pub enum Framing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageKind {
     /// A call with a reply.
-    Call,
+    Call = 1,
     /// A method's result, or an exception that it declares.
     Reply,
     /// The server failed: an [`ApplicationException`].
@@ -29,19 +29,9 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    pub(super) fn from_code(code: u8) -> Option<MessageKind> {
-        [MessageKind::Call, MessageKind::Reply, MessageKind::Exception, MessageKind::Oneway]
-            .get(usize::from(code).checked_sub(1)?)
-            .copied()
-    }
-
-    pub(super) fn code(self) -> u8 {
-        match self {
-            MessageKind::Call => 1,
-            MessageKind::Reply => 2,
-            MessageKind::Exception => 3,
-            MessageKind::Oneway => 4,
-        }
+    fn from_code(code: u8) -> Option<MessageKind> {
+        use MessageKind::{Call, Exception, Oneway, Reply};
+        [Call, Reply, Exception, Oneway].into_iter().find(|kind| *kind as u8 == code)
     }
 }
 
@@ -114,24 +104,19 @@ impl<'m> Message<'m> {
         let mut walk = Walk::new(begin);
         let end = walk.go_on(bytes, protocol, limits).map_err(|stop| stop.at_end(bytes.len()))?;
         if end < bytes.len() {
-            return Err(DecodeError { at: end, fault: Fault::Trailing { bytes: bytes.len() - end } });
+            return Err(DecodeError { at: end, fault: Fault::Trailing(bytes.len() - end) });
         }
         Ok(Message { header, protocol, body: &bytes[begin..], is_ascending: walk.is_ascending })
     }
 
-    /// Its protocol.
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
-    }
-
     /// Its struct, read with a schema.
     pub fn as_struct(&self, schema: &'m Schema, id: StructId) -> View<'m> {
-        View::of_struct(self.protocol, self.body, self.is_ascending, Some((schema, id)))
+        self.as_unknown().with_struct(schema, schema.structure(id))
     }
 
     /// Its struct without a schema; only numbers identify the fields.
     pub fn as_unknown(&self) -> View<'m> {
-        View::of_struct(self.protocol, self.body, self.is_ascending, None)
+        View::of_struct(self.protocol, self.body, self.is_ascending)
     }
 
     /// The arguments of a call.
@@ -151,12 +136,10 @@ impl<'m> Message<'m> {
         if let Some(success) = result.get_id(0) {
             return Outcome::Returned(Some(success));
         }
-        if let Some((field, thrown)) = result.fields().find_map(|(field, view)| field.zip(Some(view))) {
-            return Outcome::Threw(&field.name, thrown);
-        }
-        match method.returns {
-            None => Outcome::Returned(None),
-            Some(_) => Outcome::Missing,
+        match result.known_fields().find_map(|(field, view)| Some((field, view?))) {
+            Some((field, thrown)) => Outcome::Threw(&field.name, thrown),
+            None if method.returns.is_none() => Outcome::Returned(None),
+            None => Outcome::Missing,
         }
     }
 }
@@ -165,10 +148,7 @@ impl<'m> Message<'m> {
 fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(Header<'m>, usize), Stop> {
     let mut cursor = Cursor { bytes, at: 0, protocol };
     let start = cursor;
-    let kind_of = |code: u8| match MessageKind::from_code(code) {
-        Some(kind) => Ok(kind),
-        None => start.wrong(Fault::BadKind { code }),
-    };
+    let kind_of = |code: u8| MessageKind::from_code(code).map_or_else(|| start.wrong(Fault::BadKind(code)), Ok);
     let (name, kind, sequence, is_strict) = match protocol {
         Protocol::Compact => {
             if cursor.byte()? != 0x82 {
@@ -176,7 +156,7 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
             }
             let byte = cursor.byte()?;
             if byte & 0x1f != 1 {
-                return start.wrong(Fault::BadVersion { version: u16::from(byte & 0x1f) });
+                return start.wrong(Fault::BadVersion(u16::from(byte & 0x1f)));
             }
             let kind = kind_of(byte >> 5)?;
             let sequence = cursor.varint(32)? as u32 as i32;
@@ -187,7 +167,7 @@ fn header<'m>(protocol: Protocol, bytes: &'m [u8], limits: &Limits) -> Result<(H
             if bytes.first().is_some_and(|byte| byte & 0x80 != 0) {
                 let word = cursor.fixed_i32()? as u32;
                 if word >> 16 != 0x8001 {
-                    return start.wrong(Fault::BadVersion { version: (word >> 16) as u16 & 0x7fff });
+                    return start.wrong(Fault::BadVersion((word >> 16) as u16 & 0x7fff));
                 }
                 // Apache Thrift's libraries also ignore the byte between version and kind.
                 let kind = kind_of(word as u8)?;

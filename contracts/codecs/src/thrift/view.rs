@@ -1,7 +1,7 @@
 //! Reads values in place, without copying. Unread values are skipped.
 
 use super::cursor::{Cursor, Protocol, WireType};
-use super::schema::{Field, Schema, StructId, Type};
+use super::schema::{Field, Schema, Struct, Type};
 use super::walk::{skip, width};
 use crate::value::Value;
 
@@ -18,18 +18,9 @@ pub struct View<'m> {
     /// The value of a bool field, which the compact protocol stores in the field's header.
     bool: Option<bool>,
     is_ascending: bool,
-    schema: Option<(&'m Schema, Kind<'m>)>,
-}
-
-/// A type, or the struct of a message.
-#[derive(Debug, Clone, Copy)]
-enum Kind<'m> {
-    Type(&'m Type),
-    Message(StructId),
-}
-
-fn fits(wire: WireType, ty: &Type) -> bool {
-    wire == wire_type(ty)
+    schema: Option<&'m Schema>,
+    ty: Option<&'m Type>,
+    structure: Option<&'m Struct>,
 }
 
 pub(super) fn wire_type(ty: &Type) -> WireType {
@@ -50,15 +41,34 @@ pub(super) fn wire_type(ty: &Type) -> WireType {
 }
 
 impl<'m> View<'m> {
-    pub(super) fn of_struct(
-        protocol: Protocol,
-        bytes: &'m [u8],
-        is_ascending: bool,
-        schema: Option<(&'m Schema, StructId)>,
-    ) -> View<'m> {
+    pub(super) fn of_struct(protocol: Protocol, bytes: &'m [u8], is_ascending: bool) -> View<'m> {
         let cursor = Cursor { bytes, at: 0, protocol };
-        let schema = schema.map(|(schema, id)| (schema, Kind::Message(id)));
-        View { cursor, wire: WireType::Struct, bool: None, is_ascending, schema }
+        View { cursor, wire: WireType::Struct, bool: None, is_ascending, schema: None, ty: None, structure: None }
+    }
+
+    pub(super) fn with_struct(self, schema: &'m Schema, structure: &'m Struct) -> View<'m> {
+        View { schema: Some(schema), structure: Some(structure), ..self }
+    }
+
+    /// The view with a type of the schema; `None` if its wire type differs.
+    fn with_type(self, schema: &'m Schema, ty: &'m Type) -> Option<View<'m>> {
+        let structure = match ty {
+            Type::Struct(id) => Some(schema.structure(*id)),
+            _ => None,
+        };
+        (self.wire == wire_type(ty)).then_some(View { schema: Some(schema), ty: Some(ty), structure, ..self })
+    }
+
+    /// A value of an unknown type.
+    fn untyped(self, cursor: Cursor<'m>, wire: WireType, bool: Option<bool>) -> View<'m> {
+        View { cursor, wire, bool, schema: None, ty: None, structure: None, ..self }
+    }
+
+    /// An element, key or value in this container; `of` selects its type from the container's.
+    fn part(self, cursor: Cursor<'m>, wire: WireType, of: impl Fn(&'m Type) -> Option<&'m Type>) -> View<'m> {
+        let part = self.untyped(cursor, wire, None);
+        let typed = self.schema.zip(self.ty.and_then(of)).and_then(|(schema, ty)| part.with_type(schema, ty));
+        typed.unwrap_or(part)
     }
 
     /// Its type on the wire.
@@ -68,27 +78,13 @@ impl<'m> View<'m> {
 
     /// Its type in the schema. `None` for a message's struct and for unknown values.
     pub fn schema_type(&self) -> Option<&'m Type> {
-        match self.schema {
-            Some((_, Kind::Type(ty))) => Some(ty),
-            _ => None,
-        }
-    }
-
-    /// The ID of its struct in the schema.
-    pub fn struct_id(&self) -> Option<StructId> {
-        match self.schema {
-            Some((_, Kind::Message(id)) | (_, Kind::Type(&Type::Struct(id)))) => Some(id),
-            _ => None,
-        }
+        self.ty
     }
 
     /// Its value as a bool.
     pub fn as_bool(&self) -> Option<bool> {
-        match self.bool {
-            Some(value) => Some(value),
-            None if self.wire == WireType::Bool => self.cursor.bool_here(),
-            None => None,
-        }
+        let mut cursor = self.cursor;
+        self.bool.or_else(|| (self.wire == WireType::Bool).then(|| cursor.bool().ok()).flatten())
     }
 
     /// Its value as an integer of any width, or the number of an enum's member.
@@ -126,8 +122,7 @@ impl<'m> View<'m> {
 
     /// The field of a struct with this name in the schema.
     pub fn get(&self, name: &str) -> Option<View<'m>> {
-        let (schema, _) = self.schema?;
-        self.get_id(schema.structure(self.struct_id()?).field(name)?.id)
+        self.get_id(self.structure?.field(name)?.id)
     }
 
     /// The field of a struct with this number.
@@ -150,50 +145,46 @@ impl<'m> View<'m> {
 
     /// The field with its type in the schema; `None` if the wire type differs.
     fn typed(&self, id: i16, raw: View<'m>) -> Option<View<'m>> {
-        let Some((schema, structure)) = self.schema.map(|schema| schema.0).zip(self.struct_id()) else {
-            return Some(raw);
-        };
-        match schema.structure(structure).field_by_id(id) {
-            Some(field) if !fits(raw.wire, &field.ty) => None,
-            Some(field) => Some(View { schema: Some((schema, Kind::Type(&field.ty))), ..raw }),
+        match self.schema.zip(self.structure.and_then(|structure| structure.field_by_id(id))) {
+            Some((schema, field)) => raw.with_type(schema, &field.ty),
             None => Some(raw),
         }
-    }
-
-    /// The fields of a struct in message order, without mistyped ones. Empty for other values.
-    pub fn fields(&self) -> impl Iterator<Item = (Option<&'m Field>, View<'m>)> + use<'m> {
-        let view = *self;
-        let structure = self.schema.map(|schema| schema.0).zip(self.struct_id());
-        view.raw_fields().filter_map(move |(id, raw)| {
-            let field = structure.and_then(|(schema, structure)| schema.structure(structure).field_by_id(id));
-            view.typed(id, raw).map(|typed| (field, typed))
-        })
     }
 
     /// The fields of a struct that the schema has, in message order; `None` for a mistyped one.
     pub fn known_fields(&self) -> impl Iterator<Item = (&'m Field, Option<View<'m>>)> + use<'m> {
         let view = *self;
-        let structure = self.schema.map(|schema| schema.0).zip(self.struct_id());
-        view.raw_fields().filter_map(move |(id, raw)| {
-            let (schema, structure) = structure?;
-            let field = schema.structure(structure).field_by_id(id)?;
-            Some((field, view.typed(id, raw)))
-        })
+        view.raw_fields().filter_map(move |(id, raw)| Some((view.structure?.field_by_id(id)?, view.typed(id, raw))))
     }
 
     /// The fields of a struct with their numbers, in message order and without schema types.
     pub fn raw_fields(&self) -> impl Iterator<Item = (i16, View<'m>)> + use<'m> {
-        let (mut cursor, is_ascending) = (self.cursor, self.is_ascending);
+        let (view, mut cursor) = (*self, self.cursor);
         let mut last = (self.wire == WireType::Struct).then_some(0);
         std::iter::from_fn(move || {
             let field = cursor.field(last?).ok().flatten();
             last = field.map(|field| field.id);
             let field = field?;
-            let view = View { cursor, wire: field.wire, bool: field.bool, is_ascending, schema: None };
+            let value = view.untyped(cursor, field.wire, field.bool);
             if field.bool.is_none() && skip(&mut cursor, field.wire).is_err() {
                 last = None;
             }
-            Some((field.id, view))
+            Some((field.id, value))
+        })
+    }
+
+    /// The element type and count of a list or set, and the place of its first element.
+    fn list(&self) -> Option<(WireType, u32, Cursor<'m>)> {
+        let mut cursor = self.cursor;
+        let is_list = matches!(self.wire, WireType::List | WireType::Set);
+        let (wire, count) = is_list.then(|| cursor.list().ok()).flatten()?;
+        Some((wire, count, cursor))
+    }
+
+    fn element_at(self, cursor: Cursor<'m>, wire: WireType) -> View<'m> {
+        self.part(cursor, wire, |ty| match ty {
+            Type::List(element) | Type::Set(element) => Some(element),
+            _ => None,
         })
     }
 
@@ -201,35 +192,18 @@ impl<'m> View<'m> {
     pub fn count(&self) -> Option<usize> {
         let mut cursor = self.cursor;
         match self.wire {
-            WireType::List | WireType::Set => cursor.list().ok().map(|header| header.1 as usize),
-            WireType::Map => cursor.map().ok().map(|header| header.count as usize),
-            _ => None,
+            WireType::Map => cursor.map().ok().map(|header| header.2 as usize),
+            _ => self.list().map(|list| list.1 as usize),
         }
-    }
-
-    /// The schema's type of an element, if it matches the wire type.
-    fn part(&self, wire: WireType, of: impl Fn(&'m Type) -> Option<&'m Type>) -> Option<(&'m Schema, Kind<'m>)> {
-        let (schema, _) = self.schema?;
-        let ty = of(self.schema_type()?)?;
-        fits(wire, ty).then_some((schema, Kind::Type(ty)))
     }
 
     /// The elements of a list or set, in order; empty for other values.
     pub fn elements(&self) -> impl Iterator<Item = View<'m>> + use<'m> {
-        let mut cursor = self.cursor;
-        let header = match self.wire {
-            WireType::List | WireType::Set => cursor.list().ok(),
-            _ => None,
-        };
-        let (wire, mut left) = header.unwrap_or((WireType::Byte, 0));
-        let schema = self.part(wire, |ty| match ty {
-            Type::List(element) | Type::Set(element) => Some(element),
-            _ => None,
-        });
-        let is_ascending = self.is_ascending;
+        let (wire, mut left, mut cursor) = self.list().unwrap_or((WireType::Byte, 0, self.cursor));
+        let first = self.element_at(cursor, wire);
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
-            let view = View { cursor, wire, bool: None, is_ascending, schema };
+            let view = View { cursor, ..first };
             skip(&mut cursor, wire).ok()?;
             Some(view)
         })
@@ -237,17 +211,12 @@ impl<'m> View<'m> {
 
     /// The element of a list or set at this index.
     pub fn element(&self, index: usize) -> Option<View<'m>> {
-        let mut cursor = self.cursor;
-        let header = match self.wire {
-            WireType::List | WireType::Set => cursor.list().ok()?,
-            _ => return None,
-        };
+        let (wire, count, mut cursor) = self.list()?;
         // Elements of fixed size need no walk.
-        match width(cursor.protocol, header.0) {
-            Some(width) if index < header.1 as usize => {
+        match width(cursor.protocol, wire) {
+            Some(width) if index < count as usize => {
                 cursor.take(width * index).ok()?;
-                let first = self.elements().next()?;
-                Some(View { cursor, ..first })
+                Some(self.element_at(cursor, wire))
             }
             Some(_) => None,
             None => self.elements().nth(index),
@@ -258,16 +227,14 @@ impl<'m> View<'m> {
     pub fn pairs(&self) -> impl Iterator<Item = (View<'m>, View<'m>)> + use<'m> {
         let mut cursor = self.cursor;
         let header = (self.wire == WireType::Map).then(|| cursor.map().ok()).flatten();
-        let mut left = header.map_or(0, |header| header.count);
-        let (key, value) = header.and_then(|header| header.types).unwrap_or((WireType::Byte, WireType::Byte));
-        let key_schema = self.part(key, |ty| if let Type::Map(key, _) = ty { Some(key) } else { None });
-        let value_schema = self.part(value, |ty| if let Type::Map(_, value) = ty { Some(value) } else { None });
-        let is_ascending = self.is_ascending;
+        let (key, value, mut left) = header.unwrap_or((WireType::Byte, WireType::Byte, 0));
+        let first_key = self.part(cursor, key, |ty| if let Type::Map(key, _) = ty { Some(key) } else { None });
+        let first_value = self.part(cursor, value, |ty| if let Type::Map(_, value) = ty { Some(value) } else { None });
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
-            let first = View { cursor, wire: key, bool: None, is_ascending, schema: key_schema };
+            let first = View { cursor, ..first_key };
             skip(&mut cursor, key).ok()?;
-            let second = View { cursor, wire: value, bool: None, is_ascending, schema: value_schema };
+            let second = View { cursor, ..first_value };
             skip(&mut cursor, value).ok()?;
             Some((first, second))
         })
@@ -301,26 +268,17 @@ impl<'m> View<'m> {
             },
             WireType::List | WireType::Set => Value::List(self.elements().map(|element| element.to_value()).collect()),
             WireType::Map => Value::Map(self.pairs().map(|pair| (pair.0.to_value(), pair.1.to_value())).collect()),
-            WireType::Struct if self.struct_id().is_none() => {
-                Value::Record(self.raw_fields().map(|(id, view)| (id.to_string(), view.to_value())).collect())
-            }
-            WireType::Struct if self.is_ascending => {
-                let known = self.fields().filter_map(|(field, view)| Some((field?.name.clone(), view.to_value())));
-                Value::Record(known.collect())
-            }
-            WireType::Struct => {
-                let Some((schema, id)) = self.schema.map(|schema| schema.0).zip(self.struct_id()) else {
-                    return Value::Null;
-                };
-                let there = |field: &Field| Some((field.name.clone(), self.get_id(field.id)?.to_value()));
-                Value::Record(schema.structure(id).fields.iter().filter_map(there).collect())
-            }
+            WireType::Struct => Value::Record(match self.structure {
+                None => self.raw_fields().map(|(id, view)| (id.to_string(), view.to_value())).collect(),
+                Some(_) if self.is_ascending => {
+                    let there = self.known_fields().filter_map(|(field, view)| Some((field, view?)));
+                    there.map(|(field, view)| (field.name.clone(), view.to_value())).collect()
+                }
+                Some(structure) => {
+                    let there = |field: &Field| Some((field.name.clone(), self.get_id(field.id)?.to_value()));
+                    structure.fields.iter().filter_map(there).collect()
+                }
+            }),
         }
-    }
-}
-
-impl Cursor<'_> {
-    fn bool_here(mut self) -> Option<bool> {
-        self.bool().ok()
     }
 }

@@ -77,7 +77,7 @@ impl Walk {
             self.levels[self.depth - 1] = level;
             if let Some(deeper) = deeper {
                 if self.depth == limit {
-                    return start.wrong(Fault::TooDeep { limit });
+                    return start.wrong(Fault::TooDeep(limit));
                 }
                 self.levels[self.depth] = deeper;
                 self.depth += 1;
@@ -120,10 +120,9 @@ impl Walk {
                 return Ok(Some(Level::Elements { wire, left }));
             }
             WireType::Map => {
-                let header = cursor.map()?;
-                check(header.count)?;
-                let (key, value) = header.types.unwrap_or((WireType::Byte, WireType::Byte));
-                return Ok(Some(Level::Pairs { key, value, left: header.count, is_value: false }));
+                let (key, value, left) = cursor.map()?;
+                check(left)?;
+                return Ok(Some(Level::Pairs { key, value, left, is_value: false }));
             }
         }
         Ok(None)
@@ -155,9 +154,8 @@ pub(super) fn skip(cursor: &mut Cursor<'_>, wire: WireType) -> Result<(), Stop> 
             }
         }
         WireType::Map => {
-            let header = cursor.map()?;
-            let (key, value) = header.types.unwrap_or((WireType::Byte, WireType::Byte));
-            for _ in 0..header.count {
+            let (key, value, count) = cursor.map()?;
+            for _ in 0..count {
                 skip(cursor, key)?;
                 skip(cursor, value)?;
             }

@@ -19,16 +19,8 @@ fn call(service: &dyn Service, owner: &str, method: &str, arguments: Value, prot
     let reply = Message::decode(protocol, &answer.body, &Limits::DEFAULT).unwrap();
     assert_eq!((reply.header.name, reply.header.sequence), (method, 7));
     match reply.outcome(&thrift.schema, called) {
-        thrift::Outcome::Returned(value) => {
-            let mut text = String::new();
-            codecs::json::compose(&mut text, &value.unwrap().to_value());
-            text
-        }
-        thrift::Outcome::Threw(name, value) => {
-            let mut text = format!("{name} ");
-            codecs::json::compose(&mut text, &value.to_value());
-            text
-        }
+        thrift::Outcome::Returned(value) => codecs::json::compose(&value.unwrap().to_value()),
+        thrift::Outcome::Threw(name, value) => format!("{name} {}", codecs::json::compose(&value.to_value())),
         thrift::Outcome::Failed(error) => format!("failed {}: {}", error.code, String::from_utf8_lossy(error.message)),
         thrift::Outcome::Missing => "missing".to_owned(),
     }
