@@ -10,15 +10,12 @@ mod conversation;
 mod http;
 mod page;
 mod pingpong;
-mod receive;
 mod response;
 mod server;
-mod slow;
 mod suite;
-mod trouble;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use study::cases::Case;
 use study::plan::{Plan, Point, SubjectPlan, VerifyPlan};
@@ -29,10 +26,9 @@ use crate::clock;
 use crate::container::Images;
 use crate::hooks::Options;
 use crate::process::Supervisor;
-use check::Check;
+pub use check::NotStarted;
+use check::{Check, Trouble};
 use server::{Home, Server, quoted};
-pub use trouble::NotStarted;
-use trouble::Trouble;
 
 /// What to verify.
 #[derive(Clone, Debug)]
@@ -84,46 +80,18 @@ pub fn verify(
                 NotStarted::Failed(format!("cannot start the watchdog `{}`: {error}", exe.display()))
             })?),
         };
-    let home = match (target, &supervisor) {
-        (Target::Command { plan, directory, .. }, Some(supervisor)) => {
-            let (directory, images) = (PathBuf::from(directory), Images::default());
-            Home::Command { supervisor, images, plan, directory, interrupted }
-        }
-        (Target::Running(address), _) => Home::Running(address),
-        (Target::Command { .. }, None) => unreachable!("a command has a supervisor"),
+    let server = match target {
+        Target::Running(address) => address.to_string(),
+        Target::Command { plan, .. } => plan.command.clone(),
     };
-    verify_at(order, &home, interrupted, told)
-}
-
-/// The selected cases in order: data of the suite, the user's data, then code.
-fn checks(order: &Order) -> Vec<Check> {
-    let data = order.suite.map(Suite::cases).unwrap_or_default().into_iter().chain(order.cases.iter().cloned());
-    let code = order.suite.map(suite::checks).unwrap_or_default();
-    let all = data.map(|case| Check::data(case, order.seed)).chain(code);
-    let all = all.filter(|check| !(order.seen_by_clients && check.needs_process));
-    all.filter(|check| order.names.is_empty() || order.names.contains(&check.name)).collect()
-}
-
-/// Names and promises of all cases.
-pub fn names(order: &Order) -> Vec<(String, String)> {
-    let all = Order { names: Vec::new(), ..order.clone() };
-    checks(&all).into_iter().map(|check| (check.name, check.promise)).collect()
-}
-
-fn verify_at(
-    order: &Order,
-    home: &Home<'_>,
-    interrupted: &dyn Fn() -> bool,
-    told: &mut dyn FnMut(&CaseResult),
-) -> Result<Verification, NotStarted> {
-    let mut verification =
-        Verification { server: home.name(), seed: order.seed, holds: None, not_started: None, cases: Vec::new() };
+    let home = Home { target, supervisor, images: Images::default(), interrupted };
+    let mut verification = Verification { server, seed: order.seed, holds: None, not_started: None, cases: Vec::new() };
     for check in checks(order) {
         if interrupted() {
             return Err(NotStarted::Interrupted);
         }
         let begun = clock::now();
-        let outcome = match run(&check, order, home) {
+        let outcome = match run(&check, order, &home) {
             Ok(()) => CaseOutcome::Ok,
             Err(Trouble::Failed(miss)) => CaseOutcome::Failed(miss),
             Err(Trouble::NotChecked(reason)) => CaseOutcome::Skipped { reason },
@@ -144,6 +112,21 @@ fn verify_at(
         verification.cases.push(result);
     }
     Ok(verification)
+}
+
+/// The selected cases in order: data of the suite, the user's data, then code.
+fn checks(order: &Order) -> Vec<Check> {
+    let data = order.suite.map(Suite::cases).unwrap_or_default().into_iter().chain(order.cases.iter().cloned());
+    let code = order.suite.map(suite::checks).unwrap_or_default();
+    let all = data.map(|case| Check::data(case, order.seed)).chain(code);
+    let all = all.filter(|check| !(order.seen_by_clients && check.needs_process));
+    all.filter(|check| order.names.is_empty() || order.names.contains(&check.name)).collect()
+}
+
+/// Names and promises of all cases.
+pub fn names(order: &Order) -> Vec<(String, String)> {
+    let all = Order { names: Vec::new(), ..order.clone() };
+    checks(&all).into_iter().map(|check| (check.name, check.promise)).collect()
 }
 
 /// Verifies each server of a plan that requires it and is built, once, and returns rows like those
@@ -214,7 +197,7 @@ fn verified(
 }
 
 fn run(check: &Check, order: &Order, home: &Home<'_>) -> Result<(), Trouble> {
-    if check.needs_process && matches!(home, Home::Running(_)) {
+    if check.needs_process && matches!(home.target, Target::Running(_)) {
         return Err(Trouble::NotChecked("the process of the server is not ours: use `--command`".to_owned()));
     }
     let mut server = Server::start(home, order.suite, &order.path)?;
@@ -222,11 +205,8 @@ fn run(check: &Check, order: &Order, home: &Home<'_>) -> Result<(), Trouble> {
     if checked.is_ok() && !check.ends {
         checked = server.check_alive().map_err(|why| Trouble::from(format!("afterwards: {why}")));
     }
-    checked.map_err(|trouble| match trouble {
-        Trouble::Failed(mut miss) => {
-            miss.message += &quoted(&server.last_words());
-            Trouble::Failed(miss)
-        }
-        other => other,
-    })
+    if let Err(Trouble::Failed(miss)) = &mut checked {
+        miss.message += &quoted(&server.last_words());
+    }
+    checked
 }

@@ -11,10 +11,8 @@ use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::Duration;
 
-use super::check::Check;
-use super::server::{Client, Noise, Server, reason};
-use super::slow;
-use super::trouble::Trouble;
+use super::check::{Check, Trouble};
+use super::server::{Client, Server, reason};
 use rows::{Answer, Row, Speech, Whose};
 
 pub(super) fn checks() -> Vec<Check> {
@@ -98,28 +96,16 @@ fn hold(server: &Server<'_>, row: &Row, whose: Whose, pieces: &[&[u8]]) -> Resul
             return Err("the connection was closed".to_owned());
         }
     }
-    let mut said = vec![0; answer.len()];
-    let mut got = 0;
-    while got < said.len() {
-        match client.read(&mut said[got..]) {
-            Ok(bytes @ 1..) => got += bytes,
-            Ok(0) => break,
-            Err(error) if error.kind() == ErrorKind::ConnectionReset && closes => break,
-            Err(error) => return Err(format!("{}, after `{}`", reason(&error), said[..got].escape_ascii())),
-        }
-        if !answer.starts_with(&said[..got]) {
-            break;
-        }
+    let (said, end) = client.receive_like(answer);
+    if let Some(why) = end {
+        return Err(format!("{why}, after `{}`", said.escape_ascii()));
     }
-    if said[..got] != *answer {
-        return Err(format!("`{}` instead of `{}`", said[..got].escape_ascii(), answer.escape_ascii()));
+    if said != *answer {
+        return Err(format!("`{}` instead of `{}`", said.escape_ascii(), answer.escape_ascii()));
     }
     if !closes {
-        return client.expect_silence(Duration::from_millis(2)).map_err(|noise| match noise {
-            Noise::Bytes(bytes) => format!("after the response: unsolicited bytes `{bytes}`"),
-            Noise::End => "after the response: the connection was closed".to_owned(),
-            Noise::Broken(why) => format!("after the response: {why}"),
-        });
+        let silence = client.expect_silence(Duration::from_millis(2));
+        return silence.map_err(|noise| noise.miss("unsolicited bytes", "after the response").to_string());
     }
     match client.read(&mut [0]) {
         Ok(0) => Ok(()),
@@ -212,22 +198,12 @@ fn compose(known: &Known, key: &str, value: &[u8]) -> [Vec<u8>; 4] {
 }
 
 fn expect(client: &mut Client, answer: &[u8]) -> Result<(), String> {
-    let mut said = vec![0; answer.len()];
-    let mut got = 0;
-    while got < said.len() {
-        let before = got;
-        got += match client.read(&mut said[before..]) {
-            Ok(0) => return Err(format!("no valid response: the connection was closed after {before} bytes")),
-            Ok(bytes) => bytes,
-            Err(error) => return Err(format!("no valid response: {} after {before} bytes", reason(&error))),
-        };
-        if let Some(at) = (before..got).find(|&at| said[at] != answer[at]) {
-            let shown = |bytes: &[u8], end: usize| bytes[at..end.min(at + 40)].escape_ascii().to_string();
-            let (is, wanted) = (shown(&said, got), shown(answer, answer.len()));
-            return Err(format!("at byte {at} of a response: `{is}` instead of `{wanted}`"));
-        }
+    let (said, end) = client.receive_like(answer);
+    if let Some(at) = said.iter().zip(answer).position(|(is, wanted)| is != wanted) {
+        let shown = |bytes: &[u8]| bytes[at..bytes.len().min(at + 40)].escape_ascii().to_string();
+        return Err(format!("at byte {at} of a response: `{}` instead of `{}`", shown(&said), shown(answer)));
     }
-    Ok(())
+    end.map_or(Ok(()), |why| Err(format!("no valid response: {why} after {} bytes", said.len())))
 }
 
 fn large(server: &mut Server<'_>) -> Result<(), Trouble> {
@@ -298,7 +274,7 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     let [set, stored, get, hit] = compose(&known, "slow", &value);
     slow.send(&set)?;
     expect(&mut slow, &stored)?;
-    let sent = slow::fill(server, &mut slow, &get.repeat(ENOUGH / hit.len()))?;
+    let sent = server.fill(&mut slow, &get.repeat(ENOUGH / hit.len()))?;
     let whole = sent / get.len();
     for index in 0..whole {
         expect(&mut slow, &hit).map_err(|why| format!("response {} of {whole} to a slow reader: {why}", index + 1))?;

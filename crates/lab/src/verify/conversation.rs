@@ -1,6 +1,5 @@
 //! Runs a case that is data: sends its requests in pieces and compares the responses.
 
-use std::io::Read;
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
@@ -9,10 +8,10 @@ use study::cases::split::{Cut, cuts};
 use study::cases::{Case, Connection, Expect, ExpectHttp, Request, Send, Split, Value, Values, bytes_of_hex};
 use study::verification::Miss;
 
+use super::check::{Trouble, excerpt};
 use super::page::{differ, miss};
 use super::response::Response;
 use super::server::{Client, Noise, Server, reason};
-use super::trouble::{Trouble, excerpt};
 
 /// Time without bytes that is required after a piece and after the last response; the latter is
 /// shorter after the first connection of a case.
@@ -81,7 +80,6 @@ pub(super) fn check(server: &mut Server<'_>, case: &Case, seed: u64) -> Result<(
 }
 
 fn placed(trouble: Trouble, case: &Case, repetition: u32, values: &Values, cut: &Cut) -> Trouble {
-    let Trouble::Failed(mut miss) = trouble else { return trouble };
     let mut place = String::new();
     if case.repeat > 1 {
         let shown = |(name, _): &(String, _)| match values.get(name) {
@@ -95,8 +93,7 @@ fn placed(trouble: Trouble, case: &Case, repetition: u32, values: &Values, cut: 
     if let Some(words) = cut.words() {
         place += &format!("{words}: ");
     }
-    miss.message.insert_str(0, &place);
-    Trouble::Failed(miss)
+    trouble.at(&place)
 }
 
 struct Talk<'t, 'h> {
@@ -222,15 +219,7 @@ impl Talk<'_, '_> {
     /// Expects no bytes before a request is complete.
     fn silence(&self, client: &mut Client) -> Result<(), Trouble> {
         let moment = if *self.cut == Cut::Bytes { BETWEEN_BYTES } else { BETWEEN };
-        client.expect_silence(moment).map_err(|noise| match noise {
-            Noise::Bytes(bytes) => Trouble::Failed(Miss {
-                message: "response before the request was complete".to_owned(),
-                received: Some(bytes),
-                ..Miss::default()
-            }),
-            Noise::End => Trouble::from("closed before the request was whole".to_owned()),
-            Noise::Broken(why) => Trouble::from(format!("the connection broke before the request was whole: {why}")),
-        })
+        Ok(client.expect_silence(moment).map_err(|noise| noise.miss("response", "before the request was complete"))?)
     }
 
     /// Expects no bytes after the last response, or the end after a half-close.
@@ -240,14 +229,8 @@ impl Talk<'_, '_> {
         }
         match client.expect_silence(self.behind) {
             Ok(()) => Ok(()),
-            Err(Noise::Bytes(bytes)) => Err(Trouble::Failed(Miss {
-                message: "bytes behind the last response".to_owned(),
-                received: Some(bytes),
-                ..Miss::default()
-            })),
-            Err(_) if may_close => Ok(()),
-            Err(Noise::End) => Err("closed behind the response".to_owned().into()),
-            Err(Noise::Broken(why)) => Err(format!("the connection broke behind the response: {why}").into()),
+            Err(noise) if may_close && !matches!(noise, Noise::Bytes(_)) => Ok(()),
+            Err(noise) => Err(noise.miss("bytes", "behind the last response").into()),
         }
     }
 
@@ -283,21 +266,11 @@ impl Talk<'_, '_> {
             self.server.page(&asked.values.fill(path)).map_err(Miss::from)?.check(response, asked.is_head)?;
         }
         for (name, template) in &expect.headers {
-            let (expected, values) = (asked.values.fill(template), response.header(&name.to_ascii_lowercase()));
-            match values[..] {
-                [] => return Err(Miss { expected: Some(expected), ..Miss::from(format!("no header `{name}`")) }),
-                _ if values.contains(&expected.as_str()) => {}
-                _ => return Err(miss(format!("header `{name}`"), expected, values.join("`, `"))),
-            }
+            let expected = asked.values.fill(template);
+            check_header(response, name, &expected, |value| value == expected)?;
         }
         for (name, pattern) in &expect.header_matches {
-            let values = response.header(&name.to_ascii_lowercase());
-            let pattern_text = || Some(pattern.to_string());
-            match values[..] {
-                [] => return Err(Miss { expected: pattern_text(), ..Miss::from(format!("no header `{name}`")) }),
-                _ if values.iter().any(|value| pattern.is_match(value.as_bytes())) => {}
-                _ => return Err(miss(format!("header `{name}`"), pattern.to_string(), values.join("`, `"))),
-            }
+            check_header(response, name, &pattern.to_string(), |value| pattern.is_match(value.as_bytes()))?;
         }
         for name in &expect.absent {
             if let [value, ..] = response.header(&name.to_ascii_lowercase())[..] {
@@ -344,6 +317,17 @@ impl Talk<'_, '_> {
     }
 }
 
+fn check_header(response: &Response, name: &str, expected: &str, fits: impl Fn(&str) -> bool) -> Result<(), Miss> {
+    let values = response.header(&name.to_ascii_lowercase());
+    if values.is_empty() {
+        return Err(Miss { expected: Some(expected.to_owned()), ..Miss::from(format!("no header `{name}`")) });
+    }
+    if values.iter().any(|value| fits(value)) {
+        return Ok(());
+    }
+    Err(miss(format!("header `{name}`"), expected.to_owned(), values.join("`, `")))
+}
+
 /// Whether two JSON values are equal; 1 equals 1.0.
 fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     match (one.as_f64(), other.as_f64()) {
@@ -358,10 +342,11 @@ fn is_end(answered: &Result<(), Trouble>) -> bool {
 }
 
 fn with_request(trouble: Trouble, asked: &Question<'_>) -> Trouble {
-    let Trouble::Failed(mut miss) = trouble else { return trouble };
-    miss.message.insert_str(0, &asked.place);
-    miss.sent.get_or_insert_with(|| excerpt(&asked.bytes));
-    Trouble::Failed(miss)
+    let mut trouble = trouble.at(&asked.place);
+    if let Trouble::Failed(miss) = &mut trouble {
+        miss.sent.get_or_insert_with(|| excerpt(&asked.bytes));
+    }
+    trouble
 }
 
 fn send_piece(stream: &mut TcpStream, bytes: &[u8], half_close: bool) -> Result<(), String> {
@@ -375,26 +360,14 @@ fn send_piece(stream: &mut TcpStream, bytes: &[u8], half_close: bool) -> Result<
 
 /// Reads exactly these bytes and stops at the first difference.
 fn exact(client: &mut Client, expected: &[u8]) -> Result<(), Trouble> {
-    let mut received = vec![0; expected.len()];
-    let mut got = 0;
-    while got < expected.len() && expected.starts_with(&received[..got]) {
-        let read = client.read(&mut received[got..]);
-        let why = match read {
-            Ok(0) if got == 0 => "no response: the connection was closed".to_owned(),
-            Ok(0) => format!("the connection was closed after {got} bytes"),
-            Ok(bytes) => {
-                got += bytes;
-                continue;
-            }
-            Err(error) => reason(&error),
-        };
-        let received = Some(excerpt(&received[..got])).filter(|text| !text.is_empty());
-        return Err(Miss { expected: Some(excerpt(expected)), received, ..why.into() }.into());
-    }
-    if received[..got] == *expected {
-        return Ok(());
-    }
-    Ok(differ("bytes", expected, &received[..got])?)
+    let (received, end) = client.receive_like(expected);
+    let Some(why) = end else { return Ok(differ("bytes", expected, &received)?) };
+    let why = match received.len() {
+        0 => format!("no response: {why}"),
+        bytes => format!("{why} after {bytes} bytes"),
+    };
+    let received = Some(excerpt(&received)).filter(|text| !text.is_empty());
+    Err(Miss { expected: Some(excerpt(expected)), received, ..why.into() }.into())
 }
 
 fn hex(text: &str) -> Result<Vec<u8>, Trouble> {

@@ -4,12 +4,8 @@
 use std::thread;
 use std::time::Duration;
 
-use study::verification::Miss;
-
-use super::check::Check;
+use super::check::{Check, Trouble};
 use super::server::Server;
-use super::slow;
-use super::trouble::Trouble;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -37,13 +33,12 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     let first = slow.response(false)?;
     page.check(&first, false)?;
     let count = ENOUGH / (first.head_bytes + first.body.len());
-    let sent = slow::fill(server, &mut slow, &request.repeat(count))?;
+    let sent = server.fill(&mut slow, &request.repeat(count))?;
     let whole = sent / request.len();
     for index in 0..whole {
-        let place = || format!("request {} of {whole} sent at once", index + 1);
-        let response = slow.response(false).map_err(|why| format!("{}: {why}", place()))?;
-        page.check(&response, false)
-            .map_err(|miss| Miss { message: format!("{}: {}", place(), miss.message), ..miss })?;
+        let at_once = |trouble: Trouble| trouble.at(&format!("request {} of {whole} sent at once: ", index + 1));
+        let response = slow.response(false).map_err(|why| at_once(why.into()))?;
+        page.check(&response, false).map_err(|miss| at_once(miss.into()))?;
         if slow.has_ended_keep_alive() {
             break; // the server answers no further request on this connection
         }

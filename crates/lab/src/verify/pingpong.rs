@@ -4,10 +4,8 @@
 use std::io::Read;
 use std::thread;
 
-use super::check::{Check, END};
-use super::server::{Client, Server, reason};
-use super::slow;
-use super::trouble::Trouble;
+use super::check::{Check, END, Trouble};
+use super::server::{Server, reason};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -16,19 +14,8 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// Cases that end the server.
-pub(super) fn last_checks() -> Vec<Check> {
-    vec![Check::code("zero", "a zero word ends it within 1 s, and all it has started", zero).ending()]
-}
-
-impl Client {
-    /// Reads the responses to these words.
-    pub(super) fn expect_words(&mut self, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
-        expect_words(self, words)
-    }
-}
-
-fn expect_words(reader: &mut impl Read, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
+/// Reads the responses to these words.
+pub(super) fn expect_words(reader: &mut impl Read, words: impl IntoIterator<Item = u32>) -> Result<(), String> {
     for (index, word) in words.into_iter().enumerate() {
         let mut bytes = [0; 4];
         let of = format_args!("word {} ({word:#x})", index + 1);
@@ -50,7 +37,7 @@ fn pipelined(server: &mut Server<'_>) -> Result<(), Trouble> {
     for count in [2, 3, 1000] {
         let words = 1..1 + count;
         client.send(&to_bytes(words.clone()))?;
-        client.expect_words(words)?;
+        expect_words(&mut client, words)?;
     }
     // More than all buffers on the way can hold, so the reader must keep up with the writer.
     let words = 1..1 + (1_u32 << 20);
@@ -74,18 +61,15 @@ fn slow_reader(server: &mut Server<'_>) -> Result<(), Trouble> {
     const ENOUGH: u32 = 4 << 20;
     let mut slow = server.connect()?;
     let bytes = to_bytes(1..1 + ENOUGH);
-    let sent = slow::fill(server, &mut slow, &bytes)?;
+    let sent = server.fill(&mut slow, &bytes)?;
     let whole = (sent / 4) as u32;
     let mut reader = std::io::BufReader::with_capacity(1 << 16, &mut slow);
     expect_words(&mut reader, 1..1 + whole)?;
     Ok(())
 }
 
-fn zero(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let mut clients = (0..4).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
-    for client in &mut clients {
-        client.ask(7)?;
-    }
+pub(super) fn zero(server: &mut Server<'_>) -> Result<(), Trouble> {
+    let mut clients = server.served_clients(4)?;
     clients[3].send(&[0; 4])?;
     server.process()?.wait_gone(END).map_err(|why| format!("after a zero word {why}"))?;
     server.check_deaf()?;

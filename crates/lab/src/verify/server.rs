@@ -1,50 +1,39 @@
 //! A server under verification, and its client.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use study::plan::SubjectPlan;
 use study::record::{FailureKind, SubjectUse};
-use study::verification::Suite;
+use study::verification::{Miss, Suite};
 
+use super::Target;
+use super::check::{END, NotStarted, Trouble, excerpt};
 use super::page::{Page, request};
-use super::trouble::{NotStarted, Trouble, excerpt};
-use crate::clock;
+use super::pingpong::expect_words;
 use crate::container::Images;
 use crate::end::End;
-use crate::process::{Child, Supervisor};
-use crate::ready;
+use crate::process::{Child, Supervisor, pid_of};
 use crate::server::Started;
+use crate::{clock, procfs, ready};
 
 /// Time limit of every connect, read and write of a client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Time limit of a case, however slowly the server responds.
 const CASE: Duration = Duration::from_secs(60);
 
-pub(super) enum Home<'a> {
-    Running(SocketAddr),
-    Command {
-        supervisor: &'a Supervisor,
-        images: Images,
-        plan: &'a SubjectPlan,
-        directory: PathBuf,
-        interrupted: &'a dyn Fn() -> bool,
-    },
-}
-
-impl Home<'_> {
-    pub(super) fn name(&self) -> String {
-        match self {
-            Home::Running(address) => address.to_string(),
-            Home::Command { plan, .. } => plan.command.clone(),
-        }
-    }
+/// The server to verify and what starting it takes.
+pub(super) struct Home<'a> {
+    pub(super) target: Target<'a>,
+    /// `None`: the server runs already.
+    pub(super) supervisor: Option<Supervisor>,
+    pub(super) images: Images,
+    pub(super) interrupted: &'a dyn Fn() -> bool,
 }
 
 pub(super) struct Server<'a> {
@@ -59,9 +48,9 @@ pub(super) struct Server<'a> {
 
 impl<'a> Server<'a> {
     pub(super) fn start(home: &'a Home<'a>, suite: Option<Suite>, path: &str) -> Result<Server<'a>, NotStarted> {
-        let (child, address) = match home {
-            Home::Running(address) => (None, *address),
-            Home::Command { plan, .. } => start_on(home, plan.port).map(|(child, address)| (Some(child), address))?,
+        let (child, address) = match home.target {
+            Target::Running(address) => (None, address),
+            Target::Command { plan, .. } => start_on(home, plan.port).map(|(child, address)| (Some(child), address))?,
         };
         let until = clock::now() + CASE;
         Ok(Server { home, child, address, until, suite, path: path.to_owned(), pages: Mutex::default() })
@@ -149,32 +138,70 @@ impl<'a> Server<'a> {
         }
     }
 
+    /// Sends as much of `asked` as the server accepts while its responses are not read; returns the
+    /// number of bytes. Meanwhile other connections must be served.
+    pub(super) fn fill(&self, slow: &mut Client, asked: &[u8]) -> Result<usize, String> {
+        // A write that makes no progress for this long means that the server accepts no more.
+        let io_error = |error: io::Error| format!("cannot send: {}", reason(&error));
+        slow.stream.set_write_timeout(Some(Duration::from_millis(150))).map_err(io_error)?;
+        let mut sent = 0;
+        while sent < asked.len() {
+            match slow.stream.write(&asked[sent..]) {
+                Ok(taken) => sent += taken,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // The server may have ended keep-alive; the responses show it to the caller.
+                Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => break,
+                Err(error) => return Err(io_error(error)),
+            }
+        }
+        // Enough that some share a thread with the slow one; repeated, as it may not be stuck yet.
+        let mut others = (0..16).map(|_| self.connect()).collect::<Result<Vec<_>, _>>()?;
+        for _ in 0..4 {
+            for (index, other) in others.iter_mut().enumerate() {
+                other
+                    .ask(1)
+                    .map_err(|why| format!("beside a client that does not read, client {}: {why}", index + 1))?;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(sent)
+    }
+
+    /// Connections that have been served once.
+    pub(super) fn served_clients(&self, count: usize) -> Result<Vec<Client>, String> {
+        let mut clients = (0..count).map(|_| self.connect()).collect::<Result<Vec<_>, _>>()?;
+        clients.iter_mut().try_for_each(|client| client.ask(7))?;
+        Ok(clients)
+    }
+
+    /// Sends SIGTERM and waits for the end of the server and of all it has started.
+    pub(super) fn terminate(&mut self) -> Result<(), Trouble> {
+        self.process()?.terminate().map_err(|error| format!("cannot send SIGTERM: {error}"))?;
+        Ok(self.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?)
+    }
+
     /// Process ID and descriptor of each open socket of its processes.
     pub(super) fn sockets(&self) -> Vec<(Pid, i32)> {
-        let mut sockets = Vec::new();
-        for pid in self.child.iter().flat_map(Child::family) {
-            let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
-            let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-            let links = entries.filter(|entry| {
-                fs::read_link(entry.path()).is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
-            });
-            sockets.extend(links.filter_map(|entry| Some((process, entry.file_name().to_str()?.parse().ok()?))));
-        }
-        sockets
+        let of_process = |pid: u32| {
+            let process = pid_of(pid);
+            let sockets = procfs::sockets(Path::new("/proc"), pid).unwrap_or_default();
+            sockets.into_iter().filter_map(move |(number, _)| Some((process?, number)))
+        };
+        self.child.iter().flat_map(Child::family).flat_map(of_process).collect()
     }
 }
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
         // Ends it as the lab ends a trial. Cases that check how it ends have done so before.
-        if let (Some(child), Home::Command { plan, .. }) = (&mut self.child, self.home) {
+        if let (Some(child), Target::Command { plan, .. }) = (&mut self.child, self.home.target) {
             child.stop(Duration::from_nanos(plan.stop_timeout_ns));
         }
     }
 }
 
 fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), NotStarted> {
-    let Home::Command { supervisor, images, plan, directory, interrupted } = home else {
+    let (Target::Command { plan, directory, .. }, Some(supervisor)) = (home.target, &home.supervisor) else {
         return Err(NotStarted::Failed("the process of the server is not ours".to_owned()));
     };
     let no_port = |error| NotStarted::Failed(format!("no second free port: {error}"));
@@ -184,7 +211,7 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
     let server = crate::server::Server {
         command: &plan.command,
         container: plan.container.as_ref(),
-        images,
+        images: &home.images,
         environment: &plan.environment,
         names: &|name| crate::subject::port_of(name, second_port, &[]),
         prepare: &|_| Ok(()),
@@ -197,14 +224,13 @@ fn start_on(home: &Home<'_>, port: Option<u16>) -> Result<(Child, SocketAddr), N
         kind: FailureKind::Start,
         who: "",
     };
-    match server.start(supervisor, interrupted, &mut used) {
+    match server.start(supervisor, home.interrupted, &mut used) {
         Ok(Started { child, .. }) => Ok((child, SocketAddr::new(address, used.port.unwrap_or_default()))),
         Err(End::Interrupted) => Err(NotStarted::Interrupted),
         Err(End::Failed(failure)) if failure.kind == FailureKind::Unrunnable => {
             Err(NotStarted::Unrunnable(failure.message))
         }
-        Err(End::Failed(failure)) => Err(NotStarted::Failed(failure.message)),
-        Err(End::Lost(why)) => Err(NotStarted::Failed(why)),
+        Err(end) => Err(NotStarted::Failed(end.text())),
     }
 }
 
@@ -289,7 +315,7 @@ impl Client {
     pub(super) fn expect_answer(&mut self, number: u32) -> Result<(), String> {
         match self.speech.clone() {
             Speech::None => Ok(()),
-            Speech::Pingpong => self.expect_words([number]),
+            Speech::Pingpong => expect_words(self, [number]),
             Speech::Http(page) => self.expect_page(&page),
             Speech::Cache => self.expect_miss(),
         }
@@ -302,6 +328,25 @@ impl Client {
             b"END\r\n" | b"$-1\r\n" => Ok(()),
             _ => Err(format!("the response for an absent key is `{}`", answer.escape_ascii())),
         }
+    }
+
+    /// Reads until all expected bytes or another one have arrived. Returns the received bytes and, if
+    /// reading ended before, the reason.
+    pub(super) fn receive_like(&mut self, expected: &[u8]) -> (Vec<u8>, Option<String>) {
+        let (mut received, mut got, mut end) = (vec![0; expected.len()], 0, None);
+        let mut is_equal = true;
+        while got < expected.len() && is_equal && end.is_none() {
+            match self.read(&mut received[got..]) {
+                Ok(0) => end = Some("the connection was closed".to_owned()),
+                Ok(bytes) => {
+                    is_equal = received[got..got + bytes] == expected[got..got + bytes];
+                    got += bytes;
+                }
+                Err(error) => end = Some(reason(&error)),
+            }
+        }
+        received.truncate(got);
+        (received, end)
     }
 
     pub(super) fn half_close(&self) -> Result<(), String> {
@@ -352,6 +397,19 @@ pub(super) enum Noise {
     Bytes(String),
     End,
     Broken(String),
+}
+
+impl Noise {
+    /// The failure, if `bytes_are` at a `place` in the conversation that must be silent.
+    pub(super) fn miss(self, bytes_are: &str, place: &str) -> Miss {
+        match self {
+            Noise::Bytes(bytes) => {
+                Miss { message: format!("{bytes_are} {place}"), received: Some(bytes), ..Miss::default() }
+            }
+            Noise::End => format!("the connection was closed {place}").into(),
+            Noise::Broken(why) => format!("the connection broke {place}: {why}").into(),
+        }
+    }
 }
 
 pub(super) fn reason(error: &io::Error) -> String {

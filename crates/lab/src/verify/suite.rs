@@ -7,17 +7,16 @@ use std::time::Duration;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use study::verification::Suite;
 
-use super::check::{Check, END};
+use super::check::{Check, NotStarted, Trouble};
 use super::server::{PATIENCE, Server};
-use super::trouble::{NotStarted, Trouble};
 use super::{cache, http, pingpong};
 use crate::clock;
 
 pub(super) fn checks(suite: Suite) -> Vec<Check> {
-    let (mut all, last) = match suite {
-        Suite::Pingpong => (pingpong::checks(), pingpong::last_checks()),
-        Suite::Http => (http::checks(), Vec::new()),
-        Suite::Cache => (cache::checks(), Vec::new()),
+    let mut all = match suite {
+        Suite::Pingpong => pingpong::checks(),
+        Suite::Http => http::checks(),
+        Suite::Cache => cache::checks(),
     };
     all.extend([
         Check::code("connections", "1,000 connections at once are served", connections),
@@ -28,7 +27,10 @@ pub(super) fn checks(suite: Suite) -> Vec<Check> {
             .ending(),
         Check::code("sigterm-idle", "SIGTERM ends it within 1 s when no client has ever come", sigterm_idle).ending(),
     ]);
-    all.extend(last);
+    if suite == Suite::Pingpong {
+        let promise = "a zero word ends it within 1 s, and all it has started";
+        all.push(Check::code("zero", promise, pingpong::zero).ending());
+    }
     all.push(
         Check::code("restart", "a new process can listen on the port of the one that just ended", restart).of_process(),
     );
@@ -119,10 +121,9 @@ fn churn(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let mut clients = (0..4).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
+    let mut clients = server.served_clients(4)?;
     let mut ports = Vec::new();
     for client in &mut clients {
-        client.ask(7)?;
         client.ask(7)?; // some servers set it after the first response, once a connection persists
         ports.push(client.stream.local_addr().map_err(|error| format!("no local address: {error}"))?.port());
     }
@@ -157,33 +158,21 @@ fn nodelay(server: &mut Server<'_>) -> Result<(), Trouble> {
 }
 
 fn sigterm(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let mut clients = (0..20).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
-    for client in &mut clients {
-        client.ask(7)?;
-    }
+    let mut clients = server.served_clients(20)?;
     let begun = clients[0].speech.begun();
     clients[0].send(begun)?; // one request is incomplete
-    server.process()?.terminate().map_err(|error| format!("cannot send SIGTERM: {error}"))?;
-    server.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?;
-    server.check_deaf()?;
-    Ok(())
+    sigterm_idle(server)
 }
 
 fn sigterm_idle(server: &mut Server<'_>) -> Result<(), Trouble> {
-    server.process()?.terminate().map_err(|error| format!("cannot send SIGTERM: {error}"))?;
-    server.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?;
-    server.check_deaf()?;
-    Ok(())
+    server.terminate()?;
+    Ok(server.check_deaf()?)
 }
 
 /// Restarts a server while the kernel still holds connections of its previous process.
 fn restart(server: &mut Server<'_>) -> Result<(), Trouble> {
-    let mut clients = (0..4).map(|_| server.connect()).collect::<Result<Vec<_>, _>>()?;
-    for client in &mut clients {
-        client.ask(7)?;
-    }
-    server.process()?.terminate().map_err(|error| format!("cannot send SIGTERM: {error}"))?;
-    server.process()?.wait_gone(END).map_err(|why| format!("after SIGTERM {why}"))?;
+    let _clients = server.served_clients(4)?;
+    server.terminate()?;
     server.start_again().map_err(|error| match error {
         NotStarted::Failed(why) => Trouble::from(format!("on the same port again: {why}")),
         other => other.into(),

@@ -21,64 +21,55 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) speech: Speech,
     pub(super) asked: Vec<u8>,
-    answered: Vec<u8>,
-    closes: bool,
-    differs: Option<Differs>,
+    usual: Answer,
+    /// An implementation that responds differently.
+    differs: Option<(Whose, Answer)>,
 }
 
-/// An implementation that responds differently, and why that is also correct.
-struct Differs {
-    whose: Whose,
-    answered: Vec<u8>,
-    closes: bool,
-    reason: &'static str,
-}
-
-pub(super) struct Answer<'a> {
-    pub(super) bytes: &'a [u8],
+pub(super) struct Answer {
+    pub(super) bytes: Vec<u8>,
     pub(super) closes: bool,
-    /// Why the response differs from the usual one.
+    /// Why a response that differs from the usual one is also correct.
     pub(super) reason: Option<&'static str>,
 }
 
 impl Row {
-    pub(super) fn answer(&self, whose: Whose) -> Answer<'_> {
-        match &self.differs {
-            Some(other) if other.whose == whose => {
-                Answer { bytes: &other.answered, closes: other.closes, reason: Some(other.reason) }
-            }
-            _ => Answer { bytes: &self.answered, closes: self.closes, reason: None },
-        }
+    /// A row begins with a command that lets a server detect the protocol.
+    fn new(speech: Speech, name: &'static str, asked: &[u8], answered: &str) -> Row {
+        let greeting: &[u8] = if speech == Speech::Text { b"mn\r\n" } else { b"PING\r\n" };
+        let usual = Answer::new(speech, answered, None);
+        Row { name, speech, asked: [greeting, asked].concat(), usual, differs: None }
     }
 
-    fn closing(self) -> Row {
-        Row { closes: true, ..self }
+    pub(super) fn answer(&self, whose: Whose) -> &Answer {
+        self.differs.as_ref().filter(|(other, _)| *other == whose).map_or(&self.usual, |(_, answer)| answer)
     }
 
-    fn but_closing(self, whose: Whose, answered: &str, reason: &'static str) -> Row {
-        let row = self.but(whose, answered, reason);
-        Row { differs: row.differs.map(|differs| Differs { closes: true, ..differs }), ..row }
+    /// The latest response closes the connection.
+    fn closing(mut self) -> Row {
+        self.differs.as_mut().map_or(&mut self.usual, |(_, answer)| answer).closes = true;
+        self
     }
 
     fn but(self, whose: Whose, answered: &str, reason: &'static str) -> Row {
-        let front = if self.speech == Speech::Text { "MN\r\n" } else { "+PONG\r\n" };
-        let answered = format!("{front}{answered}").into_bytes();
-        Row { differs: Some(Differs { whose, answered, closes: false, reason }), ..self }
+        let answer = Answer::new(self.speech, answered, Some(reason));
+        Row { differs: Some((whose, answer)), ..self }
     }
 }
 
-/// A row in memcached's text. The no-op at the start lets a server detect the protocol.
-fn text(name: &'static str, asked: impl AsRef<[u8]>, answered: &str) -> Row {
-    let asked = [b"mn\r\n", asked.as_ref()].concat();
-    let answered = format!("MN\r\n{answered}").into_bytes();
-    Row { name, speech: Speech::Text, asked, answered, closes: false, differs: None }
+impl Answer {
+    fn new(speech: Speech, answered: &str, reason: Option<&'static str>) -> Answer {
+        let front = if speech == Speech::Text { "MN\r\n" } else { "+PONG\r\n" };
+        Answer { bytes: format!("{front}{answered}").into_bytes(), closes: false, reason }
+    }
 }
 
-/// A row in RESP. It begins with `PING`, which lets a server detect the protocol.
+fn text(name: &'static str, asked: impl AsRef<[u8]>, answered: &str) -> Row {
+    Row::new(Speech::Text, name, asked.as_ref(), answered)
+}
+
 fn resp(name: &'static str, asked: impl AsRef<[u8]>, answered: &str) -> Row {
-    let asked = [b"PING\r\n", asked.as_ref()].concat();
-    let answered = format!("+PONG\r\n{answered}").into_bytes();
-    Row { name, speech: Speech::Resp, asked, answered, closes: false, differs: None }
+    Row::new(Speech::Resp, name, asked.as_ref(), answered)
 }
 
 pub(super) fn text_basic() -> Row {
@@ -175,11 +166,12 @@ pub(super) fn all() -> Vec<Row> {
         resp("no argument where one is required", "*1\r\n+PING\r\n", "-ERR Protocol error: expected '$', got '+'\r\n")
             .closing(),
         resp("a quote without its end", "SET a \"b\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n")
-            .but_closing(
+            .but(
                 Redis,
                 "-ERR Protocol error: unbalanced quotes in request\r\n",
                 "Redis closes the connection, although the end of the line marks the next request",
-            ),
+            )
+            .closing(),
         resp("too few arguments", "GET\r\nPING\r\n", "-ERR wrong number of arguments for 'get' command\r\n+PONG\r\n"),
         resp(
             "no such command",
