@@ -12,6 +12,7 @@ use crate::container::Images;
 use crate::end::unrunnable;
 use crate::hooks::{LabError, Options, Phase, Progress};
 use crate::process::{Exit, Launch, Supervisor};
+use crate::trial::start_supervisor;
 use crate::verify;
 
 /// Time after which a build counts as hung.
@@ -29,8 +30,7 @@ pub fn build_all(
     progress: &mut dyn FnMut(&Progress),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Vec<Build>, LabError> {
-    let supervisor =
-        Supervisor::start(&options.exe).map_err(|error| LabError::Watchdog { exe: options.exe.clone(), error })?;
+    let supervisor = start_supervisor(options)?;
     let images = Images::default();
     let mut builds: Vec<(Option<&str>, Build)> = Vec::new();
     'points: for (index, point) in plan.points.iter().enumerate() {
@@ -142,9 +142,7 @@ pub(crate) fn build(
         Ok(words) => words,
         Err(mistake) => return failed(mistake.to_string()),
     };
-    let environment = Default::default();
-    let launch = Launch { cpus, words: &words, directory, environment: &environment, talk: false };
-    let mut child = match supervisor.spawn(&launch) {
+    let mut child = match supervisor.spawn(Launch { cpus, ..Launch::new(&words, directory) }) {
         Ok(child) => child,
         Err(error) => return failed(format!("cannot start `{command}`: {error}")),
     };

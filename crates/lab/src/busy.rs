@@ -5,11 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::clock;
+use crate::procfs::{self, Stat};
 
 /// Total share of one CPU above which other processes make the machine busy.
 pub const BUSY: f64 = 0.25;
-/// Unit of the kernel's CPU times, per second (`USER_HZ`, the same on every Linux; proc(5)).
-const TICKS_PER_S: f64 = 100.0;
 
 /// A process that uses CPU time.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,13 +25,12 @@ pub struct User {
 struct Counted {
     /// The name may change: kernel threads rename themselves with their work.
     name: String,
-    ticks: u64,
-    /// Start time, ticks since boot; identifies the process together with its ID.
-    started: u64,
+    cpu_ns: u64,
+    started_ticks: u64,
 }
 
 /// All processes except this one.
-type Ticks = BTreeMap<u32, Counted>;
+type Counts = BTreeMap<u32, Counted>;
 
 /// Other processes that used a CPU within `duration`, highest share first.
 pub fn users(duration: Duration) -> Vec<User> {
@@ -54,28 +52,21 @@ pub fn words(users: &[User]) -> Option<String> {
     Some(format!("other processes use {} of a CPU: {most}", percent(total)))
 }
 
-fn read(proc: &Path) -> Ticks {
-    let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let others = pids.filter(|pid| *pid != std::process::id());
-    let ticks = |pid: u32| Some((pid, ticks(&std::fs::read_to_string(proc.join(format!("{pid}/stat"))).ok()?)?));
-    others.filter_map(ticks).collect()
+fn read(proc: &Path) -> Counts {
+    let others = procfs::pids(proc).filter(|pid| *pid != std::process::id());
+    let counted = |pid: u32| {
+        let text = procfs::read(proc, pid, "stat")?;
+        let stat = Stat::parse(&text)?;
+        Some((pid, Counted { name: stat.name.to_owned(), cpu_ns: stat.own_ns, started_ticks: stat.started_ticks }))
+    };
+    others.filter_map(counted).collect()
 }
 
-fn ticks(stat: &str) -> Option<Counted> {
-    // The name is in parentheses and may contain anything.
-    let (before, after) = stat.rsplit_once(')')?;
-    let (_, name) = before.split_once('(')?;
-    let mut fields = after.split_whitespace().skip(11).map(str::parse::<u64>);
-    let ticks = fields.next()?.ok()? + fields.next()?.ok()?;
-    Some(Counted { name: name.to_owned(), ticks, started: fields.nth(6)?.ok()? })
-}
-
-fn between(before: &Ticks, after: &Ticks, seconds: f64) -> Vec<User> {
+fn between(before: &Counts, after: &Counts, seconds: f64) -> Vec<User> {
     let user = |(pid, now): (&u32, &Counted)| {
         // All CPU time of a new process is recent.
-        let then = before.get(pid).filter(|then| then.started == now.started).map_or(0, |then| then.ticks);
-        let share = now.ticks.saturating_sub(then) as f64 / TICKS_PER_S / seconds.max(1e-3);
+        let then = before.get(pid).filter(|then| then.started_ticks == now.started_ticks).map_or(0, |then| then.cpu_ns);
+        let share = now.cpu_ns.saturating_sub(then) as f64 / 1e9 / seconds.max(1e-3);
         (share > 0.0).then(|| User { pid: *pid, name: now.name.clone(), share })
     };
     let mut users = after.iter().filter_map(user).collect::<Vec<_>>();
@@ -87,20 +78,11 @@ fn between(before: &Ticks, after: &Ticks, seconds: f64) -> Vec<User> {
 mod tests {
     use super::*;
 
-    fn at(processes: &[(u32, &str, u64, u64)]) -> Ticks {
-        let counted = |&(pid, name, ticks, started): &(u32, &str, u64, u64)| {
-            (pid, Counted { name: name.to_owned(), ticks, started })
+    fn at(processes: &[(u32, &str, u64, u64)]) -> Counts {
+        let counted = |&(pid, name, ticks, started_ticks): &(u32, &str, u64, u64)| {
+            (pid, Counted { name: name.to_owned(), cpu_ns: ticks * 10_000_000, started_ticks })
         };
         processes.iter().map(counted).collect()
-    }
-
-    #[test]
-    fn parses_cpu_time_after_any_name() {
-        let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194560 100 0 0 0 30 12 7 9 20 0 1 0 100 1000 10";
-        assert_eq!(ticks(stat), Some(Counted { name: "a) b (c)".to_owned(), ticks: 42, started: 100 }));
-        for wrong in ["", "42", "42 (x) S 1", "42 (x) S 1 2 3 4 5 6 7 8 9 10 11 x y"] {
-            assert_eq!(ticks(wrong), None, "{wrong}");
-        }
     }
 
     #[test]

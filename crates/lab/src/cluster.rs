@@ -25,20 +25,18 @@ use study::node::{BEAT, Hello, Order, Said, Serve};
 use study::plan::LoadPlan;
 use study::record::{Agent, BuildOutcome, Cpu, Failure, FailureKind, Finding, Measurement, Node, Probe, Role};
 use study::seam::{self, Heard};
-use study::spec::{Arrivals, LoadSpec, Part, Stop, Target, Warmup};
+use study::spec::{LoadSpec, Part, Stop, Target, Warmup};
 
 use crate::end::{End, failed};
 use crate::lines::Writer;
 use crate::load::{Engine, Event, Load, broken};
 pub use crate::process::TICKET;
 use crate::process::{Supervisor, wait_readable};
+use crate::subject::NotStarted;
 use crate::{clock, generator};
 use file::{Hosts, Launcher};
 pub use gang::rank;
 use link::Link;
-
-/// Polling time before each intended send of the open loop, if every worker has its own CPU, ns.
-const SPIN_NS: u64 = 100_000;
 
 const MARGIN: Duration = Duration::from_secs(30);
 
@@ -48,7 +46,8 @@ const DRIFT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Cluster {
     subject: Member,
-    generators: Generators,
+    /// Nodes on the machines of the generators.
+    pub generators: Generators,
 }
 
 /// Nodes on the machines of the generators. Dropping it ends them.
@@ -132,30 +131,22 @@ impl Cluster {
             return Err(ClusterError::Machines(vec!["no machine has the role `subject`".to_owned()]));
         };
         let mut cluster = Self { subject, generators };
-        cluster.measure_links(reach)?;
-        Ok(cluster)
-    }
-
-    /// Measures the path from each generator's machine to the server's: bandwidth, then latency.
-    fn measure_links(&mut self, reach: &Reach<'_>) -> Result<(), ClusterError> {
-        let measured = paths::measure(self, reach.interrupted);
-        let paths = measured.map_err(|end| match self.explain(end) {
+        let paths = paths::measure(&cluster, reach.interrupted).map_err(|end| match end {
             End::Interrupted => ClusterError::Interrupted,
-            End::Lost(text) => ClusterError::Machines(vec![text]),
-            End::Failed(failure) => ClusterError::Machines(vec![failure.message]),
+            End::Lost(text) => ClusterError::Machines(vec![cluster.explain_loss(&text)]),
+            end => ClusterError::Machines(vec![end.text()]),
         })?;
-        for (member, path) in self.generators.members.iter_mut().zip(paths) {
+        for (member, path) in cluster.generators.members.iter_mut().zip(paths) {
             member.path = Some(path);
         }
-        Ok(())
+        Ok(cluster)
     }
 
     /// Names the machine that fell silent first. When mpirun loses one node it ends all others, so
     /// the lab may notice a healthy one first.
-    pub(crate) fn explain(&self, end: End) -> End {
-        let End::Lost(text) = end else { return end };
+    pub(crate) fn explain_loss(&self, text: &str) -> String {
         let nodes = self.members().map(|(_, member)| (member.link.name.as_str(), member.link.silent()));
-        End::Lost(silent_first(nodes, text))
+        silent_first(nodes, text)
     }
 
     fn members(&self) -> impl Iterator<Item = (Role, &Member)> {
@@ -187,14 +178,9 @@ impl Cluster {
     /// # Errors
     /// One line: a machine was lost, or `interrupted` returned true.
     pub fn examine(&self, interrupted: &dyn Fn() -> bool) -> Result<Vec<Finding>, String> {
-        let words = |end| match end {
-            End::Lost(why) => why,
-            End::Interrupted => "interrupted".to_owned(),
-            End::Failed(failure) => failure.message,
-        };
         let look = || {
             let one = |(_, member): (Role, &Member)| Ok((clock::monotonic_ns(), member.link.offset(interrupted)?));
-            self.members().map(one).collect::<Result<Vec<_>, End>>().map_err(words)
+            self.members().map(one).collect::<Result<Vec<_>, End>>().map_err(End::text)
         };
         let first = look()?;
         std::thread::sleep(DRIFT);
@@ -213,11 +199,6 @@ impl Cluster {
         Ok(doctor::examine(&looked.collect::<Vec<_>>()))
     }
 
-    /// The launcher of the nodes that have none of their own; never [`Launcher::Auto`].
-    pub fn launcher(&self) -> Launcher {
-        self.generators.launcher
-    }
-
     /// CPUs of the server's machine.
     pub fn subject_cpus(&self) -> &[Cpu] {
         &self.subject.cpus
@@ -226,7 +207,7 @@ impl Cluster {
     /// Why the load cannot run on this cluster, if it cannot.
     pub fn refuses(&self, load: &LoadPlan) -> Option<String> {
         let is_stateless = load.workload.is_none() && load.journey.is_none();
-        refuse(is_stateless && end_by_time(load.stop, load.warmup), self.generators.members.len())
+        refuse(is_stateless, load.stop, load.warmup, self.generators.members.len())
     }
 
     pub(crate) fn address(&self) -> IpAddr {
@@ -234,9 +215,8 @@ impl Cluster {
     }
 
     pub(crate) fn probe(&self, cpus: &[u32], interrupted: &dyn Fn() -> bool) -> Result<Vec<Probe>, End> {
-        let link = &self.subject.link;
-        link.say(&Order::Probe { cpus: cpus.to_vec() })?;
-        link.wait(None, interrupted, |said| if let Said::Probed(probes) = said { Some(probes) } else { None })
+        let pick = |said| if let Said::Probed(probes) = said { Some(probes) } else { None };
+        self.subject.link.ask(&Order::Probe { cpus: cpus.to_vec() }, interrupted, pick)
     }
 
     pub(crate) fn build(
@@ -247,15 +227,11 @@ impl Cluster {
     ) -> Option<BuildOutcome> {
         let cpus = self.subject.cpus.iter().map(|cpu| cpu.index).collect();
         let order = Order::Build { command: command.to_owned(), directory: directory.map(str::to_owned), cpus };
-        let link = &self.subject.link;
-        let built = link.say(&order).and_then(|()| {
-            link.wait(None, interrupted, |said| if let Said::Built(outcome) = said { Some(outcome) } else { None })
-        });
-        match built {
+        let pick = |said| if let Said::Built(outcome) = said { Some(outcome) } else { None };
+        match self.subject.link.ask(&order, interrupted, pick) {
             Ok(outcome) => Some(outcome),
             Err(End::Interrupted) => None,
-            Err(End::Lost(text)) => Some(BuildOutcome::Failed { output_tail: text }),
-            Err(End::Failed(failure)) => Some(BuildOutcome::Failed { output_tail: failure.message }),
+            Err(end) => Some(BuildOutcome::Failed { output_tail: end.text() }),
         }
     }
 
@@ -267,31 +243,20 @@ impl Cluster {
                 Role::Subject => subject.to_vec(),
                 Role::Load => member.cpus.iter().map(|cpu| cpu.index).collect(),
             };
-            let why = member.link.say(&Order::Spin { cpus }).and_then(|()| {
-                let pick = |said| if let Said::Spinning(why) = said { Some(why) } else { None };
-                member.link.wait(None, &|| false, pick)
-            });
-            match why {
-                Ok(None) => {}
-                Ok(Some(why)) => return Err(format!("{}: {why}", member.name)),
-                Err(End::Lost(why)) => return Err(why),
-                Err(End::Interrupted | End::Failed(_)) => return Err("interrupted".to_owned()),
+            let pick = |said| if let Said::Spinning(why) = said { Some(why) } else { None };
+            if let Some(why) = member.link.ask(&Order::Spin { cpus }, &|| false, pick).map_err(End::text)? {
+                return Err(format!("{}: {why}", member.name));
             }
         }
         Ok(())
     }
 
-    pub(crate) fn subject<'a>(&'a self, order: &'a Serve, interrupted: &'a dyn Fn() -> bool) -> sides::Server<'a> {
-        sides::Server::new(&self.subject.link, order, interrupted)
-    }
-
-    pub(crate) fn load<'a>(
+    pub(crate) fn serve<'a>(
         &'a self,
-        plan: &LoadPlan,
-        whole: &LoadSpec,
+        order: &Serve,
         interrupted: &'a dyn Fn() -> bool,
-    ) -> Result<Load<'a>, End> {
-        self.generators.load(plan.threads, whole, interrupted)
+    ) -> Result<sides::Server<'a>, NotStarted> {
+        sides::Server::start(&self.subject.link, order, interrupted)
     }
 }
 
@@ -342,7 +307,7 @@ impl Generators {
     }
 
     /// `threads`: workers per machine; `None`: as many as the machine with the fewest CPUs has.
-    fn load<'a>(
+    pub(crate) fn load<'a>(
         &'a self,
         threads: Option<u32>,
         whole: &LoadSpec,
@@ -360,11 +325,10 @@ impl Generators {
         for (nth, member) in (0..).zip(members) {
             // Equal for all: a generator with more workers would carry more load.
             let part = (count > 1).then_some(Part { first: nth * threads, of: count * threads });
-            let is_alone = threads <= fewest && !matches!(whole.arrivals, Arrivals::Closed { .. });
             let spec = LoadSpec {
                 threads,
                 cpus: member.cpus.iter().map(|cpu| cpu.index).collect(),
-                spin_ns: if is_alone { SPIN_NS } else { 0 },
+                spin_ns: generator::spin_ns(threads <= fewest, whole.arrivals),
                 part,
                 gate: part.is_some(),
                 ..whole.clone()
@@ -378,12 +342,12 @@ impl Generators {
 }
 
 /// Puts the machine that has been silent the longest before `text`, if it missed two beats.
-fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: String) -> String {
+fn silent_first<'a>(nodes: impl Iterator<Item = (&'a str, Duration)>, text: &str) -> String {
     match nodes.max_by_key(|(_, silent)| *silent) {
         Some((name, silent)) if silent > BEAT * 2 && !text.starts_with(&format!("lost {name}:")) => {
             format!("lost {name}: no word for {:.1} s; then {text}", silent.as_secs_f64())
         }
-        _ => text,
+        _ => text.to_owned(),
     }
 }
 
@@ -445,20 +409,18 @@ pub fn boot_id() -> String {
 /// Why the load cannot be divided among this many generators, if it cannot.
 pub fn refuses(spec: &LoadSpec, generators: usize) -> Option<String> {
     let is_stateless = matches!(spec.target, Target::Pingpong { .. } | Target::Http { .. });
-    refuse(is_stateless && end_by_time(spec.stop, spec.warmup), generators)
+    refuse(is_stateless, spec.stop, spec.warmup, generators)
 }
 
-fn refuse(is_divisible: bool, generators: usize) -> Option<String> {
+fn refuse(is_stateless: bool, stop: Stop, warmup: Warmup, generators: usize) -> Option<String> {
+    let end_by_time = matches!((stop, warmup), (Stop::Duration { .. }, Warmup::DurationNs(_)));
+    let is_divisible = is_stateless && end_by_time;
     (generators > 1 && !is_divisible).then(|| {
         format!(
             "this load cannot be divided among {generators} generators (needs ping-pong or HTTP, with `stop` and `warmup` as durations): \
              use one `load` machine"
         )
     })
-}
-
-fn end_by_time(stop: Stop, warmup: Warmup) -> bool {
-    matches!(stop, Stop::Duration { .. }) && matches!(warmup, Warmup::DurationNs(_))
 }
 
 fn beats(nodes: Vec<Writer>) -> mpsc::Sender<()> {
@@ -485,11 +447,11 @@ mod tests {
         let said = |silent_ms: u64| {
             let nodes = [("l1 (10.0.0.2)", 300), ("l2 (10.0.0.3)", silent_ms), ("l3 (10.0.0.4)", 0)];
             let nodes = nodes.map(|(name, ms)| (name, Duration::from_millis(ms)));
-            silent_first(nodes.into_iter(), "lost l1 (10.0.0.2): its connection ended".to_owned())
+            silent_first(nodes.into_iter(), "lost l1 (10.0.0.2): its connection ended")
         };
         assert_eq!(said(4_200), "lost l2 (10.0.0.3): no word for 4.2 s; then lost l1 (10.0.0.2): its connection ended");
         assert_eq!(said(900), "lost l1 (10.0.0.2): its connection ended", "nodes speak once a second");
         let alone = [("l1", Duration::from_secs(5))].into_iter();
-        assert_eq!(silent_first(alone, "lost l1: no word for 5.0 s".to_owned()), "lost l1: no word for 5.0 s");
+        assert_eq!(silent_first(alone, "lost l1: no word for 5.0 s"), "lost l1: no word for 5.0 s");
     }
 }

@@ -6,7 +6,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
@@ -16,8 +15,8 @@ use study::plan::{ContainerPlan, EngineChoice};
 use study::record::{ContainerUse, SubjectUse};
 use study::words;
 
-use crate::process::{Charge, Exit, Launch, MARK, Supervisor, kill, output};
-use crate::threads::field;
+use crate::process::{Exit, Launch, MARK, Supervisor, kill, output};
+use crate::procfs;
 
 pub(crate) const LABEL: &str = "quintain";
 const TO_ASK: Duration = Duration::from_secs(10);
@@ -44,9 +43,9 @@ pub(crate) struct Image {
 
 /// Results per engine and image; each is tried once.
 #[derive(Debug, Default)]
-pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), Found>>);
+pub(crate) struct Images(RefCell<BTreeMap<(EngineChoice, String), FoundImage>>);
 
-type Found = Result<Rc<Image>, String>;
+type FoundImage = Result<Rc<Image>, String>;
 
 impl Images {
     /// Finds a server's image and notes it in `used`. The error says why it cannot start.
@@ -66,7 +65,7 @@ impl Images {
     }
 
     /// Finds an image that can be started. The error is one line.
-    pub(crate) fn find(&self, plan: &ContainerPlan, supervisor: &Supervisor) -> Found {
+    pub(crate) fn find(&self, plan: &ContainerPlan, supervisor: &Supervisor) -> FoundImage {
         let key = (plan.engine, plan.image.clone());
         if let Some(found) = self.0.borrow().get(&key) {
             return found.clone();
@@ -77,25 +76,19 @@ impl Images {
             EngineChoice::Docker => &["docker"],
         };
         let mut why = Vec::new();
-        let mut found = engines.iter().find_map(|engine| match find(engine, &plan.image, supervisor) {
-            Ok(image) => Some(Ok(Rc::new(image))),
-            Err(reason) => {
-                why.push(reason);
-                None
-            }
+        let found = engines.iter().find_map(|engine| {
+            let found = find_with(engine, &plan.image, supervisor);
+            found.map_err(|reason| why.push(reason)).ok()
         });
-        let found = found.take().unwrap_or_else(|| Err(why.join("; ")));
+        let found = found.map(Rc::new).ok_or_else(|| why.join("; "));
         self.0.borrow_mut().insert(key, found.clone());
         found
     }
 }
 
 /// Determines whether and how `engine` can start a container of `image` on this machine.
-fn find(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image, String> {
-    let ask = |words: &[&str]| {
-        let words = [&[engine], words].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
-        output(&words, TO_ASK)
-    };
+fn find_with(engine: &str, image: &str, supervisor: &Supervisor) -> Result<Image, String> {
+    let ask = |words: &[&str]| run_client(&[engine.to_owned()], words, TO_ASK);
     let version = match ask(&["version", "--format", "{{.Client.Version}}"]) {
         Ok((Exit::Code(0), text)) => format!("{engine} {}", text.lines().next_back().unwrap_or_default().trim()),
         // docker fails without its daemon, with a message.
@@ -167,8 +160,9 @@ impl Image {
         words.extend(["run", "--rm", "--pull", "never", "--log-driver", "none", "--name", name].map(str::to_owned));
         words.extend(["--label".to_owned(), format!("{LABEL}={name}"), "--env".to_owned(), MARK.to_owned()]);
         words.extend(self.options.iter().map(|option| (*option).to_owned()));
-        let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-        let pid_max = fs::read_to_string("/proc/sys/kernel/pid_max").ok().and_then(|text| text.trim().parse().ok());
+        let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        let pid_max =
+            std::fs::read_to_string("/proc/sys/kernel/pid_max").ok().and_then(|text| text.trim().parse().ok());
         words.extend(ulimits(&limits, pid_max).into_iter().flat_map(|limit| ["--ulimit".to_owned(), limit]));
         words.extend_from_slice(options);
         words.push(self.id.clone());
@@ -176,8 +170,8 @@ impl Image {
         words
     }
 
-    pub(crate) fn job(&self, name: &str) -> Box<Job> {
-        Box::new(Job { client: self.client.clone(), name: name.to_owned() })
+    pub(crate) fn job(&self, name: &str) -> Job {
+        Job { client: self.client.clone(), name: name.to_owned() }
     }
 
     /// Starts a container whose program is missing. The error says why none can start.
@@ -185,11 +179,9 @@ impl Image {
         let name = supervisor.container_name();
         let options = ["--network", "none", "--entrypoint", NOT_THERE].map(str::to_owned);
         let words = self.run(&name, &options, &[]);
-        let (directory, environment) = (Path::new("/"), BTreeMap::new());
-        let launch = Launch { cpus: &[], words: &words, directory, environment: &environment, talk: false };
-        let mut child = supervisor.spawn_container(&launch, self.job(&name)).map_err(|error| error.to_string())?;
-        let exit = child.wait(TO_TRY);
-        match exit {
+        let launch = Launch { container: Some(self.job(&name)), ..Launch::new(&words, Path::new("/")) };
+        let mut child = supervisor.spawn(launch).map_err(|error| error.to_string())?;
+        match child.wait(TO_TRY) {
             Some(Exit::Code(NOT_FOUND)) => Ok(()),
             Some(exit) => Err(format!("{} ({exit})", last_line(&child.last_words()))),
             None => Err(format!("no container within {TO_TRY:?}")),
@@ -197,9 +189,8 @@ impl Image {
     }
 
     pub(crate) fn pid(&self, name: &str) -> Option<u32> {
-        let mut words = self.client.clone();
-        words.extend(["inspect", "--format", "{{.State.Pid}}", name].map(str::to_owned));
-        let Ok((Exit::Code(0), text)) = output(&words, TO_ASK) else { return None };
+        let inspect = ["inspect", "--format", "{{.State.Pid}}", name];
+        let Ok((Exit::Code(0), text)) = run_client(&self.client, &inspect, TO_ASK) else { return None };
         text.lines().filter_map(|line| line.trim().parse().ok()).rfind(|pid| *pid > 0)
     }
 }
@@ -217,19 +208,16 @@ impl Job {
         let client = words::split(client).ok().filter(|client| !client.is_empty())?;
         name.starts_with("quintain-").then(|| Job { client, name: name.to_owned() })
     }
-}
 
-impl Charge for Job {
-    fn line(&self, sign: char) -> String {
+    /// Line for the watchdog: `+` before the container is created, `-` once it is gone.
+    pub(crate) fn line(&self, sign: char) -> String {
         format!("container{sign}{} {}", self.name, words::join(&self.client))
     }
 
-    /// After a killed client the container may still appear, so it is checked repeatedly.
-    fn remove(&self, killed: bool) -> bool {
-        let client = |arguments: &[&str]| {
-            let arguments = arguments.iter().map(|word| (*word).to_owned());
-            output(&self.client.iter().cloned().chain(arguments).collect::<Vec<_>>(), TO_REMOVE)
-        };
+    /// Removes the remains and returns whether none are left. After a killed client the container
+    /// may still appear, so it is checked repeatedly.
+    pub(crate) fn remove(&self, killed: bool) -> bool {
+        let client = |arguments: &[&str]| run_client(&self.client, arguments, TO_REMOVE);
         let filter = format!("name=^{}$", self.name);
         let mut list = vec!["ps", "--all", "--quiet", "--filter", &filter];
         if self.client.first().is_some_and(|program| program == "podman") {
@@ -256,18 +244,19 @@ impl Charge for Job {
     }
 }
 
+fn run_client(client: &[String], arguments: &[&str], limit: Duration) -> std::io::Result<(Exit, String)> {
+    let words = client.iter().map(String::as_str).chain(arguments.iter().copied()).collect::<Vec<_>>();
+    output(&words, Path::new("."), limit)
+}
+
 /// Kills podman's monitor of a container and its descendants; returns how many were killed.
 fn kill_monitor(proc: &Path, name: &str) -> usize {
-    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
-    let all = fs::read_dir(proc).into_iter().flatten().flatten().filter_map(number).collect::<Vec<_>>();
+    let all = procfs::pids(proc).collect::<Vec<_>>();
     let mut found = all.iter().copied().filter(|pid| is_monitor(proc, *pid, name)).collect::<Vec<_>>();
     if found.is_empty() {
         return 0;
     }
-    let parent = |pid: u32| {
-        let status = fs::read_to_string(proc.join(pid.to_string()).join("status")).ok()?;
-        u32::try_from(field(&status, "PPid:")?).ok()
-    };
+    let parent = |pid: u32| u32::try_from(procfs::number(&procfs::read(proc, pid, "status")?, "PPid")?).ok();
     let parents = all.iter().filter_map(|pid| Some((*pid, parent(*pid)?))).collect::<Vec<_>>();
     let mut next = 0;
     while let Some(of) = found.get(next).copied() {
@@ -278,10 +267,9 @@ fn kill_monitor(proc: &Path, name: &str) -> usize {
 }
 
 fn is_monitor(proc: &Path, pid: u32, name: &str) -> bool {
-    let line = fs::read(proc.join(pid.to_string()).join("cmdline")).unwrap_or_default();
-    let mut words = line.split(|byte| *byte == 0);
-    words.next().is_some_and(|program| program.rsplit(|byte| *byte == b'/').next() == Some(b"conmon"))
-        && words.any(|word| word == name.as_bytes())
+    let line = procfs::read(proc, pid, "cmdline").unwrap_or_default();
+    let mut words = line.split('\0');
+    words.next().is_some_and(|program| Path::new(program).ends_with("conmon")) && words.any(|word| word == name)
 }
 
 /// Limits of this process in the form of `--ulimit`. An engine's defaults may exceed what it may
@@ -320,6 +308,8 @@ fn last_line(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const LIMITS: &str = "\

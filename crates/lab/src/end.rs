@@ -15,6 +15,16 @@ pub(crate) enum End {
     Lost(String),
 }
 
+impl End {
+    pub(crate) fn text(self) -> String {
+        match self {
+            End::Failed(failure) => failure.message,
+            End::Interrupted => "interrupted".to_owned(),
+            End::Lost(text) => text,
+        }
+    }
+}
+
 pub(crate) fn failed(kind: FailureKind, message: impl Into<String>) -> End {
     End::Failed(Failure { kind, message: message.into() })
 }

@@ -5,11 +5,12 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use study::seam::Heard;
-use study::spec::{LoadSpec, Stop, Warmup};
+use study::seam::{Heard, Told};
+use study::spec::{Arrivals, LoadSpec, Stop, Warmup};
 
-use crate::end::saying;
-use crate::lines::{Lines, Writer};
+use crate::end::{End, saying};
+use crate::lines::{Lines, Writer, parse};
+use crate::load::{Engine, RemoteFacts, broken};
 use crate::process::{Child, Launch, Supervisor};
 
 const WARMUP_MAX: Duration = Duration::from_secs(120);
@@ -18,7 +19,7 @@ const UNREAD_MAX: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub(crate) struct Generator {
-    pub(crate) child: Child,
+    child: Child,
     input: Option<Writer>,
     output: Lines,
 }
@@ -26,8 +27,7 @@ pub(crate) struct Generator {
 impl Generator {
     pub(crate) fn start(supervisor: &Supervisor, spec: &LoadSpec, cpus: &[u32], directory: &Path) -> io::Result<Self> {
         let words = ["quintain", "load", "--spec", "-"].map(str::to_owned);
-        let launch = Launch { cpus, words: &words, directory, environment: &Default::default(), talk: true };
-        let mut child = supervisor.spawn(&launch)?;
+        let mut child = supervisor.spawn(Launch { cpus, talk: true, ..Launch::new(&words, directory) })?;
         let lacks = |what| io::Error::other(format!("the generator has no {what}"));
         let input = Writer::new(child.input.take().ok_or_else(|| lacks("stdin"))?, UNREAD_MAX)?;
         let output = Lines::of(child.output.take().ok_or_else(|| lacks("stdout"))?);
@@ -35,21 +35,6 @@ impl Generator {
         // large bodies. If it has ended, its exit explains why.
         let _ = input.say(spec);
         Ok(Self { child, input: Some(input), output })
-    }
-
-    /// Sends a message. A generator that has ended needs none.
-    pub(crate) fn tell(&mut self, heard: Heard) {
-        if let Some(input) = &self.input {
-            let _ = input.say(&heard);
-        }
-        // The generator reads nothing after this.
-        if heard == (Heard::Read {}) {
-            self.input = None;
-        }
-    }
-
-    pub(crate) fn output(&self) -> BorrowedFd<'_> {
-        self.output.handle()
     }
 
     pub(crate) fn lines(&mut self) -> Result<Vec<Vec<u8>>, String> {
@@ -60,12 +45,39 @@ impl Generator {
         let exit = exit.map_or("it closed its output".to_owned(), |exit| exit.to_string());
         Err(format!("{exit} without a measurement{}", saying(&self.child.last_words())))
     }
+}
 
-    /// Waits up to `patience` for its end, then kills it.
-    pub(crate) fn end(&mut self, patience: Duration) {
+impl Engine for Generator {
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.output.handle()
+    }
+
+    fn hear(&mut self) -> Result<Vec<Told>, End> {
+        self.lines().and_then(|lines| lines.iter().map(|line| parse(line)).collect()).map_err(broken)
+    }
+
+    /// A generator that has ended needs no message.
+    fn tell(&mut self, heard: Heard) -> Result<(), End> {
+        if let Some(input) = &self.input {
+            let _ = input.say(&heard);
+        }
+        // The generator reads nothing after this.
+        if heard == (Heard::Read {}) {
+            self.input = None;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End> {
         self.child.wait(patience);
         self.child.kill();
+        Ok(None)
     }
+}
+
+/// Polling time before each intended send of the open loop, ns.
+pub(crate) fn spin_ns(has_own_cpus: bool, arrivals: Arrivals) -> u64 {
+    if has_own_cpus && !matches!(arrivals, Arrivals::Closed { .. }) { 100_000 } else { 0 }
 }
 
 /// Time after which a generator has ended in any case; `margin` is its time besides the load.

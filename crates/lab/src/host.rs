@@ -10,6 +10,7 @@ use study::record::{Cpu, Host};
 
 use crate::cpus;
 use crate::process::capture;
+use crate::procfs::{number, value};
 
 const SYSCTLS: &[&str] = &[
     "fs.file-max",
@@ -76,7 +77,7 @@ pub fn read(root: &Path) -> Host {
     let meminfo = files.must("memory", "proc/meminfo").unwrap_or_default();
     let release = files.must("kernel release", "proc/sys/kernel/osrelease").unwrap_or_default();
     let version = files.may("proc/sys/kernel/version").unwrap_or_default();
-    let kib = |name: &str| value(&meminfo, name)?.split_whitespace().next()?.parse::<u64>().ok();
+    let bytes = |name: &str| number(&meminfo, name).unwrap_or(0) * 1024;
     let load_average = files.must("load average", "proc/loadavg");
     let idle = files.idle();
     Host {
@@ -87,8 +88,8 @@ pub fn read(root: &Path) -> Host {
         hypervisor: files.hypervisor(&cpuinfo),
         cpus: files.cpus(),
         caches: files.caches(),
-        memory_bytes: kib("MemTotal").unwrap_or(0) * 1024,
-        swap_used_bytes: kib("SwapTotal").unwrap_or(0).saturating_sub(kib("SwapFree").unwrap_or(0)) * 1024,
+        memory_bytes: bytes("MemTotal"),
+        swap_used_bytes: bytes("SwapTotal").saturating_sub(bytes("SwapFree")),
         governor: files.may("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         turbo: files.turbo(),
         smt: files.smt(),
@@ -305,13 +306,6 @@ impl Files {
         found.extend(others.iter().filter_map(|(name, path)| Some(((*name).to_owned(), blanks(self.may(path)?)))));
         found
     }
-}
-
-fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(key, _)| key.trim() == name)
-        .map(|(_, value)| value.trim())
 }
 
 /// The system's description of an error, without its number.

@@ -35,6 +35,7 @@ mod perf;
 pub mod presence;
 pub mod probe;
 mod process;
+mod procfs;
 mod profile;
 mod proxy;
 mod ready;

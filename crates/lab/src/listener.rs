@@ -5,6 +5,8 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use crate::procfs::sockets;
+
 /// Whether one of `pids` listens on `port`. `None`: unknown, for lack of permission or files.
 ///
 /// `proc` is `/proc`. Sockets are searched in the network namespace of the first of `pids`.
@@ -14,7 +16,7 @@ pub(crate) fn is_held_by(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
     let mut seen_all = true;
     for pid in pids {
         match sockets(proc, *pid) {
-            Ok(held) if held.iter().any(|inode| inodes.contains(inode)) => return Some(true),
+            Ok(held) if held.iter().any(|(_, inode)| inodes.contains(inode)) => return Some(true),
             Ok(_) => {}
             // A process that has just ended has no sockets.
             Err(error) => seen_all &= error.kind() == std::io::ErrorKind::NotFound,
@@ -26,7 +28,8 @@ pub(crate) fn is_held_by(proc: &Path, pids: &[u32], port: u16) -> Option<bool> {
 /// TCP addresses that `pids` listen on, as far as visible, each once.
 pub(crate) fn addresses(proc: &Path, pids: &[u32]) -> Vec<SocketAddr> {
     let all = pids.first().and_then(|pid| listening(proc, *pid)).unwrap_or_default();
-    let held = pids.iter().filter_map(|pid| sockets(proc, *pid).ok()).flatten().collect::<Vec<_>>();
+    let held =
+        pids.iter().filter_map(|pid| sockets(proc, *pid).ok()).flatten().map(|(_, inode)| inode).collect::<Vec<_>>();
     let theirs = all.into_iter().filter(|(_, inode)| held.contains(inode)).map(|(address, _)| address);
     theirs.collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -38,11 +41,6 @@ fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
         return None;
     }
     Some(tables.iter().flatten().flat_map(|table| listeners(table)).collect())
-}
-
-fn sockets(proc: &Path, pid: u32) -> std::io::Result<Vec<u64>> {
-    let entries = fs::read_dir(proc.join(pid.to_string()).join("fd"))?;
-    Ok(entries.flatten().filter_map(|entry| socket_of(&fs::read_link(entry.path()).ok()?)).collect())
 }
 
 /// Listening sockets in a table such as `/proc/net/tcp` (proc(5)).
@@ -72,10 +70,6 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(host, port))
 }
 
-fn socket_of(link: &Path) -> Option<u64> {
-    link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,8 +91,6 @@ mod tests {
         for wrong in ["", "0100007F", "0100007:1F90", "0100007F:x", "é100007F:1F90"] {
             assert_eq!(address(wrong), None, "{wrong}");
         }
-        assert_eq!(socket_of(Path::new("socket:[4711]")), Some(4711));
-        assert_eq!(socket_of(Path::new("/dev/null")), None);
     }
 
     #[test]

@@ -2,19 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::time::Duration;
 
 use study::pool;
 use study::record::{Agent, FailureKind, Measurement, NetworkCounters, NodeClock};
 use study::seam::{Announced, Heard, Latencies, Phase, Progress, Span, Told};
-use study::spec::{LoadSpec, Part};
+use study::spec::Part;
 
 use crate::clock;
 use crate::end::{End, failed};
-use crate::generator::Generator;
-use crate::lines::parse;
-use crate::process::Supervisor;
 
 /// Minimum notice that generators get before they start together.
 const LEAD: Duration = Duration::from_millis(100);
@@ -32,50 +28,18 @@ pub(crate) trait Engine {
     }
 
     /// Ends it, at the latest after `patience`. Returns facts about a remote generator.
-    fn end(&mut self, patience: Duration) -> Result<Option<Known>, End>;
+    fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End>;
 }
 
-pub(crate) struct Known {
+pub(crate) struct RemoteFacts {
     pub(crate) node: String,
     pub(crate) cpus: Vec<u32>,
     pub(crate) network: NetworkCounters,
     pub(crate) clock: NodeClock,
 }
 
-pub(crate) struct Here(Generator);
-
-impl Here {
-    pub(crate) fn start(supervisor: &Supervisor, spec: &LoadSpec, cpus: &[u32], directory: &Path) -> Result<Self, End> {
-        let generator = Generator::start(supervisor, spec, cpus, directory);
-        generator
-            .map(Self)
-            .map_err(|error| failed(FailureKind::Generator, format!("cannot start the generator: {error}")))
-    }
-}
-
 pub(crate) fn broken(text: impl std::fmt::Display) -> End {
     failed(FailureKind::Generator, format!("the generator failed: {text}"))
-}
-
-impl Engine for Here {
-    fn handle(&self) -> BorrowedFd<'_> {
-        self.0.output()
-    }
-
-    fn hear(&mut self) -> Result<Vec<Told>, End> {
-        let lines = self.0.lines().map_err(broken)?;
-        lines.iter().map(|line| parse(line).map_err(broken)).collect()
-    }
-
-    fn tell(&mut self, heard: Heard) -> Result<(), End> {
-        self.0.tell(heard);
-        Ok(())
-    }
-
-    fn end(&mut self, patience: Duration) -> Result<Option<Known>, End> {
-        self.0.end(patience);
-        Ok(None)
-    }
 }
 
 pub(crate) struct Load<'a> {
@@ -189,7 +153,7 @@ impl<'a> Load<'a> {
         for (part, nth) in self.parts.iter_mut().zip(1..) {
             let known = part.engine.end(patience)?;
             let Some(measurement) = part.measurement.take() else { continue };
-            if let Some(Known { node, cpus, network, clock }) = known {
+            if let Some(RemoteFacts { node, cpus, network, clock }) = known {
                 let of = part.part.map_or(measurement.threads, |part| part.of);
                 let outline = pool::outline(&measurement, nth, measurement.threads, of).map_err(broken)?;
                 agents.push(Agent { node, cpus, measurement: Box::new(outline), network, clock, verdict: None });

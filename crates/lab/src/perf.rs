@@ -2,22 +2,18 @@
 //! Samples of the measured time are folded.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use study::cpu_profile::CpuProfile;
-use study::node::{Standing, Stopped};
-use study::seam::{Announced, Span};
+use study::seam::Span;
 use tempfile::TempDir;
 
 use crate::clock;
-use crate::end::End;
 use crate::fold::{FIELDS, Fold};
 use crate::process::{Child, Launch, Supervisor, wait_readable};
-use crate::subject::{Here, Seen, Side};
 
 /// Samples per second of CPU time. Not a divisor of kernel rates, so as not to meet its ticks.
 const FREQUENCY_HZ: u32 = 997;
@@ -55,7 +51,7 @@ impl<'a> Perf<'a> {
         Ok(Self { supervisor, interrupted, folder, state: RefCell::default() })
     }
 
-    fn begin(&self, processes: &[u32]) {
+    pub(crate) fn begin(&self, processes: &[u32]) {
         let begun = self.attach(processes);
         let mut state = self.state.borrow_mut();
         match begun {
@@ -106,14 +102,17 @@ impl<'a> Perf<'a> {
     fn spawn(&self, words: &[&str], talk: bool) -> Result<Child, String> {
         let words = words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         // Keeps the user's settings and symbol servers from affecting the result.
-        let environment =
-            BTreeMap::from([("PERF_CONFIG", "/dev/null"), ("DEBUGINFOD_URLS", ""), ("LC_ALL", "C")].map(owned));
-        let launch =
-            Launch { cpus: &[], words: &words, directory: self.folder.path(), environment: &environment, talk };
-        self.supervisor.spawn(&launch).map_err(|error| format!("cannot start `perf`: {error}"))
+        let environment = [("PERF_CONFIG", "/dev/null"), ("DEBUGINFOD_URLS", ""), ("LC_ALL", "C")];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let launch = Launch { environment: &environment, talk, ..Launch::new(&words, self.folder.path()) };
+        self.supervisor.spawn(launch).map_err(|error| format!("cannot start `perf`: {error}"))
     }
 
-    fn end(&self) {
+    pub(crate) fn measured(&self, span: Span) {
+        self.state.borrow_mut().span = Some(span);
+    }
+
+    pub(crate) fn end(&self) {
         let mut state = self.state.borrow_mut();
         let Some(mut child) = state.child.take() else { return };
         if child.wait(Duration::ZERO).is_some() {
@@ -184,10 +183,6 @@ impl<'a> Perf<'a> {
 
 const DATA: &str = "perf.data";
 
-fn owned((name, value): (&str, &str)) -> (String, String) {
-    (name.to_owned(), value.to_owned())
-}
-
 /// Value of the kernel's permission setting; `None`: the kernel lacks performance events.
 fn paranoid() -> Option<i32> {
     std::fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_paranoid")).ok()?.trim().parse().ok()
@@ -206,53 +201,6 @@ fn why(words: &str, exit: &str, paranoid: Option<i32>) -> String {
     }
     let line = words.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("Warning"));
     format!("`perf` ended ({exit}): {}", line.unwrap_or("it said nothing"))
-}
-
-pub(crate) struct Sampled<'a> {
-    here: Here<'a>,
-    perf: &'a Perf<'a>,
-}
-
-impl<'a> Sampled<'a> {
-    pub(crate) fn new(here: Here<'a>, perf: &'a Perf<'a>) -> Self {
-        Self { here, perf }
-    }
-}
-
-impl Side for Sampled<'_> {
-    fn start(&mut self) -> Result<Standing, End> {
-        let standing = self.here.start()?;
-        self.perf.begin(&self.here.processes());
-        Ok(standing)
-    }
-
-    fn handles(&self) -> Vec<BorrowedFd<'_>> {
-        self.here.handles()
-    }
-
-    fn prepare(&mut self) -> Option<Instant> {
-        self.here.prepare()
-    }
-
-    fn look(&mut self, readable: &[bool]) -> Result<Seen, End> {
-        self.here.look(readable)
-    }
-
-    fn announce(&mut self, moments: Announced) -> Result<(), End> {
-        self.here.announce(moments)
-    }
-
-    fn measured(&mut self, span: Span) -> Result<(), End> {
-        self.here.measured(span)?;
-        self.perf.state.borrow_mut().span = Some(span);
-        Ok(())
-    }
-
-    fn stop(&mut self, has_failed: bool) -> Result<Stopped, End> {
-        // Stops before the server: its shutdown is not part of the measurement.
-        self.perf.end();
-        self.here.stop(has_failed)
-    }
 }
 
 #[cfg(test)]

@@ -24,9 +24,12 @@ use rustix::process::{
 };
 
 use crate::clock;
+use crate::container::Job;
 use crate::end::saying;
+use crate::procfs::{self, Stat};
 use crate::tail::Tail;
 
+const PROC: &str = "/proc";
 pub(crate) const MARK: &str = "QUINTAIN_CHILD";
 
 /// Environment variable with the secret of a cluster, for its nodes.
@@ -49,16 +52,6 @@ pub(crate) struct Supervisor {
     containers: Cell<u32>,
 }
 
-/// A resource that a child is the client of and that must not outlive it: a container.
-pub(crate) trait Charge: fmt::Debug {
-    /// Line for the watchdog: `+` before the container is created, `-` once it is gone.
-    fn line(&self, sign: char) -> String;
-
-    /// Removes the remains and returns whether none are left. `killed`: the client was killed,
-    /// perhaps while it created the container.
-    fn remove(&self, killed: bool) -> bool;
-}
-
 pub(crate) const SCRATCH: &str = "quintain-scratch-";
 
 pub(crate) struct Launch<'a> {
@@ -70,6 +63,15 @@ pub(crate) struct Launch<'a> {
     pub(crate) environment: &'a BTreeMap<String, String>,
     /// Whether stdin and stdout are pipes to us. If not, null and joined with stderr.
     pub(crate) talk: bool,
+    /// The container that the command starts. It ends no later than the child.
+    pub(crate) container: Option<Job>,
+}
+
+impl<'a> Launch<'a> {
+    pub(crate) fn new(words: &'a [String], directory: &'a Path) -> Self {
+        static NO_VARIABLES: BTreeMap<String, String> = BTreeMap::new();
+        Self { cpus: &[], words, directory, environment: &NO_VARIABLES, talk: false, container: None }
+    }
 }
 
 impl Supervisor {
@@ -114,17 +116,10 @@ impl Supervisor {
     }
 
     /// Starts a child, which ends no later than the [`Child`] is dropped.
-    pub(crate) fn spawn(&self, launch: &Launch<'_>) -> io::Result<Child> {
-        self.start_child(launch, None)
-    }
-
-    /// Starts a container through its client. It ends no later than the client.
-    pub(crate) fn spawn_container(&self, launch: &Launch<'_>, container: Box<dyn Charge>) -> io::Result<Child> {
-        self.watchdog.tell(&container.line('+'))?;
-        self.start_child(launch, Some(container))
-    }
-
-    fn start_child(&self, launch: &Launch<'_>, container: Option<Box<dyn Charge>>) -> io::Result<Child> {
+    pub(crate) fn spawn(&self, launch: Launch<'_>) -> io::Result<Child> {
+        if let Some(container) = &launch.container {
+            self.watchdog.tell(&container.line('+'))?;
+        }
         let number = self.started.get();
         self.started.set(number + 1);
         let mark = format!("{}{number}-", self.mark);
@@ -141,7 +136,7 @@ impl Supervisor {
         let (_, value) = mark.split_once('=').unwrap_or_default();
         // Processes started by a node must not see the cluster's secret.
         command.current_dir(launch.directory).env_remove(TICKET).envs(launch.environment).env(MARK, value);
-        Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)), container)
+        Child::spawn(command, launch.talk, Some((self.watchdog.clone(), mark)), launch.container)
     }
 }
 
@@ -165,9 +160,7 @@ impl Watchdog {
             None => Ok(()),
         }
     }
-}
 
-impl Watchdog {
     /// Adds how the watchdog ended to a broken-pipe error.
     fn gone(&self, error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::BrokenPipe {
@@ -213,7 +206,6 @@ impl fmt::Display for Exit {
 pub(crate) enum Stopped {
     Ended(Exit),
     /// It was killed this long after SIGTERM.
-    /// It was killed this long after SIGTERM.
     Forced(Duration),
 }
 
@@ -247,7 +239,7 @@ pub(crate) struct Child {
     tail: Tail,
     /// The watchdog that tracks the group, and the mark of the family.
     family: Option<(Rc<Watchdog>, String)>,
-    container: Option<Box<dyn Charge>>,
+    container: Option<Job>,
     contained: Option<u32>,
     pub(crate) input: Option<ChildStdin>,
     pub(crate) output: Option<ChildStdout>,
@@ -258,7 +250,7 @@ impl Child {
         mut command: Command,
         talk: bool,
         family: Option<(Rc<Watchdog>, String)>,
-        container: Option<Box<dyn Charge>>,
+        container: Option<Job>,
     ) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         command.process_group(0);
@@ -307,13 +299,10 @@ impl Child {
     /// programs such as nginx, which overwrite their environment with a title.
     pub(crate) fn family(&self) -> Vec<u32> {
         let mut family = vec![self.pid()];
-        if let (Some((_, mark)), Ok(processes)) = (&self.family, std::fs::read_dir("/proc")) {
-            let number = |entry: &std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+        if let Some((_, mark)) = &self.family {
             // Ended processes have no environment.
-            let marked = processes
-                .flatten()
-                .filter(|entry| carries(&entry.path(), mark) || is_of_group(&entry.path(), self.pid()));
-            family.extend(marked.filter_map(|entry| number(&entry)).filter(|pid| *pid != self.pid()));
+            let is_member = |pid: &u32| carries(*pid, mark) || is_of_group(*pid, self.pid());
+            family.extend(procfs::pids(PROC.as_ref()).filter(|pid| *pid != self.pid()).filter(is_member));
         }
         family
     }
@@ -364,7 +353,7 @@ impl Child {
         if let Some(exit) = self.wait(Duration::ZERO) {
             return Stopped::Ended(exit);
         }
-        match self.contained.filter(|pid| !hears_sigterm(Path::new("/proc"), *pid)) {
+        match self.contained.filter(|pid| !hears_sigterm(PROC.as_ref(), *pid)) {
             Some(deaf) => drop(kill(deaf)),
             None => drop(kill_process_group(self.pid, Signal::TERM)),
         }
@@ -447,23 +436,15 @@ impl Drop for Child {
 /// Runs `words` in `directory` and returns stdout and stderr. `None` if it cannot be started, fails
 /// or takes longer than ten seconds. For `git` and compilers, which are short-lived; not pinned.
 pub(crate) fn capture(words: &[&str], directory: &Path) -> Option<String> {
-    let words = words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let (exit, text) = output_in(&words, Some(directory), Duration::from_secs(10)).ok()?;
+    let (exit, text) = output(words, directory, Duration::from_secs(10)).ok()?;
     (exit == Exit::Code(0)).then_some(text)
 }
 
 /// Runs `words` for at most `patience`; returns how it ended and the end of its output.
-pub(crate) fn output(words: &[String], patience: Duration) -> io::Result<(Exit, String)> {
-    output_in(words, None, patience)
-}
-
-fn output_in(words: &[String], directory: Option<&Path>, patience: Duration) -> io::Result<(Exit, String)> {
+pub(crate) fn output(words: &[&str], directory: &Path, patience: Duration) -> io::Result<(Exit, String)> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command(program);
-    command.args(arguments);
-    if let Some(directory) = directory {
-        command.current_dir(directory);
-    }
+    command.args(arguments).current_dir(directory);
     let mut child = Child::spawn(command, false, None, None)?;
     let late = || io::Error::new(io::ErrorKind::TimedOut, format!("`{program}` did not end within {patience:?}"));
     let exit = child.wait(patience).ok_or_else(late)?;
@@ -471,16 +452,19 @@ fn output_in(words: &[String], directory: Option<&Path>, patience: Duration) -> 
 }
 
 pub(crate) fn kill(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| rustix::process::kill_process(pid, Signal::KILL).is_ok())
+    pid_of(pid).is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+}
+
+pub(crate) fn pid_of(pid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(pid).ok()?)
 }
 
 /// Whether SIGTERM ends a process. A container's first needs a handler (pid_namespaces(7)).
 pub(crate) fn hears_sigterm(proc: &Path, pid: u32) -> bool {
-    let Ok(status) = std::fs::read_to_string(proc.join(pid.to_string()).join("status")) else { return true };
-    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let is_first = value("NSpid:").is_some_and(|pids| pids.split_whitespace().count() > 1 && pids.ends_with("\t1"));
-    let caught = value("SigCgt:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    let Some(status) = procfs::read(proc, pid, "status") else { return true };
+    let pids = procfs::value(&status, "NSpid");
+    let is_first = pids.is_some_and(|pids| pids.split_whitespace().count() > 1 && pids.ends_with("\t1"));
+    let caught = procfs::value(&status, "SigCgt").and_then(|mask| u64::from_str_radix(mask, 16).ok());
     const SIGTERM: u64 = 1 << (15 - 1);
     !is_first || caught.is_none_or(|caught| caught & SIGTERM != 0)
 }
@@ -505,42 +489,27 @@ pub(crate) fn wait_readable(handles: &[BorrowedFd<'_>], timeout: Duration) -> Ve
 pub(crate) fn kill_marked(mark: &str) {
     // Forking processes may be missed once; one that keeps forking must not block us.
     for _ in 0..10 {
-        if kill_marked_once(mark) == 0 {
+        let others = procfs::pids(PROC.as_ref()).filter(|pid| *pid != std::process::id());
+        if others.filter(|pid| kill_if_marked(*pid, mark)).count() == 0 {
             return;
         }
     }
 }
 
-/// Whether the process with this directory of `/proc` has an environment entry with `mark`.
-fn carries(process: &Path, mark: &str) -> bool {
-    let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+fn kill_if_marked(pid: u32, mark: &str) -> bool {
+    // The handle is opened first, so that the ID cannot be reused after the check.
+    let handle = pid_of(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    handle.is_some_and(|handle| carries(pid, mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok())
+}
+
+/// Whether a process has an environment entry that begins with `mark`.
+fn carries(pid: u32, mark: &str) -> bool {
+    let environment = std::fs::read(format!("{PROC}/{pid}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(mark.as_bytes()))
 }
 
-/// Whether a process (a directory of `/proc`) belongs to the group and still runs; zombies do not.
-fn is_of_group(process: &Path, group: u32) -> bool {
-    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
-    // After the name, which is in parentheses and may contain anything: state, parent, group.
-    let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
-    let runs = fields.next().is_some_and(|state| !["Z", "X"].contains(&state));
-    runs && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
-}
-
-fn kill_marked_once(mark: &str) -> usize {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return 0 };
-    let mut killed = 0;
-    for entry in processes.flatten() {
-        let name = entry.file_name();
-        let Some(number) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        let Some(pid) = Pid::from_raw(number) else { continue };
-        if number.cast_unsigned() == std::process::id() {
-            continue;
-        }
-        // The handle is opened first, so that the ID cannot be reused after the check.
-        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        if carries(&entry.path(), mark) && pidfd_send_signal(&handle, Signal::KILL).is_ok() {
-            killed += 1;
-        }
-    }
-    killed
+/// Whether a process belongs to the group and still runs.
+fn is_of_group(pid: u32, group: u32) -> bool {
+    let text = procfs::read(PROC.as_ref(), pid, "stat").unwrap_or_default();
+    Stat::parse(&text).is_some_and(|stat| stat.runs && stat.group == group)
 }

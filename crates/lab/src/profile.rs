@@ -2,16 +2,15 @@
 
 use study::cpu_profile::CpuProfile;
 use study::plan::Plan;
-use study::record::{IdlePolicy, Outcome, Record};
+use study::record::{Outcome, Record};
 use study::spec::Stop;
 
-use crate::companion::Kept;
 use crate::end::End;
 use crate::hooks::{LabError, Options, Progress};
 use crate::perf::Perf;
-use crate::process::{Supervisor, capture};
-use crate::run::{GENERATOR_MARGIN, Spinners};
-use crate::trial::Trial;
+use crate::process::capture;
+use crate::run::Spinners;
+use crate::trial::{Bench, Trial};
 
 /// Minimum duration of a timed trial for a profile, because samples are sparse.
 const DURATION_MIN_NS: u64 = 2_000_000_000;
@@ -49,21 +48,15 @@ pub fn profile(
     if let Some(why) = no_profile(options) {
         return Ok(points.iter().map(|(point, _)| none(*point, &why)).collect());
     }
-    let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
-    let supervisor = Supervisor::start(&options.exe).map_err(no_watchdog)?;
-    let kept = Kept::default();
-    let ends = (0..plan.points.len()).map(|point| points.iter().all(|(known, _)| *known != point).then(String::new));
-    let _spinners = match options.idle {
-        IdlePolicy::Machine => None,
-        IdlePolicy::Spin => Spinners::start(plan, &ends.collect::<Vec<_>>(), options, &supervisor)?,
-    };
     let mut plan = plan.clone();
     for point in &mut plan.points {
         if let Stop::Duration { duration_ns } = &mut point.load.stop {
             *duration_ns = (*duration_ns).max(DURATION_MIN_NS);
         }
     }
-    let trials_done = u32::try_from(records.len()).unwrap_or(u32::MAX);
+    let bench = Bench::start(&plan, options, interrupted)?;
+    let ends = (0..plan.points.len()).map(|point| points.iter().all(|(known, _)| *known != point).then(String::new));
+    let _spinners = Spinners::start(&bench, &ends.collect::<Vec<_>>())?;
     let mut profiles = Vec::new();
     for (point, like) in points {
         if interrupted() {
@@ -75,32 +68,16 @@ pub fn profile(
             profiles.push(none(point, why));
             continue;
         }
-        let perf = match Perf::new(&supervisor, interrupted) {
+        let perf = match Perf::new(&bench.supervisor, interrupted) {
             Ok(perf) => perf,
             Err(error) => {
                 profiles.push(none(point, &format!("no directory for samples: {error}")));
                 continue;
             }
         };
-        let (block, order, step) = (like.block, like.order, like.step);
-        let trial = Trial {
-            plan: &plan,
-            point,
-            block,
-            order,
-            step,
-            revision: None,
-            options,
-            supervisor: &supervisor,
-            kept: &kept,
-            interrupted,
-            margin: GENERATOR_MARGIN,
-            perf: Some(&perf),
-        };
-        let mut say = |phase, live: Option<&_>| {
-            progress(&Progress { phase, point, block, order, step, trials_done, live: live.cloned() });
-        };
-        let outcome = match trial.run(&mut say) {
+        let Record { block, order, step, .. } = *like;
+        let trial = Trial { bench: &bench, point, block, order, step, revision: None, perf: Some(&perf) };
+        let outcome = match trial.run(records.len(), progress) {
             Ok(record) => record.outcome,
             Err(End::Interrupted | End::Lost(_)) => break,
             Err(End::Failed(failure)) => Outcome::Failed(failure),

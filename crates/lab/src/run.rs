@@ -11,19 +11,14 @@ use study::record::{Build, BuildOutcome, FailureKind, IdlePolicy, Outcome, Recor
 use study::words;
 
 use crate::cluster::Cluster;
-use crate::companion::Kept;
 use crate::end::End;
-use crate::hooks::{Cause, Ended, Hooks, LabError, Options, Progress};
-use crate::process::Supervisor;
+use crate::hooks::{Cause, Ended, Hooks, LabError, Options};
 use crate::spinner::Spinner;
-use crate::trial::{self, Trial};
+use crate::trial::{self, Bench, Trial};
 use crate::{clock, cpus, revision};
 
 /// Consecutive failures after which a design point is abandoned.
 const FAILURES_MAX: usize = 3;
-
-/// Time for the generator in addition to the load, after which it is killed.
-pub(crate) const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 
 /// Runs the trials of `plan` that are not in `done`: each runnable point once per block, in the
 /// block's order, until it has enough trials or the study allows no more. Points that others depend
@@ -39,14 +34,9 @@ pub fn run(
     hooks: &mut Hooks<'_>,
 ) -> Result<Ended, LabError> {
     let begun = clock::now();
-    let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
-    let supervisor = Supervisor::start(&options.exe).map_err(no_watchdog)?;
-    let kept = Kept::default();
+    let bench = Bench::start(plan, options, hooks.interrupted)?;
     let mut ends = not_runnable(plan, builds);
-    let mut spinner = match options.idle {
-        IdlePolicy::Machine => None,
-        IdlePolicy::Spin => Spinners::start(plan, &ends, options, &supervisor)?,
-    };
+    let mut spinner = Spinners::start(&bench, &ends)?;
     let mut records = done.to_vec();
     let had: BTreeSet<(u32, usize)> = done.iter().map(|record| (record.block, record.point)).collect();
     let mut order = done.iter().map(|record| record.order + 1).max().unwrap_or(0);
@@ -75,30 +65,21 @@ pub fn run(
                 if (hooks.interrupted)() {
                     return Ok(Ended { cause: Cause::Interrupted, points: ends });
                 }
-                supervisor.check().map_err(no_watchdog)?;
+                let no_watchdog = |error| LabError::Watchdog { exe: options.exe.clone(), error };
+                bench.supervisor.check().map_err(no_watchdog)?;
                 if let Some(spinner) = &mut spinner {
                     spinner.check()?;
                 }
                 let trial = Trial {
-                    plan,
+                    bench: &bench,
                     point,
                     block,
                     order,
                     step,
                     revision: revisions.of(&plan.points[point], &options.directory),
-                    options,
-                    supervisor: &supervisor,
-                    kept: &kept,
-                    interrupted: hooks.interrupted,
-                    margin: GENERATOR_MARGIN,
                     perf: None,
                 };
-                let trials_done = u32::try_from(records.len()).unwrap_or(u32::MAX);
-                let progress = &mut *hooks.progress;
-                let mut say = |phase, live: Option<&_>| {
-                    progress(&Progress { phase, point, block, order, step, trials_done, live: live.cloned() });
-                };
-                let mut record = match trial.run(&mut say) {
+                let mut record = match trial.run(records.len(), hooks.progress) {
                     Ok(record) => record,
                     Err(End::Lost(why)) => return Ok(Ended { cause: Cause::Lost(why), points: ends }),
                     Err(End::Interrupted | End::Failed(_)) => {
@@ -218,20 +199,17 @@ pub(crate) enum Spinners {
 }
 
 impl Spinners {
-    /// Starts spinners on every CPU that any active point uses; `None` if no point is active.
-    pub(crate) fn start(
-        plan: &Plan,
-        ends: &[Option<String>],
-        options: &Options,
-        supervisor: &Supervisor,
-    ) -> Result<Option<Self>, LabError> {
+    /// Starts spinners on every CPU that any active point uses; `None` if no point
+    /// is active or the machine's idle policy applies.
+    pub(crate) fn start(bench: &Bench<'_>, ends: &[Option<String>]) -> Result<Option<Self>, LabError> {
+        let Bench { plan, options, supervisor, .. } = bench;
         let mut used = BTreeSet::new();
         for (point, _) in plan.points.iter().zip(ends).filter(|(_, end)| end.is_none()) {
             if let Ok(share) = trial::share(point, options) {
                 used.extend(share.subject.into_iter().chain(share.generator));
             }
         }
-        if used.is_empty() {
+        if options.idle == IdlePolicy::Machine || used.is_empty() {
             return Ok(None);
         }
         let used: Vec<u32> = used.into_iter().collect();

@@ -5,7 +5,7 @@
 //! grows with the server (PSS walks page tables; sockets and threads are read one by one) take at
 //! most 1 / [`COST_SHARE`] of the time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use study::record::{Sample, SubjectUse};
 
 use crate::cgroup::{Cgroup, Usage};
 use crate::clock;
-use crate::threads::{Counts, Threads, Waits, field};
+use crate::procfs::{self, Stat, number, tick_ns};
+use crate::threads::{Counts, Threads, Waits};
 
 const EVERY: Duration = Duration::from_millis(100);
 const EVERY_COSTLY: Duration = Duration::from_secs(1);
@@ -134,7 +135,8 @@ impl Sampler {
         }
         let mut sample = Sample { at_ns: clock::nanos(begun - self.started), ..Sample::default() };
         let mut alive = false;
-        for stat in self.members.iter().filter_map(|pid| self.stat(*pid)) {
+        for text in self.members.iter().filter_map(|pid| self.read(*pid, "stat")) {
+            let Some(stat) = Stat::parse(&text) else { continue };
             alive = true;
             sample.cpu_ns += stat.user_ns + stat.system_ns;
             sample.rss_bytes += stat.rss_bytes;
@@ -145,9 +147,10 @@ impl Sampler {
         }
         if costly {
             let before = cpu_time();
-            sample.pss_bytes = sum(self.members.iter().map(|pid| self.pss_bytes(*pid)));
-            sample.sockets = sum(self.members.iter().map(|pid| self.sockets(*pid).map(u64::from)))
-                .and_then(|count| u32::try_from(count).ok());
+            let pss_bytes = |pid: &u32| Some(number(&self.read(*pid, "smaps_rollup")?, "Pss")? * 1024);
+            sample.pss_bytes = sum(self.members.iter().map(pss_bytes));
+            let sockets = |pid: &u32| Some(procfs::sockets(&self.proc, *pid).ok()?.len() as u64);
+            sample.sockets = sum(self.members.iter().map(sockets)).and_then(|count| u32::try_from(count).ok());
             self.next_costly = begun + EVERY_COSTLY.max(cpu_time().saturating_sub(before) * COST_SHARE);
         }
         if begun >= self.next_threads {
@@ -187,7 +190,8 @@ impl Sampler {
         let mut reading =
             Reading { threads: self.threads.total(), processes: self.members.len(), ..Reading::default() };
         reading.cgroup = self.cgroup.as_ref().map(Cgroup::usage);
-        for stat in self.members.iter().filter_map(|pid| self.stat(*pid)) {
+        for text in self.members.iter().filter_map(|pid| self.read(*pid, "stat")) {
+            let Some(stat) = Stat::parse(&text) else { continue };
             reading.user_ns += stat.user_ns;
             reading.system_ns += stat.system_ns;
         }
@@ -196,7 +200,7 @@ impl Sampler {
         reading.at_ns = clock::nanos(before + took / 2 - self.started);
         for &pid in &self.members {
             let status = self.read(pid, "status").unwrap_or_default();
-            reading.rss_max_bytes += field(&status, "VmHWM:").unwrap_or(0) * 1024;
+            reading.rss_max_bytes += number(&status, "VmHWM").unwrap_or(0) * 1024;
         }
         reading
     }
@@ -244,17 +248,8 @@ impl Sampler {
         used.samples = self.samples;
     }
 
-    fn path(&self, pid: u32, file: &str) -> PathBuf {
-        self.proc.join(pid.to_string()).join(file)
-    }
-
     fn read(&self, pid: u32, file: &str) -> Option<String> {
-        fs::read_to_string(self.path(pid, file)).ok()
-    }
-
-    fn stat(&self, pid: u32) -> Option<Stat> {
-        // Program names need not be UTF-8.
-        Stat::parse(&String::from_utf8_lossy(&fs::read(self.path(pid, "stat")).ok()?))
+        procfs::read(&self.proc, pid, file)
     }
 
     /// Members are the group, and children that left it: their parent was a member.
@@ -264,19 +259,20 @@ impl Sampler {
             self.members = members;
             return;
         }
-        let Ok(entries) = fs::read_dir(&self.proc) else { return };
-        let alive: BTreeSet<u32> =
-            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        let alive: BTreeSet<u32> = procfs::pids(&self.proc).collect();
         self.members.retain(|pid| alive.contains(pid));
         self.strangers.retain(|pid| alive.contains(pid));
-        let new: Vec<u32> =
-            alive.into_iter().filter(|pid| !self.members.contains(pid) && !self.strangers.contains(pid)).collect();
-        let stats: BTreeMap<u32, Stat> = new.iter().filter_map(|pid| Some((*pid, self.stat(*pid)?))).collect();
-        let mut left: Vec<(u32, Stat)> = stats.into_iter().collect();
+        let new = alive.into_iter().filter(|pid| !self.members.contains(pid) && !self.strangers.contains(pid));
+        let parents = new.filter_map(|pid| {
+            let text = self.read(pid, "stat")?;
+            let stat = Stat::parse(&text)?;
+            Some((pid, stat.parent, pid == self.group || stat.group == self.group))
+        });
+        let mut left = parents.collect::<Vec<_>>();
         loop {
             let before = self.members.len();
-            left.retain(|(pid, stat)| {
-                let ours = *pid == self.group || stat.group == self.group || self.members.contains(&stat.parent);
+            left.retain(|(pid, parent, is_of_group)| {
+                let ours = *is_of_group || self.members.contains(parent);
                 if ours {
                     self.members.push(*pid);
                 }
@@ -286,18 +282,7 @@ impl Sampler {
                 break;
             }
         }
-        self.strangers.extend(left.into_iter().map(|(pid, _)| pid));
-    }
-
-    fn pss_bytes(&self, pid: u32) -> Option<u64> {
-        Some(field(&self.read(pid, "smaps_rollup")?, "Pss:")? * 1024)
-    }
-
-    fn sockets(&self, pid: u32) -> Option<u32> {
-        let handles = fs::read_dir(self.path(pid, "fd")).ok()?;
-        let is_socket =
-            |path: &Path| fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
-        u32::try_from(handles.flatten().filter(|handle| is_socket(&handle.path())).count()).ok()
+        self.strangers.extend(left.into_iter().map(|(pid, ..)| pid));
     }
 }
 
@@ -332,44 +317,9 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Unit of CPU times in `/proc/PID/stat`, ns.
-fn tick_ns() -> u64 {
-    1_000_000_000 / rustix::param::clock_ticks_per_second()
-}
-
-/// Fields of `/proc/PID/stat`. Source: proc_pid_stat(5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stat {
-    parent: u32,
-    group: u32,
-    /// Includes children that have ended and been waited for.
-    user_ns: u64,
-    system_ns: u64,
-    threads: u32,
-    rss_bytes: u64,
-}
-
-impl Stat {
-    fn parse(text: &str) -> Option<Self> {
-        // The name may contain parentheses and blanks: count fields from the last `)`.
-        let fields: Vec<&str> = text.get(text.rfind(')')? + 1..)?.split_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        Some(Self {
-            parent: u32::try_from(number(4)?).ok()?,
-            group: u32::try_from(number(5)?).ok()?,
-            user_ns: (number(14)? + number(16)?) * tick_ns(),
-            system_ns: (number(15)? + number(17)?) * tick_ns(),
-            threads: u32::try_from(number(20)?).ok()?,
-            rss_bytes: number(24)? * rustix::param::page_size() as u64,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const STAT: &str = "70 (a (b) c) S 1 70 70 0 -1 4194560 99 0 0 0 250 150 7 3 20 0 5 0 1000 9999 300 184467 1 1 0 0";
 
     fn stat_of(pid: u32, parent: u32, group: u32) -> String {
         format!("{pid} (x) S {parent} {group} 1 0 -1 0 0 0 0 0 10 20 0 0 20 0 2 0 1000 9999 30 1 1 1 0 0")
@@ -386,28 +336,6 @@ mod tests {
         fs::write(task.join("status"), "voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t3\n").unwrap();
         let _ = std::os::unix::fs::symlink("socket:[123]", proc.join(format!("{pid}/fd/3")));
         let _ = std::os::unix::fs::symlink("/dev/null", proc.join(format!("{pid}/fd/0")));
-    }
-
-    #[test]
-    fn parses_a_stat_line() {
-        let page = rustix::param::page_size() as u64;
-        let stat = Stat::parse(STAT).unwrap();
-        let expected = Stat {
-            parent: 1,
-            group: 70,
-            user_ns: 2_570_000_000,
-            system_ns: 1_530_000_000,
-            threads: 5,
-            rss_bytes: 300 * page,
-        };
-        assert_eq!(stat, expected);
-    }
-
-    #[test]
-    fn rejects_malformed_stat_lines() {
-        for text in ["", "70 (a", "70 (a) S 1", "70 (a) S x y z", ")"] {
-            assert_eq!(Stat::parse(text), None, "{text:?}");
-        }
     }
 
     #[test]

@@ -86,13 +86,10 @@ impl Server<'_> {
             }
             used.command.clone_from(&words);
             used.port = Some(port);
-            let (cpus, directory) = (self.cpus, self.directory.as_path());
-            let launch = Launch { cpus, words: &words, directory, environment: &environment, talk: false };
+            let container = contained.map(|(_, image, name)| image.job(name));
+            let launch = Launch::new(&words, &self.directory);
             let at = clock::now();
-            let child = match contained {
-                None => supervisor.spawn(&launch),
-                Some((_, image, name)) => supervisor.spawn_container(&launch, image.job(name)),
-            };
+            let child = supervisor.spawn(Launch { cpus: self.cpus, environment: &environment, container, ..launch });
             let what = self.container.map_or(self.command, |container| &container.image);
             let mut child = child.map_err(|error| start_failed(format!("cannot start `{what}`: {error}")))?;
             let timeout = Duration::from_nanos(self.ready_timeout_ns);

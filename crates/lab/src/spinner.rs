@@ -12,8 +12,8 @@ pub(crate) struct Spinner(Child);
 impl Spinner {
     pub(crate) fn start(used: &[u32], supervisor: &Supervisor, directory: &Path) -> Result<Self, String> {
         let words = ["quintain", "spin", "--cpus", &cpus::format(used)].map(str::to_owned);
-        let launch = Launch { cpus: used, words: &words, directory, environment: &Default::default(), talk: false };
-        let mut spinner = Self(supervisor.spawn(&launch).map_err(|error| error.to_string())?);
+        let launch = Launch { cpus: used, ..Launch::new(&words, directory) };
+        let mut spinner = Self(supervisor.spawn(launch).map_err(|error| error.to_string())?);
         // A spinner that cannot work ends at once; later trials check again.
         spinner.0.wait(Duration::from_millis(50));
         spinner.check()?;

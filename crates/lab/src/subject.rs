@@ -28,7 +28,7 @@ const NEAR: Duration = Duration::from_millis(20);
 const EXITING: Duration = Duration::from_millis(200);
 
 pub(crate) trait Side {
-    fn start(&mut self) -> Result<Standing, End>;
+    fn standing(&self) -> Standing;
 
     /// Handles that become readable when [`look`](Side::look) has something to do.
     fn handles(&self) -> Vec<BorrowedFd<'_>>;
@@ -45,8 +45,11 @@ pub(crate) trait Side {
     fn measured(&mut self, span: Span) -> Result<(), End>;
 
     /// Stops everything. `has_failed`: the load failed, so the server may be about to exit.
-    fn stop(&mut self, has_failed: bool) -> Result<Stopped, End>;
+    fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End>;
 }
+
+/// Why a server's side could not be started, and what is known about it.
+pub(crate) type NotStarted = (End, Box<Stopped>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -57,63 +60,6 @@ pub(crate) struct Seen {
     pub(crate) exited: bool,
     /// The server's CPU time, if it is sampled on this machine.
     pub(crate) used: Option<CpuTime>,
-}
-
-pub(crate) struct Here<'a> {
-    order: &'a Serve,
-    ground: Ground<'a>,
-    subject: Option<Subject<'a>>,
-    known: Stopped,
-}
-
-impl<'a> Here<'a> {
-    pub(crate) fn new(order: &'a Serve, ground: Ground<'a>) -> Self {
-        Self { order, ground, subject: None, known: Stopped::default() }
-    }
-
-    pub(crate) fn processes(&self) -> Vec<u32> {
-        self.subject.as_ref().map(|subject| subject.child.servers()).unwrap_or_default()
-    }
-}
-
-impl Side for Here<'_> {
-    fn start(&mut self) -> Result<Standing, End> {
-        let subject = Subject::start(self.order, self.ground, &mut self.known)?;
-        Ok(self.subject.insert(subject).standing)
-    }
-
-    fn handles(&self) -> Vec<BorrowedFd<'_>> {
-        self.subject.iter().flat_map(Subject::handles).collect()
-    }
-
-    fn prepare(&mut self) -> Option<Instant> {
-        self.subject.as_mut().and_then(Subject::prepare)
-    }
-
-    fn look(&mut self, readable: &[bool]) -> Result<Seen, End> {
-        Ok(self.subject.as_mut().map(|subject| subject.look(readable)).unwrap_or_default())
-    }
-
-    fn announce(&mut self, moments: Announced) -> Result<(), End> {
-        if let Some(subject) = &mut self.subject {
-            subject.announce(moments);
-        }
-        Ok(())
-    }
-
-    fn measured(&mut self, span: Span) -> Result<(), End> {
-        if let Some(subject) = &mut self.subject {
-            subject.measured(span);
-        }
-        Ok(())
-    }
-
-    fn stop(&mut self, has_failed: bool) -> Result<Stopped, End> {
-        if let Some(subject) = self.subject.take() {
-            subject.stop(has_failed, &mut self.known);
-        }
-        Ok(std::mem::take(&mut self.known))
-    }
 }
 
 pub(crate) struct Subject<'a> {
@@ -127,12 +73,22 @@ pub(crate) struct Subject<'a> {
     kept: &'a Kept,
     readings: Readings,
     before: Option<study::record::NetworkCounters>,
-    pub(crate) standing: Standing,
+    standing: Standing,
+    /// Results so far.
+    known: Stopped,
 }
 
 impl<'a> Subject<'a> {
-    /// Starts server and proxies; fills `known` even on failure.
-    pub(crate) fn start(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
+    pub(crate) fn start(order: &'a Serve, ground: Ground<'a>) -> Result<Self, NotStarted> {
+        let mut known = Stopped::default();
+        match Self::start_all(order, ground, &mut known) {
+            Ok(subject) => Ok(Self { known, ..subject }),
+            Err(end) => Err((end, Box::new(known))),
+        }
+    }
+
+    /// Starts companions, server and proxies; fills `known` even on failure.
+    fn start_all(order: &'a Serve, ground: Ground<'a>, known: &mut Stopped) -> Result<Self, End> {
         known.subject.cpus.clone_from(&order.cpus);
         // Unlike the main port, it is not retried, as few servers have a second one.
         let second_port =
@@ -156,48 +112,13 @@ impl<'a> Subject<'a> {
             subject_port,
             admin_port: proxies.first().and_then(Proxy::admin_port),
         };
-        let (kept, readings) = (ground.kept, Readings::default());
-        Ok(Self { order, child, pid, sampler, proxies, companions, kept, readings, before, standing })
+        let (kept, readings, known) = (ground.kept, Readings::default(), Stopped::default());
+        Ok(Self { order, child, pid, sampler, proxies, companions, kept, readings, before, standing, known })
     }
 
-    pub(crate) fn handles(&self) -> Vec<BorrowedFd<'_>> {
-        let proxies = self.proxies.iter().map(|proxy| proxy.started.child.pidfd());
-        let companions = self.companions.iter().filter_map(Companion::child).map(Child::pidfd);
-        std::iter::once(self.child.pidfd()).chain(proxies).chain(companions).collect()
-    }
-
-    pub(crate) fn prepare(&mut self) -> Option<Instant> {
-        let due = if self.readings.is_near(clock::now()) {
-            self.samplers(Sampler::prepare);
-            None
-        } else {
-            self.readings.look_between(clock::now());
-            self.samplers(Sampler::tick);
-            let proxies = self.proxies.iter().map(|proxy| proxy.sampler.due());
-            let companions = self.companions.iter().map(|companion| companion.sampler.due());
-            Some(proxies.chain(companions).fold(self.sampler.due(), Instant::min))
-        };
-        due.into_iter().chain(self.readings.due()).min()
-    }
-
-    pub(crate) fn look(&mut self, readable: &[bool]) -> Seen {
-        self.take_due();
-        let Readings { begin, end, .. } = &self.readings;
-        let (began, ended) = (begin.is_some(), end.is_some());
-        Seen { began, ended, exited: readable.contains(&true), used: self.sampler.used() }
-    }
-
-    pub(crate) fn announce(&mut self, moments: Announced) {
-        self.readings.begins = Some(clock::at_monotonic(moments.from_ns));
-        self.readings.ends = moments.until_ns.map(clock::at_monotonic);
-        // An announced moment may already have passed.
-        self.take_due();
-    }
-
-    pub(crate) fn measured(&mut self, span: Span) {
-        self.readings.span = Some((clock::at_monotonic(span.from_ns), clock::at_monotonic(span.until_ns)));
-        self.take_due();
-        self.take_end();
+    /// Processes that may be the server.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.child.servers()
     }
 
     fn take_due(&mut self) {
@@ -242,19 +163,67 @@ impl<'a> Subject<'a> {
         let (proxies, companions) = (&mut self.proxies, &mut self.companions);
         proxies.iter_mut().find_map(Proxy::ended).or_else(|| companions.iter_mut().find_map(|one| one.ended(self.kept)))
     }
+}
 
-    /// Stops the proxies, then the server, and writes their usage to `known`.
-    pub(crate) fn stop(mut self, has_failed: bool, known: &mut Stopped) {
-        known.failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
+impl Side for Subject<'_> {
+    fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    fn handles(&self) -> Vec<BorrowedFd<'_>> {
+        let proxies = self.proxies.iter().map(|proxy| proxy.started.child.pidfd());
+        let companions = self.companions.iter().filter_map(Companion::child).map(Child::pidfd);
+        std::iter::once(self.child.pidfd()).chain(proxies).chain(companions).collect()
+    }
+
+    fn prepare(&mut self) -> Option<Instant> {
+        let due = if self.readings.is_near(clock::now()) {
+            self.samplers(Sampler::prepare);
+            None
+        } else {
+            self.readings.look_between(clock::now());
+            self.samplers(Sampler::tick);
+            let proxies = self.proxies.iter().map(|proxy| proxy.sampler.due());
+            let companions = self.companions.iter().map(|companion| companion.sampler.due());
+            Some(proxies.chain(companions).fold(self.sampler.due(), Instant::min))
+        };
+        due.into_iter().chain(self.readings.due()).min()
+    }
+
+    fn look(&mut self, readable: &[bool]) -> Result<Seen, End> {
+        self.take_due();
+        let Readings { begin, end, .. } = &self.readings;
+        let (began, ended) = (begin.is_some(), end.is_some());
+        Ok(Seen { began, ended, exited: readable.contains(&true), used: self.sampler.used() })
+    }
+
+    fn announce(&mut self, moments: Announced) -> Result<(), End> {
+        self.readings.begins = Some(clock::at_monotonic(moments.from_ns));
+        self.readings.ends = moments.until_ns.map(clock::at_monotonic);
+        // An announced moment may already have passed.
+        self.take_due();
+        Ok(())
+    }
+
+    fn measured(&mut self, span: Span) -> Result<(), End> {
+        self.readings.span = Some((clock::at_monotonic(span.from_ns), clock::at_monotonic(span.until_ns)));
+        self.take_due();
+        self.take_end();
+        Ok(())
+    }
+
+    /// Stops the proxies, then the server, then the companions.
+    fn stop(mut self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
+        let failure = self.failure(if has_failed { EXITING } else { Duration::ZERO });
+        let Self { order, mut child, pid, sampler, proxies, companions, readings, before, mut known, .. } = *self;
+        known.failure = failure;
         // The `/proc` directory of an ended server is gone. Ours has the same counters, unless the
         // server had its own network namespace.
-        let after = network::read(Path::new(&format!("/proc/{}/net", self.pid)))
-            .or_else(|| network::read(Path::new("/proc/self/net")));
-        match self.before.zip(after) {
+        let after = network::read(Path::new(&format!("/proc/{pid}/net")));
+        match before.zip(after.or_else(|| network::read(Path::new("/proc/self/net")))) {
             Some((before, after)) => known.network = network::between(before, after),
             None => known.warnings.push(WarningKind::NotRead.says("cannot read the counters of the network stack")),
         }
-        let Self { order, mut child, sampler, proxies, companions, readings, .. } = self;
         let tables = readings.tables();
         for (index, proxy) in proxies.into_iter().enumerate() {
             let ends = readings.both(|moment| moment.proxies.get(index));
@@ -268,6 +237,7 @@ impl<'a> Subject<'a> {
         }
         let ends = readings.both(|moment| Some(&moment.subject));
         sampler.finish(ends, readings.span, &mut known.subject);
+        Ok(known)
     }
 }
 

@@ -12,54 +12,34 @@ use study::node::Standing;
 use study::plan::{BodyPlan, HttpPlan, HttpRequestPlan, JourneyPlan, LoadPlan, Plan};
 use study::spec::{HttpRequest, Protocol, Target};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ports {
-    pub(crate) address: IpAddr,
-    /// Port that the generator connects to: the first proxy's or the server's.
-    pub(crate) port: u16,
-    pub(crate) subject_port: u16,
-    /// Port where the first proxy resolves endpoints; `None`: there is no proxy.
-    pub(crate) admin_port: Option<u16>,
-}
-
-impl Ports {
-    pub(crate) fn new(address: IpAddr, standing: Standing) -> Self {
-        let Standing { port, subject_port, admin_port } = standing;
-        Self { address, port, subject_port, admin_port }
-    }
-
-    fn front(&self) -> SocketAddr {
-        SocketAddr::new(self.address, self.port)
-    }
-
-    /// Fills ports into a text; `None` if this trial lacks one of them.
-    fn fill(&self, text: &str) -> Option<String> {
-        let ports = [
-            ("{port}", Some(self.port)),
-            ("{subject_port}", Some(self.subject_port)),
-            ("{admin_port}", self.admin_port),
-        ];
-        ports.iter().try_fold(text.to_owned(), |text, (template, port)| match port {
-            _ if !text.contains(template) => Some(text),
-            port => port.map(|port| text.replace(template, &port.to_string())),
-        })
-    }
+/// Fills ports into a text; `None` if this trial lacks one of them.
+fn fill(text: &str, ports: Standing) -> Option<String> {
+    let ports = [
+        ("{port}", Some(ports.port)),
+        ("{subject_port}", Some(ports.subject_port)),
+        ("{admin_port}", ports.admin_port),
+    ];
+    ports.iter().try_fold(text.to_owned(), |text, (template, port)| match port {
+        _ if !text.contains(template) => Some(text),
+        port => port.map(|port| text.replace(template, &port.to_string())),
+    })
 }
 
 /// Target of a load on the server of a trial; file names are relative to `directory`.
 ///
 /// Fails if the plan has no requests for the protocol, or a body cannot be read.
-pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
-    let address = ports.front().to_string();
+pub(crate) fn target(load: &LoadPlan, host: IpAddr, ports: Standing, directory: &Path) -> Result<Target, String> {
+    let front = SocketAddr::new(host, ports.port);
+    let address = front.to_string();
     if let Some(plan) = &load.journey {
-        return journey(plan, ports, directory);
+        return journey(plan, front, ports, directory);
     }
     let lacks = || format!("the plan has no requests for `{}`", load.protocol);
     match load.protocol {
         Protocol::Pingpong => Ok(Target::Pingpong { address }),
         Protocol::Http | Protocol::Https => {
             let http = load.http.as_ref().ok_or_else(lacks)?;
-            let host = host(http, ports.front());
+            let host = self::host(http, front);
             let requests = http.requests.iter().map(|request| self::request(request, &host, directory));
             let requests = requests.collect::<Result<Vec<_>, _>>()?;
             Ok(Target::Http { address, requests, tls: http.tls.clone(), expect: http.expect.clone() })
@@ -76,23 +56,23 @@ pub(crate) fn target(load: &LoadPlan, ports: Ports, directory: &Path) -> Result<
 const JOURNEY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Target of a journey. By default, its targets get the generator's address and their own scheme.
-fn journey(plan: &JourneyPlan, ports: Ports, directory: &Path) -> Result<Target, String> {
+fn journey(plan: &JourneyPlan, front: SocketAddr, ports: Standing, directory: &Path) -> Result<Target, String> {
     let journey = read_journey(plan, directory).map_err(|mistakes| mistakes.join("; "))?;
     let mut targets = BTreeMap::new();
     for (name, own) in &journey.targets {
         let scheme = if own.starts_with("http://") { "http" } else { "https" };
-        targets.insert(name.clone(), format!("{scheme}://{}", ports.front()));
+        targets.insert(name.clone(), format!("{scheme}://{front}"));
     }
     // The generator reports targets that the journey does not have.
     for (name, url) in &plan.targets {
-        let filled = ports.fill(url).ok_or_else(|| format!("target `{name}` has an unknown port: `{url}`"))?;
+        let filled = fill(url, ports).ok_or_else(|| format!("target `{name}` has an unknown port: `{url}`"))?;
         targets.insert(name.clone(), filled);
     }
     Ok(Target::Journey {
         journey: Box::new(journey),
         targets,
         // `None` without a proxy: endpoints are then reached by their own URLs.
-        resolve: plan.resolve.as_ref().and_then(|url| ports.fill(url)),
+        resolve: plan.resolve.as_ref().and_then(|url| fill(url, ports)),
         insecure: plan.insecure,
         ca_file: plan.ca_file.clone(),
         keep_calls: plan.keep_calls,
@@ -199,8 +179,8 @@ mod tests {
 
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    fn direct(port: u16) -> Ports {
-        Ports::new(LOOPBACK, Standing { port, subject_port: port, admin_port: None })
+    fn direct(port: u16) -> Standing {
+        Standing { port, subject_port: port, admin_port: None }
     }
 
     use super::*;
@@ -222,7 +202,7 @@ mod tests {
     }
 
     fn target_of(lines: &str, directory: &Path) -> Result<Target, String> {
-        target(&plan(lines).points[0].load, direct(7000), directory)
+        target(&plan(lines).points[0].load, LOOPBACK, direct(7000), directory)
     }
 
     #[test]
@@ -233,7 +213,10 @@ mod tests {
         let mut load = plan("protocol = \"pingpong\"").points[0].load.clone();
         for protocol in Protocol::all().filter(|protocol| *protocol != Protocol::Pingpong) {
             load.protocol = protocol;
-            assert_eq!(target(&load, direct(7000), here), Err(format!("the plan has no requests for `{protocol}`")));
+            assert_eq!(
+                target(&load, LOOPBACK, direct(7000), here),
+                Err(format!("the plan has no requests for `{protocol}`"))
+            );
         }
     }
 
@@ -284,11 +267,11 @@ mod tests {
     #[test]
     fn fills_in_the_ports_of_the_trial() {
         let load = |lines: &str| plan(&format!("journey = \"evernote\"\n{lines}")).points[0].load.clone();
-        let asked = |lines: &str, ports: Ports| match target(&load(lines), ports, Path::new(".")) {
+        let asked = |lines: &str, ports: Standing| match target(&load(lines), LOOPBACK, ports, Path::new(".")) {
             Ok(Target::Journey { targets, resolve, .. }) => (targets["user"].clone(), resolve),
             other => panic!("{other:?}"),
         };
-        let through = Ports { address: LOOPBACK, port: 8000, subject_port: 9000, admin_port: Some(7000) };
+        let through = Standing { port: 8000, subject_port: 9000, admin_port: Some(7000) };
         assert_eq!(asked("", through), ("https://127.0.0.1:8000".to_owned(), None));
         let lines =
             "targets = { user = \"https://127.0.0.1:{subject_port}\" }\nresolve = \"http://127.0.0.1:{admin_port}\"";

@@ -9,10 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::clock;
-
-pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
-}
+use crate::procfs::{number, value};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -37,14 +34,13 @@ impl Counts {
     /// Counters of a thread, and whether it is on a CPU or waiting for one.
     fn of(thread: &Path) -> Option<(Self, bool)> {
         let status = fs::read_to_string(thread.join("status")).ok()?;
-        let is_ready =
-            status.lines().any(|line| line.strip_prefix("State:").is_some_and(|state| state.trim().starts_with('R')));
+        let is_ready = value(&status, "State").is_some_and(|state| state.starts_with('R'));
         let schedstat = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
         // Source: Documentation/scheduler/sched-stats.rst of Linux, "/proc/<pid>/schedstat".
         let mut times = schedstat.split_ascii_whitespace().map_while(|word| word.parse().ok());
         let counts = Self {
-            voluntary: field(&status, "voluntary_ctxt_switches:")?,
-            involuntary: field(&status, "nonvoluntary_ctxt_switches:")?,
+            voluntary: number(&status, "voluntary_ctxt_switches")?,
+            involuntary: number(&status, "nonvoluntary_ctxt_switches")?,
             run_ns: times.next().unwrap_or(0),
             wait_ns: times.next().unwrap_or(0),
         };

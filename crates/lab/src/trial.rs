@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use study::node::Serve;
@@ -12,22 +11,22 @@ use study::record::{
     Record, Step, SubjectUse,
 };
 use study::seam::Heard;
-use study::spec::{Arrivals, LoadSpec, SPEC_VERSION};
+use study::spec::{LoadSpec, SPEC_VERSION, Target};
 
 use crate::cluster::Cluster;
 use crate::companion::{Ground, Kept};
 use crate::end::{End, failed};
-use crate::hooks::{Live, Options, Phase};
-use crate::load::{Engine, Event, Load};
-use crate::perf::{Perf, Sampled};
+use crate::generator::{self, Generator};
+use crate::hooks::{LabError, Live, Options, Phase, Progress};
+use crate::load::{self, Event, Load};
+use crate::perf::Perf;
 use crate::process::{Supervisor, wait_readable};
-use crate::subject::{Seen, Side};
-use crate::target::Ports;
+use crate::subject::{Seen, Side, Subject};
 use crate::topology::{self, Share};
-use crate::{clock, generator, load, subject, target};
+use crate::{clock, target};
 
-/// Polling time before each intended send of the open loop, if the generator has its own CPUs, ns.
-const SPIN_NS: u64 = 100_000;
+/// Time for the generator in addition to the load, after which it is killed.
+const GENERATOR_MARGIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
 /// If no response arrives, the server is not blamed when the generator was stalled, or the server
 /// waited for a CPU, for more than this share of the trial.
@@ -37,38 +36,66 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// Time for a generator to exit once it has its measurement.
 const EXIT: Duration = Duration::from_secs(2);
 
-pub(crate) struct Trial<'a> {
+/// What the trials of a run share.
+pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
+    pub(crate) options: &'a Options,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) kept: Kept,
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
+    /// Time for the generator in addition to the load: starting, connecting, writing results.
+    pub(crate) margin: Duration,
+}
+
+impl<'a> Bench<'a> {
+    pub(crate) fn start(
+        plan: &'a Plan,
+        options: &'a Options,
+        interrupted: &'a dyn Fn() -> bool,
+    ) -> Result<Self, LabError> {
+        let (supervisor, kept) = (start_supervisor(options)?, Kept::default());
+        Ok(Self { plan, options, supervisor, kept, interrupted, margin: GENERATOR_MARGIN })
+    }
+}
+
+pub(crate) fn start_supervisor(options: &Options) -> Result<Supervisor, LabError> {
+    Supervisor::start(&options.exe).map_err(|error| LabError::Watchdog { exe: options.exe.clone(), error })
+}
+
+pub(crate) struct Trial<'a> {
+    pub(crate) bench: &'a Bench<'a>,
     pub(crate) point: usize,
     pub(crate) block: u32,
     pub(crate) order: u32,
     pub(crate) step: Option<Step>,
     pub(crate) revision: Option<String>,
-    pub(crate) options: &'a Options,
-    pub(crate) supervisor: &'a Supervisor,
-    pub(crate) kept: &'a Kept,
-    pub(crate) interrupted: &'a dyn Fn() -> bool,
-    /// Time for the generator in addition to the load: starting, connecting, writing results.
-    pub(crate) margin: Duration,
+    /// Samples the server, which disturbs it.
     pub(crate) perf: Option<&'a Perf<'a>>,
 }
 
+type Say<'a> = &'a mut dyn FnMut(Phase, Option<&Live>);
+
 impl Trial<'_> {
-    /// Runs the trial; `say` receives phases and progress. An interrupted trial has no record.
-    pub(crate) fn run(&self, say: &mut dyn FnMut(Phase, Option<&Live>)) -> Result<Record, End> {
+    /// Runs the trial. An interrupted trial has no record.
+    pub(crate) fn run(&self, trials_done: usize, progress: &mut dyn FnMut(&Progress)) -> Result<Record, End> {
+        let (point, block, order, step) = (self.point, self.block, self.order, self.step);
+        let trials_done = u32::try_from(trials_done).unwrap_or(u32::MAX);
+        let mut say = |phase, live: Option<&Live>| {
+            progress(&Progress { phase, point, block, order, step, trials_done, live: live.cloned() });
+        };
         let begun = clock::now();
         let mut record = Record {
             version: RECORD_VERSION,
-            point: self.point,
+            point,
             factors: self.point().factors.clone(),
-            block: self.block,
-            order: self.order,
-            seed: self.plan.trial_seed(self.block),
-            step: self.step,
+            block,
+            order,
+            seed: self.bench.plan.trial_seed(block),
+            step,
             started: clock::rfc3339(),
             elapsed_ns: 0,
             ready_ns: None,
-            idle: self.options.idle,
+            idle: self.bench.options.idle,
             outcome: Outcome::Failed(Failure { kind: FailureKind::Start, message: String::new() }),
             subject: SubjectUse { revision: self.revision.clone(), ..SubjectUse::default() },
             generator_cpus: Vec::new(),
@@ -81,10 +108,13 @@ impl Trial<'_> {
             warnings: Vec::new(),
             agents: Vec::new(),
         };
-        record.outcome = match self.measure(&mut record, say) {
+        record.outcome = match self.measure(&mut record, &mut say) {
             Ok(measurement) => Outcome::Measured(measurement),
             Err(End::Failed(failure)) => Outcome::Failed(failure),
-            Err(end) => return Err(self.explain(end)),
+            Err(End::Lost(why)) => {
+                return Err(End::Lost(self.cluster().map(|cluster| cluster.explain_loss(&why)).unwrap_or(why)));
+            }
+            Err(End::Interrupted) => return Err(End::Interrupted),
         };
         record.probes.after = self.probe(&record)?;
         record.elapsed_ns = clock::nanos(clock::now() - begun);
@@ -92,30 +122,24 @@ impl Trial<'_> {
     }
 
     fn cluster(&self) -> Option<&Cluster> {
-        self.options.cluster.as_deref()
-    }
-
-    fn explain(&self, end: End) -> End {
-        match self.cluster() {
-            None => end,
-            Some(cluster) => cluster.explain(end),
-        }
+        self.bench.options.cluster.as_deref()
     }
 
     fn point(&self) -> &Point {
-        &self.plan.points[self.point]
+        &self.bench.plan.points[self.point]
     }
 
     fn probe(&self, record: &Record) -> Result<Vec<Probe>, End> {
         match self.cluster() {
-            None => Ok((self.options.probe)(&record.subject.cpus, &record.generator_cpus)),
-            Some(cluster) => cluster.probe(&record.subject.cpus, self.interrupted),
+            None => Ok((self.bench.options.probe)(&record.subject.cpus, &record.generator_cpus)),
+            Some(cluster) => cluster.probe(&record.subject.cpus, self.bench.interrupted),
         }
     }
 
-    fn measure(&self, record: &mut Record, say: &mut dyn FnMut(Phase, Option<&Live>)) -> Result<Measurement, End> {
+    fn measure(&self, record: &mut Record, say: Say<'_>) -> Result<Measurement, End> {
         say(Phase::Start, None);
-        let share = share(self.point(), self.options);
+        let Bench { options, supervisor, kept, interrupted, .. } = self.bench;
+        let share = share(self.point(), options);
         let mut share = share.map_err(|text| failed(FailureKind::Start, text))?;
         let mut proxy_cpus = share.subject.split_off((self.point().subject.cpus as usize).min(share.subject.len()));
         let companion_cpus = proxy_cpus.split_off((self.point().proxy_cpus as usize).min(proxy_cpus.len()));
@@ -127,34 +151,28 @@ impl Trial<'_> {
         let address = self.cluster().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Cluster::address);
         let serve =
             Serve { point: self.point().clone(), address, cpus: share.subject.clone(), proxy_cpus, companion_cpus };
-        let ground = Ground {
-            supervisor: self.supervisor,
-            kept: self.kept,
-            directory: &self.options.directory,
-            interrupted: self.interrupted,
+        let ground = Ground { supervisor, kept, directory: &options.directory, interrupted };
+        let started: Result<Box<dyn Side + '_>, _> = match self.cluster() {
+            None => Subject::start(&serve, ground).map(|subject| {
+                self.perf.iter().for_each(|perf| perf.begin(&subject.processes()));
+                Box::new(subject) as _
+            }),
+            Some(cluster) => cluster.serve(&serve, interrupted).map(|server| Box::new(server) as _),
         };
-        let mut side: Box<dyn Side + '_> = match self.cluster() {
-            None => {
-                let here = subject::Here::new(&serve, ground);
-                match self.perf {
-                    None => Box::new(here),
-                    Some(perf) => Box::new(Sampled::new(here, perf)),
-                }
-            }
-            Some(cluster) => Box::new(cluster.subject(&serve, self.interrupted)),
-        };
-        let result = match side.start() {
-            Ok(standing) => {
-                let ports = Ports::new(address, standing);
-                self.load(record, &share, ports, &mut *side, say)
-            }
-            Err(end) => Err(end),
+        let (result, side) = match started {
+            Ok(mut side) => (self.load(record, &share, address, &mut *side, say), Ok(side)),
+            Err((end, known)) => (Err(end), Err(known)),
         };
         if matches!(result, Err(End::Interrupted | End::Lost(_))) {
             return result.map(|(measurement, _)| measurement);
         }
         say(Phase::Stop, None);
-        let stopped = side.stop(result.is_err())?;
+        // `perf` stops before the server: its shutdown is not part of the measurement.
+        self.perf.iter().for_each(|perf| perf.end());
+        let stopped = match side {
+            Ok(side) => side.stop(result.is_err())?,
+            Err(known) => *known,
+        };
         let revision = record.subject.revision.take();
         record.subject = SubjectUse { revision, ..stopped.subject };
         (record.ready_ns, record.proxies, record.network) = (stopped.ready_ns, stopped.proxies, stopped.network);
@@ -174,29 +192,31 @@ impl Trial<'_> {
         &self,
         record: &Record,
         share: &Share,
-        ports: Ports,
+        host: IpAddr,
         side: &mut dyn Side,
-        say: &mut dyn FnMut(Phase, Option<&Live>),
+        say: Say<'_>,
     ) -> Result<(Measurement, Vec<Agent>), End> {
+        let Bench { options, supervisor, interrupted, .. } = self.bench;
         let plan = self.point().load.at(self.step);
-        let spec = load_spec(&plan, share, ports, record.seed, &self.options.directory)
-            .map_err(|text| failed(FailureKind::Generator, text))?;
+        let target = target::target(&plan, host, side.standing(), &options.directory);
+        let target = target.map_err(|text| failed(FailureKind::Generator, text))?;
+        let spec = load_spec(&plan, target, share, record.seed);
         let mut load = match self.cluster() {
             None => {
-                let directory = &self.options.directory;
-                let generator = load::Here::start(self.supervisor, &spec, &share.generator, directory)?;
-                let engine: Box<dyn Engine> = Box::new(generator);
-                Load::new(vec![(engine, None)], Duration::ZERO)
+                let generator = Generator::start(supervisor, &spec, &share.generator, &options.directory);
+                let cannot_start = |error| format!("cannot start the generator: {error}");
+                let generator = generator.map_err(|error| failed(FailureKind::Generator, cannot_start(error)))?;
+                Load::new(vec![(Box::new(generator), None)], Duration::ZERO)
             }
-            Some(cluster) => cluster.load(&plan, &spec, self.interrupted)?,
+            Some(cluster) => cluster.generators.load(plan.threads, &spec, interrupted)?,
         };
         say(Phase::Warmup, None);
-        let patience = generator::patience(&spec, self.margin);
+        let patience = generator::patience(&spec, self.bench.margin);
         let deadline = clock::now() + patience;
         let mut watch = Watch::new(Duration::from_nanos(spec.timeout_ns));
         let mut seen = Seen::default();
         let result = loop {
-            if (self.interrupted)() {
+            if interrupted() {
                 return Err(End::Interrupted);
             }
             let due = side.prepare();
@@ -218,7 +238,10 @@ impl Trial<'_> {
                         watch.see(live.load);
                     }
                     Event::Announced(moments) => side.announce(moments)?,
-                    Event::Measured(span) => side.measured(span)?,
+                    Event::Measured(span) => {
+                        side.measured(span)?;
+                        self.perf.iter().for_each(|perf| perf.measured(span));
+                    }
                 }
                 // An announced moment may already have passed.
                 see(side, &[], &mut seen, &mut load, say)
@@ -245,13 +268,7 @@ impl Trial<'_> {
 }
 
 /// Handles the server's events; generators may disconnect after the final reading.
-fn see(
-    side: &mut dyn Side,
-    readable: &[bool],
-    seen: &mut Seen,
-    load: &mut Load<'_>,
-    say: &mut dyn FnMut(Phase, Option<&Live>),
-) -> Result<(), End> {
+fn see(side: &mut dyn Side, readable: &[bool], seen: &mut Seen, load: &mut Load<'_>, say: Say<'_>) -> Result<(), End> {
     let now = side.look(readable)?;
     if now.began && !seen.began {
         say(Phase::Measure, None);
@@ -376,13 +393,11 @@ pub(crate) fn share(point: &Point, options: &Options) -> Result<Share, String> {
     topology::share(&options.cpus, behind, point.load.cpus, point.load.share_cpus)
 }
 
-fn load_spec(load: &LoadPlan, share: &Share, ports: Ports, seed: u64, directory: &Path) -> Result<LoadSpec, String> {
-    let target = target::target(load, ports, directory)?;
+fn load_spec(load: &LoadPlan, target: Target, share: &Share, seed: u64) -> LoadSpec {
     let cpus = u32::try_from(share.generator.len()).unwrap_or(u32::MAX);
     // A worker without a client would only spin.
     let threads = load.threads.unwrap_or(cpus.min(load.clients)).max(1);
-    let alone = !share.shared && threads <= cpus;
-    Ok(LoadSpec {
+    LoadSpec {
         version: SPEC_VERSION,
         target,
         clients: load.clients,
@@ -396,11 +411,11 @@ fn load_spec(load: &LoadPlan, share: &Share, ports: Ports, seed: u64, directory:
         stop: load.stop,
         window_ns: load.window_ns,
         timeout_ns: load.timeout_ns,
-        spin_ns: if alone && !matches!(load.arrivals, Arrivals::Closed { .. }) { SPIN_NS } else { 0 },
+        spin_ns: generator::spin_ns(!share.shared && threads <= cpus, load.arrivals),
         seed,
         part: None,
         gate: false,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 
 use crate::container::Job;
-use crate::process::{Charge, SCRATCH, kill_marked};
+use crate::process::{SCRATCH, kill_marked};
 
 /// Reads `input` to its end, then kills everything registered. It starts its own session, safe from
 /// Ctrl-C in the lab's terminal; the caller ignores SIGINT, SIGTERM and SIGHUP.

@@ -100,7 +100,7 @@ fn words(cluster: &Cluster) -> String {
         let mine = mine.map(|node| format!("{} ({} CPUs)", node.name, node.host.cpus.len()));
         format!("{} {}", role.word(), mine.collect::<Vec<_>>().join(", "))
     };
-    let launcher = launcher_words(cluster.launcher());
+    let launcher = launcher_words(cluster.generators.launcher());
     let mut text = format!("cluster: {}; {}{launcher}", of(Role::Subject), of(Role::Load));
     for node in &nodes {
         let grave = node.doctor.iter().filter(|found| matches!(found.state, FindingState::Warning | FindingState::Bad));

@@ -121,9 +121,8 @@ pub(super) fn start(
     let expected = machines.iter().map(|(_, address)| Some(*address)).collect();
     let left = deadline.saturating_duration_since(clock::now());
     let joining = listener.accept(expected, left).map_err(|error| format!("cannot wait for nodes: {error}"))?;
-    let launch =
-        Launch { cpus: &[], words: &command, directory: Path::new("/"), environment: &environment, talk: false };
-    let process = supervisor.spawn(&launch).map_err(|error| format!("cannot start `{}`: {error}", command[0]))?;
+    let launch = Launch { environment: &environment, ..Launch::new(&command, Path::new("/")) };
+    let process = supervisor.spawn(launch).map_err(|error| format!("cannot start `{}`: {error}", command[0]))?;
     let mut gang = Gang { process, program: command[0].clone(), _scratch: scratch };
     let joined = gang.join(&joining, machines.len(), reach)?;
     Ok((gang, joined))

@@ -102,10 +102,8 @@ pub(super) fn deploy(hosts: &Hosts, reach: &Reach<'_>, supervisor: &Supervisor) 
         );
         let mut words = ssh(host.ssh.as_deref().unwrap_or(&host.address), &script);
         words.insert(1, "-C".to_owned());
-        let environment = Default::default();
-        let launch =
-            Launch { cpus: &[], words: &words, directory: Path::new("/"), environment: &environment, talk: true };
-        let mut child = supervisor.spawn(&launch).map_err(|error| format!("cannot start `ssh`: {error}"))?;
+        let launch = Launch { talk: true, ..Launch::new(&words, Path::new("/")) };
+        let mut child = supervisor.spawn(launch).map_err(|error| format!("cannot start `ssh`: {error}"))?;
         let mut binary = File::open(&reach.exe).map_err(|error| format!("cannot read this binary: {error}"))?;
         if let Some(mut input) = child.input.take() {
             // A machine that has the binary does not read.
@@ -182,10 +180,8 @@ fn one(hosts: &Hosts, host: &HostPlan, reach: &Reach<'_>, supervisor: &Superviso
         let words = format!("exec {}", words::join(&command));
         command = ssh(host.ssh.as_deref().unwrap_or(&host.address), &words);
     }
-    let environment = Default::default();
-    let launch =
-        Launch { cpus: &[], words: &command, directory: Path::new("/"), environment: &environment, talk: true };
-    let started = supervisor.spawn(&launch).and_then(|mut child| {
+    let launch = Launch { talk: true, ..Launch::new(&command, Path::new("/")) };
+    let started = supervisor.spawn(launch).and_then(|mut child| {
         let lacks = || std::io::Error::other("no pipe");
         let (input, output) = (child.input.take().ok_or_else(lacks)?, child.output.take().ok_or_else(lacks)?);
         Link::new(label(host), input, output, Some(child))
@@ -207,8 +203,7 @@ fn hello(link: &Link, deadline: Instant, reach: &Reach<'_>) -> Result<Hello, Str
     let pick = |said| if let Said::Hello(hello) = said { Some(*hello) } else { None };
     link.wait(Some(deadline), reach.interrupted, pick).map_err(|end| match end {
         End::Lost(why) => why.strip_prefix(&format!("lost {}: ", link.name)).unwrap_or(&why).to_owned(),
-        End::Failed(failure) => failure.message,
-        End::Interrupted => "interrupted".to_owned(),
+        end => end.text(),
     })
 }
 

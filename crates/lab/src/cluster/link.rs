@@ -140,6 +140,16 @@ impl Link {
         wait_readable(&[self.handle()], timeout)[0]
     }
 
+    pub(crate) fn ask<T>(
+        &self,
+        order: &Order,
+        interrupted: &dyn Fn() -> bool,
+        pick: impl FnMut(Said) -> Option<T>,
+    ) -> Result<T, End> {
+        self.say(order)?;
+        self.wait(None, interrupted, pick)
+    }
+
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<Instant>,
@@ -168,8 +178,7 @@ impl Link {
         let mut best: Option<Offset> = None;
         for _ in 0..PINGS {
             let asked_ns = clock::monotonic_ns();
-            self.say(&Order::Ping { at_ns: asked_ns })?;
-            let there_ns = self.wait(None, interrupted, |said| match said {
+            let there_ns = self.ask(&Order::Ping { at_ns: asked_ns }, interrupted, |said| match said {
                 Said::Pong { at_ns, here_ns } if at_ns == asked_ns => Some(here_ns),
                 _ => None,
             })?;

@@ -17,9 +17,10 @@ use crate::companion::{Ground, Kept};
 use crate::end::End;
 use crate::generator::Generator;
 use crate::lines::{Lines, Writer, parse};
+use crate::load::Engine;
 use crate::process::{Supervisor, wait_readable};
 use crate::spinner::Spinner;
-use crate::subject::{Seen, Subject};
+use crate::subject::{Seen, Side, Subject};
 use crate::{build, clock, network};
 
 /// Time to end children once the lab is gone. The watchdog and the kernel end the rest.
@@ -52,6 +53,12 @@ pub fn serve(input: OwnedFd, output: OwnedFd, options: &Options, hello: Hello) -
 }
 
 struct Gone;
+
+impl From<End> for Gone {
+    fn from(_: End) -> Self {
+        Gone
+    }
+}
 
 struct Node<'a> {
     lab: Lab,
@@ -110,36 +117,33 @@ impl Node<'_> {
             directory: &self.options.directory,
             interrupted: &interrupted,
         };
-        let mut known = Stopped::default();
-        let mut subject = match Subject::start(order, ground, &mut known) {
+        let mut subject = match Subject::start(order, ground) {
             Ok(subject) => subject,
-            Err(End::Failed(failure)) => {
-                known.failure = Some(failure);
-                self.lab.say(&Said::Failed(Box::new(known)));
+            Err((End::Failed(failure), known)) => {
+                self.lab.say(&Said::Failed(Box::new(Stopped { failure: Some(failure), ..*known })));
                 return Ok(());
             }
-            Err(End::Interrupted | End::Lost(_)) => return Err(Gone),
+            Err((End::Interrupted | End::Lost(_), _)) => return Err(Gone),
         };
-        self.lab.say(&Said::Standing(subject.standing));
+        self.lab.say(&Said::Standing(subject.standing()));
         let mut told = Seen::default();
         loop {
             let due = subject.prepare();
             // The handle of an exited process would stay readable.
             let handles = if told.exited { Vec::new() } else { subject.handles() };
             let readable = self.lab.wait(&handles, due)?;
-            self.tell(subject.look(&readable), &mut told);
+            self.tell(subject.look(&readable)?, &mut told);
             while let Some(order) = self.lab.order()? {
                 match order {
-                    Order::Announced(moments) => subject.announce(moments),
-                    Order::Measured(span) => subject.measured(span),
+                    Order::Announced(moments) => subject.announce(moments)?,
+                    Order::Measured(span) => subject.measured(span)?,
                     Order::Stop { failed } => {
-                        subject.stop(failed, &mut known);
-                        self.lab.say(&Said::Stopped(Box::new(known)));
+                        self.lab.say(&Said::Stopped(Box::new(Box::new(subject).stop(failed)?)));
                         return Ok(());
                     }
                     order => self.aside(order)?,
                 }
-                self.tell(subject.look(&[]), &mut told);
+                self.tell(subject.look(&[])?, &mut told);
             }
         }
     }
@@ -169,7 +173,7 @@ impl Node<'_> {
         };
         let mut talks = generator.is_some();
         loop {
-            let handles = generator.iter().filter(|_| talks).map(Generator::output).collect::<Vec<_>>();
+            let handles = generator.iter().filter(|_| talks).map(Generator::handle).collect::<Vec<_>>();
             let readable = self.lab.wait(&handles, None)?;
             if readable == [true]
                 && let Some(generator) = &mut generator
@@ -184,9 +188,11 @@ impl Node<'_> {
             }
             while let Some(order) = self.lab.order()? {
                 match order {
-                    Order::Heard(heard) => generator.iter_mut().for_each(|generator| generator.tell(heard)),
+                    Order::Heard(heard) => generator.iter_mut().try_for_each(|generator| generator.tell(heard))?,
                     Order::Unload { patience_ns } => {
-                        generator.iter_mut().for_each(|generator| generator.end(Duration::from_nanos(patience_ns)));
+                        if let Some(generator) = &mut generator {
+                            generator.end(Duration::from_nanos(patience_ns))?;
+                        }
                         let between = |(before, after)| network::between(before, after);
                         let network = before.zip(counters()).map(between).unwrap_or_default();
                         self.lab.say(&Said::Unloaded { network });

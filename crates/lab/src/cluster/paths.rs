@@ -37,9 +37,8 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
         proxy_cpus: Vec::new(),
         companion_cpus: Vec::new(),
     };
-    let mut side = cluster.subject(&serve, interrupted);
-    let standing = side.start()?;
-    let address = SocketAddr::new(cluster.address(), standing.port);
+    let side = sides::Server::start(&cluster.subject.link, &serve, interrupted).map_err(|(end, _)| end)?;
+    let address = SocketAddr::new(cluster.address(), side.standing().port);
     let bulk = format!("/bytes/{BODY_BYTES}");
     let finish =
         |load: Load<'_>| super::finish(load, PATIENCE, &mut |_| {}, interrupted).map(|(measurement, _)| measurement);
@@ -77,7 +76,7 @@ pub(super) fn measure(cluster: &Cluster, interrupted: &dyn Fn() -> bool) -> Resu
     if matches!(measured, Err(End::Interrupted | End::Lost(_))) {
         return measured.map(|(paths, _)| paths);
     }
-    let stopped = side.stop(measured.is_err())?;
+    let stopped = Box::new(side).stop(measured.is_err())?;
     let (mut paths, together) = measured?;
     let samples = stopped.subject.samples.iter().map(|sample| (sample.at_ns, sample.cpu_ns)).collect::<Vec<_>>();
     if busiest(&samples) < BUSY && together.iter().all(|agent| worker_busy(&agent.measurement) < BUSY) {

@@ -11,41 +11,42 @@ use study::spec::LoadSpec;
 use crate::clock;
 use crate::cluster::link::{Link, Offset};
 use crate::end::End;
-use crate::load::{Engine, Known, broken};
-use crate::subject::{Seen, Side};
+use crate::load::{Engine, RemoteFacts, broken};
+use crate::subject::{NotStarted, Seen, Side};
 
 pub(crate) struct Server<'a> {
     link: &'a Link,
-    order: &'a Serve,
     interrupted: &'a dyn Fn() -> bool,
     offset: Offset,
     seen: Seen,
-    /// The remains of a server that could not be started.
-    stopped: Option<Stopped>,
+    standing: Standing,
 }
 
 impl<'a> Server<'a> {
-    pub(super) fn new(link: &'a Link, order: &'a Serve, interrupted: &'a dyn Fn() -> bool) -> Self {
-        Self { link, order, interrupted, offset: Offset::default(), seen: Seen::default(), stopped: None }
+    pub(crate) fn start(link: &'a Link, order: &Serve, interrupted: &'a dyn Fn() -> bool) -> Result<Self, NotStarted> {
+        let started = link.offset(interrupted).and_then(|offset| {
+            let order = Order::Serve(Box::new(order.clone()));
+            let started = link.ask(&order, interrupted, |said| match said {
+                Said::Standing(standing) => Some(Ok(standing)),
+                Said::Failed(stopped) => Some(Err(stopped)),
+                _ => None,
+            })?;
+            Ok((offset, started))
+        });
+        match started {
+            Ok((offset, Ok(standing))) => Ok(Self { link, interrupted, offset, seen: Seen::default(), standing }),
+            Ok((_, Err(mut stopped))) => {
+                let end = stopped.failure.take().map(End::Failed);
+                Err((end.unwrap_or_else(|| link.lost("it could not start the server and does not say why")), stopped))
+            }
+            Err(end) => Err((end, Box::default())),
+        }
     }
 }
 
 impl Side for Server<'_> {
-    fn start(&mut self) -> Result<Standing, End> {
-        self.offset = self.link.offset(self.interrupted)?;
-        self.link.say(&Order::Serve(Box::new(self.order.clone())))?;
-        let started = self.link.wait(None, self.interrupted, |said| match said {
-            Said::Standing(standing) => Some(Ok(standing)),
-            Said::Failed(stopped) => Some(Err(stopped)),
-            _ => None,
-        })?;
-        let mut stopped = match started {
-            Ok(standing) => return Ok(standing),
-            Err(stopped) => stopped,
-        };
-        let end = stopped.failure.take().map(End::Failed);
-        self.stopped = Some(*stopped);
-        Err(end.unwrap_or_else(|| self.link.lost("it could not start the server and does not say why")))
+    fn standing(&self) -> Standing {
+        self.standing
     }
 
     fn handles(&self) -> Vec<BorrowedFd<'_>> {
@@ -79,13 +80,11 @@ impl Side for Server<'_> {
         self.link.say(&Order::Measured(span))
     }
 
-    fn stop(&mut self, has_failed: bool) -> Result<Stopped, End> {
-        if let Some(stopped) = self.stopped.take() {
-            return Ok(stopped);
-        }
-        self.link.say(&Order::Stop { failed: has_failed })?;
-        let pick = |said| if let Said::Stopped(stopped) = said { Some(*stopped) } else { None };
-        self.link.wait(None, self.interrupted, pick)
+    fn stop(self: Box<Self>, has_failed: bool) -> Result<Stopped, End> {
+        self.link.ask(&Order::Stop { failed: has_failed }, self.interrupted, |said| match said {
+            Said::Stopped(stopped) => Some(*stopped),
+            _ => None,
+        })
     }
 }
 
@@ -167,11 +166,11 @@ impl Engine for Generator<'_> {
         self.link.watch()
     }
 
-    fn end(&mut self, patience: Duration) -> Result<Option<Known>, End> {
+    fn end(&mut self, patience: Duration) -> Result<Option<RemoteFacts>, End> {
         self.has_ended = true;
-        self.link.say(&Order::Unload { patience_ns: clock::nanos(patience) })?;
+        let order = Order::Unload { patience_ns: clock::nanos(patience) };
         let pick = |said| if let Said::Unloaded { network } = said { Some(network) } else { None };
-        let network = self.link.wait(None, self.interrupted, pick)?;
+        let network = self.link.ask(&order, self.interrupted, pick)?;
         let after = self.link.offset(self.interrupted)?;
         let clock = NodeClock {
             offset_ns: self.offset.ns,
@@ -179,7 +178,7 @@ impl Engine for Generator<'_> {
             after_offset_ns: Some(after.ns),
             after_error_ns: Some(after.error_ns),
         };
-        Ok(Some(Known { node: self.name.to_owned(), cpus: self.cpus.clone(), network, clock }))
+        Ok(Some(RemoteFacts { node: self.name.to_owned(), cpus: self.cpus.clone(), network, clock }))
     }
 }
 

@@ -12,9 +12,7 @@ use study::words;
 const LONG: Duration = Duration::from_secs(20);
 
 fn spawn(supervisor: &Supervisor, command: &str) -> Child {
-    let (words, environment) = (words::split(command).unwrap(), BTreeMap::new());
-    let launch = Launch { cpus: &[], words: &words, directory: Path::new("/"), environment: &environment, talk: false };
-    supervisor.spawn(&launch).unwrap()
+    supervisor.spawn(Launch::new(&words::split(command).unwrap(), Path::new("/"))).unwrap()
 }
 
 fn supervisor(folder: &Path) -> Supervisor {
@@ -30,9 +28,8 @@ fn process_is_pinned_tied_and_captured() {
         words::split("/bin/sh -c 'grep Cpus_allowed_list: /proc/self/status; echo $X; pwd; echo last >&2; exit 3'")
             .unwrap();
     let environment = BTreeMap::from([("X".to_owned(), "a b".to_owned())]);
-    let launch =
-        Launch { cpus: &[cpu], words: &words, directory: folder.path(), environment: &environment, talk: false };
-    let mut child = supervisor.spawn(&launch).unwrap();
+    let launch = Launch { cpus: &[cpu], environment: &environment, ..Launch::new(&words, folder.path()) };
+    let mut child = supervisor.spawn(launch).unwrap();
     assert_eq!(child.wait(LONG), Some(Exit::Code(3)));
     let folder = folder.path().canonicalize().unwrap();
     assert_eq!(child.last_words(), format!("Cpus_allowed_list:\t{cpu}\na b\n{}\nlast", folder.display()));

@@ -10,9 +10,8 @@ use study::spec::{Arrivals, Protocol};
 use study::{Next, WarningKind};
 
 use super::{alive, eventually, here, number_in, options, plan, point, stand_in};
-use crate::companion::Kept;
-use crate::process::{Supervisor, command};
-use crate::trial::Trial;
+use crate::process::command;
+use crate::trial::{Bench, Trial};
 use crate::{Cause, Ended, Hooks, LabError, Options, Phase, Progress, build_all};
 
 #[derive(Default)]
@@ -222,23 +221,11 @@ fn reports_failing_generators() {
 fn abandons_a_hung_load() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(stand_in(folder.path(), "load-hangs"));
-    let (plan, supervisor) =
-        (plan(vec![point("quintain serve well {port}")], 1), Supervisor::start(&options.exe).unwrap());
-    let trial = Trial {
-        plan: &plan,
-        point: 0,
-        block: 0,
-        order: 0,
-        step: None,
-        revision: None,
-        options: &options,
-        supervisor: &supervisor,
-        kept: &Kept::default(),
-        interrupted: &|| false,
-        margin: Duration::from_millis(400),
-        perf: None,
-    };
-    let record = trial.run(&mut |_, _| {}).unwrap();
+    let plan = plan(vec![point("quintain serve well {port}")], 1);
+    let bench = Bench::start(&plan, &options, &|| false).unwrap();
+    let bench = &Bench { margin: Duration::from_millis(400), ..bench };
+    let trial = Trial { bench, point: 0, block: 0, order: 0, step: None, revision: None, perf: None };
+    let record = trial.run(0, &mut |_| {}).unwrap();
     let Outcome::Failed(failure) = &record.outcome else { panic!("{:?}", record.outcome) };
     // It reported no responses and nothing since, so the server is at fault.
     assert_eq!(failure.kind, FailureKind::Hung, "{failure:?}");
