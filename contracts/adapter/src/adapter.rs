@@ -18,13 +18,12 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::app::App;
 use crate::budget::Budget;
-use crate::call::{Caller, Hop, Side};
-use crate::call_log::Calls;
-use crate::config::{Config, Draft, Protocol, ProtocolKind, Providing, fits};
+use crate::call::{Hop, Side};
+use crate::call_log::{Calls, Line};
+use crate::config::{Config, Draft, fits};
 use crate::decode::Services;
 use crate::dial::Dial;
 use crate::endpoint::{Endpoint, Scheme};
-use crate::http::Target;
 use crate::listen::{self, ListenerKind};
 use crate::metrics::Metrics;
 use crate::pool::Pool;
@@ -47,6 +46,11 @@ pub enum StartError {
         /// The reason.
         error: io::Error,
     },
+}
+
+fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
+    let what = what.into();
+    |error| StartError::System { what, error }
 }
 
 /// A configuration whose files have been read.
@@ -215,10 +219,6 @@ fn start_with(
     out: Box<dyn Write + Send>,
     open: impl FnOnce(u64, &Arc<Metrics>) -> (AnyStore, Vec<String>),
 ) -> Result<Running, StartError> {
-    let system = |what: &str| {
-        let what = what.to_owned();
-        move |error| StartError::System { what, error }
-    };
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
         .map_err(system("cannot start a thread for reports"))?;
@@ -227,7 +227,7 @@ fn start_with(
         reports.note(note);
     }
     let calls = match &config.calls {
-        Some(path) => Some(Calls::start(path).map_err(system(&format!("`calls`: {}", path.display())))?),
+        Some(path) => Some(Calls::start(path).map_err(system(format!("`calls`: {}", path.display())))?),
         None => None,
     };
     let (ends, drain) = watch::channel(false);
@@ -324,13 +324,13 @@ async fn tell_of_store(app: Arc<App>) {
 async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, SocketAddr>, StartError> {
     let mut addresses = BTreeMap::new();
     let protocol = |service: &str| config.protocols.iter().find(|of| of.service == service);
-    let told = |what: String| move |error| StartError::System { what, error };
     // The admin port is bound first, so that no other listener leads to it before it is known.
     for (name, at, purpose) in
         [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
     {
         if let Some(at) = at {
-            let bound = open(app, at, purpose).await.map_err(told(format!("cannot listen for `{name}` at `{at}`")))?;
+            let bound =
+                open(app, at, purpose).await.map_err(system(format!("cannot listen for `{name}` at `{at}`")))?;
             if name == "admin" {
                 let _ = app.dial.admin.set(bound);
             }
@@ -342,17 +342,22 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
             continue;
         };
         let parsed = parsed.over(of.bare());
-        let at = listen::listener_for(app, &consuming.endpoint, &parsed, of.family, consuming.listen.as_deref()).await;
-        let at = at.map_err(told(format!("cannot listen for `{}`", consuming.endpoint)))?;
+        let at = listen::listener_for(app, &consuming.endpoint, &parsed, consuming.listen.as_deref()).await;
+        let at = at.map_err(system(format!("cannot listen for `{}`", consuming.endpoint)))?;
         addresses.insert(format!("consuming {}", consuming.endpoint), at);
     }
     for providing in &config.providing {
-        let Some(of) = protocol(&providing.service) else { continue };
+        let (Some(parsed), Some(of)) = (Endpoint::parse(&providing.endpoint), protocol(&providing.service)) else {
+            continue;
+        };
+        let parsed = parsed.over(of.bare());
+        let endpoint = if parsed.scheme == Scheme::Tcp { providing.endpoint.clone() } else { parsed.authority() };
         for (name, at, peers) in [("plain", &providing.plain, false), ("adapters", &providing.adapters, true)] {
             let Some(at) = at else { continue };
-            let purpose = purpose(providing, of, peers);
+            let hop = Hop::from_party(parsed.scheme, &endpoint, &providing.forward);
+            let purpose = ListenerKind::Service(Hop { side: Side::Server { peers }, ..hop });
             let what = format!("{name} {}", providing.endpoint);
-            let at = open(app, at, purpose).await.map_err(told(format!("cannot listen for `{what}` at `{at}`")))?;
+            let at = open(app, at, purpose).await.map_err(system(format!("cannot listen for `{what}` at `{at}`")))?;
             addresses.insert(what, at);
         }
     }
@@ -364,30 +369,6 @@ async fn open(app: &Arc<App>, at: &str, purpose: ListenerKind) -> io::Result<Soc
     let address = listener.local_addr()?;
     tokio::spawn(listen::accept(app.clone(), listener, purpose));
     Ok(address)
-}
-
-fn purpose(providing: &Providing, of: &Protocol, peers: bool) -> ListenerKind {
-    let side = Side::Server { peers };
-    let endpoint = Endpoint::parse(&providing.endpoint).map(|endpoint| endpoint.over(of.bare()));
-    let scheme = endpoint.as_ref().map_or(Scheme::Tcp, |endpoint| endpoint.scheme);
-    if of.family == ProtocolKind::Thrift {
-        let forward = providing.forward.clone();
-        return ListenerKind::Thrift(Hop {
-            side,
-            endpoint: providing.endpoint.as_str().into(),
-            forward,
-            is_tls: false,
-            caller: Caller::Nobody,
-        });
-    }
-    let authority = endpoint.map(|endpoint| endpoint.authority()).unwrap_or_default();
-    ListenerKind::Http(Target::Fixed {
-        side,
-        scheme,
-        authority,
-        forward: providing.forward.clone(),
-        caller: Caller::Nobody,
-    })
 }
 
 impl Running {
@@ -447,9 +428,7 @@ impl Running {
         self.flush();
         self.app.watch.with(|monitor| monitor.store().close());
         if let Some(calls) = &self.app.calls {
-            let (watch, metrics) = (&self.app.watch, &self.app.watch.metrics);
-            let [store, file] = [&metrics.store_bytes, &metrics.store_file_bytes].map(|it| it.load(Ordering::Relaxed));
-            calls.end(watch.calls(), watch.counts().entries, store, file);
+            calls.write(Line { call: self.app.watch.calls(), side: "end", ..self.app.log_totals() });
         }
     }
 }

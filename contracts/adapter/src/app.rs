@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
 
 use crate::budget::Budget;
-use crate::call_log::Calls;
+use crate::call_log::{Calls, Line};
 use crate::config::Limits;
 use crate::dial::Dial;
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
-use crate::metrics::{Skip, count};
+use crate::metrics::{Skip, count, is_notable, value_of};
 use crate::pool::Pool;
 use crate::shared_monitor::Watch;
 
@@ -57,18 +57,13 @@ pub(crate) struct App {
 impl App {
     /// Reports an unreachable adapter, at most at powers of two.
     pub(crate) fn peer_failed(&self, peer: &str, error: &io::Error) {
-        let failed = &self.watch.metrics.peers_failed;
-        // The first failure, then powers of two: often enough to be noticed, too rare to flood.
-        if failed.load(std::sync::atomic::Ordering::Relaxed).is_power_of_two()
-            || failed.load(std::sync::atomic::Ordering::Relaxed) == 0
-        {
+        if is_notable(&self.watch.metrics.peers_failed) {
             let what = match error.kind() {
                 io::ErrorKind::TimedOut => format!("The adapter at {peer} did not respond in time"),
                 _ => format!("Cannot reach the adapter at {peer}: {error}"),
             };
             self.watch.reports.note(format!("{what}. Its service is called without metadata"));
         }
-        count(failed);
         if error.kind() == io::ErrorKind::TimedOut {
             let now = crate::clock::now();
             let mut silent = self.silent_peers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,9 +92,7 @@ impl App {
     /// Reports, at powers of two, that `limits.listeners` leaves no room for an endpoint, so its
     /// calls bypass the adapter.
     pub(crate) fn listeners_over(&self, endpoint: &str) {
-        let over = &self.watch.metrics.listeners_over;
-        let before = over.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        if before == 0 || before.is_power_of_two() {
+        if is_notable(&self.watch.metrics.listeners_over) {
             self.watch.reports.note(format!(
                 "`limits.listeners` is reached: {endpoint} is resolved to itself, and its calls are not checked. Set \
                  `limits.listeners` above {}, or route the party through `proxy`",
@@ -128,9 +121,7 @@ impl App {
         match &content {
             Content::Plain(_) | Content::Broken(_) => {}
             Content::Over => {
-                let over = &self.watch.metrics.decoded_over;
-                let before = over.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                if before == 0 || before.is_power_of_two() {
+                if is_notable(&self.watch.metrics.decoded_over) {
                     self.watch.reports.note(format!(
                         "A body of {} bytes exceeds `limits.body`, {} bytes, when decoded, and passed unchecked",
                         body.len(),
@@ -150,6 +141,13 @@ impl App {
             }
         }
         content
+    }
+
+    /// The totals in a line of the call log.
+    pub(crate) fn log_totals(&self) -> Line {
+        let metrics = &self.watch.metrics;
+        let [store_bytes, store_file_bytes] = [&metrics.store_bytes, &metrics.store_file_bytes].map(value_of);
+        Line { entries: self.watch.counts().entries, store_bytes, store_file_bytes, ..Line::default() }
     }
 
     /// Bounds a handshake by `limits.connect`.

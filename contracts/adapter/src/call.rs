@@ -2,21 +2,22 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use contract::metadata::{self, ReplyMetadata, RequestMetadata};
+use contract::metadata::{self, CallContext, Identified, ReplyMetadata, RequestMetadata};
 use contract::monitor::{Call, Event, Ticket};
 
 use crate::app::App;
 use crate::call_log::Line;
 use crate::decode::{Op, Reply, Request, Service};
 use crate::dial::Whom;
+use crate::endpoint::Scheme;
 use crate::metrics::{Skip, count};
-use crate::refusal::Refusal;
-use crate::shared_monitor::{Block, Step, call_context};
+use crate::shared_monitor::Stopped;
 
 /// The party whose messages pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// The adapter's own party calls.
     Client,
@@ -27,10 +28,9 @@ pub(crate) enum Side {
     },
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Caller {
     /// No caller: the client side.
-    #[default]
     Nobody,
     /// The owner of a certificate, by its first DNS name.
     Certified(String),
@@ -42,38 +42,39 @@ pub(crate) enum Caller {
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
     pub(crate) side: Side,
-    /// The endpoint's name in contracts.
+    pub(crate) scheme: Scheme,
+    /// The endpoint's name in contracts. For a listener over HTTP, the authority of its endpoints.
     pub(crate) endpoint: Arc<str>,
     /// The address to connect to.
     pub(crate) forward: String,
-    pub(crate) is_tls: bool,
     pub(crate) caller: Caller,
 }
 
 impl Hop {
+    /// Calls of the own party, whose services have the address `forward`.
+    pub(crate) fn from_party(scheme: Scheme, endpoint: &str, forward: &str) -> Self {
+        let (side, caller) = (Side::Client, Caller::Nobody);
+        Self { side, scheme, endpoint: endpoint.into(), forward: forward.to_owned(), caller }
+    }
+
     /// How to connect to the service itself.
     pub(crate) fn whom(&self) -> Whom {
-        if self.is_tls { Whom::Tls } else { Whom::Plain }
+        if self.scheme == Scheme::Https { Whom::Tls } else { Whom::Plain }
+    }
+
+    pub(crate) fn accepts_adapters(&self) -> bool {
+        self.side == Side::Server { peers: true }
     }
 }
 
-/// The fate of a message.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
-    /// Forwards the message, with metadata if the other side has an adapter.
-    Pass(Option<Vec<u8>>),
-    Refuse(Refusal),
-    /// The adapter failed and is configured to let nothing pass in that case.
-    Broken,
-}
-
+/// A call that the contract lists, from its request until its reply.
 #[derive(Debug)]
-pub(crate) struct InFlightCall<'a> {
-    app: &'a App,
-    hop: &'a Hop,
-    service: &'a Service,
-    op: Arc<Op>,
-    pub(crate) number: u64,
+pub(crate) struct InFlightCall {
+    pub(crate) app: Arc<App>,
+    hop: Arc<Hop>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) op: Arc<Op>,
+    number: u64,
     ticket: Option<Ticket>,
     sent: Option<RequestMetadata>,
     got: ReplyMetadata,
@@ -81,53 +82,23 @@ pub(crate) struct InFlightCall<'a> {
     waited_ns: u64,
     since: Instant,
     pub(crate) metadata_bytes: usize,
-    verdict: &'static str,
+    skip: Option<Skip>,
 }
 
-/// A call without its borrows, resumed when its reply arrives.
-#[derive(Debug)]
-pub(crate) struct ParkedCall {
-    op: Arc<Op>,
-    number: u64,
-    ticket: Option<Ticket>,
-    sent: Option<RequestMetadata>,
-    own_ns: u64,
-    waited_ns: u64,
-    since: Instant,
-    metadata_bytes: usize,
-}
-
-impl ParkedCall {
-    pub(crate) fn resume<'a>(self, app: &'a App, hop: &'a Hop, service: &'a Service) -> InFlightCall<'a> {
-        let Self { op, number, ticket, sent, own_ns, waited_ns, since, metadata_bytes } = self;
-        let call = InFlightCall::new(app, hop, service, op, number, since);
-        let mut call = InFlightCall { ticket, sent, own_ns, waited_ns, metadata_bytes, ..call };
-        call.resume();
-        call
-    }
-}
-
-impl<'a> InFlightCall<'a> {
-    /// Parks a call while its reply is pending.
-    pub(crate) fn park(mut self) -> ParkedCall {
-        self.pause();
-        let Self { op, number, ticket, sent, own_ns, waited_ns, since, metadata_bytes, .. } = self;
-        ParkedCall { op, number, ticket, sent, own_ns, waited_ns, since, metadata_bytes }
-    }
-
+impl InFlightCall {
     /// `since`: when the request had arrived.
     pub(crate) fn new(
-        app: &'a App,
-        hop: &'a Hop,
-        service: &'a Service,
+        app: &Arc<App>,
+        hop: &Arc<Hop>,
+        service: &Arc<Service>,
         op: Arc<Op>,
         number: u64,
         since: Instant,
     ) -> Self {
         Self {
-            app,
-            hop,
-            service,
+            app: app.clone(),
+            hop: hop.clone(),
+            service: service.clone(),
             op,
             number,
             ticket: None,
@@ -137,62 +108,58 @@ impl<'a> InFlightCall<'a> {
             waited_ns: 0,
             since,
             metadata_bytes: 0,
-            verdict: "checked",
+            skip: None,
         }
     }
 
-    fn call<'c>(&self, args: &'c [contract::Value<'c>]) -> Call<'c>
-    where
-        'a: 'c,
-    {
+    fn call<'c>(&'c self, args: &'c [contract::Value<'c>]) -> Call<'c> {
         Call { endpoint: &self.hop.endpoint, operation: self.op.id, args }
     }
 
+    /// The facts about the call that both ends know. `sender`: the label of the caller's adapter.
+    fn context<'c>(&'c self, sender: &'c str) -> CallContext<'c> {
+        CallContext { receiver: &self.hop.endpoint, service: &self.service.name, sender }
+    }
+
     /// Handles the arrival of the request. `block`: its metadata. `to_adapter`: whether the next
-    /// hop is an adapter.
-    pub(crate) fn request(&mut self, request: &Request<'_>, block: Option<&[u8]>, to_adapter: bool) -> Decision {
-        let watch = &self.app.watch;
-        let args = request.values();
-        let step = match &self.hop.side {
+    /// hop is an adapter. Returns the metadata to send with it.
+    pub(crate) fn request(
+        &mut self,
+        request: &Request<'_>,
+        block: Option<&[u8]>,
+        to_adapter: bool,
+    ) -> Result<Option<Vec<u8>>, Stopped> {
+        let (watch, args) = (&self.app.watch, request.values());
+        let passed = match self.hop.side {
             Side::Client => watch.step(Event::RequestSent(self.call(&args)), self.number, false),
             Side::Server { peers } => {
-                let metadata = block.filter(|_| *peers).and_then(|block| self.metadata(block));
+                let metadata = block.filter(|_| peers).and_then(|block| self.request_metadata(block));
                 self.metadata_bytes += block.map_or(0, <[u8]>::len);
                 watch.step(Event::RequestReceived(self.call(&args), metadata.as_ref()), self.number, false)
             }
-        };
-        match step {
-            Step::Pass { ticket, block } => {
-                self.ticket = ticket;
-                let Some(Block::Request(metadata)) = block else { return Decision::Pass(None) };
-                if !to_adapter {
-                    // The other side's adapter could not be reached, so this adapter does its part.
-                    return self.alone(&args);
-                }
-                let known = call_context(&self.hop.endpoint, &self.service.name, &watch.label);
-                let bytes = metadata::encode_request(&metadata, known);
-                self.metadata_bytes += bytes.len();
-                self.sent = Some(metadata);
-                Decision::Pass(Some(bytes))
-            }
-            Step::Refuse(refusal) => Decision::Refuse(refusal),
-            Step::Broken => Decision::Broken,
+        }?;
+        self.ticket = passed.ticket;
+        let Some(metadata) = passed.request else { return Ok(None) };
+        if !to_adapter {
+            // The other side's adapter could not be reached, so this adapter does its part.
+            return self.alone(&args).map(|()| None);
         }
+        let bytes = metadata::encode_request(&metadata, self.context(&watch.label));
+        self.metadata_bytes += bytes.len();
+        self.sent = Some(metadata);
+        Ok(Some(bytes))
     }
 
-    fn alone(&mut self, args: &[contract::Value<'_>]) -> Decision {
-        let Some(mut ticket) = self.ticket.take() else { return Decision::Pass(None) };
-        let step = self.app.watch.alone(self.call(args), &mut ticket, self.number);
+    fn alone(&mut self, args: &[contract::Value<'_>]) -> Result<(), Stopped> {
+        let Some(mut ticket) = self.ticket.take() else { return Ok(()) };
+        let passed = self.app.watch.alone(self.call(args), &mut ticket, self.number);
         self.ticket = Some(ticket);
-        match step {
-            Step::Refuse(refusal) => Decision::Refuse(refusal),
-            _ => Decision::Pass(None),
-        }
+        passed.map(drop)
     }
 
     /// Handles a request whose adapter ended before it had read it: the request went to the service
     /// itself.
-    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Decision {
+    pub(crate) fn lost(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
         self.sent = None;
         self.metadata_bytes = 0;
         self.alone(&request.values())
@@ -200,17 +167,26 @@ impl<'a> InFlightCall<'a> {
 
     /// The metadata that another adapter sent with its request, or `None` if the sender is not
     /// trusted.
-    fn metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
-        let known = call_context(&self.hop.endpoint, &self.service.name, "");
-        let metadata = metadata::decode_request(block, known).ok();
+    fn request_metadata(&self, block: &[u8]) -> Option<RequestMetadata> {
+        let metadata = metadata::decode_request(block, self.context("")).ok();
         let believed = metadata.filter(|metadata| self.is_believed(metadata)).map(|metadata| match &self.hop.caller {
             Caller::Certified(name) => bound(metadata, name),
             Caller::Nobody | Caller::Unproved(_) => metadata,
         });
-        if believed.is_none() {
+        self.count_refused(believed)
+    }
+
+    /// The metadata that another adapter sent with its reply, or `None` if it is invalid.
+    fn reply_metadata(&self, block: &[u8]) -> Option<ReplyMetadata> {
+        let metadata = metadata::decode_reply(block, self.context(&self.app.watch.label)).ok();
+        self.count_refused(metadata.filter(|metadata| has_labels(&metadata.entries)))
+    }
+
+    fn count_refused<T>(&self, metadata: Option<T>) -> Option<T> {
+        if metadata.is_none() {
             count(&self.app.watch.metrics.metadata_refused);
         }
-        believed
+        metadata
     }
 
     /// Whether the caller may be the sender that its metadata names, and all labels are valid.
@@ -222,8 +198,7 @@ impl<'a> InFlightCall<'a> {
             Caller::Unproved(from) if *sender == self.app.watch.label => self.app.dial.is_own(from),
             Caller::Nobody | Caller::Unproved(_) => sender != metadata::UNKNOWN && metadata::is_label(sender),
         };
-        let entries = metadata.entries.iter().flat_map(|entry| &entry.labels);
-        may_be && metadata.invoked.iter().chain(entries).all(|label| metadata::is_label(label))
+        may_be && metadata.invoked.iter().all(|label| metadata::is_label(label)) && has_labels(&metadata.entries)
     }
 
     /// Whether the reply must be read because a clause refers to it.
@@ -231,59 +206,43 @@ impl<'a> InFlightCall<'a> {
         self.ticket.is_some() && self.op.reads_reply
     }
 
-    /// Handles the arrival of the reply. `block`: its metadata.
-    pub(crate) fn reply(&mut self, request: &Request<'_>, reply: &Reply<'_>, block: Option<&[u8]>) -> Decision {
-        let watch = &self.app.watch;
-        let Some(ticket) = self.ticket.take() else { return Decision::Pass(None) };
-        let args = request.values();
-        let call = self.call(&args);
-        let step = match &self.hop.side {
+    /// Handles the arrival of the reply. `block`: its metadata. Returns the metadata to send with
+    /// it.
+    pub(crate) fn reply(
+        &mut self,
+        request: &Request<'_>,
+        reply: &Reply<'_>,
+        block: Option<&[u8]>,
+    ) -> Result<Option<Vec<u8>>, Stopped> {
+        let Some(ticket) = self.ticket.take() else { return Ok(None) };
+        let (watch, args) = (&self.app.watch, request.values());
+        let passed = match self.hop.side {
             Side::Client => {
-                let known = call_context(&self.hop.endpoint, &self.service.name, &watch.label);
                 // A reply from an adapter without metadata introduces nothing.
-                let metadata = self.sent.is_some().then(|| block.unwrap_or_default()).and_then(|block| {
-                    self.metadata_bytes += block.len();
-                    let decoded = metadata::decode_reply(block, known).ok().filter(|metadata| {
-                        let labels = metadata.entries.iter().flat_map(|entry| &entry.labels);
-                        labels.into_iter().all(|label| metadata::is_label(label))
-                    });
-                    if decoded.is_none() {
-                        count(&watch.metrics.metadata_refused);
-                    }
-                    decoded
-                });
-                let event = Event::ReplyReceived(call, &ticket, reply.outcome(), metadata.as_ref());
-                let step = watch.step(event, self.number, reply.may_be_undecided);
+                let block = self.sent.as_ref().map(|_| block.unwrap_or_default());
+                self.metadata_bytes += block.map_or(0, <[u8]>::len);
+                let metadata = block.and_then(|block| self.reply_metadata(block));
+                let event = Event::ReplyReceived(self.call(&args), &ticket, reply.outcome(), metadata.as_ref());
+                let passed = watch.step(event, self.number, reply.may_be_undecided);
                 self.got = metadata.unwrap_or_default();
-                step
+                passed
             }
             Side::Server { .. } => {
-                let event = Event::ReplySent(call, &ticket, reply.outcome());
+                let event = Event::ReplySent(self.call(&args), &ticket, reply.outcome());
                 watch.step(event, self.number, reply.may_be_undecided)
             }
-        };
-        match step {
-            Step::Pass { block: Some(Block::Reply(metadata)), .. } => {
-                let known = call_context(&self.hop.endpoint, &self.service.name, ticket.sender());
-                let bytes = metadata::encode_reply(&metadata, known);
-                self.metadata_bytes += bytes.len();
-                Decision::Pass(Some(bytes))
-            }
-            Step::Pass { .. } => Decision::Pass(None),
-            Step::Refuse(refusal) => Decision::Refuse(refusal),
-            Step::Broken => Decision::Broken,
-        }
+        }?;
+        let Some(metadata) = passed.reply else { return Ok(None) };
+        let bytes = metadata::encode_reply(&metadata, self.context(ticket.sender()));
+        self.metadata_bytes += bytes.len();
+        Ok(Some(bytes))
     }
 
     /// Handles a reply that an adapter on the other side will not treat as one.
-    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Decision {
+    pub(crate) fn reply_alone(&mut self, request: &Request<'_>, reply: &Reply<'_>) -> Result<(), Stopped> {
         self.ticket = self.ticket.take().map(Ticket::alone);
         self.sent = None;
-        self.reply(request, reply, None)
-    }
-
-    pub(crate) fn op(&self) -> &Op {
-        &self.op
+        self.reply(request, reply, None).map(drop)
     }
 
     pub(crate) fn is_enhanced(&self) -> bool {
@@ -307,7 +266,7 @@ impl<'a> InFlightCall<'a> {
     }
 
     pub(crate) fn skipped(&mut self, skip: Skip) {
-        self.verdict = skip.name();
+        self.skip = Some(skip);
         self.app.watch.metrics.skip(skip);
     }
 
@@ -316,7 +275,7 @@ impl<'a> InFlightCall<'a> {
         self.pause();
         let metrics = &self.app.watch.metrics;
         metrics.call(self.own_ns);
-        metrics.metadata_bytes.fetch_add(self.metadata_bytes as u64, std::sync::atomic::Ordering::Relaxed);
+        metrics.metadata_bytes.fetch_add(self.metadata_bytes as u64, Ordering::Relaxed);
         let Some(calls) = &self.app.calls else { return };
         let whip = |peers| self.sent.as_ref().map_or(0, |sent| metadata::whip_bytes(sent, &self.got, peers));
         calls.write(Line {
@@ -329,12 +288,14 @@ impl<'a> InFlightCall<'a> {
             whip_bytes_with_peers: whip(true),
             metadata_bytes: self.metadata_bytes,
             extra_bytes,
-            entries: self.app.watch.counts().entries,
-            store_bytes: metrics.store_bytes.load(std::sync::atomic::Ordering::Relaxed),
-            store_file_bytes: metrics.store_file_bytes.load(std::sync::atomic::Ordering::Relaxed),
-            verdict: self.verdict,
+            verdict: self.skip.map_or("checked", Skip::name),
+            ..self.app.log_totals()
         });
     }
+}
+
+fn has_labels(entries: &[Identified]) -> bool {
+    entries.iter().flat_map(|entry| &entry.labels).all(|label| metadata::is_label(label))
 }
 
 /// Restricts metadata to what its sender may vouch for: itself, by the `name` that its certificate

@@ -21,11 +21,12 @@ const WAITING_MAX: usize = 4_096;
 const LINES_A_LOOK: u64 = 20;
 
 /// The logged values of a call, in the order of [`HEADER`].
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Line {
     /// The number of the call in this adapter, from 1.
     pub(crate) call: u64,
-    /// The side of the adapter: `client` or `server`.
+    /// The side of the adapter: `client` or `server`. `end` for the last line, which is not a call:
+    /// totals after everything has been written to the store.
     pub(crate) side: &'static str,
     pub(crate) operation: Arc<str>,
     /// From request in to request out and from reply in to reply out, in ns.
@@ -48,21 +49,9 @@ pub(crate) struct Line {
     pub(crate) verdict: &'static str,
 }
 
-#[derive(Clone, Debug)]
-enum LogEntry {
-    Call(Line),
-    /// The last line, which is not a call: totals after everything has been written to the store.
-    End {
-        calls: u64,
-        entries: u64,
-        store_bytes: u64,
-        store_file_bytes: u64,
-    },
-}
-
 #[derive(Debug)]
 pub(crate) struct Calls {
-    to: Option<SyncSender<LogEntry>>,
+    to: Option<SyncSender<Line>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -83,17 +72,8 @@ impl Calls {
     }
 
     pub(crate) fn write(&self, line: Line) {
-        self.say(LogEntry::Call(line));
-    }
-
-    /// Writes the last line, after `calls` calls.
-    pub(crate) fn end(&self, calls: u64, entries: u64, store_bytes: u64, store_file_bytes: u64) {
-        self.say(LogEntry::End { calls, entries, store_bytes, store_file_bytes });
-    }
-
-    fn say(&self, said: LogEntry) {
         if let Some(to) = &self.to {
-            let _ = to.send(said);
+            let _ = to.send(line);
         }
     }
 }
@@ -137,15 +117,15 @@ fn resident(statm: &File) -> Option<u64> {
     Some(pages.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
-fn write(mut file: BufWriter<File>, from: &Receiver<LogEntry>) -> std::io::Result<()> {
+fn write(mut file: BufWriter<File>, from: &Receiver<Line>) -> std::io::Result<()> {
     let mut memory = Memory::new();
     let cell = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
     loop {
         match from.recv_timeout(Duration::from_millis(200)) {
-            Ok(LogEntry::Call(line)) => {
+            Ok(line) => {
                 let Line { call, side, operation, own_ns, waited_ns, whip_bytes, whip_bytes_with_peers, .. } = &line;
                 let Line { metadata_bytes, extra_bytes, entries, store_bytes, store_file_bytes, verdict, .. } = &line;
-                let (at_ns, rss_bytes) = memory.cells(false);
+                let (at_ns, rss_bytes) = memory.cells(*side == "end");
                 // REST operation names contain no comma or quote, because path templates are
                 // validated.
                 writeln!(
@@ -153,14 +133,6 @@ fn write(mut file: BufWriter<File>, from: &Receiver<LogEntry>) -> std::io::Resul
                     "{call},{side},{operation},{own_ns},{waited_ns},{whip_bytes},{whip_bytes_with_peers},{metadata_bytes},{extra_bytes},{entries},{store_bytes},{verdict},{},{},{store_file_bytes}",
                     cell(at_ns),
                     cell(rss_bytes)
-                )?;
-            }
-            Ok(LogEntry::End { calls, entries, store_bytes, store_file_bytes }) => {
-                let (at_ns, rss_bytes) = memory.cells(true);
-                let (at_ns, rss_bytes) = (cell(at_ns), cell(rss_bytes));
-                writeln!(
-                    file,
-                    "{calls},end,,0,0,0,0,0,0,{entries},{store_bytes},,{at_ns},{rss_bytes},{store_file_bytes}"
                 )?;
             }
             Err(RecvTimeoutError::Timeout) => file.flush()?,
@@ -195,7 +167,7 @@ mod tests {
     fn reports_a_full_disk() {
         let file = BufWriter::with_capacity(0, File::options().write(true).open("/dev/full").unwrap());
         let (to, from) = sync_channel(1);
-        to.send(LogEntry::Call(line(1))).unwrap();
+        to.send(line(1)).unwrap();
         drop(to);
         assert_eq!(write(file, &from).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
     }
@@ -206,7 +178,7 @@ mod tests {
         let path = folder.path().join("calls.csv");
         let calls = Calls::start(&path).unwrap();
         (1..=50).for_each(|call| calls.write(line(call)));
-        calls.end(50, 7, 900, 4_096);
+        calls.write(Line { call: 50, side: "end", store_bytes: 900, ..Line::default() });
         drop(calls);
         let text = std::fs::read_to_string(&path).unwrap();
         let rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>()).collect::<Vec<_>>();

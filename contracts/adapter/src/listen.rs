@@ -13,21 +13,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use crate::app::App;
-use crate::call::{Caller, Hop, Side};
-use crate::config::ProtocolKind;
+use crate::call::{Caller, Hop};
 use crate::dial::GREETING;
 use crate::endpoint::{Endpoint, Scheme};
-use crate::http::{self, Target};
+use crate::http;
 use crate::metrics::count;
 use crate::stream::Stream;
-use contract::monitor::EndpointState;
 
 /// The purpose of a listener.
 #[derive(Clone, Debug)]
 pub(crate) enum ListenerKind {
-    Thrift(Hop),
-    /// HTTP to one authority, with or without TLS.
-    Http(Target),
+    /// Thrift without a scheme, otherwise HTTP.
+    Service(Hop),
     Proxy,
     Admin,
 }
@@ -77,32 +74,27 @@ async fn taking(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) {
 async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::Result<()> {
     stream.set_nodelay(true)?;
     match purpose {
-        ListenerKind::Thrift(hop) if hop.side == (Side::Server { peers: true }) => {
-            let (stream, caller) = peer(app, stream).await?;
-            let hop = Hop { caller, ..hop };
-            let (stream, greeted) = greeted(app, stream).await?;
-            crate::thrift::serve(app, stream, &hop, greeted).await
-        }
-        ListenerKind::Thrift(hop) => crate::thrift::serve(app, Stream::new(stream), &hop, false).await,
-        ListenerKind::Http(Target::Fixed {
-            side: side @ Side::Server { peers: true },
-            scheme,
-            authority,
-            forward,
-            ..
-        }) => {
-            let (stream, caller) = peer(app, stream).await?;
-            http::serve(app, stream, Target::Fixed { side, scheme, authority, forward, caller }).await
-        }
-        ListenerKind::Http(target) => {
-            let is_tls = matches!(&target, Target::Fixed { scheme: Scheme::Https, .. });
-            let stream = match app.dial.tls.listen.as_ref().filter(|_| is_tls) {
-                Some(acceptor) => Stream::new(app.shaken(acceptor.accept(stream)).await?),
-                None => Stream::new(stream),
+        ListenerKind::Service(mut hop) => {
+            let is_http = hop.scheme != Scheme::Tcp;
+            let from_adapters = hop.accepts_adapters();
+            let stream = match &app.dial.tls.listen {
+                _ if from_adapters => {
+                    let (stream, caller) = peer(app, stream).await?;
+                    hop.caller = caller;
+                    stream
+                }
+                Some(acceptor) if hop.scheme == Scheme::Https => {
+                    Stream::new(app.shaken(acceptor.accept(stream)).await?)
+                }
+                _ => Stream::new(stream),
             };
-            http::serve(app, stream, target).await
+            if is_http {
+                return http::serve(app, stream, Some(hop)).await;
+            }
+            let (stream, greeted) = if from_adapters { greeted(app, stream).await? } else { (stream, false) };
+            crate::thrift::serve(app, stream, hop, greeted).await
         }
-        ListenerKind::Proxy => http::serve(app, Stream::new(stream), Target::Any).await,
+        ListenerKind::Proxy => http::serve(app, Stream::new(stream), None).await,
         ListenerKind::Admin => self::admin::serve(app, stream).await,
     }
 }
@@ -161,21 +153,17 @@ pub struct Resolved {
 pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, String> {
     let parsed = Endpoint::parse(endpoint).ok_or_else(|| format!("`{endpoint}` is not a valid endpoint"))?;
     let authority = parsed.authority();
-    let service_of = |endpoint: &str| match app.watch.standing(endpoint) {
-        EndpointState::Service(id) => app.watch.services.get(id),
-        EndpointState::Unlisted | EndpointState::Conflict => None,
-    };
     // The given URL may be below a known endpoint.
     let above = || {
         let (above, _) = app.watch.routes.find(parsed.scheme, &authority, &parsed.path)?;
-        Some((service_of(&above)?, above))
+        Some((app.watch.service(&above)?, above))
     };
     // The known endpoint may be written without a scheme.
     let bare = || {
-        let service = service_of(&authority).filter(|service| service.bare == parsed.scheme)?;
+        let service = app.watch.service(&authority).filter(|service| service.bare == parsed.scheme)?;
         Some((service, authority.as_str().into()))
     };
-    let listed = service_of(endpoint).map(|service| (service, endpoint.into())).or_else(above).or_else(bare);
+    let listed = app.watch.service(endpoint).map(|service| (service, endpoint.into())).or_else(above).or_else(bare);
     let (service, listed): (_, Arc<str>) = listed.map_or((None, endpoint.into()), |(service, at)| (Some(service), at));
     let parsed = service.as_ref().map_or(parsed.clone(), |service| parsed.clone().over(service.bare));
     let direct = Resolved {
@@ -186,13 +174,10 @@ pub(crate) async fn resolve(app: &Arc<App>, endpoint: &str) -> Result<Resolved, 
         tls: None,
         service: service.as_ref().map(|service| service.name.clone()),
     };
-    let Some(service) = service.filter(|service| crate::config::fits(service.family, &parsed)) else {
-        return Ok(direct);
-    };
-    if !app.dial.may(&authority) {
+    if !service.is_some_and(|service| crate::config::fits(service.family, &parsed)) || !app.dial.may(&authority) {
         return Ok(direct);
     }
-    let Ok(address) = listener_for(app, &listed, &parsed, service.family, None).await else { return Ok(direct) };
+    let Ok(address) = listener_for(app, &listed, &parsed, None).await else { return Ok(direct) };
     let is_http = parsed.scheme != Scheme::Tcp;
     let is_encrypted = parsed.scheme == Scheme::Https && app.dial.tls.listen.is_some();
     let scheme = if is_encrypted { "https" } else { "http" };
@@ -207,13 +192,12 @@ pub(crate) async fn listener_for(
     app: &Arc<App>,
     endpoint: &str,
     parsed: &Endpoint,
-    family: ProtocolKind,
     at: Option<&str>,
 ) -> io::Result<SocketAddr> {
     let authority = parsed.authority();
-    let key = match family {
-        ProtocolKind::Thrift => (Scheme::Tcp, endpoint.to_owned()),
-        _ => (parsed.scheme, authority.clone()),
+    let key = match parsed.scheme {
+        Scheme::Tcp => (Scheme::Tcp, endpoint.to_owned()),
+        scheme => (scheme, authority.clone()),
     };
     let mut listeners = app.listeners.lock().await;
     if let (Some(known), None) = (listeners.get(&key), at) {
@@ -228,24 +212,8 @@ pub(crate) async fn listener_for(
         None => TcpListener::bind((app.local, 0)).await?,
     };
     let address = listener.local_addr()?;
+    let hop = Hop::from_party(key.0, &key.1, &authority);
     listeners.insert(key, address);
-    let is_tls = parsed.scheme == Scheme::Https;
-    let purpose = match family {
-        ProtocolKind::Thrift => ListenerKind::Thrift(Hop {
-            side: Side::Client,
-            endpoint: endpoint.into(),
-            forward: authority,
-            is_tls,
-            caller: Caller::Nobody,
-        }),
-        _ => ListenerKind::Http(Target::Fixed {
-            side: Side::Client,
-            scheme: parsed.scheme,
-            forward: authority.clone(),
-            authority,
-            caller: Caller::Nobody,
-        }),
-    };
-    tokio::spawn(accept(app.clone(), listener, purpose));
+    tokio::spawn(accept(app.clone(), listener, ListenerKind::Service(hop)));
     Ok(address)
 }

@@ -113,6 +113,13 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// Counts an event and returns whether to report it: the first one, then powers of two, often
+/// enough to be noticed, too rare to flood.
+pub(crate) fn is_notable(counter: &AtomicU64) -> bool {
+    let before = counter.fetch_add(1, Ordering::Relaxed);
+    before == 0 || before.is_power_of_two()
+}
+
 impl Metrics {
     pub(crate) fn skip(&self, skip: Skip) {
         count(&self.skipped[skip as usize]);
@@ -268,7 +275,7 @@ impl Metrics {
     }
 }
 
-fn value_of(counter: &AtomicU64) -> u64 {
+pub(crate) fn value_of(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::ServiceId;
-use contract::metadata::{CallContext, ReplyMetadata, RequestMetadata};
+use contract::metadata::{ReplyMetadata, RequestMetadata};
 use contract::monitor::report::{Kind, ReportVerdict};
 use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
 use crate::config::{Config, ProtocolKind, Unchecked as OnUnchecked};
-use crate::decode::{Current, Services};
+use crate::decode::{Current, Service, Services};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
 use crate::refusal::{Refusal, Unchecked};
@@ -37,21 +37,20 @@ pub(crate) struct Watch {
     numbers: AtomicU64,
 }
 
-/// The outcome of an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Forwards the message, with metadata for the other adapter.
-    Pass { ticket: Option<Ticket>, block: Option<Block> },
-    /// Rejects it.
-    Refuse(Refusal),
-    /// The adapter itself failed and is configured to let nothing pass in that case.
-    Broken,
+/// A message to forward, with metadata for the other adapter.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) request: Option<RequestMetadata>,
+    pub(crate) reply: Option<ReplyMetadata>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Block {
-    Request(RequestMetadata),
-    Reply(ReplyMetadata),
+/// Why a message is not forwarded.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    Refused(Refusal),
+    /// The adapter itself failed and is configured to let nothing pass in that case.
+    Broken,
 }
 
 impl Watch {
@@ -140,6 +139,14 @@ impl Watch {
         self.lock().standing(endpoint)
     }
 
+    /// The service of an endpoint, if its calls can be checked.
+    pub(crate) fn service(&self, endpoint: &str) -> Option<Arc<Service>> {
+        match self.standing(endpoint) {
+            EndpointState::Service(id) => self.services.get(id),
+            EndpointState::Unlisted | EndpointState::Conflict => None,
+        }
+    }
+
     pub(crate) fn peer(&self, endpoint: &str) -> Option<String> {
         self.lock().peer(endpoint).map(str::to_owned)
     }
@@ -173,22 +180,13 @@ impl Watch {
 
     /// Processes one event and reports the findings. `may_be_undecided`: undecided clauses do not
     /// reject this message.
-    pub(crate) fn step(&self, event: Event<'_>, call: u64, may_be_undecided: bool) -> Step {
-        let now_s = crate::clock::unix_s();
-        let stepped = catch_unwind(AssertUnwindSafe(|| self.lock().step(event, now_s)));
-        match stepped {
-            Ok(stepped) => self.stepped(stepped, call, may_be_undecided),
-            Err(_) => self.broken(),
-        }
+    pub(crate) fn step(&self, event: Event<'_>, call: u64, may_be_undecided: bool) -> Result<Passed, Stopped> {
+        self.run(call, may_be_undecided, |monitor, now_s| monitor.step(event, now_s))
     }
 
     /// Checks the clauses of the other side's adapter here, because that adapter is unreachable.
-    pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) -> Step {
-        let now_s = crate::clock::unix_s();
-        match catch_unwind(AssertUnwindSafe(|| self.lock().go_alone(call, ticket, now_s))) {
-            Ok(stepped) => self.stepped(stepped, number, false),
-            Err(_) => self.broken(),
-        }
+    pub(crate) fn alone(&self, call: Call<'_>, ticket: &mut Ticket, number: u64) -> Result<Passed, Stopped> {
+        self.run(number, false, |monitor, now_s| monitor.go_alone(call, ticket, now_s))
     }
 
     /// Runs code that reads untrusted bytes. A bug in it costs the check, never the call.
@@ -196,30 +194,31 @@ impl Watch {
         catch_unwind(AssertUnwindSafe(run)).map_err(|_| count(&self.metrics.panics)).ok()
     }
 
-    pub(crate) fn broken(&self) -> Step {
-        count(&self.metrics.panics);
-        if self.fail_open { Step::Pass { ticket: None, block: None } } else { Step::Broken }
-    }
-
-    fn stepped(&self, stepped: StepOutput, call: u64, may_be_undecided: bool) -> Step {
+    fn run(
+        &self,
+        call: u64,
+        may_be_undecided: bool,
+        step: impl FnOnce(&mut Monitor<AnyStore>, u64) -> StepOutput,
+    ) -> Result<Passed, Stopped> {
+        let now_s = crate::clock::unix_s();
+        let Some(stepped) = self.guarded(|| step(&mut self.lock(), now_s)) else {
+            return if self.fail_open { Ok(Passed::default()) } else { Err(Stopped::Broken) };
+        };
         let refusal = self.refusal(&stepped, may_be_undecided);
-        let mut block = None;
+        let mut passed = Passed { ticket: stepped.ticket, ..Passed::default() };
         for action in stepped.actions {
             match action {
                 Action::Forward => {}
                 // Its listener is opened on request, see `crate::listen`.
                 Action::Intercept { endpoint, service, .. } => self.route(&endpoint, service),
-                Action::ForwardRequest { metadata, .. } => block = Some(Block::Request(metadata)),
-                Action::ForwardReply { metadata } => block = Some(Block::Reply(metadata)),
+                Action::ForwardRequest { metadata, .. } => passed.request = Some(metadata),
+                Action::ForwardReply { metadata } => passed.reply = Some(metadata),
             }
         }
         for report in stepped.reports {
             self.reports.tell(report, call);
         }
-        match refusal {
-            Some(refusal) => Step::Refuse(refusal),
-            None => Step::Pass { ticket: stepped.ticket, block },
-        }
+        refusal.map_or(Ok(passed), |refusal| Err(Stopped::Refused(refusal)))
     }
 
     /// Whether `enforce` rejects a message. Counts it.
@@ -244,9 +243,4 @@ impl Watch {
             Refusal::Unchecked(why)
         })
     }
-}
-
-/// The facts about a call that both ends know.
-pub(crate) fn call_context<'k>(receiver: &'k str, service: &'k str, sender: &'k str) -> CallContext<'k> {
-    CallContext { receiver, service, sender }
 }

@@ -10,31 +10,29 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
-use codecs::thrift::{Detected, Framing, Limits, MessageReader, Progress, Protocol, detect};
+use codecs::thrift::{
+    Detected, Framing, Header, Limits, Message, MessageReader, Progress, Protocol, compose_application_exception,
+    detect,
+};
 use contract::metadata::{BLOCK_MAX_BYTES, put_count};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::budget::{Budget, FREE_BYTES, Share};
+use crate::decode::{Unread, thrift_message};
 use crate::metrics::Skip;
+use crate::refusal::Refusal;
 use crate::stream::Stream;
 
 const READ_BYTES: usize = 8 << 10;
 
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// A complete message.
-    Message {
-        /// The metadata in front of it, between adapters.
-        block: Option<Bytes>,
-        /// The bytes as they arrived.
-        bytes: Bytes,
-        /// The offset of the message after its frame's length.
-        begin: usize,
-        protocol: Protocol,
-        framing: Framing,
-    },
+    Message(ReceivedMessage),
     /// A frame that exceeds a limit, and its remaining length.
-    Large { length: usize, skip: Skip },
+    Large {
+        length: usize,
+        skip: Skip,
+    },
     /// The following bytes cannot be split into messages.
     Opaque {
         /// A description, if it is certainly not a message.
@@ -42,6 +40,33 @@ pub(crate) enum Received {
     },
     /// The other side has closed the connection.
     End,
+}
+
+/// A complete message.
+#[derive(Debug)]
+pub(crate) struct ReceivedMessage {
+    /// The metadata in front of it, between adapters.
+    pub(crate) block: Option<Bytes>,
+    /// The bytes as they arrived.
+    pub(crate) bytes: Bytes,
+    /// The offset of the message after its frame's length.
+    begin: usize,
+    protocol: Protocol,
+    framing: Framing,
+}
+
+impl ReceivedMessage {
+    pub(crate) fn decode(&self) -> Result<Message<'_>, Unread> {
+        thrift_message(self.protocol, &self.bytes[self.begin..])
+    }
+
+    /// The exception sent to the caller if this is a rejected call with the given header.
+    pub(crate) fn exception(&self, header: &Header<'_>, refusal: &Refusal) -> Vec<u8> {
+        const INTERNAL_ERROR: i32 = 6;
+        let mut out = Vec::new();
+        compose_application_exception(&mut out, self.protocol, self.framing, header, &refusal.text(), INTERNAL_ERROR);
+        out
+    }
 }
 
 /// A connection that is read message by message.
@@ -86,6 +111,13 @@ impl Messages {
         }
         self.buffer.reserve(READ_BYTES);
         self.stream.read_buf(&mut self.buffer).await
+    }
+
+    async fn fill_if_empty(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() && self.fill().await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
     }
 
     /// Whether the buffer has, or can get, room for more.
@@ -171,7 +203,7 @@ impl Messages {
             Ok(Progress::Message { used, begin }) => {
                 let block = self.block(head, block);
                 let bytes = self.buffer.split_to(used).freeze();
-                Ok(Some(Received::Message { block, bytes, begin, protocol, framing }))
+                Ok(Some(Received::Message(ReceivedMessage { block, bytes, begin, protocol, framing })))
             }
             Err(error) => match message.first_chunk::<4>().map(|length| u32::from_be_bytes(*length)) {
                 Some(length) if framing == Framing::Framed && length <= i32::MAX as u32 => {
@@ -191,26 +223,25 @@ impl Messages {
         self.is_adapter.then(|| self.buffer.split_to(length).freeze())
     }
 
-    /// Sends a message unchanged, to an adapter with its block.
+    /// Sends a message unchanged, to an adapter with its block. Returns the size of the block's
+    /// length.
     pub(crate) async fn send(&mut self, block: Option<&[u8]>, message: &[u8]) -> io::Result<usize> {
         let mut head = Vec::new();
+        let mut message = message;
+        let mut length_bytes = 0;
         if self.is_adapter {
             let block = block.unwrap_or_default();
             put_count(&mut head, block.len() + 1);
+            length_bytes = head.len();
             head.extend_from_slice(block);
-        }
-        let extra = head.len();
-        if head.is_empty() {
-            self.stream.write_all(message).await?;
-        } else if message.len() <= 16 << 10 {
-            head.extend_from_slice(message);
+            if message.len() <= 16 << 10 {
+                head.extend_from_slice(std::mem::take(&mut message));
+            }
             self.stream.write_all(&head).await?;
-        } else {
-            self.stream.write_all(&head).await?;
-            self.stream.write_all(message).await?;
         }
+        self.stream.write_all(message).await?;
         self.stream.flush().await?;
-        Ok(extra)
+        Ok(length_bytes)
     }
 
     /// Forwards `length` bytes as they arrive.
@@ -218,9 +249,7 @@ impl Messages {
         to.send(None, &[]).await?;
         let mut left = length;
         while left > 0 {
-            if self.buffer.is_empty() && self.fill().await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            self.fill_if_empty().await?;
             let part = self.buffer.split_to(left.min(self.buffer.len()));
             to.stream.write_all(&part).await?;
             left -= part.len();
@@ -235,10 +264,8 @@ impl Messages {
         }
         self.stream.write_all(&[0]).await?;
         self.stream.flush().await?;
-        while !self.is_opaque {
-            if self.buffer.is_empty() && self.fill().await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+        if !self.is_opaque {
+            self.fill_if_empty().await?;
             if self.buffer.get_u8() != 0 {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "an unexpected message"));
             }

@@ -4,9 +4,8 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, UPGRADE};
 use hyper::{HeaderMap, Method, Request, Response};
 
-use super::Target;
 use crate::body::Body;
-use crate::call::Side;
+use crate::call::Hop;
 use crate::pool::{GREETING, META};
 
 /// Marks a byte that a field value cannot contain. Each byte of a block has its highest bit
@@ -16,10 +15,9 @@ const ESCAPE: u8 = 0x7e;
 const ESCAPED: u8 = 0x30;
 
 /// The response to a greeting, or `None` for other requests.
-pub(super) fn greeted(target: &Target, request: &Request<Incoming>) -> Option<Response<Body>> {
-    let Target::Fixed { side: Side::Server { peers: true }, .. } = target else { return None };
+pub(super) fn greeted(listener: &Hop, request: &Request<Incoming>) -> Option<Response<Body>> {
     let is_greeting = request.method() == Method::OPTIONS && request.headers().get(META)? == GREETING;
-    is_greeting.then(|| {
+    (listener.accepts_adapters() && is_greeting).then(|| {
         let mut response = Response::new(Body::default());
         response.headers_mut().insert(META, HeaderValue::from_static(GREETING));
         response

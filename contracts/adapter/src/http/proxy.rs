@@ -13,11 +13,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::body::Body;
-use crate::call::{Caller, Hop, Side};
+use crate::call::Hop;
 use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::endpoint::{Endpoint, Scheme};
-use crate::http::Target;
 use crate::metrics::Skip;
 use crate::refusal::Unchecked;
 use crate::stream::Stream;
@@ -41,11 +40,9 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         crate::metrics::count(&app.watch.metrics.dials_refused);
         return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule in `allow` matches\n"));
     }
-    let why = match app.watch.standing(&endpoint) {
-        EndpointState::Conflict => Some(Unchecked::Conflict),
-        _ => None,
-    };
-    if let Some(refusal) = why.and_then(|why| app.watch.refuse_unchecked(why)) {
+    if app.watch.standing(&endpoint) == EndpointState::Conflict
+        && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Conflict)
+    {
         return told(refusal.request_status(), format!("{}\n", refusal.text()));
     }
     // A tunnel outlives its HTTP connection, so it needs its own slot.
@@ -53,12 +50,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         crate::metrics::count(&app.watch.metrics.connections_over);
         return told(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned());
     };
-    let is_thrift = match app.watch.standing(&endpoint) {
-        EndpointState::Service(id) => {
-            app.watch.services.get(id).is_some_and(|service| service.family == ProtocolKind::Thrift)
-        }
-        EndpointState::Unlisted | EndpointState::Conflict => false,
-    };
+    let is_thrift = app.watch.service(&endpoint).is_some_and(|service| service.family == ProtocolKind::Thrift);
     let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
     let is_plain = app.watch.routes.has(Scheme::Http, &endpoint);
     let ends_tls = app.dial.tls.ends_for(&host).filter(|_| app.watch.routes.has(Scheme::Https, &endpoint)).cloned();
@@ -92,14 +84,8 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
                 crate::stream::copy(app.limits.idle, &mut client, &mut upstream).await
             }
             None if is_thrift => {
-                let hop = Hop {
-                    side: Side::Client,
-                    endpoint: endpoint.as_str().into(),
-                    forward: endpoint,
-                    is_tls: false,
-                    caller: Caller::Nobody,
-                };
-                crate::thrift::serve(&app, client, &hop, false).await
+                let hop = Hop::from_party(Scheme::Tcp, &endpoint, &endpoint);
+                crate::thrift::serve(&app, client, hop, false).await
             }
             None => within(app, client, endpoint, is_plain, ends_tls).await,
         };
@@ -116,14 +102,8 @@ fn within(
     is_plain: bool,
     ends_tls: Option<TlsAcceptor>,
 ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>> {
-    let target = |scheme| Target::Fixed {
-        side: Side::Client,
-        scheme,
-        authority: authority.clone(),
-        forward: authority.clone(),
-        caller: Caller::Nobody,
-    };
-    let (plain, within_tls) = (target(Scheme::Http), target(Scheme::Https));
+    let hop = |scheme| Some(Hop::from_party(scheme, &authority, &authority));
+    let (plain, within_tls) = (hop(Scheme::Http), hop(Scheme::Https));
     Box::pin(async move {
         // The client sends first, in HTTP and in TLS.
         let is_tls = timeout(app.limits.idle, client.begins_with(HANDSHAKE)).await;
