@@ -29,7 +29,7 @@ use crate::metrics::Metrics;
 use crate::pool::Pool;
 use crate::reports::Reports;
 use crate::shared_monitor::Watch;
-use crate::store::AnyStore;
+use crate::store::EntryStore;
 use crate::tls::Tls;
 
 /// Reasons why an adapter does not start, all at once.
@@ -207,22 +207,10 @@ pub struct Running {
 /// # Errors
 /// A port, a file or a thread is not available. Problems with the store are reported instead.
 pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> Result<Running, StartError> {
-    start_with(config, checked, out, |contract_hash, metrics| {
-        AnyStore::open(&config.store, &config.name, contract_hash, metrics)
-    })
-}
-
-/// `open` returns the store and the notes to report about it.
-fn start_with(
-    config: &Config,
-    checked: Checked,
-    out: Box<dyn Write + Send>,
-    open: impl FnOnce(u64, &Arc<Metrics>) -> (AnyStore, Vec<String>),
-) -> Result<Running, StartError> {
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
         .map_err(system("cannot start a thread for reports"))?;
-    let (store, notes) = open(checked.services.contract.hash(), &metrics);
+    let (store, notes) = EntryStore::open(&config.store, &config.name, checked.services.contract.hash(), &metrics);
     for note in notes {
         reports.note(note);
     }

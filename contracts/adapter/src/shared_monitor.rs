@@ -16,12 +16,12 @@ use crate::metrics::{Metrics, count};
 use crate::refusal::{Refusal, Unchecked};
 use crate::reports::Reports;
 use crate::routes::Routes;
-use crate::store::AnyStore;
+use crate::store::EntryStore;
 
 /// The monitor with the state that tasks need to use it concurrently.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    monitor: Mutex<Monitor<AnyStore>>,
+    monitor: Mutex<Monitor<EntryStore>>,
     pub(crate) services: Current,
     /// Known endpoints over HTTP, by URL.
     pub(crate) routes: Routes,
@@ -57,7 +57,7 @@ impl Watch {
     pub(crate) fn new(
         config: &Config,
         services: Services,
-        store: AnyStore,
+        store: EntryStore,
         reports: Reports,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -116,7 +116,7 @@ impl Watch {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Monitor<AnyStore>> {
+    fn lock(&self) -> MutexGuard<'_, Monitor<EntryStore>> {
         self.monitor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -174,7 +174,7 @@ impl Watch {
     }
 
     /// Accesses the monitor outside of events, for example to read entries or flush the store.
-    pub(crate) fn with<T>(&self, with: impl FnOnce(&mut Monitor<AnyStore>) -> T) -> T {
+    pub(crate) fn with<T>(&self, with: impl FnOnce(&mut Monitor<EntryStore>) -> T) -> T {
         with(&mut self.lock())
     }
 
@@ -198,7 +198,7 @@ impl Watch {
         &self,
         call: u64,
         may_be_undecided: bool,
-        step: impl FnOnce(&mut Monitor<AnyStore>, u64) -> StepOutput,
+        step: impl FnOnce(&mut Monitor<EntryStore>, u64) -> StepOutput,
     ) -> Result<Passed, Stopped> {
         let now_s = crate::clock::unix_s();
         let Some(stepped) = self.guarded(|| step(&mut self.lock(), now_s)) else {

@@ -1,12 +1,8 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use contract::monitor::MemoryStore;
 
 use super::*;
-use crate::store::tests::Failing;
 
 const CONTRACT: &str =
     "contract 1\nservice Any { GET \"/{item}\"(item) { index item  ensures fine: result.code == 200 } }\n";
@@ -43,16 +39,12 @@ fn fail_open_decides_whether_calls_pass_after_internal_failure() {
              [protocols.Any]\nkind = 'rest'\n[checks]\nfail_open = {fail_open}\n"
         );
         let config = crate::config::read(&text, Path::new(folder.path())).unwrap();
-        let fails = Arc::new(AtomicBool::new(false));
-        let failing = Failing { inner: MemoryStore::new(1 << 20, None), fails: fails.clone() };
-        let running = start_with(&config, check(&config).unwrap(), Box::new(std::io::sink()), |_, _| {
-            (AnyStore::Failing(failing), Vec::new())
-        });
-        let running = running.unwrap();
+        let running = start(&config, check(&config).unwrap(), Box::new(std::io::sink())).unwrap();
+        let set_failing = |fails| running.app.watch.with(|monitor| monitor.store().fails = fails);
         let address = *running.addresses.values().next().unwrap();
         let answer = ask(address);
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("fine"), "{answer}");
-        fails.store(true, Ordering::Relaxed);
+        set_failing(true);
         for _ in 0..2 {
             let answer = ask(address);
             assert!(
@@ -60,7 +52,7 @@ fn fail_open_decides_whether_calls_pass_after_internal_failure() {
                 "{fail_open}: {answer}"
             );
         }
-        fails.store(false, Ordering::Relaxed);
+        set_failing(false);
         let answer = ask(address);
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("fine"), "{answer}");
         assert!(running.metrics().contains("panics_total 2\n"), "{}", running.metrics());

@@ -1,47 +1,10 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::time::Duration;
 
 use contract::monitor::{Key, Store};
 use proptest::prelude::*;
 
 use super::*;
-
-#[derive(Debug)]
-pub(crate) struct Failing {
-    pub(crate) inner: MemoryStore,
-    pub(crate) fails: Arc<AtomicBool>,
-}
-
-impl Store for Failing {
-    fn get(&mut self, key: &Key, now_s: u64) -> Option<Cow<'_, [u8]>> {
-        assert!(!self.fails.load(Ordering::Relaxed), "the store is set to fail");
-        self.inner.get(key, now_s)
-    }
-
-    fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
-        self.inner.put(key, entry, now_s);
-    }
-
-    fn put_name(&mut self, number: u32, name: &str) {
-        self.inner.put_name(number, name);
-    }
-
-    fn names(&mut self) -> Vec<String> {
-        self.inner.names()
-    }
-
-    fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
-        self.inner.each(now_s, show);
-    }
-
-    fn may_have_forgotten(&self, key: &Key) -> bool {
-        self.inner.may_have_forgotten(key)
-    }
-
-    fn forgotten(&self) -> u64 {
-        self.inner.forgotten()
-    }
-}
 
 /// Simulated full disks, by path: only bytes within the current length can be overwritten.
 pub(crate) mod disk {
@@ -133,8 +96,8 @@ fn key(number: u16) -> Key {
     key
 }
 
-fn open(settings: &StoreSettings) -> (AnyStore, Vec<String>) {
-    AnyStore::open(settings, "client", 7, &Arc::default())
+fn open(settings: &StoreSettings) -> (EntryStore, Vec<String>) {
+    EntryStore::open(settings, "client", 7, &Arc::default())
 }
 
 #[test]
@@ -188,8 +151,7 @@ proptest! {
                     map.insert(*number, value);
                 }
             }
-            let AnyStore::File(file) = &store else { unreachable!() };
-            prop_assert!(file.cache.bytes() <= 4096, "{:?}", file.cache);
+            prop_assert!(store.memory.bytes() <= 4096, "{:?}", store.memory);
         }
         for (number, value) in map {
             prop_assert_eq!(store.get(&key(number), 1).map(Cow::into_owned), Some(value));
@@ -202,7 +164,7 @@ fn bursts_are_written_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let settings = StoreSettings { flush: Duration::from_secs(3_600), ..settings(&folder.path().join("s")) };
     let metrics = Arc::<Metrics>::default();
-    let (mut store, _) = AnyStore::open(&settings, "client", 7, &metrics);
+    let (mut store, _) = EntryStore::open(&settings, "client", 7, &metrics);
     for number in 0..4_000 {
         store.put(&key(number), &[1; 60], 1);
     }
@@ -224,7 +186,7 @@ fn unwritten_entries_count_like_written_ones() {
     let settings = StoreSettings { flush: Duration::from_secs(3_600), ..settings(&folder.path().join("s")) };
     let metrics = Arc::<Metrics>::default();
     let counted = || metrics.store_bytes.load(Ordering::Relaxed);
-    let (mut store, _) = AnyStore::open(&settings, "client", 7, &metrics);
+    let (mut store, _) = EntryStore::open(&settings, "client", 7, &metrics);
     store.put_name(0, "adder");
     store.flush();
     let mut before = counted();
@@ -253,9 +215,9 @@ fn store_that_lost_its_file_keeps_entries_in_memory() {
     for number in 0..20_000 {
         store.put(&key(number), &[1; 60], 1);
     }
-    let AnyStore::File(file) = &mut store else { unreachable!() };
-    assert!(file.writer.is_failing() && file.cache.bytes() > BESIDE_FILE_BYTES, "{file:?}");
-    assert!((0..20_000).all(|number| file.get(&key(number), 1).is_some()));
+    let is_failing = store.file.as_ref().unwrap().writer.shared.is_failing();
+    assert!(is_failing && store.memory.bytes() > BESIDE_FILE_BYTES, "{store:?}");
+    assert!((0..20_000).all(|number| store.get(&key(number), 1).is_some()));
 }
 
 #[test]
@@ -283,7 +245,7 @@ fn content_bytes_follow_changes_to_the_file() {
         (entries + kept.names.iter().map(|name| 4 + name.len()).sum::<usize>()) as u64
     };
     let metrics = Arc::default();
-    let (mut store, _) = AnyStore::open(&settings, "client", 7, &metrics);
+    let (mut store, _) = EntryStore::open(&settings, "client", 7, &metrics);
     store.put_name(0, "adder");
     store.put(&key(1), b"one", now_s);
     store.put(&key(2), b"to expire", 1);
@@ -304,7 +266,7 @@ fn content_bytes_follow_changes_to_the_file() {
     drop(store);
     assert_eq!(in_file(), 9 + 25);
     let again = Arc::default();
-    let (mut store, _) = AnyStore::open(&settings, "client", 7, &again);
+    let (mut store, _) = EntryStore::open(&settings, "client", 7, &again);
     store.flush();
     assert_eq!(counted(&again), 9 + 25);
 }
@@ -316,7 +278,7 @@ fn closed_file_is_compact() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let metrics = Arc::<Metrics>::default();
-        let (mut store, _) = AnyStore::open(&settings(&path), "client", 7, &metrics);
+        let (mut store, _) = EntryStore::open(&settings(&path), "client", 7, &metrics);
         let value = vec![7; row as usize - 12 - 8];
         for number in 0..10_000_u16 {
             // Keys are hashes, so batches are unordered.
@@ -361,7 +323,7 @@ fn unreadable_file_shows_entries_from_memory() {
     let inner = folder.path().join("inner");
     std::fs::create_dir(&inner).unwrap();
     let metrics = Arc::default();
-    let (mut store, _) = AnyStore::open(&settings(&inner.join("state.redb")), "client", 7, &metrics);
+    let (mut store, _) = EntryStore::open(&settings(&inner.join("state.redb")), "client", 7, &metrics);
     store.put(&key(1), b"a", 1);
     store.flush();
     // A file cannot be created in a missing directory.
@@ -383,9 +345,9 @@ fn unusable_files_are_renamed_with_a_note() {
     let settings = settings(&path);
     drop(open(&settings));
     let check = |says: &str, hash: u64| {
-        let (mut store, notes) = AnyStore::open(&settings, "other", hash, &Arc::default());
+        let (mut store, notes) = EntryStore::open(&settings, "other", hash, &Arc::default());
         assert!(notes.len() == 1 && notes[0].contains(says) && notes[0].contains(".old-"), "{notes:?}");
-        assert!(matches!(store, AnyStore::File(_)));
+        assert!(store.file.is_some());
         store.put(&key(1), b"a", 1);
         assert!(store.get(&key(1), 1).is_some());
     };
@@ -394,14 +356,14 @@ fn unusable_files_are_renamed_with_a_note() {
     let bytes = std::fs::read(&path).unwrap();
     for cut in [100, bytes.len() / 2, bytes.len() - 1] {
         std::fs::write(&path, &bytes[..cut]).unwrap();
-        let (store, notes) = AnyStore::open(&settings, "other", 8, &Arc::default());
+        let (store, notes) = EntryStore::open(&settings, "other", 8, &Arc::default());
         assert_eq!(notes.len(), 1, "cut to {cut}");
-        assert!(matches!(store, AnyStore::File(_)), "cut to {cut}: {notes:?}");
+        assert!(store.file.is_some(), "cut to {cut}: {notes:?}");
     }
     let refusing = StoreSettings { on_mismatch: OnMismatch::Refuse, ..settings.clone() };
     let before = std::fs::read(&path).unwrap();
-    let (store, notes) = AnyStore::open(&refusing, "third", 8, &Arc::default());
-    assert!(matches!(store, AnyStore::Memory(_)) && notes[0].contains("is not used"), "{notes:?}");
+    let (store, notes) = EntryStore::open(&refusing, "third", 8, &Arc::default());
+    assert!(store.file.is_none() && notes[0].contains("is not used"), "{notes:?}");
     drop(store);
     assert!(std::fs::read(&path).unwrap() == before || look(&path).unwrap().name == "other");
 }
@@ -428,7 +390,7 @@ fn removed_file_is_created_again() {
 }
 
 #[track_caller]
-fn told(store: &mut AnyStore, text: &str) {
+fn told(store: &mut EntryStore, text: &str) {
     let mut notes = Vec::new();
     let until = crate::clock::now() + Duration::from_secs(60);
     while !notes.iter().any(|note: &String| note.contains(text)) {
@@ -444,7 +406,7 @@ fn full_disk_is_read_and_written_again_later() {
     let path = folder.path().join("s");
     // Memory holds far fewer entries than are put.
     let metrics = Arc::default();
-    let (mut store, _) = AnyStore::open(&settings(&path), "client", 7, &metrics);
+    let (mut store, _) = EntryStore::open(&settings(&path), "client", 7, &metrics);
     let value = |number: u16| [&number.to_be_bytes()[..], &[1; 100]].concat();
     (0..3_000).for_each(|number| store.put(&key(number), &value(number), 1));
     store.flush();
@@ -453,7 +415,7 @@ fn full_disk_is_read_and_written_again_later() {
     (3_000..9_000).for_each(|number| store.put(&key(number), &value(number), 1));
     told(&mut store, "cannot write the store");
     let is_there =
-        |store: &mut AnyStore, number: u16| store.get(&key(number), 1).as_deref() == Some(&value(number)[..]);
+        |store: &mut EntryStore, number: u16| store.get(&key(number), 1).as_deref() == Some(&value(number)[..]);
     let missing = (0..9_000).filter(|number| !is_there(&mut store, *number)).count();
     assert_eq!(missing, 0, "entries of the file, of memory, and those that wait");
     let mut seen = 0;
@@ -475,7 +437,7 @@ fn entries_dropped_on_a_full_disk_count_as_forgotten() {
     let path = folder.path().join("s");
     let settings = StoreSettings { memory_bytes: Some(1 << 20), ..settings(&path) };
     let metrics = Arc::<Metrics>::default();
-    let (mut store, _) = AnyStore::open(&settings, "client", 7, &metrics);
+    let (mut store, _) = EntryStore::open(&settings, "client", 7, &metrics);
     store.put(&key(0), b"a", 1);
     store.flush();
     disk::fill(&path, true);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,32 +39,26 @@ const REOPENED_WITHIN_MS: u32 = 1_000;
 const SWEEP_EVERY: u64 = 120;
 
 /// The channel to notify after the flush, if a caller waits for it.
-type Asked = Option<SyncSender<()>>;
+type FlushRequest = Option<SyncSender<()>>;
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    db: Arc<RwLock<Option<Database>>>,
+    pub(super) shared: Arc<Shared>,
     /// `None` once the store is dropped, which ends the thread.
-    flush: Option<SyncSender<Asked>>,
-    notes: Arc<Mutex<Vec<String>>>,
-    is_failing: Arc<AtomicBool>,
+    flush: Option<SyncSender<FlushRequest>>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Work {
-    db: Arc<RwLock<Option<Database>>>,
     shared: Arc<Shared>,
-    notes: Arc<Mutex<Vec<String>>>,
-    is_failing: Arc<AtomicBool>,
     path: PathBuf,
-    about: StoreOwner,
+    owner: StoreOwner,
     /// All names, for a new file.
     names: Vec<String>,
     names_written: usize,
     /// Time of the next attempt, or `None` if the last write succeeded.
     retry_at: Option<Instant>,
     content_bytes: u64,
-    metrics: Arc<Metrics>,
     expire_after_s: Option<u64>,
 }
 
@@ -72,35 +66,37 @@ impl Writer {
     pub(super) fn start(
         opened: Opened,
         path: &Path,
-        about: StoreOwner,
+        owner: StoreOwner,
         every: Duration,
         expire_after_s: Option<u64>,
-        shared: &Arc<Shared>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let (flush, asked) = sync_channel(4);
+        let waiting =
+            Waiting { batch: Batch::default(), contract_hash: None, going: nothing(), lost: opened.lost, forgotten: 0 };
+        let shared = Arc::new(Shared {
+            db: RwLock::new(Some(opened.db)),
+            waiting: Mutex::new(waiting),
+            notes: Mutex::default(),
+            is_failing: AtomicBool::new(false),
+            metrics,
+        });
+        let (flush, requests) = sync_channel(4);
         let mut work = Work {
-            db: Arc::new(RwLock::new(Some(opened.db))),
             shared: shared.clone(),
-            notes: Arc::default(),
-            is_failing: Arc::default(),
             path: path.to_path_buf(),
-            about,
+            owner,
             names_written: opened.names.len(),
             names: opened.names,
             retry_at: None,
             content_bytes: opened.content_bytes,
-            metrics,
             expire_after_s,
         };
-        let (db, notes, is_failing) = (work.db.clone(), work.notes.clone(), work.is_failing.clone());
-        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || work.run(every, &asked));
+        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || work.run(every, &requests));
         if let Err(error) = &thread {
-            is_failing.store(true, Ordering::Relaxed);
-            let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-            notes.push(format!("the store is not written because no thread could be started: {error}"));
+            shared.is_failing.store(true, Ordering::Relaxed);
+            shared.note(format!("the store is not written because no thread could be started: {error}"));
         }
-        Self { db, flush: Some(flush), notes, is_failing, thread: thread.ok() }
+        Self { shared, flush: Some(flush), thread: thread.ok() }
     }
 
     /// Waits up to 5 s until all entries have been written.
@@ -124,15 +120,15 @@ impl Writer {
             let _ = flush.try_send(None);
         }
     }
+}
 
-    pub(super) fn is_failing(&self) -> bool {
-        self.is_failing.load(Ordering::Relaxed)
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
     }
+}
 
-    pub(super) fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
+impl Shared {
     pub(super) fn read(&self, key: &Key) -> Result<Option<Vec<u8>>, Box<redb::Error>> {
         self.reading(|db| {
             let table = db.begin_read()?.open_table(ENTRIES)?;
@@ -143,8 +139,7 @@ impl Writer {
     /// All entries of the file. If it cannot be read, adds a note and returns none.
     pub(super) fn all(&self) -> Vec<Row> {
         self.reading(file::all).unwrap_or_else(|error| {
-            let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-            notes.push(format!("cannot read the entries of the store: {error}. Only those in memory are shown"));
+            self.note(format!("cannot read the entries of the store: {error}. Only those in memory are shown"));
             Vec::new()
         })
     }
@@ -167,16 +162,10 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
 impl Work {
-    fn run(&mut self, every: Duration, asked: &Receiver<Asked>) {
+    fn run(&mut self, every: Duration, requests: &Receiver<FlushRequest>) {
         for round in 1_u64.. {
-            let done = match asked.recv_timeout(every) {
+            let done = match requests.recv_timeout(every) {
                 Ok(done) => done,
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => {
@@ -195,51 +184,43 @@ impl Work {
         }
     }
 
-    fn note(&self, text: String) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write(&mut self) {
         if self.retry_at.is_some_and(|at| crate::clock::now() < at) {
             return;
         }
         let (change_bytes, names, contract_hash) = {
-            let mut waiting = self.waiting();
+            let mut waiting = self.shared.waiting();
             let Batch { entries, names, change_bytes, .. } = std::mem::take(&mut waiting.batch);
             waiting.going = Arc::new(entries);
             (change_bytes, names, waiting.contract_hash.take())
         };
-        let entries = self.waiting().going.clone();
-        self.about.contract_hash = contract_hash.unwrap_or(self.about.contract_hash);
+        let entries = self.shared.waiting().going.clone();
+        self.owner.contract_hash = contract_hash.unwrap_or(self.owner.contract_hash);
         self.names.extend(names);
         match self.try_write(&entries, contract_hash) {
             Ok(()) => {
-                self.metrics.store_written.fetch_add(entries.len() as u64, Ordering::Relaxed);
+                self.shared.metrics.store_written.fetch_add(entries.len() as u64, Ordering::Relaxed);
             }
             Err(error) => {
                 self.failed(&error);
                 // The next batch includes them unless they have changed by then.
-                let mut waiting = self.waiting();
+                let mut waiting = self.shared.waiting();
                 waiting.contract_hash = waiting.contract_hash.or(contract_hash);
                 waiting.batch.change_bytes += change_bytes;
                 for (key, value) in entries.entries() {
                     if waiting.batch.entries.peek(&key).is_none() {
-                        waiting.put(&key, value, 0, &self.metrics);
+                        waiting.put(&key, value, 0, &self.shared.metrics);
                     }
                 }
             }
         }
-        let mut waiting = self.waiting();
+        let mut waiting = self.shared.waiting();
         waiting.going = nothing();
         // Equals the count from calls unless another cause changed the file.
         let content_bytes = self.content_bytes.saturating_add_signed(waiting.batch.change_bytes);
-        self.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
+        self.shared.metrics.store_bytes.store(content_bytes, Ordering::Relaxed);
         drop(waiting);
-        self.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
+        self.shared.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
     }
 
     /// Writes a batch to the file, or to a new one if the file was removed.
@@ -252,8 +233,8 @@ impl Work {
             self.content_bytes = self.content_bytes.saturating_add_signed(change_bytes);
             self.names_written = self.names.len();
             if self.retry_at.take().is_some() {
-                self.is_failing.store(false, Ordering::Relaxed);
-                self.note(format!("the store {} is written again", self.path.display()));
+                self.shared.is_failing.store(false, Ordering::Relaxed);
+                self.shared.note(format!("the store {} is written again", self.path.display()));
             }
         }
         Ok(())
@@ -262,7 +243,7 @@ impl Work {
     /// Reports a failed write and reopens the file: redb also refuses reads after an I/O error.
     fn failed(&mut self, error: &str) {
         if self.retry_at.is_none() {
-            self.note(format!(
+            self.shared.note(format!(
                 "cannot write the store {}: {error}. Calls pass and are checked; new entries are kept in memory, {} MiB of \
                  them, until it can be written",
                 self.path.display(),
@@ -270,25 +251,25 @@ impl Work {
             ));
         }
         self.retry_at = Some(crate::clock::now() + RETRY_AFTER);
-        self.is_failing.store(true, Ordering::Relaxed);
-        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        self.shared.is_failing.store(true, Ordering::Relaxed);
+        let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         *db = None;
         *db = file::reopen(&self.path).ok();
     }
 
     /// Marks the file as complete and compacts it if it is short. redb doubles a file that grows.
     fn close(&self) {
-        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         let (Some(open), None) = (db.as_mut(), self.retry_at) else { return };
-        let mut closed = file::close(open, &self.waiting().lost).map_err(|error| error.to_string());
+        let mut closed = file::close(open, &self.shared.waiting().lost).map_err(|error| error.to_string());
         if self.file_bytes() <= COMPACTED_MAX_BYTES {
             closed = closed.and_then(|()| open.compact().map(drop).map_err(|error| error.to_string()));
         }
         if let Err(error) = closed {
-            self.note(format!("cannot close the store {}: {error}", self.path.display()));
+            self.shared.note(format!("cannot close the store {}: {error}", self.path.display()));
         }
         *db = None;
-        self.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
+        self.shared.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
     }
 
     fn file_bytes(&self) -> u64 {
@@ -297,7 +278,7 @@ impl Work {
 
     /// Writes a batch and returns the growth of the content in bytes.
     fn commit(&self, entries: &MemoryStore, contract_hash: Option<u64>) -> Result<i64, redb::Error> {
-        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+        let db = self.shared.db.read().unwrap_or_else(PoisonError::into_inner);
         let Some(db) = db.as_ref() else { return Err(redb::Error::DatabaseClosed) };
         let mut change = 0;
         let write = db.begin_write()?;
@@ -328,18 +309,18 @@ impl Work {
     /// entries are written again when they change.
     fn begin_anew(&mut self) -> Result<(), String> {
         if self.retry_at.is_none() {
-            self.note(format!(
+            self.shared.note(format!(
                 "the store {} is gone. A new one is created; vouching parties are learned again",
                 self.path.display()
             ));
         }
-        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        let mut db = self.shared.db.write().unwrap_or_else(PoisonError::into_inner);
         *db = None;
-        let opened = file::open(&self.path, &self.about).map_err(|error| format!("cannot create it: {error}"))?;
+        let opened = file::open(&self.path, &self.owner).map_err(|error| format!("cannot create it: {error}"))?;
         *db = Some(opened.db);
         (self.content_bytes, self.names_written) = (0, 0);
         drop(db);
-        self.waiting().lost.insert_everything();
+        self.shared.waiting().lost.insert_everything();
         Ok(())
     }
 
@@ -362,11 +343,11 @@ impl Work {
             write.commit()?;
             Ok(swept_bytes)
         };
-        let result = self.db.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(&mut sweep);
+        let result = self.shared.db.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(&mut sweep);
         match result {
             Some(Ok(swept_bytes)) => {
                 self.content_bytes = self.content_bytes.saturating_sub(swept_bytes);
-                let mut waiting = self.waiting();
+                let mut waiting = self.shared.waiting();
                 waiting.forgotten += swept.len() as u64;
                 swept.iter().for_each(|key| waiting.lost.insert(key));
             }
