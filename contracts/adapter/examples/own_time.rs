@@ -154,9 +154,9 @@ fn free_port() -> u16 {
 }
 
 fn start(text: &str) -> Running {
-    let config = adapter::config::read(text, Path::new("/")).expect("it is right");
-    let checked = adapter::check(&config).expect("it is right");
-    adapter::start(&config, checked, Box::new(sink())).expect("its ports are free")
+    let draft = adapter::config::draft("", text, Path::new("/"));
+    let checked = adapter::check(&draft).expect("it is right");
+    adapter::start(&draft.config, checked, Box::new(sink())).expect("its ports are free")
 }
 
 /// Runs one case. `services`: name and the part of the endpoint after its authority.

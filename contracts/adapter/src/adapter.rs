@@ -66,17 +66,9 @@ pub struct Checked {
 /// writing and binds no port.
 ///
 /// # Errors
-/// Everything that is wrong.
-pub fn check(config: &Config) -> Result<Checked, StartError> {
-    check_known(config, &[], true, None)
-}
-
-/// Checks a configuration that has errors itself, see [`check`]. Reports its errors together with
-/// those of the files it names, but none that only follow from the former.
-///
-/// # Errors
-/// Everything that is wrong.
-pub fn check_draft(draft: &Draft) -> Result<Checked, StartError> {
+/// Everything that is wrong: the errors of the configuration itself together with those of the files
+/// it names, but none that only follow from the former.
+pub fn check(draft: &Draft) -> Result<Checked, StartError> {
     let checked = check_known(&draft.config, &draft.doubtful, !draft.is_partial, None);
     if draft.mistakes.is_empty() {
         return checked;

@@ -85,15 +85,6 @@ pub struct Consuming {
     pub labels: Vec<String>,
 }
 
-/// Handling of an unusable store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnMismatch {
-    /// Renames it and starts a new one.
-    Rotate,
-    /// Leaves it untouched and keeps entries only in memory.
-    Refuse,
-}
-
 /// The store, which keeps service entries beyond the life of the process.
 #[derive(Clone, Debug)]
 pub struct StoreSettings {
@@ -106,8 +97,9 @@ pub struct StoreSettings {
     pub expire_after: Option<Duration>,
     /// The longest time before new entries are written to the file.
     pub flush: Duration,
-    /// Handling of a file with another contract, name or version.
-    pub on_mismatch: OnMismatch,
+    /// Whether a file with another contract, name or version is renamed and a new one started.
+    /// Otherwise it is left untouched, and entries are kept only in memory.
+    pub is_rotated: bool,
 }
 
 /// The format of reports.
@@ -134,15 +126,6 @@ pub struct ReportSettings {
     pub show_secrets: bool,
 }
 
-/// Handling of an uncheckable message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unchecked {
-    /// Rejects it. Requires `enforce`.
-    Refuse,
-    /// Forwards it.
-    Pass,
-}
-
 /// Selection of calls to check, and the consequences.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckSettings {
@@ -152,8 +135,8 @@ pub struct CheckSettings {
     pub ensures: Side,
     /// Whether calls that break a contract are rejected.
     pub enforce: bool,
-    /// Handling of an uncheckable message.
-    pub unchecked: Unchecked,
+    /// Whether uncheckable messages are rejected. Requires `enforce`.
+    pub refuses_unchecked: bool,
     /// The fraction of calls to check.
     pub sample: f64,
     /// Whether a call passes unchecked if the adapter itself fails.
@@ -280,19 +263,9 @@ pub fn draft(source: &str, text: &str, folder: &Path) -> Draft {
     Draft { config, source: source.to_owned(), mistakes, doubtful, is_partial }
 }
 
-/// Reads a configuration. Paths in it are relative to `folder`. Opens no file.
-///
-/// # Errors
-/// All errors in the text.
-pub fn read(text: &str, folder: &Path) -> Result<Config, Vec<Diagnostic>> {
-    let Draft { config, mistakes, .. } = draft("", text, folder);
-    if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
-}
-
 fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
     section.check_keys();
-    section.required("name");
-    section.required("contract");
+    let (name, contract) = (required(section, "name"), required(section, "contract"));
     let mut doubtful = Vec::new();
     let mut protocols = Vec::new();
     for (service, of) in section.named("protocols") {
@@ -308,11 +281,9 @@ fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
             "add `[[consuming]]` for services the party calls, `[[providing]]` for services it offers".to_owned();
         section.report.missing(section.place, "the configuration has no `[[consuming]]` or `[[providing]]`", hint);
     }
-    // These tables have defaults even if they are missing.
-    let within = |key| section.section(key).unwrap_or_else(|| section.empty(key));
     let config = Config {
-        name: section.text("name").unwrap_or_default(),
-        contract: path(section, "contract", folder).unwrap_or_default(),
+        name: name.unwrap_or_default(),
+        contract: contract.map(|path| folder.join(path)).unwrap_or_default(),
         protocols,
         providing: offered.iter().flatten().filter_map(|of| sound(of, providing)).collect(),
         consuming: called.iter().flatten().filter_map(|of| sound(of, consuming)).collect(),
@@ -320,11 +291,11 @@ fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
         proxy: section.text("proxy"),
         local: section.text("local").and_then(|text| text.parse().ok()).unwrap_or(IpAddr::from([127, 0, 0, 1])),
         allow: section.texts("allow").iter().filter_map(|text| Pattern::parse(text)).collect(),
-        store: store(&within("store"), folder),
-        reports: reports(&within("reports"), folder),
-        checks: checks(&within("checks")),
-        limits: limits(&within("limits")),
-        tls: tls(&within("tls"), folder),
+        store: store(&table(section, "store"), folder),
+        reports: reports(&table(section, "reports"), folder),
+        checks: checks(&table(section, "checks")),
+        limits: limits(&table(section, "limits")),
+        tls: tls(&table(section, "tls"), folder),
         calls: path(section, "calls", folder),
         threads: count(section, "threads"),
     };
@@ -334,7 +305,20 @@ fn config(section: &Section<'_>, folder: &Path) -> (Config, Vec<String>) {
 /// Returns the result of `read`, or `None` if the table has errors.
 fn sound<T>(section: &Section<'_>, read: impl FnOnce(&Section<'_>) -> Option<T>) -> Option<T> {
     let before = section.report.count();
+    section.check_keys();
     read(section).filter(|_| section.report.count() == before)
+}
+
+/// A table whose keys have defaults even if it is missing.
+fn table<'s>(section: &'s Section<'_>, key: &str) -> Section<'s> {
+    let table = section.section(key).unwrap_or_else(|| section.empty(key));
+    table.check_keys();
+    table
+}
+
+fn required(section: &Section<'_>, key: &str) -> Option<String> {
+    section.required(key);
+    section.text(key)
 }
 
 fn path(section: &Section<'_>, key: &str, folder: &Path) -> Option<PathBuf> {
@@ -359,7 +343,6 @@ fn flag(section: &Section<'_>, key: &str) -> bool {
 
 /// `None` if a required key is missing or invalid.
 fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Protocol> {
-    section.check_keys();
     section.required("kind");
     let family = section.choice("kind", KINDS)?;
     let (needed, foreign) = match family {
@@ -372,10 +355,7 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
     for key in foreign.iter().filter(|key| section.has(key)) {
         section.mistake(key, format!("`{key}` does not apply to a protocol of kind `{word}`"), None);
     }
-    let schema = needed.and_then(|key| {
-        section.required(key);
-        path(section, key, folder)
-    });
+    let schema = needed.and_then(|key| required(section, key)).map(|path| folder.join(path));
     let (tls, own) = (flag(section, "tls"), section.text("service"));
     // In a file with syntax errors, missing keys are not reported.
     if needed.is_some() && schema.is_none() {
@@ -386,10 +366,7 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
 }
 
 fn providing(section: &Section<'_>) -> Option<Providing> {
-    section.check_keys();
-    section.required("service");
-    section.required("endpoint");
-    let (service, endpoint) = (section.text("service"), section.text("endpoint"));
+    let (service, endpoint) = (required(section, "service"), required(section, "endpoint"));
     let own = endpoint.as_deref().and_then(Endpoint::parse).map(|endpoint| endpoint.authority());
     let (plain, adapters) = (section.text("plain"), section.text("adapters"));
     if !section.has("plain") && !section.has("adapters") {
@@ -405,27 +382,22 @@ fn providing(section: &Section<'_>) -> Option<Providing> {
 }
 
 fn consuming(section: &Section<'_>) -> Option<Consuming> {
-    section.check_keys();
-    section.required("service");
-    section.required("endpoint");
-    let (service, endpoint) = (section.text("service"), section.text("endpoint"));
+    let (service, endpoint) = (required(section, "service"), required(section, "endpoint"));
     let (listen, peer, labels) = (section.text("listen"), section.text("peer"), section.texts("labels"));
     Some(Consuming { service: service?, endpoint: endpoint?, listen, peer, labels })
 }
 
 fn store(section: &Section<'_>, folder: &Path) -> StoreSettings {
-    section.check_keys();
     StoreSettings {
         path: path(section, "path", folder),
         memory_bytes: section.bytes("memory").map(|bytes| bytes as usize),
         expire_after: section.duration_ns("expire_after").map(Duration::from_nanos),
         flush: time(section, "flush"),
-        on_mismatch: section.choice("on_mismatch", ON_MISMATCH).unwrap_or(OnMismatch::Rotate),
+        is_rotated: section.choice("on_mismatch", ON_MISMATCH).unwrap_or(true),
     }
 }
 
 fn reports(section: &Section<'_>, folder: &Path) -> ReportSettings {
-    section.check_keys();
     ReportSettings {
         format: section.choice("format", FORMATS).unwrap_or(Format::Text),
         file: path(section, "file", folder),
@@ -436,16 +408,13 @@ fn reports(section: &Section<'_>, folder: &Path) -> ReportSettings {
 }
 
 fn checks(section: &Section<'_>) -> CheckSettings {
-    section.check_keys();
     let (enforce, sample) = (flag(section, "enforce"), section.fraction("sample"));
-    let default = if enforce { Unchecked::Refuse } else { Unchecked::Pass };
-    let unchecked = section.choice("unchecked", UNCHECKED).unwrap_or(default);
-    let refuses = unchecked == Unchecked::Refuse;
-    if refuses && !enforce {
+    let refuses_unchecked = section.choice("unchecked", UNCHECKED).unwrap_or(enforce);
+    if refuses_unchecked && !enforce {
         let hint = "add `enforce = true`, or remove `unchecked`".to_owned();
         section.mistake("unchecked", "`unchecked = \"refuse\"` needs `enforce = true`".to_owned(), Some(hint));
     }
-    if enforce && refuses && sample.is_some_and(|sample| sample < 1.0) {
+    if enforce && refuses_unchecked && sample.is_some_and(|sample| sample < 1.0) {
         let hint = "add `unchecked = \"pass\"`, or remove `sample`".to_owned();
         let what = "`sample` below 1 lets calls pass unchecked, which `enforce` does not allow".to_owned();
         section.mistake("sample", what, Some(hint));
@@ -454,15 +423,14 @@ fn checks(section: &Section<'_>) -> CheckSettings {
         requires: section.choice("requires", SIDES).unwrap_or(Side::Receiver),
         ensures: section.choice("ensures", SIDES).unwrap_or(Side::Receiver),
         enforce,
-        unchecked,
+        refuses_unchecked,
         sample: sample.unwrap_or_default(),
-        fail_open: section.flag("fail_open").unwrap_or(!refuses),
+        fail_open: section.flag("fail_open").unwrap_or(!refuses_unchecked),
         steps: section.count("steps").unwrap_or_default(),
     }
 }
 
 fn limits(section: &Section<'_>) -> Limits {
-    section.check_keys();
     Limits {
         body_bytes: bytes(section, "body"),
         bodies_bytes: bytes(section, "bodies"),
@@ -477,24 +445,19 @@ fn limits(section: &Section<'_>) -> Limits {
 }
 
 fn tls(section: &Section<'_>, folder: &Path) -> TlsSettings {
-    section.check_keys();
     let identity = |section: &Section<'_>| {
         section.check_keys();
-        section.required("cert");
-        section.required("key");
-        let (cert, key) = (path(section, "cert", folder), path(section, "key", folder));
-        Some(Identity { cert: cert?, key: key? })
+        let (cert, key) = (required(section, "cert"), required(section, "key"));
+        Some(Identity { cert: folder.join(cert?), key: folder.join(key?) })
     };
-    let upstream = section.section("upstream").unwrap_or_else(|| section.empty("upstream"));
-    upstream.check_keys();
+    let upstream = table(section, "upstream");
     let (upstream_ca, upstream_verify) = (path(&upstream, "ca", folder), flag(&upstream, "verify"));
     if upstream_ca.is_some() && upstream.has("verify") && !upstream_verify {
         upstream.mistake("ca", "`ca` has no effect with `verify = false`", None);
     }
     let peers = section.section("peers").and_then(|peers| {
-        peers.required("ca");
-        let ca = path(&peers, "ca", folder);
-        identity(&peers).zip(ca)
+        let ca = required(&peers, "ca");
+        identity(&peers).zip(ca.map(|ca| folder.join(ca)))
     });
     TlsSettings {
         listen: section.section("listen").and_then(|listen| identity(&listen)),

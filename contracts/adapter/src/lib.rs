@@ -36,7 +36,7 @@ mod thrift;
 mod thrift_messages;
 mod tls;
 
-pub use adapter::{Checked, Running, StartError, check, check_draft, start};
+pub use adapter::{Checked, Running, StartError, check, start};
 pub use call_log::HEADER as CALLS_HEADER;
 pub use config::{Config, Draft};
 pub use endpoint::{Endpoint, Pattern, Scheme};

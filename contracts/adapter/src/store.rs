@@ -17,7 +17,7 @@ use redb::Database;
 pub use self::file::{StoreContents, StoreError, look, purge};
 use self::file::{StoreOwner, name_bytes, row_bytes};
 use self::writer::{Batch, Writer};
-use crate::config::{OnMismatch, StoreSettings};
+use crate::config::StoreSettings;
 use crate::metrics::{Metrics, count};
 
 /// Maximum size of entries waiting for a slow disk. Later entries stay only in memory and are
@@ -148,7 +148,7 @@ impl EntryStore {
         let owner = StoreOwner { name: name.to_owned(), contract_hash };
         let (mut notes, mut is_rotated) = (Vec::new(), false);
         let opened = match file::open(path, &owner) {
-            Err(error) if settings.on_mismatch == OnMismatch::Rotate && !matches!(error, StoreError::Busy) => {
+            Err(error) if settings.is_rotated && !matches!(error, StoreError::Busy) => {
                 file::put_aside(path).and_then(|aside| {
                     notes.push(format!(
                         "the store {} was moved aside to {}: {error}. A new one is created; vouching parties are \

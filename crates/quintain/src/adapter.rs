@@ -14,7 +14,7 @@ use crate::{output, signals};
 
 pub(crate) fn adapter(args: AdapterArgs) -> Done {
     let draft = read(&args.config)?;
-    let checked = ::adapter::check_draft(&draft).map_err(wrong)?;
+    let checked = ::adapter::check(&draft).map_err(wrong)?;
     let config = draft.config;
     for warning in &checked.warnings {
         output::message(&format!("warning: {warning}"));

@@ -1,6 +1,5 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 
 use super::*;
 
@@ -38,8 +37,8 @@ fn fail_open_decides_whether_calls_pass_after_internal_failure() {
             "name = 'client'\ncontract = 'any.contract'\n[[consuming]]\nservice = 'Any'\nendpoint = 'http://127.0.0.1:{port}'\n\
              [protocols.Any]\nkind = 'rest'\n[checks]\nfail_open = {fail_open}\n"
         );
-        let config = crate::config::read(&text, Path::new(folder.path())).unwrap();
-        let running = start(&config, check(&config).unwrap(), Box::new(std::io::sink())).unwrap();
+        let draft = crate::config::draft("", &text, folder.path());
+        let running = start(&draft.config, check(&draft).unwrap(), Box::new(std::io::sink())).unwrap();
         let set_failing = |fails| running.app.watch.with(|monitor| monitor.store().fails = fails);
         let address = *running.addresses.values().next().unwrap();
         let answer = ask(address);
@@ -108,8 +107,9 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
         "name = 'client'\ncontract = 'any.contract'\n[[consuming]]\nservice = 'Any'\nendpoint = 'http://127.0.0.1:{port}'\n\
          [protocols.Any]\nkind = 'rest'\n[store]\npath = 'state.redb'\n"
     );
-    let config = crate::config::read(&text, Path::new(folder.path())).unwrap();
-    let start = || super::start(&config, check(&config).unwrap(), Box::new(std::io::sink())).unwrap();
+    let draft = crate::config::draft("", &text, folder.path());
+    let config = &draft.config;
+    let start = || super::start(config, check(&draft).unwrap(), Box::new(std::io::sink())).unwrap();
     let running = start();
     let address = *running.addresses.values().next().unwrap();
     let verdict = |clause: &str, verdict: &str| {
@@ -126,7 +126,7 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
     arrived.recv_timeout(Duration::from_secs(30)).unwrap();
     // A contract whose services have other numbers.
     contract(201, "service First { GET \"/x\"() { ensures result.code == 1 } }\n");
-    running.reload(&config).unwrap();
+    running.reload(config).unwrap();
     kept("/b");
     assert_eq!((verdict("fine", "holds"), verdict("fine", "fails")), (1, 1));
     go.send(()).unwrap();
@@ -136,12 +136,12 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
     assert_eq!(indexes(&running), ["a", "b", "slow"]);
     std::fs::write(&path, "contract 1\nservice Any { GET \"/{item}\"(item) { ensures a: nobody  ensures b: \"x } }\n")
         .unwrap();
-    let wrong = running.reload(&config).unwrap_err().to_string();
+    let wrong = running.reload(config).unwrap_err().to_string();
     assert!(wrong.contains("`nobody`") && wrong.contains("no closing"), "{wrong}");
     kept("/c");
     assert_eq!((verdict("fine", "holds"), verdict("fine", "fails")), (2, 2));
     contract(200, "");
-    running.reload(&config).unwrap();
+    running.reload(config).unwrap();
     kept("/d");
     assert_eq!((verdict("fine", "holds"), verdict("fine", "fails")), (3, 2));
     assert_eq!(
@@ -150,7 +150,7 @@ fn reload_applies_to_new_calls_and_keeps_entries() {
     );
     // The file belongs to the last contract, so a new start finds the entries.
     contract(201, "");
-    running.reload(&config).unwrap();
+    running.reload(config).unwrap();
     running.end();
     assert_eq!(indexes(&start()), ["a", "b", "c", "d", "slow"]);
 }

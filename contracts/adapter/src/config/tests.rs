@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::adapter::{StartError, check_draft};
+use crate::adapter::{StartError, check};
 
 const CONTRACT: &str = "contract 1\nservice Any { GET \"/{item}\"(item) { ensures fine: result.code == 200 } }\n";
 
@@ -14,7 +14,7 @@ fn said(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
-    let wrong = match check_draft(&draft("a.toml", text, folder.path())) {
+    let wrong = match check(&draft("a.toml", text, folder.path())) {
         Ok(_) => Vec::new(),
         Err(StartError::Wrong(wrong)) => wrong,
         Err(other) => panic!("{other}"),
@@ -137,8 +137,13 @@ fn every_declared_key_is_read() {
 #[test]
 fn defaults_apply_without_their_tables() {
     let tables = "[store]\n[reports]\n[checks]\n[limits]\n[tls]\n[tls.upstream]\n";
-    let bare = read(WHOLE, Path::new("")).unwrap();
-    assert_eq!(format!("{bare:?}"), format!("{:?}", read(&format!("{WHOLE}{tables}"), Path::new("")).unwrap()));
+    let read = |text: &str| {
+        let Draft { config, mistakes, .. } = draft("", text, Path::new(""));
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        config
+    };
+    let bare = read(WHOLE);
+    assert_eq!(format!("{bare:?}"), format!("{:?}", read(&format!("{WHOLE}{tables}"))));
     assert_eq!((bare.checks.steps, bare.limits.drain), (contract::STEPS_MAX, Duration::from_secs(5)));
     assert!(bare.tls.upstream_verify && bare.checks.fail_open);
 }

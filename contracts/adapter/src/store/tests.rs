@@ -86,7 +86,7 @@ fn settings(path: &Path) -> StoreSettings {
         memory_bytes: Some(4096),
         expire_after: None,
         flush: Duration::from_millis(10),
-        on_mismatch: OnMismatch::Rotate,
+        is_rotated: true,
     }
 }
 
@@ -266,7 +266,7 @@ fn content_bytes_follow_changes_to_the_file() {
     drop(store);
     assert_eq!(in_file(), 9 + 25);
     let again = Arc::default();
-    let (mut store, _) = EntryStore::open(&settings, "client", 7, &again);
+    let (store, _) = EntryStore::open(&settings, "client", 7, &again);
     store.flush();
     assert_eq!(counted(&again), 9 + 25);
 }
@@ -360,7 +360,7 @@ fn unusable_files_are_renamed_with_a_note() {
         assert_eq!(notes.len(), 1, "cut to {cut}");
         assert!(store.file.is_some(), "cut to {cut}: {notes:?}");
     }
-    let refusing = StoreSettings { on_mismatch: OnMismatch::Refuse, ..settings.clone() };
+    let refusing = StoreSettings { is_rotated: false, ..settings.clone() };
     let before = std::fs::read(&path).unwrap();
     let (store, notes) = EntryStore::open(&refusing, "third", 8, &Arc::default());
     assert!(store.file.is_none() && notes[0].contains("is not used"), "{notes:?}");

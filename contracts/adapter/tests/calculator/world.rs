@@ -187,8 +187,9 @@ impl Adapter {
 
     /// Starts a configuration in a directory. `says` replaces its name after the checks.
     pub fn of(text: &str, folder: &Path, says: Option<&str>) -> Self {
-        let mut config = adapter::config::read(text, folder).unwrap();
-        let checked = adapter::check(&config).unwrap();
+        let draft = adapter::config::draft("", text, folder);
+        let checked = adapter::check(&draft).unwrap();
+        let mut config = draft.config;
         config.name = says.map_or(config.name, str::to_owned);
         let told = Told::default();
         let running = adapter::start(&config, checked, Box::new(told.clone())).unwrap();

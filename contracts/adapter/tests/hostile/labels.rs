@@ -52,14 +52,15 @@ fn check_warns_of_a_port_without_proof_of_identity() {
     let authority = Authority::new();
     let made = authority.make("server");
     for (tls, is_warned) in [(String::new(), true), (made.peers(), false)] {
-        let config = adapter::config::read(
+        let draft = adapter::config::draft(
+            "",
             &format!(
                 "name = 'server'\ncontract = '{file}'\n[protocols.Any]\nkind = 'rest'\n[[providing]]\nservice = 'Any'\n\
                  endpoint = 'http://127.0.0.1:1'\nadapters = '127.0.0.1:0'\n{tls}"
             ),
             folder.path(),
         );
-        let warnings = adapter::check(&config.unwrap()).unwrap().warnings;
+        let warnings = adapter::check(&draft).unwrap().warnings;
         assert_eq!(warnings.iter().any(|text| text.contains("no proof of identity")), is_warned, "{warnings:?}");
     }
 }
