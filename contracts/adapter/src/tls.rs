@@ -1,10 +1,10 @@
 //! TLS for local listeners, services and other adapters.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use tokio_rustls::rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
@@ -30,34 +30,26 @@ impl Tls {
     /// Reads the files. Fails with all errors in them.
     pub(crate) fn new(settings: &TlsSettings, needs_roots: bool) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
-        let provider = Arc::new(ring::default_provider());
-        let listen = settings.listen.as_ref().map(|identity| server(&provider, identity, None));
-        let peers = settings.peers.as_ref().map(|(identity, ca)| server(&provider, identity, Some(ca)));
-        let to_peers = settings.peers.as_ref().map(|(identity, ca)| to_peers(&provider, identity, ca));
-        let upstream = upstream(&provider, settings, needs_roots);
-        // A file used for several purposes is reported once.
-        fn keep<T>(wrong: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
-            let error = match result {
-                Ok(value) => return Some(value),
-                Err(error) => error,
-            };
+        // Fails if it is set already, to the same.
+        let _ = ring::default_provider().install_default();
+        let mut note = |error: String| {
+            // A file used for several purposes is reported once.
             if !wrong.contains(&error) {
                 wrong.push(error);
             }
-            None
-        }
-        let listen = listen.and_then(|result| keep(&mut wrong, result)).map(TlsAcceptor::from);
-        let peers = peers.and_then(|result| keep(&mut wrong, result)).map(TlsAcceptor::from);
-        let to_peers = to_peers.and_then(|result| keep(&mut wrong, result)).map(TlsConnector::from);
-        let upstream = keep(&mut wrong, upstream).map(TlsConnector::from);
-        match upstream {
-            Some(upstream) if wrong.is_empty() => {
-                let shown =
-                    settings.listen.as_ref().and_then(|identity| certificates(&identity.cert).ok()?.into_iter().next());
-                Ok(Self { listen, shown, peers, to_peers, upstream })
-            }
-            _ => Err(wrong),
-        }
+        };
+        let listen = settings.listen.as_ref().map(|identity| server(identity, None)).transpose().map_err(&mut note);
+        let peers = settings.peers.as_ref().map(|(identity, ca)| server(identity, Some(ca)));
+        let peers = peers.transpose().map_err(&mut note);
+        let to_peers = settings.peers.as_ref().map(|(identity, ca)| to_peers(identity, ca));
+        let to_peers = to_peers.transpose().map_err(&mut note);
+        let upstream = upstream(settings, needs_roots).map_err(&mut note);
+        let (Ok(listen), Ok(peers), Ok(to_peers), Ok(upstream)) = (listen, peers, to_peers, upstream) else {
+            return Err(wrong);
+        };
+        let shown = settings.listen.as_ref().and_then(|identity| certificates(&identity.cert).ok()?.into_iter().next());
+        let (listen, peers) = (listen.map(TlsAcceptor::from), peers.map(TlsAcceptor::from));
+        Ok(Self { listen, shown, peers, to_peers: to_peers.map(TlsConnector::from), upstream: upstream.into() })
     }
 
     /// The acceptor for a client that connects to this host, if the listeners' certificate covers
@@ -95,40 +87,29 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-fn server(provider: &Arc<CryptoProvider>, identity: &Identity, ca: Option<&Path>) -> Result<Arc<ServerConfig>, String> {
+fn server(identity: &Identity, ca: Option<&PathBuf>) -> Result<Arc<ServerConfig>, String> {
     let told = |error: String| format!("{}: {error}", identity.cert.display());
-    let builder = ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| told(error.to_string()))?;
     let builder = match ca {
-        None => builder.with_no_client_auth(),
+        None => ServerConfig::builder().with_no_client_auth(),
         Some(ca) => {
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(ca)?), provider.clone());
-            builder.with_client_cert_verifier(verifier.build().map_err(|error| told(error.to_string()))?)
+            let verifier = WebPkiClientVerifier::builder(Arc::new(roots(ca)?)).build();
+            ServerConfig::builder().with_client_cert_verifier(verifier.map_err(|error| told(error.to_string()))?)
         }
     };
     let config = builder.with_single_cert(certificates(&identity.cert)?, key(&identity.key)?);
     config.map(Arc::new).map_err(|error| told(error.to_string()))
 }
 
-fn to_peers(provider: &Arc<CryptoProvider>, identity: &Identity, ca: &Path) -> Result<Arc<ClientConfig>, String> {
-    let told = |error: Error| format!("{}: {error}", identity.cert.display());
-    let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
-    let builder = builder.map_err(told)?.with_root_certificates(roots(ca)?);
+fn to_peers(identity: &Identity, ca: &Path) -> Result<Arc<ClientConfig>, String> {
+    let builder = ClientConfig::builder().with_root_certificates(roots(ca)?);
     let config = builder.with_client_auth_cert(certificates(&identity.cert)?, key(&identity.key)?);
-    config.map(Arc::new).map_err(told)
+    config.map(Arc::new).map_err(|error| format!("{}: {error}", identity.cert.display()))
 }
 
-fn upstream(
-    provider: &Arc<CryptoProvider>,
-    settings: &TlsSettings,
-    needs_roots: bool,
-) -> Result<Arc<ClientConfig>, String> {
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
+fn upstream(settings: &TlsSettings, needs_roots: bool) -> Result<Arc<ClientConfig>, String> {
+    let builder = ClientConfig::builder();
     if !settings.upstream_verify {
-        let verifier = Arc::new(Anyone(provider.clone()));
+        let verifier = Arc::new(Anyone(ring::default_provider().signature_verification_algorithms));
         return Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()));
     }
     let roots = match &settings.upstream_ca {
@@ -149,7 +130,7 @@ fn upstream(
 
 /// Accepts any certificate (`verify = false`), for tests with ad-hoc certificates.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct Anyone(WebPkiSupportedAlgorithms);
 
 impl ServerCertVerifier for Anyone {
     fn verify_server_cert(
@@ -169,7 +150,7 @@ impl ServerCertVerifier for Anyone {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(message, certificate, signed, &self.0)
     }
 
     fn verify_tls13_signature(
@@ -178,11 +159,11 @@ impl ServerCertVerifier for Anyone {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(message, certificate, signed, &self.0)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.0.supported_schemes()
     }
 }
 
