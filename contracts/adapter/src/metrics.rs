@@ -44,32 +44,23 @@ impl Skip {
         }
     }
 
-    /// The name in the call log and in metrics.
+    /// The name in the call log.
     pub(crate) fn name(self) -> &'static str {
-        [
-            "skipped:unlisted",
-            "skipped:size",
-            "skipped:memory",
-            "skipped:slow",
-            "skipped:unreadable",
-            "skipped:sample",
-            "skipped:encrypted",
-            "skipped:failed",
-            "skipped:peer",
-        ][self as usize]
+        SKIPS[self as usize]
     }
 }
 
-const SKIPS: [Skip; 9] = [
-    Skip::Unlisted,
-    Skip::Size,
-    Skip::Memory,
-    Skip::Slow,
-    Skip::Unreadable,
-    Skip::Sample,
-    Skip::Encrypted,
-    Skip::Failed,
-    Skip::Peer,
+/// Names in the call log. In metrics they lack the prefix.
+const SKIPS: [&str; Skip::Peer as usize + 1] = [
+    "skipped:unlisted",
+    "skipped:size",
+    "skipped:memory",
+    "skipped:slow",
+    "skipped:unreadable",
+    "skipped:sample",
+    "skipped:encrypted",
+    "skipped:failed",
+    "skipped:peer",
 ];
 
 /// Upper bounds of the histogram of own time, in µs.
@@ -166,23 +157,18 @@ impl Metrics {
         let blamed = tallies.blamed.iter().map(|((operation, clause, blamed), count)| {
             (vec![label("operation", operation), label("clause", clause), label("blamed", blamed)], *count)
         });
-        let skipped = SKIPS
-            .iter()
-            .zip(&self.skipped)
-            .map(|(skip, count)| (vec![label("reason", skip.name().trim_start_matches("skipped:"))], value_of(count)));
+        let by_reason = |reason, count| (vec![label("reason", reason)], value_of(count));
+        let skipped = SKIPS.iter().zip(&self.skipped);
+        let skipped = skipped.map(|(name, count)| by_reason(name.trim_start_matches("skipped:"), count));
         let refused = UNCHECKED.iter().zip(&self.refused_unchecked);
-        let refused = refused.map(|(why, count)| (vec![label("reason", why.name())], value_of(count)));
+        let refused = refused.map(|((name, ..), count)| by_reason(name, count));
         let counter = |name, help, rows| Family { name, unit: None, kind: MetricType::Counter, help, rows };
         let one = |name, help, count: u64| counter(name, help, vec![(Vec::new(), count)]);
-        let size = |name, kind, help, bytes: u64| Family {
-            name,
-            unit: Some(&Unit::Bytes),
-            kind,
-            help,
-            rows: vec![(Vec::new(), bytes)],
-        };
+        let own = |name, help, count: &AtomicU64| one(name, help, value_of(count));
+        let size = |name, help, bytes| Family { unit: Some(&Unit::Bytes), ..own(name, help, bytes) };
+        let gauge = |family| Family { kind: MetricType::Gauge, ..family };
         vec![
-            one("calls", "Calls forwarded.", value_of(&self.calls)),
+            own("calls", "Calls forwarded.", &self.calls),
             counter(
                 "verdicts",
                 "Clause verdicts.",
@@ -195,82 +181,53 @@ impl Metrics {
                 "Calls and tunnels not checked.",
                 skipped.chain([(vec![label("reason", "conflict")], counts.bypassed)]).collect(),
             ),
-            one("refused_calls", "Calls and tunnels refused because of `enforce`.", value_of(&self.refused_calls)),
+            own("refused_calls", "Calls and tunnels refused because of `enforce`.", &self.refused_calls),
             counter(
                 "refused_unchecked",
                 "Calls and tunnels refused because they could not be checked.",
                 refused.collect(),
             ),
-            one("connections", "Connections accepted.", value_of(&self.connections)),
-            Family {
-                kind: MetricType::Gauge,
-                ..one("connections_open", "Open connections.", value_of(&self.connections_now))
-            },
-            one(
-                "connections_over",
-                "Connections that waited for another one to close.",
-                value_of(&self.connections_over),
-            ),
-            one("upstream_failed", "Services that could not be reached.", value_of(&self.upstream_failed)),
-            one(
+            own("connections", "Connections accepted.", &self.connections),
+            gauge(own("connections_open", "Open connections.", &self.connections_now)),
+            own("connections_over", "Connections that waited for another one to close.", &self.connections_over),
+            own("upstream_failed", "Services that could not be reached.", &self.upstream_failed),
+            own(
                 "peers_failed",
                 "Adapters that could not be reached; their services were called without metadata.",
-                value_of(&self.peers_failed),
+                &self.peers_failed,
             ),
-            one("timeouts", "Timeouts.", value_of(&self.timeouts)),
+            own("timeouts", "Timeouts.", &self.timeouts),
             one("metadata_refused", "Metadata rejected.", value_of(&self.metadata_refused) + counts.refused),
-            one(
-                "dials_refused",
-                "Connections not made because no rule in `allow` matches.",
-                value_of(&self.dials_refused),
-            ),
-            one("decoded_over", "Bodies over `limits.body` when decoded.", value_of(&self.decoded_over)),
-            one(
+            own("dials_refused", "Connections not made because no rule in `allow` matches.", &self.dials_refused),
+            own("decoded_over", "Bodies over `limits.body` when decoded.", &self.decoded_over),
+            own(
                 "listeners_over",
                 "Endpoint lookups resolved to the endpoint itself because `limits.listeners` is reached.",
-                value_of(&self.listeners_over),
+                &self.listeners_over,
             ),
-            one(
-                "routes_over",
-                "Learned endpoints not checked because too many are known.",
-                value_of(&self.routes_over),
-            ),
-            size(
-                "metadata",
-                MetricType::Counter,
-                "Bytes of metadata sent to and received from other adapters.",
-                value_of(&self.metadata_bytes),
-            ),
-            one("reports", "Reports written.", value_of(&self.reports)),
-            one(
-                "reports_left_out",
-                "Reports suppressed as repeats or by the rate limit.",
-                value_of(&self.reports_left_out),
-            ),
+            own("routes_over", "Learned endpoints not checked because too many are known.", &self.routes_over),
+            size("metadata", "Bytes of metadata sent to and received from other adapters.", &self.metadata_bytes),
+            own("reports", "Reports written.", &self.reports),
+            own("reports_left_out", "Reports suppressed as repeats or by the rate limit.", &self.reports_left_out),
             one("entries", "New service entries.", counts.entries),
             one(
                 "entries_forgotten",
                 "Service entries that left the store, expired, were not written, or had no room for their names.",
                 counts.forgotten,
             ),
-            one(
+            own(
                 "store_written",
                 "Service entries written to the store's file, counted again each time one changes.",
-                value_of(&self.store_written),
+                &self.store_written,
             ),
-            one(
-                "store_dropped",
-                "Service entries not written because the store was behind.",
-                value_of(&self.store_dropped),
-            ),
-            size(
+            own("store_dropped", "Service entries not written because the store was behind.", &self.store_dropped),
+            gauge(size(
                 "store",
-                MetricType::Gauge,
                 "Keys, entries and names in the store, including those waiting to be written.",
-                value_of(&self.store_bytes),
-            ),
-            size("store_file", MetricType::Gauge, "Size of the store's file.", value_of(&self.store_file_bytes)),
-            one("panics", "Internal panics caught.", value_of(&self.panics)),
+                &self.store_bytes,
+            )),
+            gauge(size("store_file", "Size of the store's file.", &self.store_file_bytes)),
+            own("panics", "Internal panics caught.", &self.panics),
         ]
     }
 }

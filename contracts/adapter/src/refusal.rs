@@ -21,40 +21,18 @@ pub(crate) enum Unchecked {
     Conflict,
 }
 
-pub(crate) const UNCHECKED: [Unchecked; 9] = [
-    Unchecked::Size,
-    Unchecked::Memory,
-    Unchecked::Slow,
-    Unchecked::Encoding,
-    Unchecked::Unreadable,
-    Unchecked::Undecided,
-    Unchecked::Protocol,
-    Unchecked::Encrypted,
-    Unchecked::Conflict,
+/// The `reason` in metrics, the text for clients, and the status of a rejected request.
+pub(crate) const UNCHECKED: [(&str, &str, StatusCode); Unchecked::Conflict as usize + 1] = [
+    ("size", "the body exceeds `limits.body`", StatusCode::PAYLOAD_TOO_LARGE),
+    ("memory", "`limits.bodies` is used up", StatusCode::SERVICE_UNAVAILABLE),
+    ("slow", "the body did not arrive within `limits.request`", StatusCode::REQUEST_TIMEOUT),
+    ("encoding", "the content encoding is not supported", StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    ("unreadable", "it is not a message of the service's protocol", StatusCode::UNPROCESSABLE_ENTITY),
+    ("undecided", "a clause has no verdict", StatusCode::UNPROCESSABLE_ENTITY),
+    ("protocol", "only HTTP/1.1 is supported", StatusCode::FORBIDDEN),
+    ("encrypted", "the tunnel is encrypted", StatusCode::FORBIDDEN),
+    ("conflict", "the endpoint was introduced as two services", StatusCode::FORBIDDEN),
 ];
-
-impl Unchecked {
-    /// The `reason` in metrics, the text for clients, and the status of a rejected request.
-    fn row(self) -> (&'static str, &'static str, StatusCode) {
-        match self {
-            Self::Size => ("size", "the body exceeds `limits.body`", StatusCode::PAYLOAD_TOO_LARGE),
-            Self::Memory => ("memory", "`limits.bodies` is used up", StatusCode::SERVICE_UNAVAILABLE),
-            Self::Slow => ("slow", "the body did not arrive within `limits.request`", StatusCode::REQUEST_TIMEOUT),
-            Self::Encoding => ("encoding", "the content encoding is not supported", StatusCode::UNSUPPORTED_MEDIA_TYPE),
-            Self::Unreadable => {
-                ("unreadable", "it is not a message of the service's protocol", StatusCode::UNPROCESSABLE_ENTITY)
-            }
-            Self::Undecided => ("undecided", "a clause has no verdict", StatusCode::UNPROCESSABLE_ENTITY),
-            Self::Protocol => ("protocol", "only HTTP/1.1 is supported", StatusCode::FORBIDDEN),
-            Self::Encrypted => ("encrypted", "the tunnel is encrypted", StatusCode::FORBIDDEN),
-            Self::Conflict => ("conflict", "the endpoint was introduced as two services", StatusCode::FORBIDDEN),
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        self.row().0
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -75,7 +53,7 @@ impl Refusal {
         match self {
             Self::Violated(clause) => format!("refused: contract clause `{clause}` is violated"),
             Self::Undecided(clause) => format!("refused: contract clause `{clause}` cannot be decided"),
-            Self::Unchecked(why) => format!("refused: the message cannot be checked: {}", why.row().1),
+            Self::Unchecked(why) => format!("refused: the message cannot be checked: {}", UNCHECKED[*why as usize].1),
         }
     }
 
@@ -83,8 +61,8 @@ impl Refusal {
     pub(crate) fn request_status(&self) -> StatusCode {
         match self {
             Self::Violated(_) => StatusCode::FORBIDDEN,
-            Self::Undecided(_) => Unchecked::Undecided.row().2,
-            Self::Unchecked(why) => why.row().2,
+            Self::Undecided(_) => UNCHECKED[Unchecked::Undecided as usize].2,
+            Self::Unchecked(why) => UNCHECKED[*why as usize].2,
         }
     }
 }

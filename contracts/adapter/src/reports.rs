@@ -37,27 +37,9 @@ enum Message {
 }
 
 /// The properties by which two reports count as the same.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Same {
-    kind: u8,
-    found: u8,
-    clause: String,
-    endpoint: String,
-    index: Option<String>,
-    who: Vec<String>,
-}
-
-impl Same {
-    fn from_report(report: &Report) -> Self {
-        Self {
-            kind: report.kind as u8,
-            found: report.found as u8,
-            clause: report.clause.clone(),
-            endpoint: report.endpoint.clone(),
-            index: report.index.clone(),
-            who: report.blamed.iter().chain(&report.vouched_for_by).cloned().collect(),
-        }
-    }
+fn identity(report: &Report) -> String {
+    let Report { kind, found, clause, endpoint, index, blamed, vouched_for_by, .. } = report;
+    format!("{:?}", (kind, found, clause, endpoint, index, blamed, vouched_for_by))
 }
 
 struct RecentReport {
@@ -67,7 +49,8 @@ struct RecentReport {
 
 struct Gate {
     settings: ReportSettings,
-    known: HashMap<Same, RecentReport>,
+    /// By [`identity`].
+    known: HashMap<String, RecentReport>,
     second: Instant,
     this_second: u32,
     left_out: u64,
@@ -83,7 +66,7 @@ impl Gate {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.this_second) = (now, 0);
         }
-        let same = Same::from_report(report);
+        let same = identity(report);
         let again = match self.known.get_mut(&same) {
             Some(known) if now.duration_since(known.since) < self.settings.repeat_after => {
                 known.again += 1;
