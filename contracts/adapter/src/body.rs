@@ -91,8 +91,7 @@ const FRAME_BYTES: usize = 64 << 10;
 impl Body {
     /// A complete body.
     pub(crate) fn of(bytes: impl Into<Bytes>) -> Self {
-        let bytes = bytes.into();
-        Self { read: if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes]) }, ..Self::default() }
+        Self { read: pieces([bytes.into()]), ..Self::default() }
     }
 
     /// A body of which nothing was read.
@@ -124,7 +123,7 @@ impl Body {
         let until = tokio::time::Instant::now() + limits.request;
         let part = |gathered: Gathered, more: Bytes, from: Incoming, skip: Skip| {
             let (bytes, share) = gathered.end();
-            let read = [bytes, more].into_iter().filter(|bytes| !bytes.is_empty()).collect();
+            let read = pieces([bytes, more]);
             let part = Self { read, rest: Some(from), is_open, share: Some(share), ..Self::default() };
             Read::Part(part, skip)
         };
@@ -137,8 +136,10 @@ impl Body {
                 Ok(frame) => frame,
                 Err(error) => {
                     let (bytes, share) = gathered.end();
-                    let read = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes]) };
-                    return Read::Cut(Self { read, is_open, share: Some(share), ..Self::default() }, error);
+                    return Read::Cut(
+                        Self { read: pieces([bytes]), is_open, share: Some(share), ..Self::default() },
+                        error,
+                    );
                 }
             };
             match frame.into_data() {
@@ -154,10 +155,14 @@ impl Body {
             }
         }
         let (bytes, share) = gathered.end();
-        let read = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes.clone()]) };
-        let body = Self { read, trailers, is_open, share: Some(share.clone()), ..Self::default() };
+        let body =
+            Self { read: pieces([bytes.clone()]), trailers, is_open, share: Some(share.clone()), ..Self::default() };
         Read::Whole(WholeBody { bytes, _share: Some(share) }, body)
     }
+}
+
+fn pieces<const COUNT: usize>(bytes: [Bytes; COUNT]) -> VecDeque<Bytes> {
+    bytes.into_iter().filter(|bytes| !bytes.is_empty()).collect()
 }
 
 /// Collects frames of a body: the first is kept as it arrived, several share one buffer. A frame
@@ -286,22 +291,15 @@ impl HttpBody for Body {
 
     fn size_hint(&self) -> SizeHint {
         let read = self.read.iter().map(Bytes::len).sum::<usize>() as u64;
-        match &self.rest {
-            None if !self.is_open && self.cut.is_none() => SizeHint::with_exact(read),
-            None => {
-                let mut hint = SizeHint::new();
-                hint.set_lower(read);
-                hint
-            }
-            Some(rest) => {
-                let rest = rest.size_hint();
-                let mut hint = SizeHint::new();
-                hint.set_lower(rest.lower() + read);
-                if let Some(upper) = rest.upper() {
-                    hint.set_upper(upper + read);
-                }
-                hint
-            }
+        let mut hint = match &self.rest {
+            Some(rest) => rest.size_hint(),
+            None if self.is_open || self.cut.is_some() => SizeHint::new(),
+            None => SizeHint::with_exact(0),
+        };
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + read);
         }
+        hint.set_lower(hint.lower() + read);
+        hint
     }
 }

@@ -132,44 +132,38 @@ impl Services {
 
 /// The services of the current contract.
 #[derive(Debug)]
-pub(crate) struct Current(RwLock<Held>);
+pub(crate) struct CurrentServices(RwLock<Services>);
 
-#[derive(Debug)]
-struct Held {
-    now: Services,
-    /// Services of the previous contract: a caller may have taken a number just before the reload.
-    before: Option<Services>,
-}
-
-impl Current {
+impl CurrentServices {
     pub(crate) fn new(services: Services) -> Self {
-        Self(RwLock::new(Held { now: services, before: None }))
+        Self(RwLock::new(services))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Held> {
+    fn read(&self) -> RwLockReadGuard<'_, Services> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn contract(&self) -> Arc<Contract> {
-        self.read().now.contract.clone()
+        self.read().contract.clone()
     }
 
     pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
-        let held = self.read();
-        let before = || held.before.as_ref().and_then(|before| before.all.get(&id));
-        held.now.all.get(&id).or_else(before).cloned()
+        self.read().all.get(&id).cloned()
     }
 
     /// Whether a service belongs to the current contract.
     pub(crate) fn is_current(&self, service: &Service) -> bool {
-        Arc::ptr_eq(&self.read().now.contract, &service.contract)
+        Arc::ptr_eq(&self.read().contract, &service.contract)
     }
 
     /// Replaces the services. Calls in flight keep those they began with.
-    pub(crate) fn renew(&self, services: Services) {
-        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut held.now, services);
-        held.before = Some(before);
+    pub(crate) fn renew(&self, mut services: Services) {
+        let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // A caller may have taken the number of a previous service just before the reload.
+        for (id, service) in now.all.iter().filter(|(_, service)| Arc::ptr_eq(&service.contract, &now.contract)) {
+            services.all.entry(*id).or_insert_with(|| service.clone());
+        }
+        *now = services;
     }
 }
 
@@ -182,25 +176,18 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec
     };
     let told = |error: String| vec![format!("`protocols.{name}`: {error}")];
     let loaded = protocol.schema.as_deref().map(schema::load).transpose();
-    let schema = match loaded.map_err(|wrong| told(wrong.to_string()))? {
-        Some(File::Thrift(schema)) => {
+    let schema = match (loaded.map_err(|wrong| told(wrong.to_string()))?, protocol.family) {
+        (Some(File::Thrift(schema)), ProtocolKind::Thrift | ProtocolKind::ThriftHttp) => {
             let service = schema.services.iter().position(|service| service.name == protocol.schema_service);
             let Some(service) = service else {
                 return Err(told(format!("the IDL file has no service `{}`", protocol.schema_service)));
             };
             Schema::Thrift { schema, service }
         }
-        Some(File::Soap(wsdl)) => Schema::Soap(wsdl),
-        None => Schema::Rest,
+        (Some(File::Soap(wsdl)), ProtocolKind::Soap) => Schema::Soap(wsdl),
+        (None, ProtocolKind::Rest) => Schema::Rest,
+        _ => return Err(told("the file's kind does not match its extension".to_owned())),
     };
-    let fits = match (&schema, protocol.family) {
-        (Schema::Thrift { .. }, family) => matches!(family, ProtocolKind::Thrift | ProtocolKind::ThriftHttp),
-        (Schema::Soap(_), family) => family == ProtocolKind::Soap,
-        (Schema::Rest, family) => family == ProtocolKind::Rest,
-    };
-    if !fits {
-        return Err(told("the file's kind does not match its extension".to_owned()));
-    }
     let mut ops = HashMap::new();
     let mut routes = Vec::new();
     let mut wrong = Vec::new();

@@ -36,39 +36,37 @@ pub(crate) fn accept(
     listener: TcpListener,
     purpose: ListenerKind,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(taking(app, listener, purpose))
-}
-
-async fn taking(app: Arc<App>, listener: TcpListener, purpose: ListenerKind) {
-    loop {
-        let taken = tokio::select! {
-            taken = listener.accept() => taken,
-            () = app.ending() => return,
-        };
-        let Ok((stream, _)) = taken else {
-            // Usually no descriptors are left, which only time can fix.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
-        // Without a free slot, further connections wait in the system's bounded queue.
-        if app.slots.available_permits() == 0 {
-            count(&app.watch.metrics.connections_over);
+    Box::pin(async move {
+        loop {
+            let taken = tokio::select! {
+                taken = listener.accept() => taken,
+                () = app.ending() => return,
+            };
+            let Ok((stream, _)) = taken else {
+                // Usually no descriptors are left, which only time can fix.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            // Without a free slot, further connections wait in the system's bounded queue.
+            if app.slots.available_permits() == 0 {
+                count(&app.watch.metrics.connections_over);
+            }
+            let slot = tokio::select! {
+                slot = app.slots.clone().acquire_owned() => slot,
+                () = app.ending() => return,
+            };
+            let (app, purpose) = (app.clone(), purpose.clone());
+            tokio::spawn(async move {
+                let _slot = slot;
+                let metrics = app.watch.metrics.clone();
+                count(&metrics.connections);
+                count(&metrics.connections_now);
+                // Both sides see a failed connection end, and the counters include it.
+                let _ = serve(&app, stream, purpose).await;
+                metrics.connections_now.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+            });
         }
-        let slot = tokio::select! {
-            slot = app.slots.clone().acquire_owned() => slot,
-            () = app.ending() => return,
-        };
-        let (app, purpose) = (app.clone(), purpose.clone());
-        tokio::spawn(async move {
-            let _slot = slot;
-            let metrics = app.watch.metrics.clone();
-            count(&metrics.connections);
-            count(&metrics.connections_now);
-            // Both sides see a failed connection end, and the counters include it.
-            let _ = serve(&app, stream, purpose).await;
-            metrics.connections_now.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-        });
-    }
+    })
 }
 
 async fn serve(app: &Arc<App>, stream: TcpStream, purpose: ListenerKind) -> io::Result<()> {

@@ -88,37 +88,29 @@ pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Resul
         broken: BTreeSet::new(),
     };
     let mut findings = Vec::new();
-    let keep_mistakes = |loaded: &mut Loaded, mistakes: Vec<Mistake>| {
-        // The contract, the configuration and includes may all name the same file.
-        let new = mistakes.into_iter().filter(|mistake| !loaded.schemas.contains(mistake)).collect::<Vec<_>>();
-        loaded.schemas.extend(new);
-    };
-    for name in &named {
-        let path = folder.join(&name.text);
-        let wrong = match load(&path) {
-            Ok(file) => {
-                schema.extend(types(&file, None));
+    let in_contract = named.iter().map(|name| (folder.join(&name.text), None, Some(name.span)));
+    let by_service =
+        given.iter().map(|(service, name, path)| (path.clone(), Some((name.as_str(), service.as_str())), None));
+    for (path, service, span) in in_contract.chain(by_service) {
+        match (load(&path), span) {
+            (Ok(file), _) => {
+                schema.extend(match &file {
+                    File::Thrift(schema) => of_thrift(schema, service),
+                    File::Soap(wsdl) => of_wsdl(wsdl, service),
+                });
                 continue;
             }
-            Err(wrong) => wrong,
-        };
-        match wrong {
-            Wrong::Unreadable(why) => findings.push(Finding::mistake(&text, name.span, "schema", why)),
-            Wrong::Mistakes(mistakes) => keep_mistakes(&mut loaded, mistakes),
+            (Err(Wrong::Unreadable(why)), Some(span)) => findings.push(Finding::mistake(&text, span, "schema", why)),
+            // The contract, the configuration and includes may all name the same file.
+            (Err(Wrong::Unreadable(why)), None) if loaded.unreadable.contains(&why) => {}
+            (Err(Wrong::Unreadable(why)), None) => loaded.unreadable.push(why),
+            (Err(Wrong::Mistakes(mistakes)), _) => {
+                let is_new = |mistake: &Mistake| !loaded.schemas.contains(mistake);
+                let new = mistakes.into_iter().filter(is_new).collect::<Vec<_>>();
+                loaded.schemas.extend(new);
+            }
         }
         loaded.broken.insert(path);
-    }
-    for (service, schema_service, path) in given {
-        match load(path) {
-            Ok(file) => {
-                schema.extend(types(&file, Some((schema_service, service))));
-                continue;
-            }
-            Err(Wrong::Unreadable(why)) if !loaded.unreadable.contains(&why) => loaded.unreadable.push(why),
-            Err(Wrong::Unreadable(_)) => {}
-            Err(Wrong::Mistakes(mistakes)) => keep_mistakes(&mut loaded, mistakes),
-        }
-        loaded.broken.insert(path.clone());
     }
     let is_any = !named.is_empty() || !given.is_empty();
     loaded.checked = match loaded.broken.is_empty() {
@@ -153,14 +145,7 @@ fn paths(text: &str, checked: &contract::Checked) -> Vec<Finding> {
     mistakes.collect()
 }
 
-/// The types of a file, or only of one service, under another name.
-pub(crate) fn types(file: &File, service: Option<(&str, &str)>) -> Schema {
-    match file {
-        File::Thrift(schema) => of_thrift(schema, service),
-        File::Soap(wsdl) => of_wsdl(wsdl, service),
-    }
-}
-
+/// The types of an IDL file, or only of one service, under another name.
 fn of_thrift(schema: &thrift::Schema, only: Option<(&str, &str)>) -> Schema {
     let field = |field: &thrift::Field| Field {
         name: field.name.clone(),

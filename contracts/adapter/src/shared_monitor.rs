@@ -9,8 +9,8 @@ use contract::metadata::{ReplyMetadata, RequestMetadata};
 use contract::monitor::report::{Kind, ReportVerdict};
 use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
-use crate::config::{Config, ProtocolKind, Unchecked as OnUnchecked};
-use crate::decode::{Current, Service, Services};
+use crate::config::{Config, ProtocolKind};
+use crate::decode::{CurrentServices, Service, Services};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
 use crate::refusal::{Refusal, Unchecked};
@@ -22,7 +22,7 @@ use crate::store::EntryStore;
 #[derive(Debug)]
 pub(crate) struct Watch {
     monitor: Mutex<Monitor<EntryStore>>,
-    pub(crate) services: Current,
+    pub(crate) services: CurrentServices,
     /// Known endpoints over HTTP, by URL.
     pub(crate) routes: Routes,
     pub(crate) reports: Reports,
@@ -85,23 +85,28 @@ impl Watch {
         }
         // For a share of 1 the product exceeds 64 bits and the cast saturates.
         let sample_below = (config.checks.sample * 2f64.powi(64)) as u64;
-        let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
         let watch = Self {
             monitor: Mutex::new(monitor),
-            services: Current::new(services),
+            services: CurrentServices::new(services),
             routes: Routes::default(),
             reports,
             metrics,
             label: config.name.clone(),
             enforce: config.checks.enforce,
-            refuses_unchecked: config.checks.unchecked == OnUnchecked::Refuse,
+            refuses_unchecked: config.checks.refuses_unchecked,
             fail_open: config.checks.fail_open,
             sample_below,
             numbers: AtomicU64::new(0),
         };
-        // Configured endpoints and those in the store.
-        promised.iter().for_each(|(endpoint, service)| watch.route(endpoint, *service));
+        watch.route_promised();
         watch
+    }
+
+    /// Registers configured endpoints and those in the store.
+    fn route_promised(&self) {
+        let own = |(endpoint, service): (&str, ServiceId)| (endpoint.to_owned(), service);
+        let promised = self.lock().promised().map(own).collect::<Vec<_>>();
+        promised.iter().for_each(|(endpoint, service)| self.route(endpoint, *service));
     }
 
     /// Registers an endpoint's URL, so that calls through the forward proxy or to longer paths are
@@ -167,10 +172,9 @@ impl Watch {
         monitor.store().renew(services.contract.hash());
         monitor.renew(services.contract.clone());
         self.services.renew(services);
-        let promised = monitor.promised().map(|(endpoint, service)| (endpoint.to_owned(), service)).collect::<Vec<_>>();
         drop(monitor);
         // The new contract may know HTTP services that the old one lacked.
-        promised.iter().for_each(|(endpoint, service)| self.route(endpoint, *service));
+        self.route_promised();
     }
 
     /// Accesses the monitor outside of events, for example to read entries or flush the store.
