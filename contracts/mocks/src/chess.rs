@@ -70,7 +70,13 @@ impl Game {
     }
 
     /// Accepts a draw or makes a move. The error is the `MakeAMoveResult`.
-    fn play(&mut self, request: &MoveRequest) -> Result<(), &'static str> {
+    fn play(&mut self, user: &str, request: &MoveRequest) -> Result<(), &'static str> {
+        if self.players().all(|player| player != user) {
+            return Err("NotYourGame");
+        }
+        if !self.is_turn(user) {
+            return Err("NotYourTurn");
+        }
         if request.accepts_draw {
             if !self.draw_offered {
                 return Err("NoDrawWasOffered");
@@ -175,23 +181,13 @@ impl Chess {
                     played: arguments.text("myMove")?,
                     offers_draw: arguments.flag("offerDraw")?,
                 };
-                let result = self.make_move(&arguments.text("username")?, id, &request);
+                let user = arguments.text("username")?;
+                let mut games = self.games();
+                let result = games.all.get_mut(&id).ok_or("InvalidGameID").and_then(|game| game.play(&user, &request));
                 Ok(Value::from(result.err().unwrap_or("Success")))
             }
             other => Err(format!("`{other}` is not served")),
         }
-    }
-
-    fn make_move(&self, user: &str, id: i64, request: &MoveRequest) -> Result<(), &'static str> {
-        let mut games = self.games();
-        let game = games.all.get_mut(&id).ok_or("InvalidGameID")?;
-        if game.players().all(|player| player != user) {
-            return Err("NotYourGame");
-        }
-        if !game.is_turn(user) {
-            return Err("NotYourTurn");
-        }
-        game.play(request)
     }
 
     fn list(&self, user: &str) -> Value {
@@ -220,31 +216,22 @@ impl Chess {
         Value::List(games.of_player(user).map(row).collect())
     }
 
-    fn soap(&self, request: &MockRequest<'_>) -> MockAnswer {
-        let envelope = match Envelope::parse(request.body, &LIMITS) {
-            Ok(envelope) => envelope,
-            Err(error) => return fault(&error.to_string()),
-        };
+    /// Answers a call, or returns the client's error.
+    fn soap(&self, request: &MockRequest<'_>) -> Result<MockAnswer, String> {
+        let envelope = Envelope::parse(request.body, &LIMITS).map_err(|error| error.to_string())?;
         let action = request.headers.get("soapaction").and_then(|action| action.to_str().ok());
-        let asked = match envelope.request(&self.wsdl, action) {
-            Ok(asked) if asked.is_action_other => {
-                return fault(&format!("SOAPAction does not match the body's `{}`", asked.operation.name));
-            }
-            Ok(asked) => asked,
-            Err(error) => return fault(&error.to_string()),
-        };
-        let Some(output) = &asked.operation.output else { return fault("an operation without a response") };
-        match self.call(&asked) {
-            Err(why) => fault(&why),
-            Ok(result) => {
-                let mut text = String::new();
-                let result = Value::record([(format!("{}Result", asked.operation.name).as_str(), result)]);
-                match compose_envelope(&mut text, &self.wsdl, output, &result) {
-                    Ok(()) => MockAnswer::new(200, XML, text),
-                    Err(error) => MockAnswer::text(500, &error.to_string()),
-                }
-            }
+        let asked = envelope.request(&self.wsdl, action).map_err(|error| error.to_string())?;
+        let name = &asked.operation.name;
+        if asked.is_action_other {
+            return Err(format!("SOAPAction does not match the body's `{name}`"));
         }
+        let output = asked.operation.output.as_ref().ok_or("an operation without a response")?;
+        let result = Value::record([(format!("{name}Result").as_str(), self.call(&asked)?)]);
+        let mut text = String::new();
+        Ok(match compose_envelope(&mut text, &self.wsdl, output, &result) {
+            Ok(()) => MockAnswer::new(200, XML, text),
+            Err(error) => MockAnswer::text(500, &error.to_string()),
+        })
     }
 
     /// The WSDL with the address of the request.
@@ -265,7 +252,7 @@ impl Service for Chess {
         match (request.method, path) {
             ("GET", "/") if query.eq_ignore_ascii_case("wsdl") => Chess::described(request.host),
             ("GET", "/") => MockAnswer::text(200, "chess over SOAP 1.1; the WSDL is at /?wsdl"),
-            ("POST", "/") => self.soap(request),
+            ("POST", "/") => self.soap(request).unwrap_or_else(|why| fault(&why)),
             (_, "/") => MockAnswer::only("GET, POST"),
             _ => MockAnswer::text(404, "not found; only / is served"),
         }
@@ -283,13 +270,13 @@ fn fault(why: &str) -> MockAnswer {
 struct Arguments<'e>(View<'e>);
 
 impl Arguments<'_> {
-    fn get(&self, name: &str) -> Option<View<'_>> {
-        self.0.get(name).filter(|view| !view.is_nil())
+    fn get<T>(&self, name: &str, kind: &str, read: impl Fn(&View<'_>) -> Option<T>) -> Result<Option<T>, String> {
+        let Some(view) = self.0.get(name).filter(|view| !view.is_nil()) else { return Ok(None) };
+        read(&view).map(Some).ok_or_else(|| format!("`{name}` is {kind}"))
     }
 
     fn text(&self, name: &str) -> Result<String, String> {
-        let Some(view) = self.get(name) else { return Ok(String::new()) };
-        view.as_str().map(str::to_owned).ok_or_else(|| format!("`{name}` is not a string"))
+        Ok(self.get(name, "not a string", |view| view.as_str().map(str::to_owned))?.unwrap_or_default())
     }
 
     fn name(&self, name: &str) -> Result<String, String> {
@@ -299,13 +286,11 @@ impl Arguments<'_> {
     }
 
     fn flag(&self, name: &str) -> Result<bool, String> {
-        let Some(view) = self.get(name) else { return Ok(false) };
-        view.as_bool().ok_or_else(|| format!("`{name}` is neither true nor false"))
+        Ok(self.get(name, "neither true nor false", |view| view.as_bool())?.unwrap_or(false))
     }
 
     fn integer(&self, name: &str) -> Result<Option<i64>, String> {
-        let Some(view) = self.get(name) else { return Ok(None) };
-        view.as_i64().map(Some).ok_or_else(|| format!("`{name}` is not an integer"))
+        self.get(name, "not an integer", |view| view.as_i64())
     }
 }
 

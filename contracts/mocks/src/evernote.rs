@@ -71,32 +71,24 @@ impl EvernoteNotes {
         EvernoteNotes { thrift: Thrift::new("NoteStore"), profile, url }
     }
 
-    fn share_key(&self, token: &str) -> String {
+    /// The text of the published benchmark, or the one of the journey.
+    fn choose(&self, shipped: &str, paper: impl FnOnce() -> String) -> String {
         match self.profile {
-            Profile::Shipped => SHARE_KEY.to_owned(),
-            Profile::Paper => format!("share-{:016x}", digest(1, token)),
+            Profile::Shipped => shipped.to_owned(),
+            Profile::Paper => paper(),
         }
     }
 
-    fn is_share_key(&self, key: &str) -> bool {
-        match self.profile {
-            Profile::Shipped => key == SHARE_KEY,
-            Profile::Paper => is_made(key, "share-"),
-        }
+    fn share_key(&self, token: &str) -> String {
+        self.choose(SHARE_KEY, || format!("share-{:016x}", digest(1, token)))
     }
 
     fn shared_token(&self, key: &str) -> String {
-        match self.profile {
-            Profile::Shipped => SHARED_TOKEN.to_owned(),
-            Profile::Paper => format!("shared-{:016x}", digest(2, key)),
-        }
+        self.choose(SHARED_TOKEN, || format!("shared-{:016x}", digest(2, key)))
     }
 
     fn notebook(&self, token: &str) -> String {
-        match self.profile {
-            Profile::Shipped => NOTEBOOK.to_owned(),
-            Profile::Paper => uuid(3, token),
-        }
+        self.choose(NOTEBOOK, || uuid(3, token))
     }
 
     fn find(&self, arguments: &View<'_>) -> Result<Value, Thrown> {
@@ -160,7 +152,11 @@ impl EvernoteNotes {
             "authenticateToSharedNotebook" => {
                 let key = text(arguments, "shareKey")?;
                 token(arguments)?;
-                if !self.is_share_key(key) {
+                let is_known = match self.profile {
+                    Profile::Shipped => key == SHARE_KEY,
+                    Profile::Paper => key.strip_prefix("share-").is_some_and(is_digest),
+                };
+                if !is_known {
                     return Err(missing("SharedNotebook.shareKey", key));
                 }
                 Ok(Value::record([
@@ -223,9 +219,8 @@ fn missing(identifier: &str, key: &str) -> Thrown {
 
 fn text<'m>(arguments: &View<'m>, name: &str) -> Result<&'m str, Thrown> {
     match arguments.get(name).map(|value| value.as_str()) {
-        None => Err(user(DATA_REQUIRED, name)),
+        None | Some(Some("")) => Err(user(DATA_REQUIRED, name)),
         Some(None) => Err(user(BAD_DATA_FORMAT, name)),
-        Some(Some("")) => Err(user(DATA_REQUIRED, name)),
         Some(Some(text)) => Ok(text),
     }
 }
@@ -302,8 +297,8 @@ impl Thrift {
     }
 }
 
-fn is_made(text: &str, begin: &str) -> bool {
-    text.strip_prefix(begin).is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+fn is_digest(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// A UUID of version 4 derived from a text. Source: RFC 9562, section 5.4.

@@ -8,6 +8,9 @@ use codecs::value::Value;
 
 use super::{Identities, MockAnswer, MockRequest, Service, digest};
 
+const FRIENDS: &str = "/1.1/friends/list.json";
+const TIMELINE: &str = "/1.1/statuses/user_timeline.json";
+const RETWEET: &str = "/1.1/statuses/retweet/__id__.json";
 /// Maximum number of query parameters.
 const PARAMETERS_MAX: usize = 64;
 /// The creation date of every tweet.
@@ -36,12 +39,9 @@ impl Service for Twitter {
     fn answer(&self, request: &MockRequest<'_>) -> MockAnswer {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let path = request.target.split('?').next().unwrap_or_default();
-        let kind = match path {
-            "/1.1/friends/list.json" => Kind::Friends,
-            "/1.1/statuses/user_timeline.json" => Kind::Timeline,
-            "/1.1/statuses/retweet/__id__.json" => Kind::Retweet,
-            _ => return error(404, 34, "Sorry, that page does not exist."),
-        };
+        if ![FRIENDS, TIMELINE, RETWEET].contains(&path) {
+            return error(404, 34, "Sorry, that page does not exist.");
+        }
         if request.method != "GET" {
             return MockAnswer { allow: Some("GET"), ..error(405, 86, "This method requires a GET.") };
         }
@@ -63,26 +63,22 @@ impl Service for Twitter {
             _ => number,
         };
         let one = |row: Value| Value::List(if count == 0 { Vec::new() } else { vec![row] });
-        let body = match kind {
-            Kind::Friends | Kind::Timeline if user.is_none() => return error(400, 25, "Query parameters are missing."),
-            Kind::Retweet if given("tweet_id").is_none() => return error(400, 25, "Query parameters are missing."),
-            Kind::Friends => {
+        let required = if path == RETWEET { given("tweet_id") } else { user };
+        if required.is_none() {
+            return error(400, 25, "Query parameters are missing.");
+        }
+        let body = match path {
+            FRIENDS => {
                 let user = Value::record([("id_str", format!("11{number:010}").into())]);
                 Value::record([("users", one(user))])
             }
-            Kind::Timeline => {
+            TIMELINE => {
                 one(Value::record([("created_at", CREATED.into()), ("id_str", format!("21{number:010}").into())]))
             }
-            Kind::Retweet => Value::List(Vec::new()),
+            _ => Value::List(Vec::new()),
         };
         answer(200, &body)
     }
-}
-
-enum Kind {
-    Friends,
-    Timeline,
-    Retweet,
 }
 
 fn answer(status: u16, body: &Value) -> MockAnswer {
@@ -105,9 +101,7 @@ mod tests {
         let mut signed = hyper::HeaderMap::new();
         signed.insert("authorization", "OAuth x".parse().unwrap());
         let unsigned = hyper::HeaderMap::new();
-        let friends = "/1.1/friends/list.json";
-        let timeline = "/1.1/statuses/user_timeline.json";
-        let retweet = "/1.1/statuses/retweet/__id__.json";
+        let (friends, timeline, retweet) = (FRIENDS, TIMELINE, RETWEET);
         for (method, target, headers, status, body) in [
             ("GET", format!("{friends}?user_id=0"), &signed, 200, r#"{"users":[{"id_str":"110000000000"}]}"#),
             (

@@ -1,5 +1,6 @@
 //! Heads of HTTP/1.1 responses, for both HTTP servers.
 
+use std::fmt::Display;
 use std::io::Write;
 
 use wire::number;
@@ -24,6 +25,19 @@ impl KeepAlive {
             (true, _) => KeepAlive::Implicit,
         }
     }
+}
+
+/// The properties of a response that follow from its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) keep_alive: KeepAlive,
+    /// Whether the body is omitted: `HEAD`.
+    pub(crate) head_only: bool,
+}
+
+impl Reply {
+    /// With a body, on a connection that closes.
+    pub(crate) const CLOSE: Reply = Reply { keep_alive: KeepAlive::Close, head_only: false };
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +95,27 @@ pub(crate) fn push_head(
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends an error response.
+#[cold]
+pub(crate) fn push_failure(
+    out: &mut Vec<u8>,
+    stamp: &[u8],
+    code: u16,
+    why: impl Display,
+    content_type: &str,
+    reply: Reply,
+    allowed: &str,
+) {
+    let body = format!("{why}\n");
+    let length = Length::Known(body.len() as u64);
+    push_head(out, stamp, status_line(code), reply.keep_alive, content_type, length, allowed);
+    if !reply.head_only {
+        out.extend_from_slice(body.as_bytes());
+    }
+}
+
 /// The status line for a code. Source: RFC 9110, section 15, RFC 6585 for 431 and RFC 4918 for 507.
-pub(crate) fn status_line(code: u16) -> &'static str {
+fn status_line(code: u16) -> &'static str {
     match code {
         404 => "404 Not Found",
         405 => "405 Method Not Allowed",

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use net::Nanos;
 use wire::detect::{Detected, detect};
 
-use super::connection::{CloseState, Connection, MultiGetKind, ProtocolState};
-use super::{CacheProtocol, CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
+use super::connection::{CloseState, Connection, MultiGetKind, PendingMultiGet, ProtocolState};
+use super::{CacheShared, INPUT_BYTES_MAX, OUT_BYTES_MAX, PIECE_BYTES};
 
 #[derive(Debug)]
 pub(super) struct Executor {
@@ -168,6 +168,23 @@ impl Executor {
         from + self.take_available(connection, &bytes[from..])
     }
 
+    /// Appends values as far as memory and output have room. Returns the remaining keys.
+    #[inline]
+    pub(super) fn push_values<'k>(
+        &mut self,
+        kind: MultiGetKind,
+        mut keys: impl Iterator<Item = &'k [u8]>,
+        push_value: impl Fn(&mut Self, &[u8]),
+    ) -> Option<Box<PendingMultiGet>> {
+        while let Some(key) = keys.next() {
+            if self.is_full() || self.lacks_memory_for(key) {
+                return Some(PendingMultiGet::new(kind, std::iter::once(key).chain(keys)));
+            }
+            push_value(self, key);
+        }
+        None
+    }
+
     /// Continues a request for many values. Returns whether it is done.
     fn take_rest(&mut self, connection: &mut Connection) -> bool {
         let Some(mut rest) = connection.state.rest.take() else { return true };
@@ -198,40 +215,34 @@ impl Executor {
     }
 
     pub(super) fn too_slow(&mut self, connection: &mut Connection) {
-        match &connection.state.protocol {
-            ProtocolState::Memcached(_) => {
-                self.out.extend_from_slice(b"SERVER_ERROR the rest of the request did not come\r\n")
-            }
-            ProtocolState::Redis(_) => self.out.extend_from_slice(b"-ERR the rest of the request did not come\r\n"),
-            ProtocolState::Http(_) => self.http_failure(408, "the rest of the request did not come", false, false),
-            ProtocolState::Unknown => {}
-        }
-        connection.state.over = CloseState::Answered { linger: true };
+        let memcached = b"SERVER_ERROR the rest of the request did not come\r\n";
+        let redis = b"-ERR the rest of the request did not come\r\n";
+        self.fail(connection, memcached, redis, 408, "the rest of the request did not come");
     }
 
     /// Reports that there is no memory, and closes, because the rest of the request will come.
     #[cold]
     pub(super) fn out_of_memory(&mut self, connection: &mut Connection) {
-        match &connection.state.protocol {
-            ProtocolState::Memcached(_) => {
-                self.out.extend_from_slice(b"SERVER_ERROR out of memory reading request\r\n")
-            }
-            ProtocolState::Redis(_) => self.out.extend_from_slice(REDIS_OUT_OF_MEMORY),
-            ProtocolState::Http(_) => self.http_failure(503, "out of memory", false, false),
-            ProtocolState::Unknown => {}
-        }
-        connection.state.over = CloseState::Answered { linger: true };
+        let memcached = b"SERVER_ERROR out of memory reading request\r\n";
+        self.fail(connection, memcached, REDIS_OUT_OF_MEMORY, 503, "out of memory");
     }
 
     pub(super) fn too_many(&mut self, connection: &mut Connection) {
-        match self.shared.protocol {
-            CacheProtocol::Auto | CacheProtocol::Memcached => {
-                self.out.extend_from_slice(b"ERROR Too many open connections\r\n");
-            }
-            CacheProtocol::Redis => self.out.extend_from_slice(b"-ERR max number of clients reached\r\n"),
-            CacheProtocol::Http => {
-                self.http_failure(503, "connection limit reached", false, false);
-            }
+        if let ProtocolState::Unknown = connection.state.protocol {
+            connection.state.protocol = ProtocolState::memcached(&self.shared);
+        }
+        let redis = b"-ERR max number of clients reached\r\n";
+        self.fail(connection, b"ERROR Too many open connections\r\n", redis, 503, "connection limit reached");
+    }
+
+    /// Sends an error in the connection's protocol, as the last response.
+    #[cold]
+    fn fail(&mut self, connection: &mut Connection, memcached: &[u8], redis: &[u8], status: u16, http: &str) {
+        match &connection.state.protocol {
+            ProtocolState::Memcached(_) => self.out.extend_from_slice(memcached),
+            ProtocolState::Redis(_) => self.out.extend_from_slice(redis),
+            ProtocolState::Http(_) => self.http_failure(status, http, false, false),
+            ProtocolState::Unknown => {}
         }
         connection.state.over = CloseState::Answered { linger: true };
     }

@@ -9,7 +9,7 @@ use wire::http1::{Body, BodyProgress, BodyReader, Request, parse_request};
 use super::connection::{CloseState, Connection, ProtocolState};
 use super::executor::Executor;
 use super::statistics::item_bytes;
-use crate::response_head::{KeepAlive, Length, push_head, push_status, status_line};
+use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, push_status};
 
 /// Largest body that is skipped; no request here has one.
 const BODY_BYTES_MAX: u64 = 16 << 20;
@@ -208,15 +208,10 @@ impl Executor {
 
     #[cold]
     pub(super) fn http_failure(&mut self, status: u16, why: impl std::fmt::Display, on: bool, is_head: bool) {
-        let text = format!("{why}\n");
         let allow = if status == 405 { ALLOW } else { "" };
         let keep_alive = if on { KeepAlive::Implicit } else { KeepAlive::Close };
-        let length = Length::Known(text.len() as u64);
-        let content_type = "text/plain; charset=utf-8";
-        push_head(&mut self.out, &self.date, status_line(status), keep_alive, content_type, length, allow);
-        if !is_head {
-            self.out.extend_from_slice(text.as_bytes());
-        }
+        let reply = Reply { keep_alive, head_only: is_head };
+        push_failure(&mut self.out, &self.date, status, why, "text/plain; charset=utf-8", reply, allow);
     }
 }
 

@@ -1,5 +1,7 @@
 //! memcached's text protocol. Source: protocol.txt and the behavior of memcached 1.6.18.
 
+use std::io::Write;
+
 use cache::{Item, Meta, Mode, Refusal};
 use wire::memcached::{Command, Expiry, Get, Read, Store, Verb, compose_number, compose_value, compose_value_end};
 use wire::number;
@@ -80,22 +82,11 @@ impl Executor {
     #[inline]
     fn text_get(&mut self, get: Get<'_>) -> Option<Box<PendingMultiGet>> {
         let kind = MultiGetKind::Memcached { with_cas: get.with_cas, touch: get.touch };
-        let mut keys = get.keys;
-        while let Some(key) = keys.next() {
-            if self.lacks_memory_for(key) {
-                return Some(PendingMultiGet::new(kind, std::iter::once(key).chain(keys)));
-            }
-            self.text_value(key, get.with_cas, get.touch);
-            if self.is_full() {
-                let rest = PendingMultiGet::new(kind, keys);
-                if rest.keys.is_empty() {
-                    break;
-                }
-                return Some(rest);
-            }
+        let rest = self.push_values(kind, get.keys, |core, key| core.text_value(key, get.with_cas, get.touch));
+        if rest.is_none() {
+            self.out.extend_from_slice(b"END\r\n");
         }
-        self.out.extend_from_slice(b"END\r\n");
-        None
+        rest
     }
 
     /// Appends `VALUE …` for one key if present.
@@ -153,10 +144,10 @@ impl Executor {
 
     fn text_other(&mut self, command: Command<'_>) {
         let cache = &self.shared.cache;
-        match command {
+        let (noreply, reply): (bool, &[u8]) = match command {
             Command::Delete { key, noreply } => {
                 let found = cache.delete(key, cache.hash(key), self.now_ms);
-                self.say(noreply, if found { b"DELETED\r\n" } else { b"NOT_FOUND\r\n" });
+                (noreply, if found { b"DELETED\r\n" } else { b"NOT_FOUND\r\n" })
             }
             Command::Count { key, delta, down, noreply } => {
                 let hash = cache.hash(key);
@@ -164,46 +155,38 @@ impl Executor {
                     Some(value) => (Some(written_over(item.value, value)), Some(value)),
                     None => (None, None),
                 });
-                match counted {
-                    Ok(Some(Some(value))) if !noreply => compose_number(&mut self.out, value),
-                    Ok(Some(Some(_))) => {}
-                    Ok(Some(None)) => self.say(noreply, NON_NUMERIC),
-                    Ok(None) => self.say(noreply, b"NOT_FOUND\r\n"),
-                    Err(refusal) => self.say(noreply, error(&refusal)),
-                }
+                let reply: &[u8] = match &counted {
+                    Ok(Some(Some(_))) if noreply => b"",
+                    Ok(Some(Some(value))) => return compose_number(&mut self.out, *value),
+                    Ok(Some(None)) => NON_NUMERIC,
+                    Ok(None) => b"NOT_FOUND\r\n",
+                    Err(refusal) => error(refusal),
+                };
+                (noreply, reply)
             }
             Command::Touch { key, expiry, noreply } => {
-                let touched = cache.touch(key, cache.hash(key), self.expires_ms(expiry), self.now_ms);
-                self.say(
-                    noreply,
-                    match &touched {
-                        Ok(true) => b"TOUCHED\r\n",
-                        Ok(false) => b"NOT_FOUND\r\n",
-                        Err(refusal) => error(refusal),
-                    },
-                );
+                match cache.touch(key, cache.hash(key), self.expires_ms(expiry), self.now_ms) {
+                    Ok(true) => (noreply, b"TOUCHED\r\n"),
+                    Ok(false) => (noreply, b"NOT_FOUND\r\n"),
+                    Err(refusal) => (noreply, error(&refusal)),
+                }
             }
             Command::FlushAll { delay_s, noreply } => {
                 self.flush(delay_s);
-                self.say(noreply, b"OK\r\n");
+                (noreply, b"OK\r\n")
             }
-            Command::Verbosity { noreply } => self.say(noreply, b"OK\r\n"),
+            Command::Verbosity { noreply } => (noreply, b"OK\r\n"),
             Command::Version => {
-                self.out.extend_from_slice(b"VERSION ");
-                self.out.extend_from_slice(MEMCACHED_VERSION.as_bytes());
-                self.out.extend_from_slice(b"\r\n");
+                let _ = write!(self.out, "VERSION {MEMCACHED_VERSION}\r\n");
+                return;
             }
-            Command::Stats { argument: b"" } => self.memcached_stats(),
-            Command::Stats { .. } => self.out.extend_from_slice(b"ERROR\r\n"),
-            Command::Noop => self.out.extend_from_slice(b"MN\r\n"),
-            // Handled in `take_memcached`.
-            Command::Get(_) | Command::Store(_) | Command::Quit => {}
-        }
-    }
-
-    fn say(&mut self, noreply: bool, line: &[u8]) {
+            Command::Stats { argument: b"" } => return self.memcached_stats(),
+            Command::Stats { .. } => (false, b"ERROR\r\n"),
+            Command::Noop => (false, b"MN\r\n"),
+            Command::Get(_) | Command::Store(_) | Command::Quit => return, // Handled in `take_memcached`.
+        };
         if !noreply {
-            self.out.extend_from_slice(line);
+            self.out.extend_from_slice(reply);
         }
     }
 }

@@ -36,34 +36,32 @@ impl Executor {
             match reader.read(&bytes[at..]) {
                 Read::Request { used, request } => {
                     at += used;
-                    match request.command() {
-                        Ok(Name::Get) => {
-                            let key = request.argument(1);
-                            if self.lacks_memory_for(key) {
-                                let keys = std::iter::once(key);
-                                connection.state.rest = Some(PendingMultiGet::new(MultiGetKind::Redis(*version), keys));
-                                connection.blocked = true;
-                                break;
-                            }
-                            self.redis_value(key, *version);
-                        }
+                    let after = match request.command() {
+                        Ok(Name::Get) => self.redis_values(*version, std::iter::once(request.argument(1))),
                         Ok(command) => {
                             let id = connection.conn.map_or(0, |conn| conn.index() as i64 + 1);
-                            match self.redis_command(command, &request, version, id) {
-                                After::Next => {}
-                                After::Close => {
-                                    connection.state.over = CloseState::Answered { linger: false };
-                                    break;
-                                }
-                                After::PendingMultiGet(rest) => {
-                                    connection.state.rest = Some(rest);
-                                    connection.blocked = true;
-                                    break;
-                                }
-                            }
+                            self.redis_command(command, &request, version, id)
                         }
-                        Err(wire::resp::Refusal::UnknownCommand) => unknown_command(&mut self.out, &request),
-                        Err(refusal) => refusal.compose(&mut self.out),
+                        Err(wire::resp::Refusal::UnknownCommand) => {
+                            unknown_command(&mut self.out, &request);
+                            After::Next
+                        }
+                        Err(refusal) => {
+                            refusal.compose(&mut self.out);
+                            After::Next
+                        }
+                    };
+                    match after {
+                        After::Next => {}
+                        After::Close => {
+                            connection.state.over = CloseState::Answered { linger: false };
+                            break;
+                        }
+                        After::PendingMultiGet(rest) => {
+                            connection.state.rest = Some(rest);
+                            connection.blocked = true;
+                            break;
+                        }
                     }
                 }
                 Read::Need { used, more } => {
@@ -100,6 +98,13 @@ impl Executor {
         }
     }
 
+    #[inline]
+    fn redis_values<'k>(&mut self, version: Version, keys: impl Iterator<Item = &'k [u8]>) -> After {
+        let kind = MultiGetKind::Redis(version);
+        let rest = self.push_values(kind, keys, |core, key| core.redis_value(key, version));
+        rest.map_or(After::Next, After::PendingMultiGet)
+    }
+
     fn redis_command(&mut self, name: Name, request: &Request<'_, '_>, version: &mut Version, id: i64) -> After {
         let key = request.argument(1);
         match name {
@@ -108,9 +113,8 @@ impl Executor {
             Name::Setex => self.redis_setex(request, 1000),
             Name::Psetex => self.redis_setex(request, 1),
             Name::Setnx => match self.redis_store(Mode::Add, key, request.argument(2), Meta::default()) {
-                Ok(_) => compose_integer(&mut self.out, 1),
-                Err(Refusal::NotStored) => compose_integer(&mut self.out, 0),
-                Err(refusal) => self.redis_refuse(&refusal),
+                Err(Refusal::NotStored) => self.redis_done(&Ok(false)),
+                stored => self.redis_done(&stored.map(|_| true)),
             },
             Name::Incr => self.redis_increment(key, 1),
             Name::Decr => self.redis_increment(key, -1),
@@ -128,18 +132,7 @@ impl Executor {
             }
             Name::Mget => {
                 compose_array(&mut self.out, request.count() - 1);
-                let mut keys = request.arguments().skip(1);
-                while let Some(key) = keys.next() {
-                    if self.lacks_memory_for(key) {
-                        let keys = std::iter::once(key).chain(keys);
-                        return After::PendingMultiGet(PendingMultiGet::new(MultiGetKind::Redis(*version), keys));
-                    }
-                    self.redis_value(key, *version);
-                    if self.is_full() {
-                        let rest = PendingMultiGet::new(MultiGetKind::Redis(*version), keys);
-                        return if rest.keys.is_empty() { After::Next } else { After::PendingMultiGet(rest) };
-                    }
-                }
+                return self.redis_values(*version, request.arguments().skip(1));
             }
             Name::Mset => self.redis_mset(request),
             Name::Exists => {
@@ -213,14 +206,19 @@ impl Executor {
     }
 
     #[inline]
+    fn redis_stored(&mut self, stored: &Result<u64, Refusal>) {
+        match stored {
+            Ok(_) => self.out.extend_from_slice(OK),
+            Err(refusal) => self.redis_refuse(refusal),
+        }
+    }
+
+    #[inline]
     fn redis_set(&mut self, request: &Request<'_, '_>, version: Version) {
         let (key, value) = (request.argument(1), request.argument(2));
         if request.count() == 3 {
-            match self.redis_store(Mode::Set, key, value, Meta::default()) {
-                Ok(_) => self.out.extend_from_slice(OK),
-                Err(refusal) => self.redis_refuse(&refusal),
-            }
-            return;
+            let stored = self.redis_store(Mode::Set, key, value, Meta::default());
+            return self.redis_stored(&stored);
         }
         let options = match parse_set(request) {
             Ok(options) => options,
@@ -316,10 +314,8 @@ impl Executor {
             return self.invalid_expire(if unit_ms == 1 { Name::Psetex } else { Name::Setex });
         };
         let meta = Meta { flags: 0, expires_ms };
-        match self.redis_store(Mode::Set, request.argument(1), request.argument(3), meta) {
-            Ok(_) => self.out.extend_from_slice(OK),
-            Err(refusal) => self.redis_refuse(&refusal),
-        }
+        let stored = self.redis_store(Mode::Set, request.argument(1), request.argument(3), meta);
+        self.redis_stored(&stored);
     }
 
     fn redis_mset(&mut self, request: &Request<'_, '_>) {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use net::Nanos;
 
 use super::route::Refusal;
-use crate::response_head::{KeepAlive, Length, push_head, status_line, write};
+use crate::response_head::{KeepAlive, Length, Reply, push_failure, push_head, write};
 
 const DATE_NS: Nanos = 1_000_000_000;
 
@@ -35,14 +35,23 @@ pub(super) struct Answers {
     /// Complete responses to `/` with keep-alive and with close.
     root: Vec<u8>,
     root_close: Vec<u8>,
-    /// Complete responses to the common case: HTTP/1.1, GET, keep-alive.
-    plaintext: Vec<u8>,
-    json: Vec<u8>,
+    pub(super) plaintext: Prebuilt,
+    pub(super) json: Prebuilt,
+}
+
+#[derive(Debug)]
+pub(super) struct Prebuilt {
+    content_type: &'static str,
+    body: &'static [u8],
+    /// The response to the common case: HTTP/1.1, GET, keep-alive.
+    whole: Vec<u8>,
 }
 
 impl Answers {
     pub(super) fn new(wall_s: fn() -> u64) -> Self {
-        let [stamp, root, root_close, plaintext, json] = std::array::from_fn(|_| Vec::new());
+        let [stamp, root, root_close] = std::array::from_fn(|_| Vec::new());
+        let plaintext = Prebuilt { content_type: "text/plain", body: PLAINTEXT, whole: Vec::new() };
+        let json = Prebuilt { content_type: "application/json", body: JSON, whole: Vec::new() };
         Self { wall_s, made_until: 0, minimal: false, stamp, root, root_close, plaintext, json }
     }
 
@@ -74,50 +83,32 @@ impl Answers {
                 answer.extend_from_slice(part);
             }
         }
-        for (answer, kind, body) in
-            [(&mut self.plaintext, "text/plain", PLAINTEXT), (&mut self.json, "application/json", JSON)]
-        {
-            answer.clear();
-            push_head(answer, &self.stamp, "200 OK", KeepAlive::Implicit, kind, Length::Known(body.len() as u64), "");
-            answer.extend_from_slice(body);
+        for Prebuilt { content_type, body, whole } in [&mut self.plaintext, &mut self.json] {
+            let length = Length::Known(body.len() as u64);
+            whole.clear();
+            push_head(whole, &self.stamp, "200 OK", KeepAlive::Implicit, content_type, length, "");
+            whole.extend_from_slice(body);
         }
     }
 
     #[inline]
-    pub(super) fn root(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, head_only: bool) {
-        let whole = if keep_alive == KeepAlive::Close { &self.root_close } else { &self.root };
-        out.extend_from_slice(if head_only { &whole[..whole.len() - ROOT_BODY.len()] } else { whole });
+    pub(super) fn root(&self, out: &mut Vec<u8>, reply: Reply) {
+        let whole = if reply.keep_alive == KeepAlive::Close { &self.root_close } else { &self.root };
+        out.extend_from_slice(if reply.head_only { &whole[..whole.len() - ROOT_BODY.len()] } else { whole });
     }
 
     #[inline]
-    pub(super) fn plaintext(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, head_only: bool) {
-        if keep_alive == KeepAlive::Implicit && !head_only {
-            out.extend_from_slice(&self.plaintext);
+    pub(super) fn prebuilt(&self, out: &mut Vec<u8>, reply: Reply, answer: &Prebuilt) {
+        if reply.keep_alive == KeepAlive::Implicit && !reply.head_only {
+            out.extend_from_slice(&answer.whole);
         } else {
-            self.whole(out, "200 OK", keep_alive, head_only, "text/plain", PLAINTEXT);
+            self.whole(out, reply, answer.content_type, answer.body);
         }
     }
 
-    #[inline]
-    pub(super) fn json(&self, out: &mut Vec<u8>, keep_alive: KeepAlive, head_only: bool) {
-        if keep_alive == KeepAlive::Implicit && !head_only {
-            out.extend_from_slice(&self.json);
-        } else {
-            self.whole(out, "200 OK", keep_alive, head_only, "application/json", JSON);
-        }
-    }
-
-    pub(super) fn whole(
-        &self,
-        out: &mut Vec<u8>,
-        status: &str,
-        keep_alive: KeepAlive,
-        head_only: bool,
-        content_type: &str,
-        body: &[u8],
-    ) {
-        push_head(out, &self.stamp, status, keep_alive, content_type, Length::Known(body.len() as u64), "");
-        if !head_only {
+    pub(super) fn whole(&self, out: &mut Vec<u8>, reply: Reply, content_type: &str, body: &[u8]) {
+        push_head(out, &self.stamp, "200 OK", reply.keep_alive, content_type, Length::Known(body.len() as u64), "");
+        if !reply.head_only {
             out.extend_from_slice(body);
         }
     }
@@ -130,7 +121,7 @@ impl Answers {
         push_head(out, &self.stamp, "204 No Content", keep_alive, "", Length::Nothing, allowed);
     }
 
-    pub(super) fn refusal(&self, out: &mut Vec<u8>, refusal: Refusal, keep_alive: KeepAlive, head_only: bool) {
+    pub(super) fn refusal(&self, out: &mut Vec<u8>, refusal: Refusal, reply: Reply) {
         let (code, text, allowed) = match refusal {
             Refusal::Parameter(text) => (400, text, ""),
             Refusal::NotFound => {
@@ -140,31 +131,11 @@ impl Answers {
             Refusal::MethodNotAllowed(allowed) => (405, "method not allowed here; see Allow", allowed),
             Refusal::NotImplemented => (501, "unknown method", ""),
         };
-        self.failure(out, code, text, keep_alive, head_only, allowed);
+        push_failure(out, &self.stamp, code, text, "text/plain", reply, allowed);
     }
 
-    pub(super) fn failure(
-        &self,
-        out: &mut Vec<u8>,
-        code: u16,
-        text: impl Display,
-        keep_alive: KeepAlive,
-        head_only: bool,
-        allowed: &str,
-    ) {
-        let body = format!("{text}\n");
-        push_head(
-            out,
-            &self.stamp,
-            status_line(code),
-            keep_alive,
-            "text/plain",
-            Length::Known(body.len() as u64),
-            allowed,
-        );
-        if !head_only {
-            out.extend_from_slice(body.as_bytes());
-        }
+    pub(super) fn failure(&self, out: &mut Vec<u8>, code: u16, text: impl Display, reply: Reply) {
+        push_failure(out, &self.stamp, code, text, "text/plain", reply, "");
     }
 }
 
@@ -233,12 +204,18 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    fn reply(keep_alive: KeepAlive, head_only: bool) -> Reply {
+        Reply { keep_alive, head_only }
+    }
+
+    const GET: Reply = Reply { keep_alive: KeepAlive::Implicit, head_only: false };
     const STAMP: &str = "Server: quintain\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 
     #[test]
     fn minimal_root_matches_whaleconnect_byte_for_byte() {
         let answer = "HTTP/1.1 200 OK\nConnection: keep-alive\nContent-Length: 4\nContent-Type: text/html\n\ntest";
-        let minimal = |head_only| text_with(true, |answers, out| answers.root(out, KeepAlive::Implicit, head_only));
+        let minimal =
+            |head_only| text_with(true, |answers, out| answers.root(out, reply(KeepAlive::Implicit, head_only)));
         assert_eq!(minimal(false), answer.replace('\n', "\r\n"));
         assert!(minimal(true).ends_with("text/html\r\n\r\n"));
     }
@@ -248,15 +225,15 @@ mod tests {
     fn every_response_has_a_date_unless_minimal() {
         type Write = fn(&Answers, &mut Vec<u8>);
         let all: [Write; 9] = [
-            |answers, out| answers.root(out, KeepAlive::Implicit, false),
-            |answers, out| answers.root(out, KeepAlive::Close, true),
-            |answers, out| answers.plaintext(out, KeepAlive::Implicit, false),
-            |answers, out| answers.json(out, KeepAlive::Close, true),
-            |answers, out| answers.whole(out, "200 OK", KeepAlive::Implicit, false, "text/plain", b"ok"),
+            |answers, out| answers.root(out, GET),
+            |answers, out| answers.root(out, reply(KeepAlive::Close, true)),
+            |answers, out| answers.prebuilt(out, GET, &answers.plaintext),
+            |answers, out| answers.prebuilt(out, reply(KeepAlive::Close, true), &answers.json),
+            |answers, out| answers.whole(out, GET, "text/plain", b"ok"),
             |answers, out| answers.head(out, KeepAlive::Implicit, Length::Chunked),
             |answers, out| answers.options(out, KeepAlive::Implicit, "GET"),
-            |answers, out| answers.refusal(out, Refusal::NotFound, KeepAlive::Implicit, false),
-            |answers, out| answers.failure(out, 408, "late", KeepAlive::Close, false, ""),
+            |answers, out| answers.refusal(out, Refusal::NotFound, GET),
+            |answers, out| answers.failure(out, 408, "late", Reply::CLOSE),
         ];
         for (at, write) in all.into_iter().enumerate() {
             let dates = [false, true].map(|minimal| text_with(minimal, write).matches("\r\nDate: ").count());
@@ -266,28 +243,29 @@ mod tests {
 
     #[test]
     fn root_states_whether_the_connection_persists() {
-        assert!(
-            text(|answers, out| answers.root(out, KeepAlive::Implicit, false)).contains("Connection: keep-alive\r\n")
-        );
-        assert!(text(|answers, out| answers.root(out, KeepAlive::Close, false)).contains("Connection: close\r\n"));
+        assert!(text(|answers, out| answers.root(out, GET)).contains("Connection: keep-alive\r\n"));
+        assert!(text(|answers, out| answers.root(out, Reply::CLOSE)).contains("Connection: close\r\n"));
     }
 
     #[test]
     fn prebuilt_responses_match_composed_ones() {
-        let whole = text(|answers, out| answers.plaintext(out, KeepAlive::Implicit, false));
+        let whole = text(|answers, out| answers.prebuilt(out, GET, &answers.plaintext));
         let head = format!("HTTP/1.1 200 OK\r\n{STAMP}Content-Type: text/plain\r\nContent-Length: 13\r\n\r\n");
         assert_eq!(whole, format!("{head}Hello, World!"));
-        assert_eq!(text(|answers, out| answers.plaintext(out, KeepAlive::Implicit, true)), head);
-        let said = text(|answers, out| answers.plaintext(out, KeepAlive::Explicit, false));
+        assert_eq!(
+            text(|answers, out| answers.prebuilt(out, reply(KeepAlive::Implicit, true), &answers.plaintext)),
+            head
+        );
+        let said = text(|answers, out| answers.prebuilt(out, reply(KeepAlive::Explicit, false), &answers.plaintext));
         assert_eq!(said, whole.replace("Content-Type", "Connection: keep-alive\r\nContent-Type"));
-        let json = text(|answers, out| answers.json(out, KeepAlive::Close, false));
+        let json = text(|answers, out| answers.prebuilt(out, Reply::CLOSE, &answers.json));
         let head = "Connection: close\r\nContent-Type: application/json\r\nContent-Length: 27\r\n\r\n";
         assert!(json.ends_with(&format!("{head}{{\"message\":\"Hello, World!\"}}")), "{json}");
     }
 
     #[test]
     fn refusals_name_the_valid_input() {
-        let refused = |refusal| text(|answers, out| answers.refusal(out, refusal, KeepAlive::Implicit, false));
+        let refused = |refusal| text(|answers, out| answers.refusal(out, refusal, GET));
         assert!(refused(Refusal::NotFound).starts_with("HTTP/1.1 404 Not Found\r\n"));
         assert!(refused(Refusal::MethodNotAllowed("POST")).contains("\r\nAllow: POST\r\n"));
         assert!(refused(Refusal::NotImplemented).starts_with("HTTP/1.1 501 "));

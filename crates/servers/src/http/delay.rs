@@ -21,29 +21,28 @@ const FORMS: &str = "/delay takes `mean=TIME` with `dist=constant` or `dist=expo
                      and `sigma=NUMBER` with `dist=lognormal`, `low=TIME`, `high=TIME` and `share=FRACTION` with \
                      `dist=bimodal`, and `seed=NUMBER`; TIME is like `1ms`, up to 60s";
 
+/// Numbers in a query.
+const NAMES: [&str; 6] = ["mean", "median", "sigma", "low", "high", "share"];
+
 /// Parses the query of `/delay`: `mean=1ms&dist=exponential`.
 pub(super) fn law(query: &str) -> Result<Law, &'static str> {
     let (mut dist, mut seed) = (None, None);
-    let (mut mean, mut median, mut sigma) = (None, None, None);
-    let (mut low, mut high, mut share) = (None, None, None);
+    let mut values = [None; NAMES.len()];
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').ok_or(FORMS)?;
-        let put = |place: &mut Option<f64>, value: Option<f64>| match place.replace(value.ok_or(FORMS)?) {
-            None => Ok(()),
-            Some(_) => Err(FORMS),
-        };
         match key {
             "dist" if dist.is_none() => dist = Some(value),
             "seed" if seed.is_none() => seed = Some(value.parse::<u64>().map_err(|_| FORMS)?),
-            "mean" => put(&mut mean, time_ns(value))?,
-            "median" => put(&mut median, time_ns(value))?,
-            "sigma" => put(&mut sigma, value.parse().ok())?,
-            "low" => put(&mut low, time_ns(value))?,
-            "high" => put(&mut high, time_ns(value))?,
-            "share" => put(&mut share, value.parse().ok())?,
-            _ => return Err(FORMS),
+            _ => {
+                let index = NAMES.iter().position(|name| *name == key).ok_or(FORMS)?;
+                let value = if matches!(key, "sigma" | "share") { value.parse().ok() } else { time_ns(value) };
+                if values[index].replace(value.ok_or(FORMS)?).is_some() {
+                    return Err(FORMS);
+                }
+            }
         }
     }
+    let [mean, median, sigma, low, high, share] = values;
     let delay_ns = match (dist.unwrap_or("constant"), mean, median, sigma, low, high, share) {
         ("constant", Some(value), None, None, None, None, None) => Distribution::Constant { value },
         ("exponential", Some(mean), None, None, None, None, None) => Distribution::Exponential { mean },

@@ -9,7 +9,7 @@ use super::request::ParsedRequest;
 use super::route::{Refusal, Route};
 use super::{ENDING, Http};
 use crate::connections::INPUT_KEPT_BYTES;
-use crate::response_head::{KeepAlive, Length};
+use crate::response_head::{KeepAlive, Length, Reply};
 
 /// Bytes of pending responses that stop further requests of a connection until they are sent.
 const OUT_BYTES_MAX: usize = 32 << 10;
@@ -82,7 +82,7 @@ impl Http {
         let is_ending = self.connections.is_ending();
         let Phase::Body(incoming) = &mut self.connections.slots[slot].state.phase else { return None };
         let asked = incoming.asked;
-        let keep_alive = asked.keep_alive(is_ending);
+        let keep_alive = asked.reply(is_ending).keep_alive;
         let out = &mut self.out;
         let is_echo = asked.route == Ok(Route::Echo);
         let length = match asked.body {
@@ -130,39 +130,39 @@ impl Http {
 
     #[inline]
     fn answer(&mut self, slot: usize, asked: ParsedRequest) {
-        let keep_alive = asked.keep_alive(self.connections.is_ending());
-        let (out, head_only) = (&mut self.out, asked.head_only);
+        let reply = asked.reply(self.connections.is_ending());
+        let (out, answers, keep_alive) = (&mut self.out, &self.answers, reply.keep_alive);
         match asked.route {
-            Ok(Route::Root) => self.answers.root(out, keep_alive, head_only),
-            Ok(Route::Plaintext) => self.answers.plaintext(out, keep_alive, head_only),
-            Ok(Route::Json) => self.answers.json(out, keep_alive, head_only),
+            Ok(Route::Root) => answers.root(out, reply),
+            Ok(Route::Plaintext) => answers.prebuilt(out, reply, &answers.plaintext),
+            Ok(Route::Json) => answers.prebuilt(out, reply, &answers.json),
             Ok(Route::Delay(law)) => {
                 self.connections.slots[slot].state.phase = Phase::Undrawn(asked, law);
                 return;
             }
             Ok(Route::Bytes(left)) => {
-                self.answers.head(out, keep_alive, Length::Known(left));
+                answers.head(out, keep_alive, Length::Known(left));
                 let stream = Stream { position: 0, left, chunk: 0, keep_alive, linger: asked.keep_alive };
-                return self.stream(slot, stream, head_only);
+                return self.stream(slot, stream, asked.head_only);
             }
             Ok(Route::Chunked { total: left, chunk }) => {
                 let known = asked.minor_version >= 1;
                 let (length, keep_alive) =
                     if known { (Length::Chunked, keep_alive) } else { (Length::UntilClose, KeepAlive::Close) };
-                self.answers.head(out, keep_alive, length);
+                answers.head(out, keep_alive, length);
                 let chunk = if known { chunk } else { 0 };
                 let stream = Stream { position: 0, left, chunk, keep_alive, linger: asked.keep_alive };
-                return self.stream(slot, stream, head_only);
+                return self.stream(slot, stream, asked.head_only);
             }
-            Ok(Route::Echo) => self.answers.head(out, keep_alive, Length::Known(0)),
+            Ok(Route::Echo) => answers.head(out, keep_alive, Length::Known(0)),
             Ok(Route::Health) if self.connections.is_ending() => {
-                self.answers.failure(out, 503, ENDING, keep_alive, head_only, "");
+                answers.failure(out, 503, ENDING, reply);
             }
-            Ok(Route::Health) => self.answers.whole(out, "200 OK", keep_alive, head_only, "text/plain", b"ok\n"),
-            Ok(Route::Options(allowed)) => self.answers.options(out, keep_alive, allowed),
+            Ok(Route::Health) => answers.whole(out, reply, "text/plain", b"ok\n"),
+            Ok(Route::Options(allowed)) => answers.options(out, keep_alive, allowed),
             // A client that sends such a method may switch to another protocol.
-            Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, head_only),
-            Err(refusal) => self.answers.refusal(out, refusal, keep_alive, head_only),
+            Err(refusal @ Refusal::NotImplemented) => return self.refuse(slot, refusal, asked.head_only),
+            Err(refusal) => answers.refusal(out, refusal, reply),
         }
         self.answered(slot, keep_alive, asked.keep_alive);
     }
@@ -178,27 +178,24 @@ impl Http {
     }
 
     fn stream(&mut self, slot: usize, mut stream: Stream, head_only: bool) {
-        if head_only {
-            return self.answered(slot, stream.keep_alive, stream.linger);
-        }
-        if stream.left <= INLINE_BYTES_MAX {
+        if stream.left <= INLINE_BYTES_MAX && !head_only {
             stream.write(&mut self.out, INLINE_BYTES_MAX);
         }
-        if stream.left == 0 {
+        if stream.left == 0 || head_only {
             return self.answered(slot, stream.keep_alive, stream.linger);
         }
         self.connections.slots[slot].state.phase = Phase::Streaming(stream);
     }
 
     pub(super) fn answer_late(&mut self, slot: usize, asked: ParsedRequest) {
-        let keep_alive = asked.keep_alive(self.connections.is_ending());
-        self.answers.whole(&mut self.out, "200 OK", keep_alive, asked.head_only, "text/plain", answers::ROOT_BODY);
-        self.answered(slot, keep_alive, asked.keep_alive);
+        let reply = asked.reply(self.connections.is_ending());
+        self.answers.whole(&mut self.out, reply, "text/plain", answers::ROOT_BODY);
+        self.answered(slot, reply.keep_alive, asked.keep_alive);
     }
 
     #[cold]
     fn refuse(&mut self, slot: usize, refusal: Refusal, head_only: bool) {
-        self.answers.refusal(&mut self.out, refusal, KeepAlive::Close, head_only);
+        self.answers.refusal(&mut self.out, refusal, Reply { head_only, ..Reply::CLOSE });
         self.connections.slots[slot].state.phase = Phase::Answered { linger: true };
     }
 
@@ -215,7 +212,7 @@ impl Http {
             connection.state.phase = Phase::Closing;
             return;
         }
-        self.answers.failure(&mut self.out, code, text, KeepAlive::Close, false, "");
+        self.answers.failure(&mut self.out, code, text, Reply::CLOSE);
         connection.state.phase = Phase::Answered { linger: true };
     }
 

@@ -3,7 +3,7 @@
 use wire::http1::{Body, Limits, RequestError, parse_request};
 
 use super::route::{Refusal, Route, route};
-use crate::response_head::KeepAlive;
+use crate::response_head::{KeepAlive, Reply};
 
 /// Larger heads are not remembered.
 const MEMO_BYTES_MAX: usize = 2 << 10;
@@ -20,8 +20,9 @@ pub(super) struct ParsedRequest {
 
 impl ParsedRequest {
     #[inline]
-    pub(super) fn keep_alive(&self, is_ending: bool) -> KeepAlive {
-        KeepAlive::new(self.keep_alive && !is_ending, self.minor_version)
+    pub(super) fn reply(&self, is_ending: bool) -> Reply {
+        let keep_alive = KeepAlive::new(self.keep_alive && !is_ending, self.minor_version);
+        Reply { keep_alive, head_only: self.head_only }
     }
 }
 
