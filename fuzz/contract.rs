@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each target uses one of these")]
 
 use contract::metadata::{CallContext, decode_reply, decode_request, encode_reply, encode_request};
-use contract::{Condition, Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, Verdict, check};
+use contract::monitor::report::Kind;
+use contract::{Env, STEPS_MAX, Scratch, Severity, Tape, TapeId, Value, Verdict, check};
 
 /// A text is a contract, or has errors with valid locations.
 pub(crate) fn contract_parse(bytes: &[u8]) {
@@ -33,7 +34,7 @@ pub(crate) fn contract_eval(bytes: &[u8]) {
     let args = [tape.value(message)];
     let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1" };
     let mut scratch = Scratch::new();
-    for clause in contract.clauses(operation, Condition::Requires) {
+    for clause in contract.clauses(operation, Kind::Precondition) {
         let whole = clause.judge(env, STEPS_MAX, &mut scratch);
         assert_eq!(clause.judge(env, STEPS_MAX, &mut scratch), whole);
         let cut = clause.judge(env, 20, &mut scratch);

@@ -1,6 +1,10 @@
 //! Compiled clauses.
 
+use config::place::Lines;
+
 use crate::code::{Code, Id};
+use crate::finding::Span;
+use crate::monitor::report::Kind;
 use crate::syntax::Direction;
 
 /// Number of a service in its contract.
@@ -13,6 +17,7 @@ pub struct ServiceId {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Clause {
+    pub(crate) kind: Kind,
     /// Stable name: `Service.operation.label`, or kind and number if it has no label.
     pub(crate) id: String,
     /// The expression as written.
@@ -29,11 +34,37 @@ pub(crate) struct Clause {
     pub(crate) secret: bool,
 }
 
+impl Clause {
+    /// A clause without code that starts at byte `start` of the contract.
+    pub(crate) fn new(kind: Kind, id: String, text: &str, start: u32, lines: &Lines<'_>) -> Self {
+        let (line, column) = lines.place_of(start as usize);
+        Self {
+            kind,
+            id,
+            text: text.to_owned(),
+            line: line as u32,
+            column: column as u32,
+            start,
+            code: Code::default(),
+            root: 0,
+            number: 0,
+            secret: false,
+        }
+    }
+
+    /// A part of the contract as written, if it is within the clause.
+    pub(crate) fn written(&self, span: Span) -> Option<&str> {
+        let from = span.start.checked_sub(self.start)? as usize;
+        self.text.get(from..from + span.range().len())
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Identify {
     pub(crate) clause: Clause,
     pub(crate) direction: Direction,
-    pub(crate) service: ServiceId,
+    /// The position of the service in the contract.
+    pub(crate) service: u16,
     pub(crate) steps: Vec<IdentifyStep>,
     pub(crate) at: Id,
     pub(crate) index: Option<Id>,

@@ -1,48 +1,12 @@
 //! The compiled form of a clause: operations in one array that refer to each other by number.
 
-use std::cmp::Ordering;
-
 use regex_lite::Regex;
 
 use crate::finding::Span;
 use crate::functions::Function;
-use crate::syntax::Quantifier;
+use crate::syntax::{Binary, Quantifier};
 
 pub(crate) type Id = u32;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compare {
-    Equal,
-    Unequal,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-}
-
-impl Compare {
-    /// Whether the comparison holds for values in this order.
-    pub(crate) fn holds(self, order: Ordering) -> bool {
-        match self {
-            Self::Equal => order.is_eq(),
-            Self::Unequal => order.is_ne(),
-            Self::Less => order.is_lt(),
-            Self::LessEqual => order.is_le(),
-            Self::Greater => order.is_gt(),
-            Self::GreaterEqual => order.is_ge(),
-        }
-    }
-}
-
-/// An operation on two numbers; `Plus` also joins texts and lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    Plus,
-    Minus,
-    Times,
-    Divided,
-    Remainder,
-}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
@@ -66,12 +30,13 @@ pub(crate) enum Op {
         at: Id,
     },
     Compare {
-        how: Compare,
+        how: Binary,
         a: Id,
         b: Id,
     },
+    /// `+` also joins texts and lists.
     Arithmetic {
-        how: Arithmetic,
+        how: Binary,
         a: Id,
         b: Id,
     },

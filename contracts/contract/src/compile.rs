@@ -3,17 +3,17 @@
 mod expression;
 mod signature;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use config::place::Lines;
 
 use self::expression::{Binding, Compiler, described};
 use self::signature::Shape;
-use crate::clause::{Clause, Identify, IdentifyStep, ServiceId};
-use crate::code::Id;
+use crate::clause::{Clause, Identify, IdentifyStep};
 use crate::contract::{Contract, Operation, Service};
 use crate::declared_types::Promise;
 use crate::finding::{Findings, Span, suggestion};
+use crate::monitor::report::Kind;
 use crate::syntax::{self, ClauseKind, Direction, Expr, ExprKind, Name, Step};
 use crate::types::{KnownSchema, Schema, Type};
 
@@ -24,16 +24,8 @@ const MANY_MAX: usize = 1000;
 const STEPS_MAX: usize = 16;
 
 /// Compiles a tree. The contract is only usable if no finding is an error.
-pub(crate) fn compile(
-    file: &syntax::File,
-    text: &str,
-    known: Option<KnownSchema<'_>>,
-    found: &mut Findings,
-) -> Contract {
-    let empty = Schema::default();
-    let given = known.is_some_and(|known| known.is_whole);
-    let known = known.unwrap_or(KnownSchema { schema: &empty, is_whole: true });
-    let compile = ContractCompiler { file, text, lines: Lines::new(text), given, known, schema: known.schema };
+pub(crate) fn compile(file: &syntax::File, text: &str, known: &KnownSchema, found: &mut Findings) -> Contract {
+    let compiler = ContractCompiler { file, text, lines: Lines::new(text), known, schema: &known.schema };
     let mut services = Vec::new();
     let mut names = BTreeMap::new();
     if file.services.len() > MANY_MAX {
@@ -41,24 +33,25 @@ pub(crate) fn compile(
     }
     for service in file.services.iter().take(MANY_MAX) {
         unique(&mut names, &service.name, "service", found);
-        services.push(compile.service(service, found));
+        services.push(compiler.service(service, found));
     }
-    let operations = services.iter_mut().flat_map(|service| &mut service.operations);
-    for (clause, number) in operations.flat_map(Operation::clauses_mut).zip(0..) {
-        clause.number = number;
-    }
-    let identifies =
-        services.iter().flat_map(|service| &service.operations).flat_map(|operation| &operation.identifies);
-    let with_index = identifies.filter(|identify| identify.index.is_some()).map(|identify| identify.service.at);
-    for at in with_index.collect::<Vec<_>>() {
-        if let Some(service) = services.get_mut(usize::from(at)) {
-            service.has_introduced_members = true;
+    let with_index = file.identifies().filter(|identifies| identifies.index.is_some());
+    let with_index = with_index.map(|identifies| identifies.service.text.as_str()).collect::<BTreeSet<_>>();
+    let mut clause_names = Vec::new();
+    for service in &mut services {
+        service.has_introduced_members = with_index.contains(service.name.as_str());
+        for operation in &mut service.operations {
+            let name = format!("{}.{}", service.name, operation.name);
+            for clause in operation.all_clauses_mut() {
+                clause.number = clause_names.len() as u32;
+                clause_names.push((name.clone(), clause.id.clone()));
+            }
         }
     }
     // Spans print as nothing, so layout and comments do not change the hash.
     let hash = rapidhash::v3::rapidhash_v3(format!("{file:?}").as_bytes());
     let schemas = file.schemas.iter().map(|schema| schema.text.clone()).collect();
-    Contract { services, schemas, hash, generation: 0 }
+    Contract { services, schemas, hash, generation: 0, clause_names }
 }
 
 fn unique<'f>(names: &mut BTreeMap<&'f str, Span>, name: &'f Name, what: &str, found: &mut Findings) {
@@ -71,35 +64,35 @@ struct ContractCompiler<'c> {
     file: &'c syntax::File,
     text: &'c str,
     lines: Lines<'c>,
-    /// Whether the complete schema was given.
-    given: bool,
-    known: KnownSchema<'c>,
+    known: &'c KnownSchema,
     schema: &'c Schema,
 }
 
 impl ContractCompiler<'_> {
     fn service(&self, service: &syntax::Service, found: &mut Findings) -> Service {
-        let known = self.schema.services.get(&service.name.text);
-        if self.given && known.is_none() && service.operations.iter().any(|operation| operation.method.is_none()) {
-            let hint = suggestion(&service.name.text, self.schema.services.keys().map(String::as_str));
-            let message = format!("the schema has no service `{}`", service.name.text);
+        let name = &service.name.text;
+        let known = self.schema.services.get(name);
+        let needs_schema = service.operations.iter().any(|operation| operation.method.is_none());
+        if self.known.is_given && known.is_none() && needs_schema {
+            let hint = suggestion(name, self.schema.services.keys().map(String::as_str));
+            let message = format!("the schema has no service `{name}`");
             found.mistake_hint("unknown-service", service.name.span, message, hint);
         }
         if service.operations.len() > MANY_MAX {
-            let message = format!("`{}` has more than {MANY_MAX} operations", service.name.text);
+            let message = format!("`{name}` has more than {MANY_MAX} operations");
             found.mistake("size", service.name.span, message);
         }
-        let mut names = BTreeMap::new();
+        let mut names = BTreeSet::new();
         let mut operations = Vec::new();
         for operation in service.operations.iter().take(MANY_MAX) {
-            let name = signature::full_name(operation);
-            if names.insert(name.clone(), ()).is_some() {
-                found.mistake("twice", operation.name.span, format!("duplicate operation `{name}`"));
+            let own_name = signature::full_name(operation);
+            if !names.insert(own_name.clone()) {
+                found.mistake("twice", operation.name.span, format!("duplicate operation `{own_name}`"));
             }
             let shape = signature::shape(operation, known, self.known, found);
-            operations.push(self.operation(&service.name.text, name, operation, &shape, found));
+            operations.push(self.operation(name, own_name, operation, &shape, found));
         }
-        Service { name: service.name.text.clone(), operations, has_introduced_members: false }
+        Service { name: name.clone(), operations, has_introduced_members: false }
     }
 
     fn operation(
@@ -113,81 +106,45 @@ impl ContractCompiler<'_> {
         let params = shape.params.iter().map(|(name, _)| name.clone()).collect();
         let signature = self.schema.services.get(service).and_then(|known| known.get(&name));
         let (types, id) = ((shape.params.as_slice(), &shape.result), format!("{service}.{name}"));
-        let promise = Promise::from_operation(operation, &id, types, signature, self.schema, (self.text, &self.lines));
-        let mut out = Operation {
-            name,
-            params,
-            index: None,
-            requires: Vec::new(),
-            ensures: Vec::new(),
-            on_error: Vec::new(),
-            identifies: Vec::new(),
-            promise,
-        };
+        let promise =
+            Promise::from_operation(operation, &id, types, signature, &self.known.schema, (self.text, &self.lines));
+        let (mut clauses, mut all_identifies) = (Vec::<Clause>::new(), Vec::new());
         let mut labels = BTreeMap::new();
         for clause in &operation.clauses {
             if let Some(label) = &clause.label {
                 unique(&mut labels, label, "label", found);
             }
-            let (kind, number, expr) = match &clause.kind {
+            let (kind, span, number) = match &clause.kind {
                 ClauseKind::Untyped => continue,
-                ClauseKind::Index(expr) => ("index", 0, expr),
-                ClauseKind::Requires(expr) => ("requires", out.requires.len(), expr),
-                ClauseKind::Ensures(expr) => ("ensures", out.ensures.len(), expr),
-                ClauseKind::OnError(expr) => ("on_error", out.on_error.len(), expr),
-                ClauseKind::Identifies(identifies) => ("identifies", out.identifies.len(), &identifies.at),
+                ClauseKind::Expression(kind, expr) => {
+                    (*kind, expr.span, clauses.iter().filter(|clause| clause.kind == *kind).count())
+                }
+                ClauseKind::Identifies(_) => (Kind::Identifies, clause.span, all_identifies.len()),
             };
             let end = match &clause.label {
                 Some(label) => label.text.clone(),
-                None if kind == "index" => kind.to_owned(),
-                None => format!("{kind}.{}", number + 1),
+                None if kind == Kind::Index => kind.keyword().to_owned(),
+                None => format!("{}.{}", kind.keyword(), number + 1),
             };
-            let id = format!("{service}.{}.{end}", out.name);
-            let blank = |span: Span, secret: bool| {
-                let (line, column) = self.lines.place_of(span.start as usize);
-                Clause {
-                    id,
-                    text: self.text[span.range()].to_owned(),
-                    line: line as u32,
-                    column: column as u32,
-                    start: span.start,
-                    code: Default::default(),
-                    root: 0,
-                    number: 0,
-                    secret,
-                }
-            };
+            let blank = Clause::new(kind, format!("{id}.{end}"), &self.text[span.range()], span.start, &self.lines);
             let mut compiler = self.compiler(&clause.kind, shape, found);
             match &clause.kind {
-                ClauseKind::Index(expr) => {
-                    let (root, of) = compiler.expression(expr);
-                    let code = std::mem::take(&mut compiler.code);
-                    index_type(&of, expr, found);
-                    if out.index.is_some() {
+                ClauseKind::Untyped => {}
+                ClauseKind::Expression(_, expr) => {
+                    let root =
+                        if kind == Kind::Index { compiler.index_text(expr) } else { compiler.truth(expr, "a clause") };
+                    clauses.push(Clause { code: compiler.code, root, secret: is_secret(expr), ..blank });
+                    if kind == Kind::Index && number > 0 {
                         let hint = "a call uses one member of a service";
                         found.mistake_hint("twice", clause.span, "duplicate `index`", hint);
                     }
-                    out.index = Some(Clause { code, root, ..blank(expr.span, is_secret(expr)) });
                 }
                 ClauseKind::Identifies(identifies) => {
-                    if let Some(identify) = self.identify(identifies, compiler, blank(clause.span, false)) {
-                        out.identifies.push(identify);
-                    }
-                }
-                ClauseKind::Untyped => {}
-                ClauseKind::Requires(_) | ClauseKind::Ensures(_) | ClauseKind::OnError(_) => {
-                    let root = compiler.truth(expr, "a clause");
-                    let code = std::mem::take(&mut compiler.code);
-                    let list = match kind {
-                        "requires" => &mut out.requires,
-                        "ensures" => &mut out.ensures,
-                        _ => &mut out.on_error,
-                    };
-                    list.push(Clause { code, root, ..blank(expr.span, is_secret(expr)) });
+                    all_identifies.extend(self.identify(identifies, compiler, blank));
                 }
             }
         }
-        out
+        Operation { name, params, clauses, identifies: all_identifies, promise }
     }
 
     fn compiler<'c>(&'c self, kind: &ClauseKind, shape: &Shape, found: &'c mut Findings) -> Compiler<'c> {
@@ -195,7 +152,7 @@ impl ContractCompiler<'_> {
         let mut scope = shape.params.iter().enumerate().map(param).collect::<Vec<_>>();
         scope.push(("receiver".to_owned(), Binding::Receiver, Type::Text));
         let reply = match kind {
-            ClauseKind::Ensures(_) => true,
+            ClauseKind::Expression(kind, _) => *kind == Kind::Postcondition,
             ClauseKind::Identifies(identifies) => identifies.direction == Direction::Reply,
             _ => false,
         };
@@ -205,7 +162,7 @@ impl ContractCompiler<'_> {
         } else {
             absent.push(("result", "only `ensures` and `reply identifies` have the result"));
         }
-        if matches!(kind, ClauseKind::OnError(_)) {
+        if matches!(kind, ClauseKind::Expression(Kind::Exception, _)) {
             scope.push(("error".to_owned(), Binding::Outcome, shape.error.clone()));
         } else {
             absent.push(("error", "only `on_error` has the exception or fault"));
@@ -249,34 +206,17 @@ impl ContractCompiler<'_> {
             compiler.found.mistake("type", identifies.at.span, message);
         }
         let mut secret = false;
-        let index: Option<Id> = identifies.index.as_ref().map(|index| {
-            let (id, of) = compiler.expression(index);
-            index_type(&of, index, compiler.found);
+        let index = identifies.index.as_ref().map(|index| {
             // The index may use a name that a step made from a secret value.
             let made_of = identifies.steps.iter().any(|step| match step {
                 Step::Let(_, value) => is_secret(value),
                 Step::For(..) | Step::When(_) => false,
             });
             secret = is_secret(index) || made_of;
-            id
+            compiler.index_text(index)
         });
-        let code = std::mem::take(&mut compiler.code);
-        let clause = Clause { code, secret, ..blank };
-        Some(Identify {
-            clause,
-            direction: identifies.direction,
-            service: ServiceId { generation: 0, at: service? as u16 },
-            steps,
-            at,
-            index,
-        })
-    }
-}
-
-fn index_type(of: &Type, expr: &Expr, found: &mut Findings) {
-    if matches!(of, Type::Record(_) | Type::Named(_) | Type::Map(..) | Type::Bytes) {
-        let hint = "use one of its fields, or `text((a, b))` for several";
-        found.mistake_hint("type", expr.span, format!("an index must be text, found {}", described(of)), hint);
+        let clause = Clause { code: compiler.code, secret, ..blank };
+        Some(Identify { clause, direction: identifies.direction, service: service? as u16, steps, at, index })
     }
 }
 

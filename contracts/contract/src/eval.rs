@@ -9,11 +9,11 @@ pub(crate) use self::culprits::guilty;
 
 use bumpalo::Bump;
 
-use crate::clause::{Identify, IdentifyStep};
+use crate::clause::{Clause, Identify, IdentifyStep};
 use crate::code::{Code, Id, Op};
 use crate::finding::Span;
 use crate::syntax::Quantifier;
-use crate::tape::{Shape, Value};
+use crate::tape::{Node, Shape, Value};
 
 /// Default maximum number of steps per clause.
 pub const STEPS_MAX: u64 = 100_000;
@@ -125,24 +125,26 @@ impl Scratch {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Evaluates with `evaluate`, then frees the memory.
+    fn run<T>(&mut self, code: &Code, env: Env<'_>, steps: u64, evaluate: impl FnOnce(Run<'_>) -> T) -> T {
+        let result = evaluate(Run::new(code, env, steps, &self.bump));
+        self.bump.reset();
+        result
+    }
 }
 
-pub(crate) fn judge(code: &Code, root: Id, env: Env<'_>, steps: u64, scratch: &mut Scratch) -> Verdict {
-    match plain(code, root, &env) {
-        Some(true) if steps >= PLAIN_STEPS => return Verdict::Holds,
-        Some(false) if steps >= PLAIN_STEPS => return Verdict::Fails,
-        _ => {}
+pub(crate) fn judge(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Scratch) -> Verdict {
+    let decided = plain(&clause.code, clause.root, &env).filter(|_| steps >= PLAIN_STEPS);
+    let verdict = decided.map_or_else(
+        || scratch.run(&clause.code, env, steps, |mut run| run.truth(clause.root).map_err(|NoValue| run.reason())),
+        Ok,
+    );
+    match verdict {
+        Ok(true) => Verdict::Holds,
+        Ok(false) => Verdict::Fails,
+        Err(stop) => Verdict::undecided(stop),
     }
-    let verdict = {
-        let mut run = Run::new(code, env, steps, &scratch.bump);
-        match run.truth(root) {
-            Ok(true) => Verdict::Holds,
-            Ok(false) => Verdict::Fails,
-            Err(NoValue) => Verdict::undecided(run.reason()),
-        }
-    };
-    scratch.bump.reset();
-    verdict
 }
 
 /// The maximum number of steps that `plain` takes.
@@ -170,21 +172,11 @@ fn plain(code: &Code, root: Id, env: &Env<'_>) -> Option<bool> {
     }
 }
 
-/// Evaluates an index and passes its text to `take`.
-pub(crate) fn index(
-    code: &Code,
-    root: Id,
-    env: Env<'_>,
-    steps: u64,
-    scratch: &mut Scratch,
-    take: impl FnOnce(&str),
-) -> Result<(), Stop> {
-    let result = {
-        let mut run = Run::new(code, env, steps, &scratch.bump);
-        run.index_text(root).map(take).map_err(|NoValue| run.reason())
-    };
-    scratch.bump.reset();
-    result
+/// Evaluates an index.
+pub(crate) fn index(clause: &Clause, env: Env<'_>, steps: u64, scratch: &mut Scratch) -> Result<String, Stop> {
+    scratch.run(&clause.code, env, steps, |mut run| {
+        run.index_text(clause.root).map(str::to_owned).map_err(|NoValue| run.reason())
+    })
 }
 
 /// Passes every endpoint that a message introduces, with its index, to `take`. Continues after
@@ -196,14 +188,9 @@ pub(crate) fn identify(
     scratch: &mut Scratch,
     take: &mut dyn FnMut(&str, Option<&str>),
 ) -> Result<(), Stop> {
-    let first = {
-        let mut run = Run::new(&identify.clause.code, env, steps, &scratch.bump);
-        let mut first = None;
-        run.walk(identify, 0, take, &mut first);
-        first
-    };
-    scratch.bump.reset();
-    first.map_or(Ok(()), Err)
+    let mut first = Ok(());
+    scratch.run(&identify.clause.code, env, steps, |mut run| run.walk(identify, 0, take, &mut first));
+    first
 }
 
 /// Maximum length of an index or endpoint, in bytes.
@@ -402,35 +389,22 @@ impl<'a> Run<'a> {
 
     fn at(&mut self, id: Id, of: Id, at: Id) -> Outcome<Value<'a>> {
         let (within, key) = (self.needed(of)?, self.needed(at)?);
-        let position = |key: Value<'_>| match key {
-            Value::Int(number) => usize::try_from(number).ok(),
-            _ => None,
-        };
-        match within {
-            Value::Node(node) if node.shape() == Shape::List => match (key, position(key)) {
-                (_, Some(at)) if at < node.len() => Ok(node.at(at)),
-                (Value::Int(_), _) => self.stop(id, Why::Position),
-                (other, _) => self.kind(at, "an int", other),
-            },
-            Value::Node(node) => {
-                if let Value::Text(name) = key {
-                    self.charge(of, (node.len() / 8) as u64)?;
-                    return Ok(node.field(name));
-                }
-                for at in 0..node.len() {
-                    if self.equal(id, node.key(at), key, 0)? {
-                        return Ok(node.at(at));
-                    }
-                }
-                Ok(Value::Missing)
-            }
-            Value::List(items) | Value::Tuple(items) => match (key, position(key).and_then(|at| items.get(at))) {
-                (_, Some(value)) => Ok(*value),
-                (Value::Int(_), None) => self.stop(id, Why::Position),
-                (other, None) => self.kind(at, "an int", other),
-            },
-            other => self.kind(of, "a list or a map", other),
+        if let Some(items) = Items::of_list(within) {
+            let Value::Int(number) = key else { return self.kind(at, "an int", key) };
+            let position = usize::try_from(number).ok().filter(|at| *at < items.len());
+            return position.map_or_else(|| self.stop(id, Why::Position), |at| Ok(items.at(at)));
         }
+        let Value::Node(node) = within else { return self.kind(of, "a list or a map", within) };
+        if let Value::Text(name) = key {
+            self.charge(of, (node.len() / 8) as u64)?;
+            return Ok(node.field(name));
+        }
+        for at in 0..node.len() {
+            if self.equal(id, node.key(at), key, 0)? {
+                return Ok(node.at(at));
+            }
+        }
+        Ok(Value::Missing)
     }
 
     fn operands(&mut self, id: Id, first: u32, count: u32) -> Outcome<&'a [Value<'a>]> {
@@ -447,9 +421,7 @@ impl<'a> Run<'a> {
     fn items(&mut self, id: Id) -> Outcome<Items<'a>> {
         match self.needed(id)? {
             Value::Node(node) if node.shape() == Shape::Map => Ok(Items::Keys(node)),
-            Value::Node(node) => Ok(Items::Node(node)),
-            Value::List(items) | Value::Tuple(items) => Ok(Items::Slice(items)),
-            other => self.kind(id, "a list", other),
+            value => Items::of_list(value).map_or_else(|| self.kind(id, "a list", value), Ok),
         }
     }
 
@@ -457,8 +429,8 @@ impl<'a> Run<'a> {
         let items = self.items(within)?;
         let mut undecided = None;
         let mut count = 0;
-        for at in 0..items.len() {
-            self.locals[usize::from(local)] = items.at(at);
+        for item in items.iter() {
+            self.locals[usize::from(local)] = item;
             match (each, self.truth(body)) {
                 (Quantifier::All, Ok(false)) => return Ok(Value::Bool(false)),
                 (Quantifier::Any, Ok(true)) => return Ok(Value::Bool(true)),
@@ -482,44 +454,48 @@ impl<'a> Run<'a> {
         if text.len() > NAME_MAX_BYTES { self.stop(id, Why::IndexLength) } else { Ok(text) }
     }
 
+    /// Takes the steps of an `identifies` clause from `step` on.
     fn walk(
         &mut self,
-        identify: &'a Identify,
+        identify: &Identify,
         step: usize,
         take: &mut dyn FnMut(&str, Option<&str>),
-        first: &mut Option<Stop>,
+        first: &mut Result<(), Stop>,
     ) {
-        let stopped = match identify.steps.get(step) {
-            None => self.introduce(identify, take),
-            Some(&IdentifyStep::When(condition)) => match self.truth(condition) {
-                Ok(true) => return self.walk(identify, step + 1, take, first),
-                Ok(false) => Ok(()),
-                Err(NoValue) => Err(NoValue),
-            },
-            Some(&IdentifyStep::Let { local, value }) => match self.needed(value) {
-                Ok(value) => {
-                    self.locals[usize::from(local)] = value;
-                    return self.walk(identify, step + 1, take, first);
-                }
-                Err(NoValue) => Err(NoValue),
-            },
-            Some(&IdentifyStep::For { local, within }) => match self.items(within) {
-                Ok(items) => {
-                    for at in 0..items.len() {
-                        if self.left == 0 {
-                            break;
-                        }
-                        self.locals[usize::from(local)] = items.at(at);
-                        self.walk(identify, step + 1, take, first);
-                    }
-                    Ok(())
-                }
-                Err(NoValue) => Err(NoValue),
-            },
-        };
-        if let Err(NoValue) = stopped {
-            first.get_or_insert(self.reason());
+        if let Err(NoValue) = self.try_walk(identify, step, take, first) {
+            *first = first.and(Err(self.reason()));
         }
+    }
+
+    fn try_walk(
+        &mut self,
+        identify: &Identify,
+        step: usize,
+        take: &mut dyn FnMut(&str, Option<&str>),
+        first: &mut Result<(), Stop>,
+    ) -> Outcome<()> {
+        match identify.steps.get(step) {
+            None => return self.introduce(identify, take),
+            Some(&IdentifyStep::When(condition)) => {
+                if self.truth(condition)? {
+                    self.walk(identify, step + 1, take, first);
+                }
+            }
+            Some(&IdentifyStep::Let { local, value }) => {
+                self.locals[usize::from(local)] = self.needed(value)?;
+                self.walk(identify, step + 1, take, first);
+            }
+            Some(&IdentifyStep::For { local, within }) => {
+                for item in self.items(within)?.iter() {
+                    if self.left == 0 {
+                        break;
+                    }
+                    self.locals[usize::from(local)] = item;
+                    self.walk(identify, step + 1, take, first);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn introduce(&mut self, identify: &Identify, take: &mut dyn FnMut(&str, Option<&str>)) -> Outcome<()> {
@@ -542,12 +518,25 @@ impl<'a> Run<'a> {
 
 #[derive(Clone, Copy)]
 enum Items<'a> {
-    Keys(crate::tape::Node<'a>),
-    Node(crate::tape::Node<'a>),
+    Keys(Node<'a>),
+    Node(Node<'a>),
     Slice(&'a [Value<'a>]),
 }
 
 impl<'a> Items<'a> {
+    /// The items of a list or tuple.
+    fn of_list(value: Value<'a>) -> Option<Self> {
+        match value {
+            Value::Node(node) if node.shape() == Shape::List => Some(Self::Node(node)),
+            Value::List(items) | Value::Tuple(items) => Some(Self::Slice(items)),
+            _ => None,
+        }
+    }
+
+    fn iter(self) -> impl Iterator<Item = Value<'a>> {
+        (0..self.len()).map(move |at| self.at(at))
+    }
+
     fn len(self) -> usize {
         match self {
             Self::Keys(node) | Self::Node(node) => node.len(),

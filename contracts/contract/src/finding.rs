@@ -1,6 +1,5 @@
 //! Findings: errors, warnings and notes about a contract's text, with their location.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -90,7 +89,7 @@ impl fmt::Display for Finding {
 /// Findings in the order they were found, without line numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    raw: Vec<(Severity, &'static str, Span, String, Option<String>)>,
+    raw: Vec<Finding>,
 }
 
 /// Maximum number of findings per text. Later ones are mostly consequences.
@@ -119,33 +118,29 @@ impl Findings {
         message: String,
         hint: Option<String>,
     ) {
-        if self.raw.len() < FINDINGS_MAX {
-            self.raw.push((severity, rule, span, message, hint));
-        }
+        let finding = Finding { severity, rule, message, line: 0, column: 0, span: span.range(), hint };
+        self.extend(Findings { raw: vec![finding] });
     }
 
     pub(crate) fn extend(&mut self, others: Findings) {
-        others.raw.into_iter().for_each(|(severity, rule, span, message, hint)| {
-            self.push(severity, rule, span, message, hint);
-        });
+        self.raw.extend(others.raw);
+        self.raw.truncate(FINDINGS_MAX);
     }
 
     pub(crate) fn any_mistake(&self) -> bool {
-        self.raw.iter().any(|(severity, ..)| *severity == Severity::Mistake)
+        self.raw.iter().any(|finding| finding.severity == Severity::Mistake)
     }
 
     /// Sorts the findings by location and removes duplicates.
-    pub(crate) fn finish(self, text: &str) -> Vec<Finding> {
+    pub(crate) fn finish(mut self, text: &str) -> Vec<Finding> {
         let lines = Lines::new(text);
-        let mut sorted = BTreeMap::new();
-        for (severity, rule, span, message, hint) in self.raw {
-            sorted.entry((span.start, severity, message)).or_insert((rule, span, hint));
+        for finding in &mut self.raw {
+            (finding.line, finding.column) = lines.place_of(finding.span.start);
         }
-        let finding = |((_, severity, message), (rule, span, hint)): (_, (&'static str, Span, Option<String>))| {
-            let (line, column) = lines.place_of(span.start as usize);
-            Finding { severity, rule, message, line, column, span: span.range(), hint }
-        };
-        sorted.into_iter().map(finding).collect()
+        let key = |finding: &Finding| (finding.span.start, finding.severity, finding.message.clone());
+        self.raw.sort_by_cached_key(key);
+        self.raw.dedup_by_key(|finding| key(finding));
+        self.raw
     }
 }
 

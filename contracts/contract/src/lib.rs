@@ -21,7 +21,7 @@ mod token;
 mod types;
 
 pub use clause::ServiceId;
-pub use contract::{ClauseRef, Condition, Contract, OperationId};
+pub use contract::{ClauseRef, Contract, OperationId};
 pub use eval::{Env, STEPS_MAX, Scratch, Stop, Verdict, Why};
 pub use finding::{Finding, Severity, Span, to_text};
 pub use parse::{DEPTH_MAX, TEXT_MAX_BYTES, VERSION};
@@ -41,20 +41,27 @@ pub struct Checked {
 
 /// Parses, checks and compiles a contract. Types are checked as far as a schema is given.
 pub fn check(text: &str, schema: Option<&Schema>) -> Checked {
-    checked(text, schema.map(|schema| types::KnownSchema { schema, is_whole: true }))
+    checked(
+        text,
+        types::KnownSchema {
+            schema: schema.cloned().unwrap_or_default().into(),
+            is_whole: true,
+            is_given: schema.is_some(),
+        },
+    )
 }
 
 /// Like [`check`], with an incomplete schema: names missing from it are not errors.
 pub fn check_partly(text: &str, schema: &Schema) -> Checked {
-    checked(text, Some(types::KnownSchema { schema, is_whole: false }))
+    checked(text, types::KnownSchema { schema: schema.clone().into(), is_whole: false, is_given: false })
 }
 
-fn checked(text: &str, known: Option<types::KnownSchema<'_>>) -> Checked {
+fn checked(text: &str, known: types::KnownSchema) -> Checked {
     let mut found = finding::Findings::default();
     let file = parse::parse(text, &mut found);
     // A broken clause is left out of the tree, so its names may seem unknown. Compiling reports all
     // other errors in the same run.
-    let contract = compile::compile(&file, text, known, &mut found);
+    let contract = compile::compile(&file, text, &known, &mut found);
     let contract = (!found.any_mistake()).then_some(contract);
     if contract.is_some() {
         lint::lint(&file, &mut found);

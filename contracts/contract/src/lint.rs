@@ -2,12 +2,13 @@
 
 mod constant;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use self::constant::{Bounds, Impossible, constant, impossible};
+use self::constant::{Bounds, Impossible, constant, impossible, is_empty, is_true};
 use crate::finding::{Findings, Severity, Span};
 use crate::functions;
-use crate::print::expression;
+use crate::monitor::report::Kind;
+use crate::print::{self, expression};
 use crate::syntax::{Binary, Clause, ClauseKind, Expr, ExprKind, File, Identifies, Name, Operation, Step};
 
 pub(crate) fn lint(file: &File, found: &mut Findings) {
@@ -29,31 +30,25 @@ struct Lint<'f> {
 }
 
 impl Lint<'_> {
-    fn warn(&mut self, rule: &'static str, span: Span, message: String, hint: &str) {
-        self.found.push(Severity::Warning, rule, span, message, Some(hint.to_owned()));
+    fn warn(&mut self, rule: &'static str, span: Span, message: impl Into<String>, hint: &str) {
+        self.found.push(Severity::Warning, rule, span, message.into(), Some(hint.to_owned()));
     }
 
-    fn note(&mut self, rule: &'static str, span: Span, message: String, hint: &str) {
-        self.found.push(Severity::Note, rule, span, message, Some(hint.to_owned()));
+    fn note(&mut self, rule: &'static str, span: Span, message: impl Into<String>, hint: &str) {
+        self.found.push(Severity::Note, rule, span, message.into(), Some(hint.to_owned()));
     }
 
     /// Checks which services are introduced, and whether with an index.
     fn services(&mut self, file: &File) {
-        let operations = || file.services.iter().flat_map(|service| &service.operations);
-        let clauses = || operations().flat_map(|operation| &operation.clauses);
-        let identified = || {
-            clauses().filter_map(|clause| match &clause.kind {
-                ClauseKind::Identifies(identifies) => Some(identifies),
-                _ => None,
-            })
+        let names = |is_meant: &dyn Fn(&Identifies) -> bool| {
+            let meant = file.identifies().filter(|identifies| is_meant(identifies));
+            meant.map(|identifies| identifies.service.text.as_str()).collect::<BTreeSet<_>>()
         };
-        let named = identified().map(|identifies| identifies.service.text.as_str()).collect::<BTreeSet<_>>();
-        let indexed = identified().filter(|identifies| identifies.index.is_some());
-        let indexed = indexed.map(|identifies| identifies.service.text.as_str()).collect::<BTreeSet<_>>();
+        let (named, indexed) = (names(&|_| true), names(&|identifies| identifies.index.is_some()));
         for service in &file.services {
             let Name { text: name, span } = &service.name;
-            let own = || service.operations.iter().flat_map(|operation| &operation.clauses);
-            let index = own().find(|clause| matches!(clause.kind, ClauseKind::Index(_)));
+            let mut own = service.operations.iter().flat_map(|operation| &operation.clauses);
+            let index = own.find(|clause| matches!(clause.kind, ClauseKind::Expression(Kind::Index, _)));
             if service.operations.is_empty() {
                 let message = format!("the service `{name}` has no operations, so nothing is checked");
                 self.warn("empty-service", *span, message, "add operations, or remove it");
@@ -66,23 +61,16 @@ impl Lint<'_> {
                     "no message introduces a `{name}` with an index, so its callers vouch for every member, unless a \
                      configuration does"
                 );
-                self.warn(
-                    "index-nobody-identifies",
-                    clause.span,
-                    message,
-                    "add an index to an `identifies` clause, or remove this one",
-                );
+                let hint = "add an index to an `identifies` clause, or remove this one";
+                self.warn("index-nobody-identifies", clause.span, message, hint);
             }
             if index.is_none()
-                && let Some(identifies) = identified().find(|each| each.service.text == *name && each.index.is_some())
+                && let Some(identifies) =
+                    file.identifies().find(|each| each.service.text == *name && each.index.is_some())
             {
                 let message = format!("members of `{name}` are distinguished here, but no operation has an `index`");
-                self.warn(
-                    "index-nobody-uses",
-                    identifies.service.span,
-                    message,
-                    "a call then uses the default member, which no clause here vouches for",
-                );
+                let hint = "a call then uses the default member, which no clause here vouches for";
+                self.warn("index-nobody-uses", identifies.service.span, message, hint);
             }
         }
     }
@@ -106,7 +94,7 @@ impl Lint<'_> {
     }
 
     fn operation(&mut self, operation: &Operation) {
-        let mut texts = BTreeMap::new();
+        let mut texts = BTreeSet::new();
         // The combined bounds of all clauses of one kind.
         let (mut required, mut ensured) = (Bounds::default(), Bounds::default());
         let names = operation.params.iter().map(|param| param.name.text.clone()).collect::<Vec<_>>();
@@ -116,33 +104,30 @@ impl Lint<'_> {
                     self.identifies(identifies, &names);
                     continue;
                 }
-                ClauseKind::Index(expr) => {
-                    self.inside(expr, &names);
-                    if let Some(value) = constant(expr) {
-                        let message = format!("this index is always {value}, so all calls use one member");
-                        self.warn(
-                            "constant",
-                            expr.span,
-                            message,
-                            "an index distinguishes calls: derive it from an \
-                                                                   argument",
-                        );
-                    }
-                    continue;
-                }
+                ClauseKind::Expression(kind, expr) => (*kind, expr),
                 ClauseKind::Untyped => continue,
-                ClauseKind::Requires(expr) => ("requires", expr),
-                ClauseKind::Ensures(expr) => ("ensures", expr),
-                ClauseKind::OnError(expr) => ("on_error", expr),
             };
             self.inside(expr, &names);
-            if texts.insert((kind, expression(expr)), ()).is_some() {
-                self.warn("repeated", expr.span, "duplicate clause".to_owned(), "remove one of them");
+            if kind == Kind::Index {
+                if let Some(value) = constant(expr) {
+                    let message =
+                        format!("this index is always `{}`, so all calls use one member", print::kind(&value));
+                    self.warn(
+                        "constant",
+                        expr.span,
+                        message,
+                        "an index distinguishes calls: derive it from an argument",
+                    );
+                }
+                continue;
+            }
+            if !texts.insert((kind.keyword(), expression(expr))) {
+                self.warn("repeated", expr.span, "duplicate clause", "remove one of them");
                 continue;
             }
             let bounds = match kind {
-                "requires" => Some(&mut required),
-                "ensures" => Some(&mut ensured),
+                Kind::Precondition => Some(&mut required),
+                Kind::Postcondition => Some(&mut ensured),
                 _ => None,
             };
             self.decides(clause, expr, bounds);
@@ -151,29 +136,25 @@ impl Lint<'_> {
 
     /// Checks that a clause can be both true and false.
     fn decides(&mut self, clause: &Clause, expr: &Expr, together: Option<&mut Bounds>) {
-        match constant(expr) {
-            Some(constant::Constant::Bool(true)) => {
-                self.warn("constant", expr.span, "this clause always holds".to_owned(), "it checks nothing: remove it");
-                return;
+        let (span, message) = match is_true(expr) {
+            Some(true) => {
+                return self.warn("constant", expr.span, "this clause always holds", "it checks nothing: remove it");
             }
-            Some(_) => {
-                let message = "this clause can never hold".to_owned();
-                self.warn("contradiction", expr.span, message, "every call would be reported");
-                return;
+            Some(false) => (expr.span, "this clause can never hold".to_owned()),
+            None => {
+                let never = match Bounds::default().add(expr) {
+                    Some(term) => format!("this clause can never hold: no value is left for `{term}`"),
+                    None => match together.and_then(|bounds| bounds.add(expr)) {
+                        Some(term) => format!(
+                            "this clause and those before it can never hold together: no value is left for `{term}`"
+                        ),
+                        None => return,
+                    },
+                };
+                (clause.span, never)
             }
-            None => {}
-        }
-        let mut alone = Bounds::default();
-        if let Some(term) = alone.add(expr) {
-            let message = format!("this clause can never hold: no value is left for `{term}`");
-            self.warn("contradiction", clause.span, message, "every call would be reported");
-            return;
-        }
-        if let Some(term) = together.and_then(|bounds| bounds.add(expr)) {
-            let message =
-                format!("this clause and those before it can never hold together: no value is left for `{term}`");
-            self.warn("contradiction", clause.span, message, "every call would be reported");
-        }
+        };
+        self.warn("contradiction", span, message, "every call would be reported");
     }
 
     fn identifies(&mut self, identifies: &Identifies, names: &[String]) {
@@ -188,21 +169,20 @@ impl Lint<'_> {
                 self.shadows(name, &names);
                 names.push(name.text.clone());
             }
-            match (step, constant(expr)) {
-                (Step::When(_), Some(constant::Constant::Bool(true))) => {
-                    let message = "this condition always holds".to_owned();
-                    self.warn("constant", expr.span, message, "remove it");
-                }
-                (Step::When(_), Some(_)) => {
-                    let message = "this condition never holds, so nothing is ever introduced here".to_owned();
-                    self.warn("unreachable", expr.span, message, "remove the clause");
-                }
-                _ => {}
-            }
-            if matches!(step, Step::For(..)) && matches!(&expr.kind, ExprKind::List(items) if items.is_empty()) {
-                let message = "this list is empty, so nothing is ever introduced here".to_owned();
-                self.warn("unreachable", expr.span, message, "remove the clause");
-            }
+            let never = match step {
+                Step::When(_) => match is_true(expr) {
+                    Some(true) => {
+                        self.warn("constant", expr.span, "this condition always holds", "remove it");
+                        continue;
+                    }
+                    Some(false) => "this condition never holds",
+                    None => continue,
+                },
+                Step::For(..) if is_empty(expr) => "this list is empty",
+                _ => continue,
+            };
+            let message = format!("{never}, so nothing is ever introduced here");
+            self.warn("unreachable", expr.span, message, "remove the clause");
         }
         self.inside(&identifies.at, &names);
         identifies.index.iter().for_each(|index| self.inside(index, &names));
@@ -225,15 +205,15 @@ impl Lint<'_> {
             self.warn("unreachable", part.span, message, "remove it");
         };
         match &expr.kind {
-            ExprKind::If(condition, yes, no) => match constant(condition) {
-                Some(constant::Constant::Bool(true)) => unreachable(no, "the condition always holds"),
-                Some(_) => unreachable(yes, "the condition never holds"),
+            ExprKind::If(condition, yes, no) => match is_true(condition) {
+                Some(true) => unreachable(no, "the condition always holds"),
+                Some(false) => unreachable(yes, "the condition never holds"),
                 None => {}
             },
-            ExprKind::Binary(Binary::And, a, b) if constant(a) == Some(constant::Constant::Bool(false)) => {
+            ExprKind::Binary(Binary::And, a, b) if is_true(a) == Some(false) => {
                 unreachable(b, "the operand before it never holds");
             }
-            ExprKind::Binary(Binary::Or, a, b) if constant(a) == Some(constant::Constant::Bool(true)) => {
+            ExprKind::Binary(Binary::Or, a, b) if is_true(a) == Some(true) => {
                 unreachable(b, "the operand before it always holds");
             }
             ExprKind::Binary(operator, a, b) => self.operands(expr, *operator, a, b),
@@ -254,15 +234,10 @@ impl Lint<'_> {
     /// Checks for an operator whose result is constant or undefined.
     fn operands(&mut self, expr: &Expr, operator: Binary, a: &Expr, b: &Expr) {
         let shown = expression(expr);
-        let is_comparison = operator.sign().1 == Binary::COMPARISON && operator != Binary::In;
-        if is_comparison && constant(a).is_none() && expression(a) == expression(b) {
+        if operator.is_comparison() && constant(a).is_none() && expression(a) == expression(b) {
             let message = format!("`{shown}` compares a value with itself");
-            self.warn(
-                "same-sides",
-                expr.span,
-                message,
-                "compare it with another value; `has(x)` checks whether `x` is present",
-            );
+            let hint = "compare it with another value; `has(x)` checks whether `x` is present";
+            self.warn("same-sides", expr.span, message, hint);
         }
         let is_empty = matches!(&b.kind, ExprKind::List(items) | ExprKind::Tuple(items) if items.is_empty());
         if operator == Binary::In && is_empty {
@@ -285,7 +260,7 @@ impl Lint<'_> {
     /// Checks the position in a literal list.
     fn position(&mut self, expr: &Expr, of: &Expr, at: &Expr) {
         let (ExprKind::List(items) | ExprKind::Tuple(items)) = &of.kind else { return };
-        let Some(constant::Constant::Int(position)) = constant(at) else { return };
+        let Some(ExprKind::Int(position)) = constant(at) else { return };
         if usize::try_from(position).is_ok_and(|position| position < items.len()) {
             return;
         }

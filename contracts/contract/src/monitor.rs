@@ -15,7 +15,6 @@ mod keep_entry;
 pub mod report;
 mod shown_entry;
 mod store;
-mod without_peer;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +28,7 @@ use self::report::{Kind, Link, Report, ReportVerdict};
 pub use self::shown_entry::{Shown, show_entry};
 pub use self::store::{Forgotten, Key, MemoryStore, Store};
 use crate::clause::ServiceId;
-use crate::contract::{Contract, OperationId};
+use crate::contract::Contract;
 use crate::eval::{Env, STEPS_MAX, Scratch};
 use crate::metadata::{ReplyMetadata, RequestMetadata, UNKNOWN};
 use crate::syntax::Direction;
@@ -309,14 +308,12 @@ impl<S: Store> Monitor<S> {
             return self.bypass(self.settings.label.clone());
         }
         let peer_number = peer.as_deref().and_then(|peer| self.number(peer));
-        let invoked = self.invoked_index(call, &mut stepped);
-        let (used, origin) = (Vouching::Used, Origin::Request(self.own));
-        let ticket = self.invoke(call, invoked, used, &own, &[], origin, peer_number, now_s, &mut stepped);
-        let ticket =
-            Ticket { enhanced: peer.is_some(), other: peer_number, sender: self.settings.label.clone(), ..ticket };
+        let kept = Kept { peer: peer_number, ..Kept::used(call, &own, Origin::Request(self.own)) };
+        let ticket = self.invoke(call, kept, self.settings.label.clone(), now_s, &mut stepped);
+        let ticket = Ticket { enhanced: peer.is_some(), other: peer_number, ..ticket };
         let mut entries = Vec::new();
         for found in self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped) {
-            let kept = Kept { fresh: &own, more: &own, origin: Origin::Request(self.own), ..found.kept(None) };
+            let kept = found.kept(&own, Origin::Request(self.own));
             let kept_as = self.keep(&kept, now_s, &mut stepped).filter(|_| peer.is_some());
             entries.extend(kept_as.map(|(_, entry)| self.identified(&kept, &entry)));
         }
@@ -343,19 +340,17 @@ impl<S: Store> Monitor<S> {
             return self.bypass(sender);
         }
         let sender_number = self.number(&sender).unwrap_or(0);
-        let invoked = self.invoked_index(call, &mut stepped);
-        let ticket = match metadata {
-            Some(metadata) => {
-                let labels = metadata.invoked.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
-                let origin = Origin::Carried(sender_number);
-                let vouching = if labels.is_empty() { Vouching::Forgotten } else { Vouching::Named };
-                self.invoke(call, invoked, vouching, &labels, &labels, origin, None, now_s, &mut stepped)
+        let labels = metadata.map_or(&[][..], |metadata| &metadata.invoked);
+        let labels = labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
+        let kept = match metadata {
+            Some(_) => {
+                let used = Kept::used(call, &labels, Origin::Carried(sender_number));
+                Kept { vouching: Vouching::by(&labels), more: &labels, ..used }
             }
-            None => {
-                self.invoke(call, invoked, Vouching::Used, &[0], &[], Origin::Request(0), None, now_s, &mut stepped)
-            }
+            None => Kept::used(call, &[0], Origin::Request(0)),
         };
-        let ticket = Ticket { enhanced: metadata.is_some(), other: Some(sender_number), sender, ..ticket };
+        let ticket = self.invoke(call, kept, sender, now_s, &mut stepped);
+        let ticket = Ticket { enhanced: metadata.is_some(), other: Some(sender_number), ..ticket };
         let introduced = self.introduced(call, Value::Missing, Direction::Request, &ticket, &mut stepped);
         self.check_carried(&introduced, metadata.map_or(&[], |metadata| &metadata.entries));
         for found in introduced {
@@ -364,10 +359,8 @@ impl<S: Store> Monitor<S> {
                 None => {
                     // A sender with an adapter vouches for an endpoint that it introduced, even
                     // without metadata.
-                    let origin = Origin::Request(sender_number);
                     let label = [sender_number];
-                    let kept = Kept { fresh: &label, more: &label, origin, ..found.kept(None) };
-                    self.keep(&kept, now_s, &mut stepped);
+                    self.keep(&found.kept(&label, Origin::Request(sender_number)), now_s, &mut stepped);
                 }
             }
         }
@@ -436,6 +429,22 @@ impl<S: Store> Monitor<S> {
         stepped
     }
 
+    /// Handles a call whose adapter, named by [`Action::ForwardRequest`], is unreachable, so that the
+    /// request goes to the service itself. Checks that adapter's clauses of the request here; the
+    /// reply will be checked against all clauses.
+    pub fn go_alone(&mut self, call: Call<'_>, ticket: &mut Ticket, now_s: u64) -> StepOutput {
+        let mut stepped = StepOutput::default();
+        let is_known = self.contracts.knows(call.operation.service);
+        if !std::mem::replace(&mut ticket.enhanced, false) || ticket.bypassed || !is_known {
+            return stepped;
+        }
+        ticket.other = None;
+        if self.settings.placement.requires == Side::Receiver {
+            self.ask(Kind::Precondition, call, Value::Missing, ticket, now_s, &mut stepped);
+        }
+        stepped
+    }
+
     fn is_bypassed(&self, call: Call<'_>) -> bool {
         let asked = call.operation.service;
         match self.standing(call.endpoint) {
@@ -449,17 +458,7 @@ impl<S: Store> Monitor<S> {
 
     fn bypass(&mut self, sender: String) -> StepOutput {
         self.counts.bypassed += 1;
-        let ticket = Ticket {
-            entry: None,
-            index: None,
-            secret: false,
-            labels: vec![0],
-            is_orphan: true,
-            enhanced: false,
-            bypassed: true,
-            other: None,
-            sender,
-        };
+        let ticket = Ticket { bypassed: true, ..Ticket::unvouched(sender) };
         StepOutput { actions: vec![Action::Forward], reports: Vec::new(), ticket: Some(ticket) }
     }
 
@@ -500,27 +499,15 @@ impl<S: Store> Monitor<S> {
         let services = promises.into_iter().flatten();
         let mut services = services.map(|promise| self.name(promise.name)).collect::<Vec<_>>();
         services.sort_unstable();
+        let promised = services.join(" and ");
         Report {
             adapter: self.settings.label.clone(),
             kind: Kind::Conflict,
             found: ReportVerdict::Unknown,
-            reason: Some(format!(
-                "the endpoint is promised to be {}, so its calls are not checked",
-                services.join(" and ")
-            )),
-            clause: String::new(),
-            code: String::new(),
-            line: 0,
-            column: 0,
+            reason: Some(format!("the endpoint is promised to be {promised}, so its calls are not checked")),
             service: services.join(", "),
-            operation: String::new(),
             endpoint: endpoint.to_owned(),
-            index: None,
-            index_known: false,
-            vouched_for_by: Vec::new(),
-            blamed: Vec::new(),
-            variables: Vec::new(),
-            provenance: Vec::new(),
+            ..Report::default()
         }
     }
 }
@@ -529,8 +516,4 @@ impl<S> std::fmt::Debug for Monitor<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "monitor of `{}`, {:?}", self.settings.label, self.counts)
     }
-}
-
-fn operation_name(contract: &Contract, operation: OperationId) -> String {
-    contract.op(operation).name.clone()
 }

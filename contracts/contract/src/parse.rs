@@ -3,6 +3,7 @@
 mod expression;
 
 use crate::finding::{Findings, Severity, Span, suggestion};
+use crate::monitor::report::Kind;
 use crate::syntax::{
     Clause, ClauseKind, Direction, File, Identifies, Name, Operation, Param, Service, Step, TypeKind, TypeTree,
 };
@@ -24,9 +25,6 @@ pub const VERSION: i64 = 1;
 pub(crate) struct Broken;
 
 type Parsed<T> = Result<T, Broken>;
-
-/// The first words of clauses.
-const CLAUSES: [&str; 7] = ["index", "requires", "ensures", "on_error", "request", "reply", "untyped"];
 
 /// Parses a text. Broken parts are reported and left out.
 pub(crate) fn parse(text: &str, found: &mut Findings) -> File {
@@ -372,25 +370,29 @@ impl Parser<'_> {
 
     fn clause(&mut self) -> Parsed<(Option<Name>, ClauseKind)> {
         let Some(word) = self.word_at(0).map(str::to_owned) else { return self.broken("a clause") };
-        if !CLAUSES.contains(&word.as_str()) {
-            let hint = suggestion(&word, CLAUSES);
-            let result = self.broken_hint("a clause", hint);
-            // The word may only look like a clause; advancing prevents an endless loop.
+        if let Some(&(_, kind)) = Kind::KEYWORDS.iter().find(|(keyword, _)| *keyword == word) {
             self.advance();
-            return result;
+            let label = if kind == Kind::Index { None } else { self.label() };
+            return Ok((label, ClauseKind::Expression(kind, self.expression()?)));
         }
-        self.advance();
-        Ok(match word.as_str() {
-            "index" => (None, ClauseKind::Index(self.expression()?)),
-            "requires" => (self.label(), ClauseKind::Requires(self.expression()?)),
-            "ensures" => (self.label(), ClauseKind::Ensures(self.expression()?)),
-            "on_error" => (self.label(), ClauseKind::OnError(self.expression()?)),
-            "untyped" => (None, ClauseKind::Untyped),
-            _ => {
-                let direction = if word == "request" { Direction::Request } else { Direction::Reply };
-                (None, ClauseKind::Identifies(self.identifies(direction)?))
+        let direction = match word.as_str() {
+            "untyped" => {
+                self.advance();
+                return Ok((None, ClauseKind::Untyped));
             }
-        })
+            "request" => Direction::Request,
+            "reply" => Direction::Reply,
+            _ => {
+                let keywords = Kind::KEYWORDS.map(|(keyword, _)| keyword).into_iter();
+                let hint = suggestion(&word, keywords.chain(["request", "reply", "untyped"]));
+                let result = self.broken_hint("a clause", hint);
+                // The word may only look like a clause; advancing prevents an endless loop.
+                self.advance();
+                return result;
+            }
+        };
+        self.advance();
+        Ok((None, ClauseKind::Identifies(self.identifies(direction)?)))
     }
 
     fn label(&mut self) -> Option<Name> {

@@ -1,7 +1,5 @@
 //! Prints expressions in a canonical form. Parsing the text yields the same tree.
 
-use std::fmt::Write as _;
-
 use crate::syntax::{Binary, Expr, ExprKind, Quantifier};
 
 /// The text of an expression.
@@ -21,13 +19,13 @@ fn strength(expr: &Expr) -> u8 {
 }
 
 fn at_least(expr: &Expr, least: u8) -> String {
-    let text = bare(expr);
+    let text = kind(&expr.kind);
     if strength(expr) < least { format!("({text})") } else { text }
 }
 
-fn bare(expr: &Expr) -> String {
+pub(crate) fn kind(kind: &ExprKind) -> String {
     let list = |items: &[Expr]| items.iter().map(expression).collect::<Vec<_>>().join(", ");
-    match &expr.kind {
+    match kind {
         ExprKind::Bool(value) => value.to_string(),
         ExprKind::Int(number) => number.to_string(),
         // Debug keeps the point or the exponent, so the number stays a float.
@@ -66,17 +64,10 @@ fn bare(expr: &Expr) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' => out += "\\\"",
-            '\\' => out += "\\\\",
-            '\n' => out += "\\n",
-            '\t' => out += "\\t",
-            '\r' => out += "\\r",
-            other if other.is_control() => write!(out, "\\u{{{:x}}}", u32::from(other)).expect("memory takes it"),
-            other => out.push(other),
-        }
-    }
-    out + "\""
+    let escaped = text.chars().map(|character| match character {
+        '"' | '\\' => format!("\\{character}"),
+        control if control.is_control() => control.escape_default().to_string(),
+        other => other.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }

@@ -1,6 +1,9 @@
 //! The syntax tree of a contract.
 
+use std::cmp::Ordering;
+
 use crate::finding::Span;
+use crate::monitor::report::Kind;
 
 /// A word and its location.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,18 +92,26 @@ pub struct Clause {
 /// The kind of a clause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClauseKind {
-    /// The index of the member that a call uses.
-    Index(Expr),
-    /// A condition on requests.
-    Requires(Expr),
-    /// A condition on results.
-    Ensures(Expr),
-    /// A condition on declared exceptions and faults.
-    OnError(Expr),
+    /// `index`, `requires`, `ensures` or `on_error`, with its expression.
+    Expression(Kind, Expr),
     /// The endpoints that a message introduces.
     Identifies(Identifies),
     /// The operation's declared types are not checked.
     Untyped,
+}
+
+impl Kind {
+    pub(crate) const KEYWORDS: [(&str, Self); 4] = [
+        ("index", Self::Index),
+        ("requires", Self::Precondition),
+        ("ensures", Self::Postcondition),
+        ("on_error", Self::Exception),
+    ];
+
+    /// The first word of such a clause.
+    pub(crate) fn keyword(self) -> &'static str {
+        Self::KEYWORDS.iter().find(|(_, kind)| *kind == self).map_or("identifies", |(keyword, _)| keyword)
+    }
 }
 
 /// The message that introduces an endpoint.
@@ -243,28 +254,66 @@ impl Binary {
     /// The strength of comparisons, which do not chain.
     pub(crate) const COMPARISON: u8 = 3;
 
+    /// Whether the operator compares two values.
+    pub(crate) fn is_comparison(self) -> bool {
+        self.sign().1 == Self::COMPARISON && self != Self::In
+    }
+
+    /// Whether a comparison holds for values in this order. `false` for other operators.
+    pub(crate) fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::Unequal => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterEqual => order.is_ge(),
+            _ => false,
+        }
+    }
+
+    /// The result of arithmetic. `None` if it does not fit or is undefined, and for other
+    /// operators.
+    pub(crate) fn checked(self, a: i64, b: i64) -> Option<i64> {
+        match self {
+            Self::Plus => a.checked_add(b),
+            Self::Minus => a.checked_sub(b),
+            Self::Times => a.checked_mul(b),
+            Self::Divided => a.checked_div(b),
+            // If the quotient overflows, so does the machine's remainder.
+            Self::Remainder => a.checked_rem(b),
+            _ => None,
+        }
+    }
+
     pub(crate) fn sign(self) -> (&'static str, u8) {
         let row = Self::SIGNS.iter().find(|(_, operator, _)| *operator == self);
         row.map(|&(sign, _, strength)| (sign, strength)).expect("every operator has a row")
     }
 }
 
+impl File {
+    /// All `identifies` clauses.
+    pub(crate) fn identifies(&self) -> impl Iterator<Item = &Identifies> {
+        let operations = self.services.iter().flat_map(|service| &service.operations);
+        operations.flat_map(|operation| &operation.clauses).filter_map(|clause| match &clause.kind {
+            ClauseKind::Identifies(identifies) => Some(identifies),
+            _ => None,
+        })
+    }
+}
+
 impl Expr {
     /// The direct subexpressions.
     pub(crate) fn parts(&self) -> Vec<&Expr> {
+        use ExprKind::{Binary, Bool, Call, Field, Float, If, Index, Int, Let, List, Minus, Name, Not, Quantifier};
+        use ExprKind::{Text, Tuple};
         match &self.kind {
-            ExprKind::Bool(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Text(_) | ExprKind::Name(_) => {
-                Vec::new()
-            }
-            ExprKind::Field(a, _) | ExprKind::Not(a) | ExprKind::Minus(a) => vec![a],
-            ExprKind::Index(a, b)
-            | ExprKind::Quantifier(_, _, a, b)
-            | ExprKind::Binary(_, a, b)
-            | ExprKind::Let(_, a, b) => {
-                vec![a, b]
-            }
-            ExprKind::If(a, b, c) => vec![a, b, c],
-            ExprKind::Call(_, all) | ExprKind::List(all) | ExprKind::Tuple(all) => all.iter().collect(),
+            Bool(_) | Int(_) | Float(_) | Text(_) | Name(_) => Vec::new(),
+            Field(a, _) | Not(a) | Minus(a) => vec![a],
+            Index(a, b) | Quantifier(_, _, a, b) | Binary(_, a, b) | Let(_, a, b) => vec![a, b],
+            If(a, b, c) => vec![a, b, c],
+            Call(_, all) | List(all) | Tuple(all) => all.iter().collect(),
         }
     }
 }

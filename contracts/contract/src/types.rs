@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// The type of a value in a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,11 +79,14 @@ pub struct Schema {
     pub services: BTreeMap<String, BTreeMap<String, Signature>>,
 }
 
-/// A schema, and whether it is complete. A name missing from an incomplete one is not an error.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KnownSchema<'s> {
-    pub(crate) schema: &'s Schema,
+/// A schema, which contracts share for the types of their messages.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownSchema {
+    pub(crate) schema: Arc<Schema>,
+    /// Whether types missing from it are errors.
     pub(crate) is_whole: bool,
+    /// Whether services missing from it are errors.
+    pub(crate) is_given: bool,
 }
 
 impl Schema {

@@ -1,6 +1,7 @@
 //! Tables of every construct and error of the language, with the expected result.
 
-use contract::{Condition, Env, STEPS_MAX, Scratch, Tape, TapeId, Value, Verdict, check};
+use contract::monitor::report::Kind;
+use contract::{Env, STEPS_MAX, Scratch, Tape, TapeId, Value, Verdict, check};
 
 fn put(tape: &mut Tape<'static>, json: &serde_json::Value) -> TapeId {
     match json {
@@ -51,7 +52,7 @@ fn verdict(expression: &str, steps: u64) -> String {
     let id = put(&mut tape, &message());
     let args = [tape.value(id)];
     let env = Env { args: &args, outcome: Value::Missing, receiver: "host:1" };
-    let clause = contract.clauses(operation, Condition::Requires).next().unwrap();
+    let clause = contract.clauses(operation, Kind::Precondition).next().unwrap();
     let stop = |stop: contract::Stop| format!("`{}` {}", &text[stop.span.range()], stop.why);
     match clause.judge(env, steps, &mut Scratch::new()) {
         Verdict::Holds => "holds".to_owned(),

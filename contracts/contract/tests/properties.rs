@@ -9,7 +9,7 @@ use contract::metadata::{
 };
 use contract::monitor::Placement;
 use contract::monitor::report::Kind;
-use contract::{Condition, Env, Scratch, Tape, Value, check};
+use contract::{Env, Scratch, Tape, Value, check};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -185,7 +185,7 @@ proptest! {
     fn printed_expressions_parse_to_the_same_tree(expression in expression()) {
         let text = format!("contract 1 service S {{ f(a, b) {{ requires {expression} }} }}");
         let file = check(&text, None).file;
-        let contract::syntax::ClauseKind::Requires(read) = &file.services[0].operations[0].clauses[0].kind else { panic!("{text}") };
+        let contract::syntax::ClauseKind::Expression(_, read) = &file.services[0].operations[0].clauses[0].kind else { panic!("{text}") };
         let printed = format!("contract 1 service S {{ f(a, b) {{ requires {} }} }}", contract::print::expression(read));
         // Spans print as nothing.
         prop_assert_eq!(format!("{file:?}"), format!("{:?}", check(&printed, None).file), "{}", printed);
@@ -201,7 +201,7 @@ proptest! {
         let args = ids.map(|id| tape.value(id));
         let env = Env { args: &args, outcome: Value::Missing, receiver: "r" };
         let mut scratch = Scratch::new();
-        let clause = contract.clauses(operation, Condition::Requires).next().unwrap();
+        let clause = contract.clauses(operation, Kind::Precondition).next().unwrap();
         let whole = clause.judge(env, contract::STEPS_MAX, &mut scratch);
         prop_assert_eq!(clause.judge(env, contract::STEPS_MAX, &mut scratch), whole, "a clause has no memory");
         // With fewer steps the verdict is the same, or the limit ends the evaluation. `&&` and `||`

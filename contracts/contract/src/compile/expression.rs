@@ -2,7 +2,7 @@
 
 use regex_lite::RegexBuilder;
 
-use crate::code::{Arithmetic, Code, Compare, Id, Op};
+use crate::code::{Code, Id, Op};
 use crate::finding::{Findings, Span, suggestion};
 use crate::functions::{self, ArgKind, Function, ReturnKind};
 use crate::syntax::{Binary, Expr, ExprKind, Name};
@@ -16,6 +16,9 @@ const PATTERN_PROGRAM_MAX_BYTES: usize = 16 << 10;
 
 /// Maximum number of local values in scope.
 const LOCALS_MAX: u16 = 64;
+
+/// Words that cannot be names.
+pub(super) const RESERVED: [&str; 6] = ["result", "error", "receiver", "true", "false", "let"];
 
 /// The value that a name refers to.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +67,7 @@ impl<'c> Compiler<'c> {
             self.found.mistake("depth", name.span, message);
             return local - 1;
         }
-        if ["result", "error", "receiver", "true", "false", "let"].contains(&name.text.as_str()) {
+        if RESERVED.contains(&name.text.as_str()) {
             let message = format!("`{}` is reserved and cannot be a name", name.text);
             self.found.mistake("reserved", name.span, message);
         }
@@ -83,14 +86,25 @@ impl<'c> Compiler<'c> {
     /// Compiles an expression that must be a `bool`.
     pub(super) fn truth(&mut self, expr: &Expr, what: &str) -> Id {
         let (id, of) = self.expression(expr);
-        self.expect_bool(&of, expr.span, what);
+        if !matches!(of, Type::Bool | Type::Any) {
+            self.wrong_type(expr.span, format!("{what} must be a bool, found {}", described(&of)));
+        }
         id
     }
 
-    fn expect_bool(&mut self, of: &Type, span: Span, what: &str) {
-        if !matches!(of, Type::Bool | Type::Any) {
-            self.found.mistake("type", span, format!("{what} must be a bool, found {}", described(of)));
+    /// Compiles the index of a member.
+    pub(super) fn index_text(&mut self, expr: &Expr) -> Id {
+        let (id, of) = self.expression(expr);
+        if matches!(of, Type::Record(_) | Type::Named(_) | Type::Map(..) | Type::Bytes) {
+            let hint = "use one of its fields, or `text((a, b))` for several";
+            let message = format!("an index must be text, found {}", described(&of));
+            self.found.mistake_hint("type", expr.span, message, hint);
         }
+        id
+    }
+
+    fn wrong_type(&mut self, span: Span, message: String) {
+        self.found.mistake("type", span, message);
     }
 
     /// The type of the items that a loop visits.
@@ -100,7 +114,7 @@ impl<'c> Compiler<'c> {
             Type::Any => Type::Any,
             Type::Map(key, _) => (**key).clone(),
             _ => {
-                self.found.mistake("type", span, format!("a loop needs a list, found {}", described(of)));
+                self.wrong_type(span, format!("a loop needs a list, found {}", described(of)));
                 Type::Any
             }
         }
@@ -137,7 +151,7 @@ impl<'c> Compiler<'c> {
                 let (id, kind) = self.expression(of);
                 if !ArgKind::Number.accepts(&kind) {
                     let message = format!("`-` takes a number, found {}", described(&kind));
-                    self.found.mistake("type", of.span, message);
+                    self.wrong_type(of.span, message);
                 }
                 (self.op(Op::Minus(id), span), kind)
             }
@@ -149,11 +163,7 @@ impl<'c> Compiler<'c> {
                     Some(of) => of,
                     None => {
                         let (yes, no) = (described(&yes_type), described(&no_type));
-                        self.found.mistake(
-                            "type",
-                            span,
-                            format!("both values must have the same type, found {yes} and {no}"),
-                        );
+                        self.wrong_type(span, format!("both values must have the same type, found {yes} and {no}"));
                         Type::Any
                     }
                 };
@@ -229,7 +239,7 @@ impl<'c> Compiler<'c> {
             },
             _ => {
                 let message = format!("{} has no fields", described(&kind));
-                self.found.mistake("type", field.span, message);
+                self.wrong_type(field.span, message);
                 Type::Any
             }
         };
@@ -254,13 +264,13 @@ impl<'c> Compiler<'c> {
             Type::Record(_) | Type::Named(_) => (Type::Text, Type::Any),
             Type::Any => (Type::Any, Type::Any),
             _ => {
-                self.found.mistake("type", of.span, format!("{} has no items", described(&kind)));
+                self.wrong_type(of.span, format!("{} has no items", described(&kind)));
                 (Type::Any, Type::Any)
             }
         };
         if joined(&wanted, &at_kind).is_none() {
             let message = format!("the index must be {}, found {}", described(&wanted), described(&at_kind));
-            self.found.mistake("type", at.span, message);
+            self.wrong_type(at.span, message);
         }
         (self.op(Op::At { of: of_id, at: at_id }, span), gives)
     }
@@ -287,7 +297,7 @@ impl<'c> Compiler<'c> {
             let takes = row.takes[at.min(wanted - 1)];
             if !takes.accepts(of) {
                 let message = format!("`{}` takes {} here, found {}", row.name, takes.describe(), described(of));
-                self.found.mistake("type", argument.span, message);
+                self.wrong_type(argument.span, message);
             }
         }
         let gives = match row.gives {
@@ -306,57 +316,45 @@ impl<'c> Compiler<'c> {
     }
 
     fn pattern(&mut self, splits: bool, arguments: &[Expr], span: Span) -> (Id, Type) {
-        let gives = if splits { Type::List(Box::new(Type::Text)) } else { Type::Bool };
-        let [text, pattern] = arguments else {
-            return (self.op(Op::Bool(false), span), gives);
+        let op = match arguments {
+            [text, pattern] => self.pattern_op(splits, text, pattern),
+            _ => None,
         };
+        let gives = if splits { Type::List(Box::new(Type::Text)) } else { Type::Bool };
+        (self.op(op.unwrap_or(Op::Bool(false)), span), gives)
+    }
+
+    fn pattern_op(&mut self, splits: bool, text: &Expr, pattern: &Expr) -> Option<Op> {
         let (of, kind) = self.expression(text);
         if !ArgKind::Text.accepts(&kind) {
-            let message = format!("a pattern is matched against text, found {}", described(&kind));
-            self.found.mistake("type", text.span, message);
+            self.wrong_type(text.span, format!("a pattern is matched against text, found {}", described(&kind)));
         }
-        let ExprKind::Text(source) = &pattern.kind else {
-            let message = "a pattern must be a quoted literal";
-            self.found.mistake("pattern", pattern.span, message);
-            return (self.op(Op::Bool(false), span), gives);
-        };
-        if source.len() > PATTERN_MAX_BYTES {
-            let message =
-                format!("a pattern may have at most {PATTERN_MAX_BYTES} bytes, this one has {}", source.len());
-            self.found.mistake("pattern", pattern.span, message);
-            return (self.op(Op::Bool(false), span), gives);
-        }
-        match RegexBuilder::new(source).size_limit(PATTERN_PROGRAM_MAX_BYTES).nest_limit(16).build() {
-            Ok(compiled) => self.code.patterns.push(compiled),
-            Err(error) => {
-                self.found.mistake("pattern", pattern.span, format!("invalid pattern: {error}"));
-                return (self.op(Op::Bool(false), span), gives);
+        let compiled = match &pattern.kind {
+            ExprKind::Text(source) if source.len() > PATTERN_MAX_BYTES => {
+                Err(format!("a pattern may have at most {PATTERN_MAX_BYTES} bytes, this one has {}", source.len()))
             }
-        }
-        let pattern = (self.code.patterns.len() - 1) as u32;
-        (self.op(Op::Pattern { splits, of, pattern }, span), gives)
+            ExprKind::Text(source) => {
+                let built = RegexBuilder::new(source).size_limit(PATTERN_PROGRAM_MAX_BYTES).nest_limit(16).build();
+                built.map_err(|error| format!("invalid pattern: {error}"))
+            }
+            _ => Err("a pattern must be a quoted literal".to_owned()),
+        };
+        let compiled = compiled.map_err(|message| self.found.mistake("pattern", pattern.span, message)).ok()?;
+        self.code.patterns.push(compiled);
+        Some(Op::Pattern { splits, of, pattern: (self.code.patterns.len() - 1) as u32 })
     }
 
     fn binary(&mut self, operator: Binary, a: &Expr, b: &Expr, span: Span) -> (Id, Type) {
         if let Binary::And | Binary::Or = operator {
-            let what = if operator == Binary::And { "each side of `&&`" } else { "each side of `||`" };
-            let (a, b) = (self.truth(a, what), self.truth(b, what));
+            let what = format!("each side of `{}`", operator.sign().0);
+            let (a, b) = (self.truth(a, &what), self.truth(b, &what));
             let op = if operator == Binary::And { Op::And { a, b } } else { Op::Or { a, b } };
             return (self.op(op, span), Type::Bool);
         }
         let ((a_id, a_type), (b_id, b_type)) = (self.expression(a), self.expression(b));
-        let compare = match operator {
-            Binary::Equal => Some(Compare::Equal),
-            Binary::Unequal => Some(Compare::Unequal),
-            Binary::Less => Some(Compare::Less),
-            Binary::LessEqual => Some(Compare::LessEqual),
-            Binary::Greater => Some(Compare::Greater),
-            Binary::GreaterEqual => Some(Compare::GreaterEqual),
-            _ => None,
-        };
-        if let Some(how) = compare {
-            self.comparable(how, (a, &a_type), (b, &b_type), span);
-            return (self.op(Op::Compare { how, a: a_id, b: b_id }, span), Type::Bool);
+        if operator.is_comparison() {
+            self.comparable(operator, (a, &a_type), (b, &b_type), span);
+            return (self.op(Op::Compare { how: operator, a: a_id, b: b_id }, span), Type::Bool);
         }
         if operator == Binary::In {
             let item = match &b_type {
@@ -373,39 +371,32 @@ impl<'c> Compiler<'c> {
             };
             if joined(&item, &a_type).is_none() {
                 let message = format!("each item is {}, but this is {}", described(&item), described(&a_type));
-                self.found.mistake("type", a.span, message);
+                self.wrong_type(a.span, message);
             }
             return (self.op(Op::In { item: a_id, within: b_id }, span), Type::Bool);
         }
-        let how = match operator {
-            Binary::Plus => Arithmetic::Plus,
-            Binary::Minus => Arithmetic::Minus,
-            Binary::Times => Arithmetic::Times,
-            Binary::Divided => Arithmetic::Divided,
-            _ => Arithmetic::Remainder,
-        };
         let of = self.arithmetic(operator, (a, &a_type), (b, &b_type), span);
-        (self.op(Op::Arithmetic { how, a: a_id, b: b_id }, span), of)
+        (self.op(Op::Arithmetic { how: operator, a: a_id, b: b_id }, span), of)
     }
 
-    fn comparable(&mut self, how: Compare, a: (&Expr, &Type), b: (&Expr, &Type), span: Span) {
+    fn comparable(&mut self, how: Binary, a: (&Expr, &Type), b: (&Expr, &Type), span: Span) {
         if joined(a.1, b.1).is_none() {
             let message = format!("cannot compare {} with {}", described(a.1), described(b.1));
             let numeral = |x: &Type, y: &Type| ArgKind::Text.accepts(x) && ArgKind::Number.accepts(y);
             if numeral(a.1, b.1) || numeral(b.1, a.1) {
                 self.found.mistake_hint("type", span, message, "use `int(text)` to convert text to a number");
             } else {
-                self.found.mistake("type", span, message);
+                self.wrong_type(span, message);
             }
             return;
         }
         let ordered =
             |of: &Type| matches!(of, Type::Any | Type::Int | Type::Float | Type::Text | Type::Bytes | Type::Choice(_));
-        if !matches!(how, Compare::Equal | Compare::Unequal) {
+        if !matches!(how, Binary::Equal | Binary::Unequal) {
             for (side, of) in [a, b] {
                 if !ordered(of) {
                     let message = format!("only numbers and text have an order, found {}", described(of));
-                    self.found.mistake("type", side.span, message);
+                    self.wrong_type(side.span, message);
                     return;
                 }
             }
@@ -429,7 +420,7 @@ impl<'c> Compiler<'c> {
                 Type::List(_) if plus => Type::List(Box::new(Type::Any)),
                 Type::Int | Type::Float => Type::Any,
                 _ => {
-                    self.found.mistake("type", span, format!("`{sign}` does not take {}", described(other)));
+                    self.wrong_type(span, format!("`{sign}` does not take {}", described(other)));
                     Type::Any
                 }
             },
@@ -442,7 +433,7 @@ impl<'c> Compiler<'c> {
                 if plus && (ArgKind::Text.accepts(x) || ArgKind::Text.accepts(y)) {
                     self.found.mistake_hint("type", span, message, "use `text(value)` to convert a value to text");
                 } else {
-                    self.found.mistake("type", span, message);
+                    self.wrong_type(span, message);
                 }
                 Type::Any
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::expression::RESERVED;
 use crate::finding::{Findings, suggestion};
 use crate::syntax::{Operation, TypeKind, TypeTree};
 use crate::types::{Field, KnownSchema, Signature, Type};
@@ -26,13 +27,13 @@ pub(super) fn full_name(operation: &Operation) -> String {
 pub(super) fn shape(
     operation: &Operation,
     service: Option<&BTreeMap<String, Signature>>,
-    known: KnownSchema<'_>,
+    known: &KnownSchema,
     found: &mut Findings,
 ) -> Shape {
     let mut names = BTreeMap::new();
     for param in &operation.params {
         super::unique(&mut names, &param.name, "parameter", found);
-        if ["result", "error", "receiver", "true", "false", "let"].contains(&param.name.text.as_str()) {
+        if RESERVED.contains(&param.name.text.as_str()) {
             let message = format!("`{}` is reserved and cannot be a parameter", param.name.text);
             found.mistake("reserved", param.name.span, message);
         }
@@ -79,7 +80,7 @@ pub(super) fn shape(
 }
 
 /// HTTP parameters are known by name: query, headers, body, and the variables of the path.
-fn of_http(operation: &Operation, known: KnownSchema<'_>, found: &mut Findings) -> Shape {
+fn of_http(operation: &Operation, known: &KnownSchema, found: &mut Findings) -> Shape {
     let variables = variables(&operation.name.text);
     if variables.is_none() {
         let hint = "write a variable as a name in braces: `/users/{id}`";
@@ -126,7 +127,7 @@ fn variables(path: &str) -> Option<Vec<&str>> {
     Some(variables)
 }
 
-fn resolve_type(of: &TypeTree, known: KnownSchema<'_>, found: &mut Findings) -> Type {
+fn resolve_type(of: &TypeTree, known: &KnownSchema, found: &mut Findings) -> Type {
     match &of.kind {
         TypeKind::List(of) => Type::List(Box::new(resolve_type(of, known, found))),
         TypeKind::Map(key, value) => {
@@ -134,18 +135,12 @@ fn resolve_type(of: &TypeTree, known: KnownSchema<'_>, found: &mut Findings) -> 
         }
         TypeKind::Record(fields) => {
             let mut names = BTreeMap::new();
-            let field = |(name, optional, of): &(crate::syntax::Name, bool, TypeTree)| {
-                if names.insert(name.text.clone(), ()).is_some() {
-                    found.mistake("twice", name.span, format!("duplicate field `{}`", name.text));
-                }
-                Field {
-                    name: name.text.clone(),
-                    of: resolve_type(of, known, found),
-                    optional: *optional,
-                    required: !optional,
-                }
-            };
-            Type::Record(fields.iter().map(field).collect())
+            let fields = fields.iter().map(|(name, optional, of)| {
+                super::unique(&mut names, name, "field", found);
+                let of = resolve_type(of, known, found);
+                if *optional { Field::optional(&name.text, of) } else { Field::new(&name.text, of) }
+            });
+            Type::Record(fields.collect())
         }
         TypeKind::Named(name) => match name.as_str() {
             "any" => Type::Any,

@@ -1,5 +1,7 @@
 //! The functions of the language.
 
+use std::cmp::Ordering;
+
 use super::{BYTES_A_STEP, NoValue, Outcome, Run, Why};
 use crate::code::Id;
 use crate::formats;
@@ -118,8 +120,8 @@ impl<'a> Run<'a> {
             (Value::Float(number), true) => Ok(Value::Float(number)),
             (Value::Float(number), false) => {
                 let whole = number.trunc();
-                let fits = super::operators::int_to_float(i64::MIN, whole).is_some_and(|order| order.is_le())
-                    && super::operators::int_to_float(i64::MAX, whole).is_some_and(|order| order.is_ge());
+                // The bound above is 2^63, which does not fit.
+                let fits = whole >= i64::MIN as f64 && whole < -(i64::MIN as f64);
                 if fits { Ok(Value::Int(whole as i64)) } else { self.stop(id, Why::Overflow) }
             }
             (Value::Text(text), false) => {
@@ -137,26 +139,17 @@ impl<'a> Run<'a> {
 
     fn extreme(&mut self, id: Id, first: u32, count: u32, largest: bool) -> Outcome<Value<'a>> {
         let values = self.operands(id, first, count)?;
-        let mut best: Option<Value<'a>> = None;
+        let mut best = Value::Missing;
         for &value in values {
             if !matches!(value, Value::Int(_) | Value::Float(_)) {
                 return self.kind(id, "a number", value);
             }
-            let order = match (best, value) {
-                (None, _) => None,
-                (Some(Value::Int(best)), Value::Int(value)) => Some(value.cmp(&best)),
-                (Some(Value::Int(best)), Value::Float(value)) => {
-                    super::operators::int_to_float(best, value).map(std::cmp::Ordering::reverse)
-                }
-                (Some(Value::Float(best)), Value::Int(value)) => super::operators::int_to_float(value, best),
-                (Some(Value::Float(best)), Value::Float(value)) => value.partial_cmp(&best),
-                _ => None,
-            };
-            if best.is_none() || order.is_some_and(|order| if largest { order.is_gt() } else { order.is_lt() }) {
-                best = Some(value);
+            let is_better = |order: Ordering| if largest { order.is_gt() } else { order.is_lt() };
+            if matches!(best, Value::Missing) || self.order(id, value, best)?.is_some_and(is_better) {
+                best = value;
             }
         }
-        Ok(best.unwrap_or(Value::Missing))
+        Ok(best)
     }
 
     pub(super) fn pattern(&mut self, id: Id, splits: bool, of: Id, pattern: u32) -> Outcome<Value<'a>> {

@@ -1,7 +1,8 @@
 //! Finds the values that made a clause fail, for reports.
 
 use super::{Env, Run, Scratch};
-use crate::code::{Code, Id, Op};
+use crate::clause::Clause;
+use crate::code::{Id, Op};
 use crate::syntax::Quantifier;
 use crate::tape::Value;
 
@@ -11,30 +12,23 @@ const VALUES_MAX: usize = 8;
 /// Passes the parts of the message that a failing clause reads to `take`: `result.users[3].id`,
 /// with its value. Includes only the false sides of a conjunction, and only the first deciding item
 /// of a loop. Each part is passed once, in the order of the text.
-///
-/// `text` and `start`: the clause and its first byte in the contract, the source of names.
 pub(crate) fn guilty(
-    code: &Code,
-    root: Id,
-    (text, start): (&str, u32),
+    clause: &Clause,
     env: Env<'_>,
     steps: u64,
     scratch: &mut Scratch,
     take: &mut dyn FnMut(String, Value<'_>),
 ) {
-    {
-        let names = vec![None; usize::from(code.locals)];
-        let run = Run::new(code, env, steps, &scratch.bump);
-        let mut look = Look { run, text, start, names, seen: Vec::new(), take };
-        look.fails(root);
-    }
-    scratch.bump.reset();
+    scratch.run(&clause.code, env, steps, |run| {
+        let names = vec![None; usize::from(clause.code.locals)];
+        Look { run, clause, names, seen: Vec::new(), take }.fails(clause.root);
+    });
 }
 
 struct Look<'a, 't> {
     run: Run<'a>,
-    text: &'t str,
-    start: u32,
+    /// The source of names.
+    clause: &'t Clause,
     /// The names of the items in local variables, if they have any.
     names: Vec<Option<String>>,
     seen: Vec<String>,
@@ -62,8 +56,7 @@ impl Look<'_, '_> {
                 self.fails(taken);
             }
             Op::Let { local, value, body } => {
-                self.names[usize::from(local)] = self.name(value);
-                self.run.locals[usize::from(local)] = self.run.value(value).unwrap_or(Value::Missing);
+                self.bind(local, value);
                 self.fails(body);
             }
             Op::Quantifier { each: Quantifier::All, local, within, body } => {
@@ -106,8 +99,7 @@ impl Look<'_, '_> {
             Op::If { condition, yes, no } => [condition, yes, no].into_iter().for_each(|part| self.reads(part)),
             Op::Quantifier { within, .. } => self.reads(within),
             Op::Let { local, value, body } => {
-                self.names[usize::from(local)] = self.name(value);
-                self.run.locals[usize::from(local)] = self.run.value(value).unwrap_or(Value::Missing);
+                self.bind(local, value);
                 self.reads(body);
             }
             Op::List { first, count } | Op::Tuple { first, count } | Op::Call { first, count, .. } => {
@@ -134,8 +126,11 @@ impl Look<'_, '_> {
     }
 
     fn written(&self, id: Id) -> Option<&str> {
-        let span = self.run.code.spans[id as usize];
-        let from = span.start.checked_sub(self.start)? as usize;
-        self.text.get(from..from + span.range().len())
+        self.clause.written(self.run.code.spans[id as usize])
+    }
+
+    fn bind(&mut self, local: u16, value: Id) {
+        self.names[usize::from(local)] = self.name(value);
+        self.run.locals[usize::from(local)] = self.run.value(value).unwrap_or(Value::Missing);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{NESTING_MAX, Outcome, Run, Why};
+use super::{Items, NESTING_MAX, Outcome, Run, Why};
 use crate::code::Id;
 use crate::tape::{Node, Shape, Value};
 
@@ -15,24 +15,24 @@ impl<'a> Run<'a> {
         }
         // Writing costs steps and stops when none are left.
         let left = usize::try_from(self.left).unwrap_or(usize::MAX).saturating_mul(super::BYTES_A_STEP);
-        let mut out = Limited { out: bumpalo::collections::String::new_in(self.bump), left, hide: |_| false };
-        let written = out.value(value, 0);
-        let text = out.out;
-        match written {
+        let out = bumpalo::collections::String::new_in(self.bump);
+        let mut out = Limited { out, left, is_too_deep: false, hide: |_| false };
+        match out.value(value, 0) {
             Ok(()) => {
-                self.charge_bytes(at, text.len())?;
-                Ok(text.into_bump_str())
+                self.charge_bytes(at, out.out.len())?;
+                Ok(out.out.into_bump_str())
             }
-            Err(why) => self.stop(at, why),
+            Err(fmt::Error) if out.is_too_deep => self.stop(at, Why::Depth),
+            Err(fmt::Error) => self.stop(at, Why::Budget),
         }
     }
 }
 
 /// A value for a report: at most `most_bytes`, without values of fields that `hide` names.
 pub(crate) fn excerpt(value: Value<'_>, most_bytes: usize, hide: fn(&str) -> bool) -> String {
-    let mut out = Limited { out: String::new(), left: most_bytes, hide };
+    let mut out = Limited { out: String::new(), left: most_bytes, is_too_deep: false, hide };
     let written = match value {
-        Value::Text(text) => out.write_str(text).map_err(|_| Why::Budget),
+        Value::Text(text) => out.write_str(text),
         value => out.value(value, 0),
     };
     if written.is_err() {
@@ -45,6 +45,8 @@ pub(crate) fn excerpt(value: Value<'_>, most_bytes: usize, hide: fn(&str) -> boo
 struct Limited<W> {
     out: W,
     left: usize,
+    /// Whether it failed because the value nests too deep.
+    is_too_deep: bool,
     hide: fn(&str) -> bool,
 }
 
@@ -63,86 +65,70 @@ impl<W: Write> Write for Limited<W> {
 }
 
 impl<W: Write> Limited<W> {
-    fn put(&mut self, text: &str) -> Result<(), Why> {
-        self.write_str(text).map_err(|fmt::Error| Why::Budget)
-    }
-
-    fn value(&mut self, value: Value<'_>, depth: u16) -> Result<(), Why> {
+    fn value(&mut self, value: Value<'_>, depth: u16) -> fmt::Result {
         if depth > NESTING_MAX {
-            return Err(Why::Depth);
+            self.is_too_deep = true;
+            return Err(fmt::Error);
         }
-        let full = |fmt::Error| Why::Budget;
         match value {
-            Value::Missing => self.put("None"),
-            Value::Opaque | Value::Malformed(_) => self.put("?"),
-            Value::Bool(value) => self.put(if value { "True" } else { "False" }),
-            Value::Int(number) => write!(self, "{number}").map_err(full),
-            Value::Float(number) => write!(self, "{number:?}").map_err(full),
+            Value::Missing => self.write_str("None"),
+            Value::Opaque | Value::Malformed(_) => self.write_str("?"),
+            Value::Bool(value) => self.write_str(if value { "True" } else { "False" }),
+            Value::Int(number) => write!(self, "{number}"),
+            Value::Float(number) => write!(self, "{number:?}"),
             Value::Text(text) => self.quoted(text),
             Value::Bytes(bytes) => {
-                self.put("b'")?;
-                bytes.iter().try_for_each(|byte| write!(self, "{}", byte.escape_ascii())).map_err(full)?;
-                self.put("'")
+                self.write_str("b'")?;
+                bytes.iter().try_for_each(|byte| write!(self, "{}", byte.escape_ascii()))?;
+                self.write_str("'")
             }
-            Value::List(items) => self.items(items.iter().copied(), "[", "]", depth),
-            Value::Tuple([one]) => self.items([*one].into_iter(), "(", ",)", depth),
-            Value::Tuple(items) => self.items(items.iter().copied(), "(", ")", depth),
-            Value::Node(node) if node.shape() == Shape::List => {
-                self.items((0..node.len()).map(|at| node.at(at)), "[", "]", depth)
-            }
-            Value::Node(node) => self.map(node, depth),
+            Value::Node(node) if node.shape() == Shape::Map => self.map(node, depth),
+            Value::Tuple([_]) => self.items(value, "(", ",)", depth),
+            Value::Tuple(_) => self.items(value, "(", ")", depth),
+            Value::Node(_) | Value::List(_) => self.items(value, "[", "]", depth),
         }
     }
 
-    fn items<'v>(
-        &mut self,
-        items: impl Iterator<Item = Value<'v>>,
-        open: &str,
-        close: &str,
-        depth: u16,
-    ) -> Result<(), Why> {
-        self.put(open)?;
-        for (at, item) in items.enumerate() {
-            self.put(if at == 0 { "" } else { ", " })?;
+    fn items(&mut self, list: Value<'_>, open: &str, close: &str, depth: u16) -> fmt::Result {
+        self.write_str(open)?;
+        for (at, item) in Items::of_list(list).into_iter().flat_map(Items::iter).enumerate() {
+            self.write_str(if at == 0 { "" } else { ", " })?;
             self.value(item, depth + 1)?;
         }
-        self.put(close)
+        self.write_str(close)
     }
 
-    fn map(&mut self, node: Node<'_>, depth: u16) -> Result<(), Why> {
-        self.put("{")?;
+    fn map(&mut self, node: Node<'_>, depth: u16) -> fmt::Result {
+        self.write_str("{")?;
         for at in 0..node.len() {
-            self.put(if at == 0 { "" } else { ", " })?;
+            self.write_str(if at == 0 { "" } else { ", " })?;
             let key = node.key(at);
             self.value(key, depth + 1)?;
-            self.put(": ")?;
+            self.write_str(": ")?;
             match key {
-                Value::Text(name) if (self.hide)(name) => self.put(HIDDEN)?,
+                Value::Text(name) if (self.hide)(name) => self.write_str(HIDDEN)?,
                 _ => self.value(node.at(at), depth + 1)?,
             }
         }
-        self.put("}")
+        self.write_str("}")
     }
 
     /// A nested text, in the form of Python's `repr`.
-    fn quoted(&mut self, text: &str) -> Result<(), Why> {
+    fn quoted(&mut self, text: &str) -> fmt::Result {
         let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-        let full = |fmt::Error| Why::Budget;
-        self.write_char(quote).map_err(full)?;
+        self.write_char(quote)?;
         for character in text.chars() {
             match character {
-                '\\' => self.put("\\\\")?,
-                '\n' => self.put("\\n")?,
-                '\r' => self.put("\\r")?,
-                '\t' => self.put("\\t")?,
-                same if same == quote => write!(self, "\\{same}").map_err(full)?,
-                control if u32::from(control) < 0x20 || u32::from(control) == 0x7f => {
-                    write!(self, "\\x{:02x}", u32::from(control)).map_err(full)?;
-                }
-                other => self.write_char(other).map_err(full)?,
+                '\\' => self.write_str("\\\\")?,
+                '\n' => self.write_str("\\n")?,
+                '\r' => self.write_str("\\r")?,
+                '\t' => self.write_str("\\t")?,
+                same if same == quote => write!(self, "\\{same}")?,
+                '\0'..='\x1f' | '\x7f' => write!(self, "\\x{:02x}", u32::from(character))?,
+                other => self.write_char(other)?,
             }
         }
-        self.write_char(quote).map_err(full)
+        self.write_char(quote)
     }
 }
 

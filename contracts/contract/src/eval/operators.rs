@@ -2,27 +2,28 @@
 
 use std::cmp::Ordering;
 
-use super::{NESTING_MAX, Outcome, Run, Why};
-use crate::code::{Arithmetic, Compare, Id};
+use super::{Items, NESTING_MAX, Outcome, Run, Why};
+use crate::code::Id;
+use crate::syntax::Binary;
 use crate::tape::{Node, Shape, Value};
 
 impl<'a> Run<'a> {
-    pub(super) fn compare(&mut self, id: Id, how: Compare, a: Id, b: Id) -> Outcome<bool> {
+    pub(super) fn compare(&mut self, id: Id, how: Binary, a: Id, b: Id) -> Outcome<bool> {
         let (left, right) = (self.needed(a)?, self.needed(b)?);
         // Fast path for the most common case.
         let order = if let (Value::Int(left), Value::Int(right)) = (left, right) {
             Some(left.cmp(&right))
-        } else if matches!(how, Compare::Equal | Compare::Unequal) {
-            return Ok(self.equal(id, left, right, 0)? == (how == Compare::Equal));
+        } else if matches!(how, Binary::Equal | Binary::Unequal) {
+            return Ok(self.equal(id, left, right, 0)? == (how == Binary::Equal));
         } else {
             self.order(b, left, right)?
         };
         // NaN has no order.
-        Ok(order.map_or(how == Compare::Unequal, |order| how.holds(order)))
+        Ok(order.map_or(how == Binary::Unequal, |order| how.holds(order)))
     }
 
     /// The order of two values, or `None` for NaN.
-    fn order(&mut self, at: Id, a: Value<'a>, b: Value<'a>) -> Outcome<Option<Ordering>> {
+    pub(super) fn order(&mut self, at: Id, a: Value<'a>, b: Value<'a>) -> Outcome<Option<Ordering>> {
         match (a, b) {
             (Value::Int(a), Value::Int(b)) => Ok(Some(a.cmp(&b))),
             (Value::Int(a), Value::Float(b)) => Ok(int_to_float(a, b)),
@@ -70,10 +71,10 @@ impl<'a> Run<'a> {
                 self.equal_maps(at, a, b, depth)
             }
             (Value::Tuple(_), other) | (other, Value::Tuple(_)) if !matches!(other, Value::Tuple(_)) => Ok(false),
-            _ => match (length_of_list(a), length_of_list(b)) {
-                (Some(left), Some(right)) if left == right => {
-                    for position in 0..left {
-                        if !self.equal(at, item_of_list(a, position), item_of_list(b, position), depth + 1)? {
+            _ => match (Items::of_list(a), Items::of_list(b)) {
+                (Some(left), Some(right)) if left.len() == right.len() => {
+                    for (left, right) in left.iter().zip(right.iter()) {
+                        if !self.equal(at, left, right, depth + 1)? {
                             return Ok(false);
                         }
                     }
@@ -90,15 +91,11 @@ impl<'a> Run<'a> {
         }
         for position in 0..a.len() {
             let (key, value) = (a.key(position), a.at(position));
-            let mut found = None;
-            for other in 0..b.len() {
-                if self.equal(at, key, b.key(other), depth + 1)? {
-                    found = Some(b.at(other));
-                    break;
-                }
+            let mut other = 0;
+            while other < b.len() && !self.equal(at, key, b.key(other), depth + 1)? {
+                other += 1;
             }
-            let Some(found) = found else { return Ok(false) };
-            if !self.equal(at, value, found, depth + 1)? {
+            if other == b.len() || !self.equal(at, value, b.at(other), depth + 1)? {
                 return Ok(false);
             }
         }
@@ -108,29 +105,22 @@ impl<'a> Run<'a> {
     pub(super) fn within(&mut self, id: Id, item: Id, within: Id) -> Outcome<bool> {
         let item = self.needed(item)?;
         let items = self.items(within)?;
-        for at in 0..items.len() {
-            if self.equal(id, item, items.at(at), 0)? {
+        for other in items.iter() {
+            if self.equal(id, item, other, 0)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    pub(super) fn arithmetic(&mut self, id: Id, how: Arithmetic, a: Id, b: Id) -> Outcome<Value<'a>> {
+    pub(super) fn arithmetic(&mut self, id: Id, how: Binary, a: Id, b: Id) -> Outcome<Value<'a>> {
         let (left, right) = (self.needed(a)?, self.needed(b)?);
         match (left, right) {
             (Value::Int(left), Value::Int(right)) => {
-                if right == 0 && matches!(how, Arithmetic::Divided | Arithmetic::Remainder) {
+                if right == 0 && matches!(how, Binary::Divided | Binary::Remainder) {
                     return self.stop(id, Why::ByZero);
                 }
-                let value = match how {
-                    Arithmetic::Plus => left.checked_add(right),
-                    Arithmetic::Minus => left.checked_sub(right),
-                    Arithmetic::Times => left.checked_mul(right),
-                    Arithmetic::Divided => left.checked_div(right),
-                    Arithmetic::Remainder => left.checked_rem(right),
-                };
-                value.map_or_else(|| self.stop(id, Why::Overflow), |value| Ok(Value::Int(value)))
+                how.checked(left, right).map_or_else(|| self.stop(id, Why::Overflow), |value| Ok(Value::Int(value)))
             }
             (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => {
                 let float = |value| match value {
@@ -140,25 +130,24 @@ impl<'a> Run<'a> {
                 };
                 let (left, right) = (float(left), float(right));
                 Ok(Value::Float(match how {
-                    Arithmetic::Plus => left + right,
-                    Arithmetic::Minus => left - right,
-                    Arithmetic::Times => left * right,
-                    Arithmetic::Divided => left / right,
-                    Arithmetic::Remainder => left % right,
+                    Binary::Plus => left + right,
+                    Binary::Minus => left - right,
+                    Binary::Times => left * right,
+                    Binary::Divided => left / right,
+                    _ => left % right,
                 }))
             }
-            (Value::Text(left), Value::Text(right)) if how == Arithmetic::Plus => {
+            (Value::Text(left), Value::Text(right)) if how == Binary::Plus => {
                 self.charge_bytes(id, left.len() + right.len())?;
                 let mut text = bumpalo::collections::String::with_capacity_in(left.len() + right.len(), self.bump);
                 text.push_str(left);
                 text.push_str(right);
                 Ok(Value::Text(text.into_bump_str()))
             }
-            _ if how == Arithmetic::Plus => match (length_of_list(left), length_of_list(right)) {
+            _ if how == Binary::Plus => match (Items::of_list(left), Items::of_list(right)) {
                 (Some(first), Some(second)) => {
-                    self.charge(id, (first + second) as u64)?;
-                    let items = (0..first).map(|at| item_of_list(left, at));
-                    let items = items.chain((0..second).map(|at| item_of_list(right, at)));
+                    self.charge(id, (first.len() + second.len()) as u64)?;
+                    let items = first.iter().chain(second.iter());
                     let items = bumpalo::collections::Vec::from_iter_in(items, self.bump);
                     Ok(Value::List(items.into_bump_slice()))
                 }
@@ -175,24 +164,8 @@ impl<'a> Run<'a> {
     }
 }
 
-fn length_of_list(value: Value<'_>) -> Option<usize> {
-    match value {
-        Value::Node(node) if node.shape() == Shape::List => Some(node.len()),
-        Value::List(items) | Value::Tuple(items) => Some(items.len()),
-        _ => None,
-    }
-}
-
-fn item_of_list(value: Value<'_>, position: usize) -> Value<'_> {
-    match value {
-        Value::Node(node) => node.at(position),
-        Value::List(items) | Value::Tuple(items) => items[position],
-        _ => Value::Missing,
-    }
-}
-
 /// The order of an integer and a float, without rounding either. `None` for NaN.
-pub(super) fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
+fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     if float.is_nan() {
         return None;

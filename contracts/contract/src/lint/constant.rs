@@ -1,74 +1,57 @@
 //! Constant expressions, and the bounds that several comparisons leave for a term.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crate::print::expression;
 use crate::syntax::{Binary, Expr, ExprKind, Quantifier};
 
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Constant {
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Text(String),
-}
-
-impl fmt::Display for Constant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bool(value) => write!(f, "`{value}`"),
-            Self::Int(value) => write!(f, "`{value}`"),
-            Self::Float(value) => write!(f, "`{value:?}`"),
-            Self::Text(value) => write!(f, "{value:?}"),
-        }
-    }
-}
-
-/// The constant value of an expression, or `None` if it depends on a message.
-pub(super) fn constant(expr: &Expr) -> Option<Constant> {
+/// The constant value of an expression, a literal, or `None` if it depends on a message.
+pub(super) fn constant(expr: &Expr) -> Option<ExprKind> {
+    use ExprKind::{Bool, Float, Int};
     match &expr.kind {
-        ExprKind::Bool(value) => Some(Constant::Bool(*value)),
-        ExprKind::Int(value) => Some(Constant::Int(*value)),
-        ExprKind::Float(value) => Some(Constant::Float(*value)),
-        ExprKind::Text(value) => Some(Constant::Text(value.clone())),
-        ExprKind::Not(of) => match constant(of)? {
-            Constant::Bool(value) => Some(Constant::Bool(!value)),
-            _ => None,
-        },
+        literal @ (Bool(_) | Int(_) | Float(_) | ExprKind::Text(_)) => Some(literal.clone()),
+        ExprKind::Not(of) => is_true(of).map(|value| Bool(!value)),
         ExprKind::Minus(of) => match constant(of)? {
-            Constant::Int(value) => value.checked_neg().map(Constant::Int),
-            Constant::Float(value) => Some(Constant::Float(-value)),
+            Int(value) => value.checked_neg().map(Int),
+            Float(value) => Some(Float(-value)),
             _ => None,
         },
-        ExprKind::If(condition, yes, no) => match constant(condition)? {
-            Constant::Bool(true) => constant(yes),
-            _ => constant(no),
-        },
+        ExprKind::If(condition, yes, no) => constant(if is_true(condition)? { yes } else { no }),
         ExprKind::Let(_, _, body) => constant(body),
         ExprKind::Quantifier(each, _, within, body) => {
-            let empty = matches!(&within.kind, ExprKind::List(items) if items.is_empty());
-            match (each, constant(body)) {
-                (Quantifier::All, Some(Constant::Bool(true))) => Some(Constant::Bool(true)),
-                (Quantifier::Any, Some(Constant::Bool(false))) => Some(Constant::Bool(false)),
-                (Quantifier::All, _) if empty => Some(Constant::Bool(true)),
-                (Quantifier::Any, _) if empty => Some(Constant::Bool(false)),
-                _ => None,
-            }
+            // The result if the body decides for no item.
+            let undecided = match each {
+                Quantifier::All => true,
+                Quantifier::Any => false,
+                Quantifier::Count => return None,
+            };
+            (is_empty(within) || is_true(body) == Some(undecided)).then_some(Bool(undecided))
         }
         ExprKind::Binary(operator, a, b) => binary(*operator, a, b),
         _ => None,
     }
 }
 
-fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Constant> {
+/// The value of a constant condition.
+pub(super) fn is_true(expr: &Expr) -> Option<bool> {
+    match constant(expr)? {
+        ExprKind::Bool(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// Whether an expression is an empty literal list.
+pub(super) fn is_empty(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::List(items) if items.is_empty())
+}
+
+fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<ExprKind> {
+    use ExprKind::{Bool, Float, Int, Text};
     let (left, right) = (constant(a), constant(b));
     if let Binary::And | Binary::Or = operator {
-        let decides = Constant::Bool(operator == Binary::Or);
-        if left.as_ref() == Some(&decides) || right.as_ref() == Some(&decides) {
-            return Some(decides);
-        }
-        return left.and(right);
+        let decides = Bool(operator == Binary::Or);
+        let is_decided = left.as_ref() == Some(&decides) || right.as_ref() == Some(&decides);
+        return if is_decided { Some(decides) } else { left.and(right) };
     }
     // A length is not negative.
     if let Some((_, interval)) = compared(operator, a, b)
@@ -76,47 +59,24 @@ fn binary(operator: Binary, a: &Expr, b: &Expr) -> Option<Constant> {
         && is_length(term)
     {
         if Interval::LENGTH.meet(interval).whole().is_empty() {
-            return Some(Constant::Bool(false));
+            return Some(Bool(false));
         }
         let always = if interval.not { interval.least < 0 } else { interval.least <= 0 && interval.most == i128::MAX };
         if always {
-            return Some(Constant::Bool(true));
+            return Some(Bool(true));
         }
     }
     // `a == a` is not constant if `a` is from a message, since a missing value makes it unknown.
     let order = match (left?, right?) {
-        (Constant::Int(a), Constant::Int(b)) => {
-            let sum = match operator {
-                Binary::Plus => a.checked_add(b),
-                Binary::Minus => a.checked_sub(b),
-                Binary::Times => a.checked_mul(b),
-                _ => None,
-            };
-            if let Some(sum) = sum {
-                return Some(Constant::Int(sum));
-            }
-            a.partial_cmp(&b)
-        }
-        (Constant::Float(a), Constant::Float(b)) => a.partial_cmp(&b),
-        (Constant::Text(a), Constant::Text(b)) => {
-            if operator == Binary::Plus {
-                return Some(Constant::Text(a + &b));
-            }
-            a.partial_cmp(&b)
-        }
-        (Constant::Bool(a), Constant::Bool(b)) => a.partial_cmp(&b),
+        (Int(a), Int(b)) if !operator.is_comparison() => return operator.checked(a, b).map(Int),
+        (Text(a), Text(b)) if operator == Binary::Plus => return Some(Text(a + &b)),
+        (Int(a), Int(b)) => a.partial_cmp(&b),
+        (Float(a), Float(b)) => a.partial_cmp(&b),
+        (Text(a), Text(b)) => a.partial_cmp(&b),
+        (Bool(a), Bool(b)) => a.partial_cmp(&b),
         _ => None,
-    }?;
-    let holds = match operator {
-        Binary::Equal => order.is_eq(),
-        Binary::Unequal => order.is_ne(),
-        Binary::Less => order.is_lt(),
-        Binary::LessEqual => order.is_le(),
-        Binary::Greater => order.is_gt(),
-        Binary::GreaterEqual => order.is_ge(),
-        _ => return None,
     };
-    Some(Constant::Bool(holds))
+    order.filter(|_| operator.is_comparison()).map(|order| Bool(operator.holds(order)))
 }
 
 /// Why an operation on constants never has a value.
@@ -127,22 +87,15 @@ pub(super) enum Impossible {
 
 /// Whether arithmetic on constants has no value.
 pub(super) fn impossible(operator: Binary, a: &Expr, b: &Expr) -> Option<Impossible> {
-    let divides = matches!(operator, Binary::Divided | Binary::Remainder);
+    use Binary::{Divided, Minus, Plus, Remainder, Times};
     match (constant(a), constant(b)?) {
         // A float divided by zero is infinite, which is a value.
-        (Some(Constant::Float(_)), Constant::Int(0)) => None,
-        (_, Constant::Int(0)) if divides => Some(Impossible::ByZero),
-        (Some(Constant::Int(a)), Constant::Int(b)) => {
-            let holds = match operator {
-                Binary::Plus => a.checked_add(b).is_some(),
-                Binary::Minus => a.checked_sub(b).is_some(),
-                Binary::Times => a.checked_mul(b).is_some(),
-                Binary::Divided => a.checked_div(b).is_some(),
-                // If the quotient overflows, so does the machine's remainder.
-                Binary::Remainder => a.checked_rem(b).is_some(),
-                _ => true,
-            };
-            (!holds).then_some(Impossible::Overflow)
+        (Some(ExprKind::Float(_)), _) => None,
+        (_, ExprKind::Int(0)) if matches!(operator, Divided | Remainder) => Some(Impossible::ByZero),
+        (Some(ExprKind::Int(a)), ExprKind::Int(b))
+            if matches!(operator, Plus | Minus | Times | Divided | Remainder) =>
+        {
+            operator.checked(a, b).is_none().then_some(Impossible::Overflow)
         }
         _ => None,
     }
@@ -197,8 +150,8 @@ impl Interval {
 
 fn term_of<'e>(a: &'e Expr, b: &'e Expr) -> Option<&'e Expr> {
     match (constant(a), constant(b)) {
-        (None, Some(Constant::Int(_))) => Some(a),
-        (Some(Constant::Int(_)), None) => Some(b),
+        (None, Some(ExprKind::Int(_))) => Some(a),
+        (Some(ExprKind::Int(_)), None) => Some(b),
         _ => None,
     }
 }
@@ -207,11 +160,12 @@ fn term_of<'e>(a: &'e Expr, b: &'e Expr) -> Option<&'e Expr> {
 fn compared(operator: Binary, a: &Expr, b: &Expr) -> Option<(String, Interval)> {
     let term = term_of(a, b)?;
     let flipped = std::ptr::eq(term, b);
-    let Some(Constant::Int(number)) = constant(if flipped { a } else { b }) else { return None };
+    let Some(ExprKind::Int(number)) = constant(if flipped { a } else { b }) else { return None };
     let number = 2 * i128::from(number);
     let interval = match (operator, flipped) {
-        (Binary::Equal, _) => Interval { least: number, most: number, not: false },
-        (Binary::Unequal, _) => Interval { least: number, most: number, not: true },
+        (Binary::Equal | Binary::Unequal, _) => {
+            Interval { least: number, most: number, not: operator == Binary::Unequal }
+        }
         (Binary::Less, false) | (Binary::Greater, true) => Interval { most: number - 1, ..Interval::ALL },
         (Binary::LessEqual, false) | (Binary::GreaterEqual, true) => Interval { most: number, ..Interval::ALL },
         (Binary::Greater, false) | (Binary::Less, true) => Interval { least: number + 1, ..Interval::ALL },
@@ -246,8 +200,8 @@ impl Bounds {
             return left.is_empty().then_some(term);
         }
         let (term, text) = match (operator, constant(a), constant(b)) {
-            (Binary::Equal, Some(Constant::Text(text)), None) => (b, text),
-            (Binary::Equal, None, Some(Constant::Text(text))) => (a, text),
+            (Binary::Equal, Some(ExprKind::Text(text)), None) => (b, text),
+            (Binary::Equal, None, Some(ExprKind::Text(text))) => (a, text),
             _ => return None,
         };
         let term = expression(term);

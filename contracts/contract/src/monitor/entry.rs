@@ -54,9 +54,14 @@ impl Entry {
         }
     }
 
-    pub(crate) fn came(&mut self, origin: Origin) -> bool {
+    /// Adds labels and their origin. Returns whether any of them is new.
+    pub(crate) fn add(&mut self, labels: &[NameId], origin: Origin) -> bool {
+        let mut changed = false;
+        for label in labels {
+            changed |= self.vouch(*label);
+        }
         if self.origins.contains(&origin) || self.more_origins {
-            return false;
+            return changed;
         }
         if self.origins.len() == ORIGINS_MAX {
             self.more_origins = true;
@@ -244,9 +249,9 @@ mod tests {
     fn labels_and_origins_are_sets() {
         let mut entry = evernote();
         assert!(!entry.vouch(2) && entry.vouch(0) && entry.labels == [0, 1, 2]);
-        assert!(!entry.came(Origin::Reply([7; 12])));
+        assert!(!entry.add(&[], Origin::Reply([7; 12])));
         for label in 0..10 {
-            entry.came(Origin::Request(label));
+            entry.add(&[], Origin::Request(label));
         }
         assert!(entry.origins.len() == ORIGINS_MAX && entry.more_origins);
     }

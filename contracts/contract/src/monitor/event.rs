@@ -61,6 +61,21 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// A call whose entry is unknown.
+    pub(super) fn unvouched(sender: String) -> Self {
+        Self {
+            entry: None,
+            index: None,
+            secret: false,
+            labels: vec![0],
+            is_orphan: true,
+            enhanced: false,
+            bypassed: false,
+            other: None,
+            sender,
+        }
+    }
+
     /// The label of the adapter that sent the request, or `unknown`:
     /// [`crate::metadata::CallContext::sender`] at both ends.
     pub fn sender(&self) -> &str {

@@ -1,9 +1,9 @@
 //! The contracts of a monitor: the current one, and older ones that calls in flight still use.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::report::Report;
+use super::report::{Report, ReportVerdict};
 use crate::clause::{Clause, ServiceId};
 use crate::contract::{Contract, OperationId};
 
@@ -21,6 +21,14 @@ pub struct Tally {
 }
 
 impl Tally {
+    pub(super) fn count(&mut self, found: ReportVerdict) {
+        *match found {
+            ReportVerdict::Fails => &mut self.fails,
+            ReportVerdict::Unknown => &mut self.unknown,
+            ReportVerdict::Error => &mut self.errors,
+        } += 1;
+    }
+
     pub(super) fn add(&mut self, other: Self) {
         self.holds += other.holds;
         self.fails += other.fails;
@@ -63,14 +71,14 @@ struct Generation {
 
 impl Generation {
     fn new(contract: Arc<Contract>) -> Self {
-        let tallies = vec![Tally::default(); contract.clause_names().len()];
+        let tallies = vec![Tally::default(); contract.clause_names.len()];
         Self { contract, tallies }
     }
 
     fn put_into(&self, all: &mut BTreeMap<(String, String), Tally>) {
-        for (names, tally) in self.contract.clause_names().into_iter().zip(&self.tallies) {
-            let is_room = all.len() < TOLD_APART_MAX || all.contains_key(&names);
-            let names = if is_room { names } else { (OTHER.to_owned(), OTHER.to_owned()) };
+        for (names, tally) in self.contract.clause_names.iter().zip(&self.tallies) {
+            let is_room = all.len() < TOLD_APART_MAX || all.contains_key(names);
+            let names = if is_room { names.clone() } else { (OTHER.to_owned(), OTHER.to_owned()) };
             all.entry(names).or_default().add(*tally);
         }
     }
@@ -78,59 +86,53 @@ impl Generation {
 
 #[derive(Debug)]
 pub(super) struct Generations {
-    newest: Generation,
-    before: Vec<Generation>,
+    /// The newest is last.
+    kept: Vec<Generation>,
     /// Verdicts of clauses whose contracts are no longer in use.
     gone: BTreeMap<(String, String), Tally>,
-    blamed: HashMap<(String, String, String), u64>,
+    blamed: BTreeMap<(String, String, String), u64>,
 }
 
 impl Generations {
     pub(super) fn new(contract: Arc<Contract>) -> Self {
-        Self { newest: Generation::new(contract), before: Vec::new(), gone: BTreeMap::new(), blamed: HashMap::new() }
+        Self { kept: vec![Generation::new(contract)], gone: BTreeMap::new(), blamed: BTreeMap::new() }
     }
 
     /// Replaces the contract, and drops older ones that are no longer in use.
     pub(super) fn renew(&mut self, contract: Arc<Contract>) {
-        let before = std::mem::replace(&mut self.newest, Generation::new(contract));
-        self.before.push(before);
         let gone = &mut self.gone;
-        self.before.retain(|generation| {
+        self.kept.retain(|generation| {
             let is_used = Arc::strong_count(&generation.contract) > 1;
             if !is_used {
                 generation.put_into(gone);
             }
             is_used
         });
+        self.kept.push(Generation::new(contract));
     }
 
     pub(super) fn newest(&self) -> &Arc<Contract> {
-        &self.newest.contract
+        &self.kept[self.kept.len() - 1].contract
+    }
+
+    fn position(&self, service: ServiceId) -> Option<usize> {
+        self.kept.iter().rposition(|generation| generation.contract.generation == service.generation)
     }
 
     /// The contract of a service. The holder of the number also holds the contract, so it still
     /// exists.
     pub(super) fn of(&self, service: ServiceId) -> &Arc<Contract> {
-        let is_it = |generation: &&Generation| generation.contract.generation == service.generation;
-        let before = self.before.iter().find(is_it).filter(|_| service.generation != self.newest.contract.generation);
-        &before.unwrap_or(&self.newest).contract
+        self.position(service).map_or(self.newest(), |at| &self.kept[at].contract)
     }
 
     /// Whether the contract of a service number is still kept.
     pub(super) fn knows(&self, service: ServiceId) -> bool {
-        self.of(service).generation == service.generation
+        self.position(service).is_some()
     }
 
     pub(super) fn tally(&mut self, operation: OperationId, clause: &Clause) -> &mut Tally {
-        let is_it = |generation: &Generation| generation.contract.generation == operation.service.generation;
-        let generation = match is_it(&self.newest) {
-            true => &mut self.newest,
-            false => match self.before.iter_mut().find(|generation| is_it(generation)) {
-                Some(generation) => generation,
-                None => &mut self.newest,
-            },
-        };
-        &mut generation.tallies[clause.number as usize]
+        let at = self.position(operation.service).unwrap_or(self.kept.len() - 1);
+        &mut self.kept[at].tallies[clause.number as usize]
     }
 
     pub(super) fn blame(&mut self, report: &Report) {
@@ -145,7 +147,7 @@ impl Generations {
 
     pub(super) fn tallies(&self) -> Tallies {
         let mut clauses = self.gone.clone();
-        self.before.iter().chain([&self.newest]).for_each(|generation| generation.put_into(&mut clauses));
-        Tallies { clauses, blamed: self.blamed.iter().map(|(key, count)| (key.clone(), *count)).collect() }
+        self.kept.iter().for_each(|generation| generation.put_into(&mut clauses));
+        Tallies { clauses, blamed: self.blamed.clone() }
     }
 }

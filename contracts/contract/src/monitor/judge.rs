@@ -1,13 +1,16 @@
 //! Evaluates clauses and reports broken ones.
 
+use std::collections::HashSet;
+
 use config::place::line_and_column;
 
+use super::Monitor;
 use super::entry::{Entry, Origin};
 use super::event::{Call, Outcome, StepOutput, Ticket};
 use super::keep_entry::Introduced;
 use super::report::{Kind, Link, Report, ReportVerdict, Variable};
+use super::shown_entry::{ORPHAN, redacted};
 use super::store::{Key, Store};
-use super::{Monitor, operation_name};
 use crate::clause::Clause;
 use crate::compile::is_secret_name;
 use crate::eval::excerpt::{HIDDEN, excerpt};
@@ -23,20 +26,11 @@ impl<S: Store> Monitor<S> {
     /// value.
     pub(super) fn invoked_index(&mut self, call: Call<'_>, stepped: &mut StepOutput) -> Option<(Option<String>, bool)> {
         let contract = self.contracts.of(call.operation.service).clone();
-        let Some(clause) = &contract.op(call.operation).index else { return Some((None, false)) };
-        let mut index = None;
+        let Some(clause) = contract.op(call.operation).clauses(Kind::Index).next() else { return Some((None, false)) };
         let env = Self::env(call, Value::Missing);
-        let steps = self.settings.steps_max;
-        let done = eval::index(&clause.code, clause.root, env, steps, &mut self.scratch, |text| {
-            index = Some(text.to_owned());
-        });
-        match done {
-            Ok(()) => Some((index, clause.secret)),
-            Err(stop) => {
-                self.undecided(Kind::Index, clause, stop, call, None, stepped);
-                None
-            }
-        }
+        let index = eval::index(clause, env, self.settings.steps_max, &mut self.scratch);
+        let index = index.map_err(|stop| self.undecided(clause, stop, call, None, stepped)).ok()?;
+        Some((Some(index), clause.secret))
     }
 
     /// The endpoints that a message introduces, without duplicates.
@@ -50,22 +44,18 @@ impl<S: Store> Monitor<S> {
     ) -> Vec<Introduced> {
         let contract = self.contracts.of(call.operation.service).clone();
         let mut all: Vec<Introduced> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
-        for identify in contract.op(call.operation).identifies.iter().filter(|each| each.direction == direction) {
-            let env = Self::env(call, outcome);
+        let mut seen = HashSet::new();
+        for identify in contract.op(call.operation).identifies(direction) {
+            let service = contract.service_id(identify.service);
             let mut take = |endpoint: &str, index: Option<&str>| {
-                if seen.insert((endpoint.to_owned(), identify.service, index.map(str::to_owned))) {
-                    all.push(Introduced {
-                        endpoint: endpoint.to_owned(),
-                        service: identify.service,
-                        index: index.map(str::to_owned),
-                        secret: identify.clause.secret,
-                    });
+                let (endpoint, index) = (endpoint.to_owned(), index.map(str::to_owned));
+                if seen.insert((endpoint.clone(), service, index.clone())) {
+                    all.push(Introduced { endpoint, service, index, secret: identify.clause.secret });
                 }
             };
-            let steps = self.settings.steps_max;
+            let (env, steps) = (Self::env(call, outcome), self.settings.steps_max);
             if let Err(stop) = eval::identify(identify, env, steps, &mut self.scratch, &mut take) {
-                self.undecided(Kind::Identifies, &identify.clause, stop, call, Some((outcome, ticket)), stepped);
+                self.undecided(&identify.clause, stop, call, Some((outcome, ticket)), stepped);
             }
         }
         all
@@ -97,38 +87,35 @@ impl<S: Store> Monitor<S> {
     ) {
         let contract = self.contracts.of(call.operation.service).clone();
         let operation = contract.op(call.operation);
-        let (typed, clauses) = match kind {
-            Kind::Precondition => (&operation.promise.request, &operation.requires),
-            Kind::Postcondition => (&operation.promise.reply, &operation.ensures),
-            _ => (&None, &operation.on_error),
+        let typed = match kind {
+            Kind::Precondition => &operation.promise.request,
+            Kind::Postcondition => &operation.promise.reply,
+            _ => &None,
         };
         if let Some(typed) = typed
             && let Some((found, reason)) = typed.judge(call.args, outcome)
         {
-            let report = self.report(kind, &typed.clause, call, Some((outcome, ticket)));
-            let report = Report { reason: Some(reason), ..report };
+            let report =
+                Report { found, reason: Some(reason), ..self.report(&typed.clause, call, Some((outcome, ticket))) };
+            self.contracts.tally(call.operation, &typed.clause).count(found);
             if found == ReportVerdict::Fails {
-                self.contracts.tally(call.operation, &typed.clause).fails += 1;
                 self.failed(report, ticket, now_s, stepped);
             } else {
-                self.contracts.tally(call.operation, &typed.clause).unknown += 1;
-                stepped.reports.push(Report { found, ..report });
+                stepped.reports.push(report);
             }
         }
-        for clause in clauses {
+        for clause in operation.clauses(kind) {
             let env = Self::env(call, outcome);
-            match eval::judge(&clause.code, clause.root, env, self.settings.steps_max, &mut self.scratch) {
-                Verdict::Holds => {
-                    self.contracts.tally(call.operation, clause).holds += 1;
-                }
+            match eval::judge(clause, env, self.settings.steps_max, &mut self.scratch) {
+                Verdict::Holds => self.contracts.tally(call.operation, clause).holds += 1,
                 Verdict::Fails => {
-                    self.contracts.tally(call.operation, clause).fails += 1;
-                    let mut report = self.report(kind, clause, call, Some((outcome, ticket)));
+                    self.contracts.tally(call.operation, clause).count(ReportVerdict::Fails);
+                    let mut report = self.report(clause, call, Some((outcome, ticket)));
                     self.put_guilty_first(&mut report, clause, env);
                     self.failed(report, ticket, now_s, stepped);
                 }
                 Verdict::Unknown(stop) | Verdict::Error(stop) => {
-                    self.undecided(kind, clause, stop, call, Some((outcome, ticket)), stepped);
+                    self.undecided(clause, stop, call, Some((outcome, ticket)), stepped);
                 }
             }
         }
@@ -148,107 +135,89 @@ impl<S: Store> Monitor<S> {
 
     fn undecided(
         &mut self,
-        kind: Kind,
         clause: &Clause,
         stop: Stop,
         call: Call<'_>,
         seen: Option<(Value<'_>, &Ticket)>,
         stepped: &mut StepOutput,
     ) {
-        let found = match Verdict::undecided(stop) {
-            Verdict::Unknown(_) => {
-                self.contracts.tally(call.operation, clause).unknown += 1;
-                ReportVerdict::Unknown
-            }
-            _ => {
-                self.contracts.tally(call.operation, clause).errors += 1;
-                ReportVerdict::Error
-            }
-        };
+        let found = if stop.why.is_unknown() { ReportVerdict::Unknown } else { ReportVerdict::Error };
+        self.contracts.tally(call.operation, clause).count(found);
         let reason = Some(reason(clause, stop));
-        let report = self.report(kind, clause, call, seen);
-        stepped.reports.push(Report { found, reason, ..report });
+        stepped.reports.push(Report { found, reason, ..self.report(clause, call, seen) });
+    }
+
+    /// A value for a report, redacted if its name sounds secret.
+    fn variable(&self, name: &str, value: Value<'_>) -> Variable {
+        let hide: fn(&str) -> bool = if self.settings.show_secrets { |_| false } else { is_secret_name };
+        let value = if hide(name) { HIDDEN.to_owned() } else { excerpt(value, self.settings.value_max_bytes, hide) };
+        Variable { name: name.to_owned(), value }
     }
 
     /// Puts the values that broke the clause first in a report: parts of the message, then whole
     /// parameters.
     fn put_guilty_first(&mut self, report: &mut Report, clause: &Clause, env: Env<'_>) {
-        let hide: fn(&str) -> bool = if self.settings.show_secrets { |_| false } else { is_secret_name };
-        let (place, longest) = ((clause.text.as_str(), clause.start), self.settings.value_max_bytes);
         let (mut parts, mut whole) = (Vec::new(), Vec::new());
-        let mut take = |name: String, value: Value<'_>| {
-            let value = match value {
-                _ if !name.contains(['.', '[']) => return whole.push(name),
-                _ if hide(&name) => HIDDEN.to_owned(),
-                value => excerpt(value, longest, hide),
-            };
-            parts.push(Variable { name, value });
-        };
-        eval::guilty(&clause.code, clause.root, place, env, self.settings.steps_max, &mut self.scratch, &mut take);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        eval::guilty(clause, env, self.settings.steps_max, &mut scratch, &mut |name, value| {
+            if name.contains(['.', '[']) {
+                parts.push(self.variable(&name, value));
+            } else {
+                whole.push(name);
+            }
+        });
+        self.scratch = scratch;
         report.variables.sort_by_key(|variable| !whole.contains(&variable.name));
         report.variables.splice(0..0, parts);
     }
 
-    fn report(&self, kind: Kind, clause: &Clause, call: Call<'_>, seen: Option<(Value<'_>, &Ticket)>) -> Report {
+    fn report(&self, clause: &Clause, call: Call<'_>, seen: Option<(Value<'_>, &Ticket)>) -> Report {
         let contract = self.contracts.of(call.operation.service);
         let operation = contract.op(call.operation);
-        let show_secrets = self.settings.show_secrets;
-        let hide: fn(&str) -> bool = if show_secrets { |_| false } else { is_secret_name };
-        let variable = |name: &str, value: Value<'_>| {
-            let value =
-                if hide(name) { HIDDEN.to_owned() } else { excerpt(value, self.settings.value_max_bytes, hide) };
-            Variable { name: name.to_owned(), value }
-        };
         let args = operation.params.iter().enumerate();
         let mut variables = args
-            .map(|(at, name)| variable(name, call.args.get(at).copied().unwrap_or(Value::Missing)))
+            .map(|(at, name)| self.variable(name, call.args.get(at).copied().unwrap_or(Value::Missing)))
             .collect::<Vec<_>>();
-        match (kind, seen) {
+        match (clause.kind, seen) {
             (Kind::Postcondition | Kind::Identifies, Some((result, _))) if !matches!(result, Value::Missing) => {
-                variables.push(variable("result", result));
+                variables.push(self.variable("result", result));
             }
-            (Kind::Exception, Some((error, _))) => variables.push(variable("error", error)),
+            (Kind::Exception, Some((error, _))) => variables.push(self.variable("error", error)),
             _ => {}
         }
         let ticket = seen.map(|(_, ticket)| ticket);
-        let labels = ticket.map_or_else(|| self.shown_labels(&[0]), |ticket| self.shown_labels(&ticket.labels));
         let index = ticket.and_then(|ticket| {
             let key = ticket.entry.unwrap_or_default();
             ticket.index.as_ref().map(|index| self.shown_index(index, ticket.secret, &key))
         });
         Report {
             adapter: self.settings.label.clone(),
-            kind,
+            kind: clause.kind,
             found: ReportVerdict::Fails,
-            reason: None,
             clause: clause.id.clone(),
             code: clause.text.clone(),
             line: clause.line,
             column: clause.column,
             service: contract.service_name(call.operation.service).to_owned(),
-            operation: operation_name(contract, call.operation),
+            operation: operation.name.clone(),
             endpoint: call.endpoint.to_owned(),
             index,
             index_known: ticket.is_some_and(|ticket| ticket.entry.is_some()),
-            vouched_for_by: labels,
-            blamed: Vec::new(),
+            vouched_for_by: self.shown_labels(ticket.map_or(&[0], |ticket| &ticket.labels)),
             variables,
-            provenance: Vec::new(),
+            ..Report::default()
         }
     }
 
-    /// An index as shown in reports. A secret one is distinguished by the start of its entry's key.
+    /// An index as shown in reports.
     fn shown_index(&self, index: &str, secret: bool, key: &Key) -> String {
-        if !secret || self.settings.show_secrets {
-            return index.to_owned();
-        }
-        format!("[redacted {:02x}{:02x}{:02x}{:02x}]", key[0], key[1], key[2], key[3])
+        if secret && !self.settings.show_secrets { redacted(key) } else { index.to_owned() }
     }
 
     /// The chain from an entry back to the parties that vouched for it.
     pub(super) fn provenance(&mut self, key: Key, now_s: u64) -> Vec<Link> {
         let mut links = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         let mut open = vec![(key, 0)];
         while let Some((key, depth)) = open.pop() {
             if links.len() == LINKS_MAX || !seen.insert(key) {
@@ -259,24 +228,16 @@ impl<S: Store> Monitor<S> {
                 links.push(Link { depth, entry: "an entry".to_owned(), vouched_for_by: Vec::new(), because });
                 continue;
             };
-            let mut because = Vec::new();
-            for origin in &entry.origins {
-                because.push(match origin {
-                    Origin::Configured => "from the configuration".to_owned(),
-                    Origin::Request(label) => format!("invoked or introduced by a request from {}", self.name(*label)),
-                    Origin::Carried(name) => format!("reported by adapter {}", self.name(*name)),
-                    Origin::Reply(of) => {
-                        open.push((*of, depth + 1));
-                        "introduced by a reply, see the next line".to_owned()
-                    }
-                });
-            }
-            if entry.is_orphan {
-                because.push(super::shown_entry::ORPHAN.to_owned());
-            }
-            if entry.more_origins {
-                because.push("more origins than are stored".to_owned());
-            }
+            let described = entry.origins.iter().map(|origin| match origin {
+                Origin::Reply(of) => {
+                    open.push((*of, depth + 1));
+                    format!("{}, see the next line", origin.describe(|_| ""))
+                }
+                other => other.describe(|name| self.name(name)),
+            });
+            let orphan = entry.is_orphan.then(|| ORPHAN.to_owned());
+            let more = entry.more_origins.then(|| "more origins than are stored".to_owned());
+            let because = described.chain(orphan).chain(more).collect::<Vec<_>>();
             let index = entry.index.as_ref().map(|index| self.shown_index(index, entry.secret, &key));
             let index = index.map_or(String::new(), |index| format!("<{index}>"));
             links.push(Link {
@@ -292,16 +253,9 @@ impl<S: Store> Monitor<S> {
 
 /// Why a clause has no verdict: the expression and the problem.
 fn reason(clause: &Clause, stop: Stop) -> String {
+    let Some(expression) = clause.written(stop.span) else { return stop.why.to_string() };
     // Spans refer to the file, and the clause's text starts at its own span.
-    let within = stop.span.start.checked_sub(clause.start).map(|start| start as usize);
-    let expression = within.and_then(|start| clause.text.get(start..start + stop.span.range().len()));
-    match expression {
-        Some(expression) => {
-            let (line, column) = line_and_column(&clause.text, within.unwrap_or(0));
-            let line = clause.line as usize + line - 1;
-            let column = if line == clause.line as usize { clause.column as usize + column - 1 } else { column };
-            format!("`{expression}` at {line}:{column}: {}", stop.why)
-        }
-        None => stop.why.to_string(),
-    }
+    let (line, column) = line_and_column(&clause.text, (stop.span.start - clause.start) as usize);
+    let column = if line == 1 { clause.column as usize + column - 1 } else { column };
+    format!("`{expression}` at {}:{column}: {}", clause.line as usize + line - 1, stop.why)
 }

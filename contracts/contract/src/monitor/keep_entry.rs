@@ -35,9 +35,20 @@ pub(super) struct Kept<'a> {
     pub(super) origin: Origin,
 }
 
-pub(super) struct Promised {
-    pub(super) is_new: bool,
-    pub(super) peer: Option<NameId>,
+impl Vouching {
+    /// By the labels in metadata.
+    pub(super) fn by(labels: &[NameId]) -> Self {
+        if labels.is_empty() { Self::Forgotten } else { Self::Named }
+    }
+}
+
+impl<'a> Kept<'a> {
+    /// For a request that uses a member of the called service.
+    pub(super) fn used(call: Call<'a>, labels: &'a [NameId], origin: Origin) -> Self {
+        let (endpoint, service) = (call.endpoint, call.operation.service);
+        let (vouching, fresh) = (Vouching::Used, labels);
+        Self { vouching, endpoint, service, index: None, secret: false, peer: None, fresh, more: &[], origin }
+    }
 }
 
 pub(super) struct Introduced {
@@ -48,17 +59,18 @@ pub(super) struct Introduced {
 }
 
 impl Introduced {
-    pub(super) fn kept(&self, peer: Option<NameId>) -> Kept<'_> {
+    /// The entry for the endpoint, whose vouching labels the message names.
+    pub(super) fn kept<'a>(&'a self, labels: &'a [NameId], origin: Origin) -> Kept<'a> {
         Kept {
+            vouching: Vouching::Named,
             endpoint: &self.endpoint,
             service: self.service,
             index: self.index.as_deref(),
             secret: self.secret,
-            peer,
-            vouching: Vouching::Named,
-            fresh: &[],
-            more: &[],
-            origin: Origin::Configured,
+            peer: None,
+            fresh: labels,
+            more: labels,
+            origin,
         }
     }
 
@@ -67,7 +79,7 @@ impl Introduced {
     pub(super) fn replied<'a>(&'a self, ticket: &'a Ticket) -> Kept<'a> {
         let origin = ticket.entry.map_or(Origin::Request(0), Origin::Reply);
         let vouching = if ticket.is_orphan { Vouching::Forgotten } else { Vouching::Named };
-        Kept { vouching, fresh: &ticket.labels, more: &[], origin, ..self.kept(None) }
+        Kept { vouching, more: &[], ..self.kept(&ticket.labels, origin) }
     }
 
     /// The metadata about this endpoint.
@@ -81,36 +93,19 @@ impl Introduced {
 }
 
 impl<S: Store> Monitor<S> {
-    /// Adds the entry that a request invokes, and starts the call's ticket.
-    #[allow(clippy::too_many_arguments, reason = "each is a fact of one event, used once")]
+    /// Adds the entry that a request invokes, with the index of the call, and starts its ticket.
     pub(super) fn invoke(
         &mut self,
         call: Call<'_>,
-        invoked: Option<(Option<String>, bool)>,
-        vouching: Vouching,
-        fresh: &[NameId],
-        more: &[NameId],
-        origin: Origin,
-        peer: Option<NameId>,
+        kept: Kept<'_>,
+        sender: String,
         now_s: u64,
         stepped: &mut StepOutput,
     ) -> Ticket {
-        let blank = Ticket {
-            entry: None,
-            index: None,
-            secret: false,
-            labels: vec![0],
-            is_orphan: true,
-            enhanced: false,
-            bypassed: false,
-            other: None,
-            sender: String::new(),
-        };
+        let blank = Ticket::unvouched(sender);
         // Without an index, the vouching labels are unknown.
-        let Some((index, secret)) = invoked else { return blank };
-        let (endpoint, service) = (call.endpoint, call.operation.service);
-        let kept = Kept { endpoint, service, index: index.as_deref(), secret, peer, vouching, fresh, more, origin };
-        match self.keep(&kept, now_s, stepped) {
+        let Some((index, secret)) = self.invoked_index(call, stepped) else { return blank };
+        match self.keep(&Kept { index: index.as_deref(), secret, ..kept }, now_s, stepped) {
             Some((key, Entry { labels, is_orphan, .. })) => {
                 Ticket { entry: Some(key), index, secret, labels, is_orphan, ..blank }
             }
@@ -128,16 +123,15 @@ impl<S: Store> Monitor<S> {
     ) {
         let labels = carried.labels.iter().filter_map(|label| self.number(label)).collect::<Vec<_>>();
         let peer = carried.peer.as_ref().and_then(|peer| self.number(peer));
-        let vouching = if labels.is_empty() { Vouching::Forgotten } else { Vouching::Named };
-        let kept = Kept { vouching, fresh: &labels, more: &labels, origin: Origin::Carried(other), ..found.kept(peer) };
+        let kept = found.kept(&labels, Origin::Carried(other));
+        let kept = Kept { vouching: Vouching::by(&labels), peer, ..kept };
         self.keep(&kept, now_s, stepped);
     }
 
     /// Counts metadata about endpoints that its message does not introduce.
     pub(super) fn check_carried(&mut self, introduced: &[Introduced], entries: &[Identified]) {
-        let believed = introduced.iter();
-        let believed = believed.filter_map(|found| found.carried(entries, self.contracts.of(found.service)));
-        let believed = believed.collect::<std::collections::HashSet<_>>();
+        let carried = |found: &Introduced| found.carried(entries, self.contracts.of(found.service));
+        let believed = introduced.iter().filter_map(carried).collect::<std::collections::HashSet<_>>();
         self.counts.refused += entries.iter().filter(|entry| !believed.contains(entry)).count() as u64;
     }
 
@@ -162,9 +156,9 @@ impl<S: Store> Monitor<S> {
             return None;
         };
         // A claim about an endpoint applies to all members of its service.
-        let known_peer = self.promise(endpoint, service, kept.service, kept.peer);
-        let peer = kept.peer.or(known_peer.peer);
-        if known_peer.is_new {
+        let (is_new_promise, known_peer) = self.promise(endpoint, service, kept.service, kept.peer);
+        let peer = kept.peer.or(known_peer);
+        if is_new_promise {
             let address = peer.map(|peer| self.name(peer).to_owned());
             let endpoint = kept.endpoint.to_owned();
             stepped.actions.push(Action::Intercept { endpoint, service: kept.service, peer: address });
@@ -192,31 +186,19 @@ impl<S: Store> Monitor<S> {
         let mut changed = is_new || entry.peer != peer;
         if let Some(labels) = configured {
             // The member is not in the store, or was evicted.
-            for label in labels {
-                entry.vouch(*label);
-            }
-            entry.came(Origin::Configured);
+            entry.add(labels, Origin::Configured);
             if kept.vouching == Vouching::Named && !kept.more.is_empty() {
-                for label in kept.more {
-                    entry.vouch(*label);
-                }
-                entry.came(kept.origin);
+                entry.add(kept.more, kept.origin);
             }
         } else if is_new && self.is_orphan(&key, kept) {
             entry.is_orphan = true;
             entry.vouch(0);
         } else if is_new || entry.is_orphan && kept.vouching == Vouching::Named {
-            changed = true;
             (entry.is_orphan, entry.labels) = (false, Vec::new());
-            for label in kept.fresh {
-                entry.vouch(*label);
-            }
-            entry.came(kept.origin);
+            entry.add(kept.fresh, kept.origin);
+            changed = true;
         } else if !kept.more.is_empty() {
-            for label in kept.more {
-                changed |= entry.vouch(*label);
-            }
-            changed |= entry.came(kept.origin);
+            changed |= entry.add(kept.more, kept.origin);
         }
         entry.peer = peer;
         if changed {
@@ -257,13 +239,14 @@ impl<S: Store> Monitor<S> {
         same.then_some(entry)
     }
 
+    /// Adds a claim about an endpoint. Returns whether it is new, and the known adapter.
     pub(super) fn promise(
         &mut self,
         endpoint: NameId,
         name: NameId,
         service: ServiceId,
         peer: Option<NameId>,
-    ) -> Promised {
+    ) -> (bool, Option<NameId>) {
         // A call in flight may refer to an older contract.
         let service = match service.generation == self.contracts.newest().generation {
             true => service,
@@ -273,11 +256,11 @@ impl<S: Store> Monitor<S> {
         match promises.iter_mut().find(|promise| promise.name == name) {
             Some(known) => {
                 known.peer = peer.or(known.peer);
-                Promised { is_new: false, peer: known.peer }
+                (false, known.peer)
             }
             None => {
                 promises.push(Promise { name, service, peer });
-                Promised { is_new: true, peer }
+                (true, peer)
             }
         }
     }

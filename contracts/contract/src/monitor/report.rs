@@ -1,12 +1,12 @@
 //! Reports of broken clauses: text in Whip's form, and a record for scripts.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use config::printable::line;
 use serde::{Deserialize, Serialize};
 
 /// The subject of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A `requires` clause.
@@ -20,16 +20,18 @@ pub enum Kind {
     /// An `identifies` clause: it is unknown whether a message introduces an endpoint.
     Identifies,
     /// Two services are claimed for one endpoint, so its calls are not checked.
+    #[default]
     Conflict,
 }
 
 /// The verdict on a clause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportVerdict {
     /// The clause is broken.
     Fails,
     /// The message lacks a value.
+    #[default]
     Unknown,
     /// The clause attempts an impossible operation, or exceeds a limit.
     Error,
@@ -58,7 +60,7 @@ pub struct Link {
 }
 
 /// A clause that failed or is undecided.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The label of the reporting adapter.
     pub adapter: String,
@@ -141,15 +143,14 @@ impl fmt::Display for Report {
 impl Report {
     /// Explains the blame: the provenance, one line per link.
     pub fn explain(&self) -> String {
-        let mut out = match (self.kind, self.found) {
+        let why = match (self.kind, self.found) {
             (Kind::Precondition, ReportVerdict::Fails) => {
                 format!("{} sent the request, so it is responsible for the precondition.\n", labels(&self.blamed))
             }
             (_, ReportVerdict::Fails) => format!("{} vouched for the called service.\n", labels(&self.blamed)),
             _ => "No party is blamed, because it is unknown whether the clause holds.\n".to_owned(),
         };
-        out += &chain(&self.provenance);
-        out
+        why + &chain(&self.provenance)
     }
 }
 
@@ -160,12 +161,10 @@ fn labels(labels: &[String]) -> String {
 
 /// Links as text, indented by depth.
 pub fn chain(links: &[Link]) -> String {
-    let mut out = String::new();
-    for link in links {
+    let shown = links.iter().map(|link| {
         let indent = "  ".repeat(usize::from(link.depth) + 1);
         let (entry, because) = (line(&link.entry), line(&link.because));
-        writeln!(out, "{indent}{entry}, vouched for by {}: {because}", labels(&link.vouched_for_by))
-            .expect("memory takes it");
-    }
-    out
+        format!("{indent}{entry}, vouched for by {}: {because}\n", labels(&link.vouched_for_by))
+    });
+    shown.collect()
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Monitor;
-use super::entry::{Entry, Origin};
+use super::entry::{Entry, NameId, Origin};
 use super::store::{Key, Store};
 
 /// Why `unknown` vouches for an orphan.
@@ -26,23 +26,31 @@ pub struct Shown {
     pub because: Vec<String>,
 }
 
+/// A secret index. The start of its entry's key distinguishes it from others.
+pub(super) fn redacted(key: &Key) -> String {
+    format!("[redacted {:02x}{:02x}{:02x}{:02x}]", key[0], key[1], key[2], key[3])
+}
+
+impl Origin {
+    pub(super) fn describe<'n>(&self, name: impl Fn(NameId) -> &'n str) -> String {
+        match self {
+            Self::Configured => "from the configuration".to_owned(),
+            Self::Request(label) => format!("invoked or introduced by a request from {}", name(*label)),
+            Self::Carried(other) => format!("reported by adapter {}", name(*other)),
+            Self::Reply(_) => "introduced by a reply".to_owned(),
+        }
+    }
+}
+
 /// Decodes an entry with the store's names. `None` if it is invalid.
 pub fn show_entry(names: &[String], key: &Key, entry: &[u8]) -> Option<Shown> {
     let entry = Entry::decode(entry)?;
     // A store that was tampered with may have numbers without names.
-    let name = |number: u32| names.get(number as usize).map_or("?", String::as_str);
-    let index = entry.index.as_ref().map(|index| match entry.secret {
-        true => format!("[redacted {:02x}{:02x}{:02x}{:02x}]", key[0], key[1], key[2], key[3]),
-        false => index.clone(),
-    });
+    let name = |number: NameId| names.get(number as usize).map_or("?", String::as_str);
+    let index = entry.index.as_ref().map(|index| if entry.secret { redacted(key) } else { index.clone() });
     let mut labels = entry.labels.iter().map(|label| name(*label).to_owned()).collect::<Vec<_>>();
     labels.sort();
-    let because = entry.origins.iter().map(|origin| match origin {
-        Origin::Configured => "from the configuration".to_owned(),
-        Origin::Request(label) => format!("invoked or introduced by a request from {}", name(*label)),
-        Origin::Carried(other) => format!("reported by adapter {}", name(*other)),
-        Origin::Reply(_) => "introduced by a reply".to_owned(),
-    });
+    let because = entry.origins.iter().map(|origin| origin.describe(name));
     Some(Shown {
         endpoint: name(entry.endpoint).to_owned(),
         service: name(entry.service).to_owned(),
