@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,7 +91,7 @@ fn check_known(
     let mut wrong = Vec::new();
     let mut warnings = Vec::new();
     let mut protocols = config.protocols.clone();
-    let mut contract = None;
+    let (mut contract, mut files) = (None, HashMap::new());
     // The missing key has already been reported.
     if !config.contract.as_os_str().is_empty() {
         let given = protocols.iter().filter_map(|protocol| {
@@ -99,7 +99,8 @@ fn check_known(
         });
         match crate::schema::check_contract(&config.contract, &given.collect::<Vec<_>>()) {
             Ok(loaded) => {
-                protocols.retain(|protocol| protocol.schema.as_ref().is_none_or(|path| !loaded.broken.contains(path)));
+                files = loaded.files;
+                protocols.retain(|protocol| protocol.schema.as_ref().is_none_or(|path| files.contains_key(path)));
                 wrong.extend(loaded.schemas.iter().map(ToString::to_string));
                 wrong.extend(loaded.unreadable);
                 let shown = |finding: &Finding| {
@@ -120,20 +121,23 @@ fn check_known(
             Err(error) => wrong.push(error),
         }
     }
-    let family = |service: &str| config.protocols.iter().find(|of| of.service == service).map(|of| of.family);
+    let family = |service: &str| config.protocol(service).map(|of| of.family);
     let named = config.providing.iter().map(|of| (&of.service, &of.endpoint));
-    for (service, endpoint) in named.chain(config.consuming.iter().map(|of| (&of.service, &of.endpoint))) {
+    let named = named.chain(config.consuming.iter().map(|of| (&of.service, &of.endpoint)));
+    let mut needs_roots = config.protocols.iter().any(|of| of.tls);
+    for (service, endpoint) in named {
+        let parsed = Endpoint::parse(endpoint);
+        needs_roots |= parsed.as_ref().is_some_and(|endpoint| endpoint.scheme == Scheme::Https);
         if contract.as_ref().is_some_and(|contract| contract.service(service).is_none()) {
             wrong.push(format!("`{endpoint}`: the contract has no service `{service}`"));
         }
         match family(service) {
             None if !is_whole || doubtful.contains(service) => {}
             None => wrong.push(format!("`{endpoint}`: `[protocols.{service}]` does not say how its messages are read")),
-            Some(family) => {
-                if Endpoint::parse(endpoint).is_some_and(|endpoint| !fits(family, &endpoint)) {
-                    wrong.push(format!("`{endpoint}`: Thrift over TCP needs `host:port`, not a URL"));
-                }
+            Some(family) if parsed.is_some_and(|endpoint| !fits(family, &endpoint)) => {
+                wrong.push(format!("`{endpoint}`: Thrift over TCP needs `host:port`, not a URL"));
             }
+            Some(_) => {}
         }
     }
     let services = contract.iter().flat_map(|contract| contract.services().map(|id| contract.service_name(id)));
@@ -161,18 +165,13 @@ fn check_known(
             consuming.endpoint
         ));
     }
-    let needs_roots =
-        config.consuming.iter().map(|of| &of.endpoint).chain(config.providing.iter().map(|of| &of.endpoint));
-    let needs_roots =
-        needs_roots.filter_map(|endpoint| Endpoint::parse(endpoint)).any(|endpoint| endpoint.scheme == Scheme::Https)
-            || config.protocols.iter().any(|of| of.tls);
     let tls = Tls::new(&config.tls, needs_roots).map_err(|errors| wrong.extend(errors));
     if let Some((identity, _)) = &config.tls.peers
         && !config.name.is_empty()
     {
         wrong.extend(crate::tls::owner(&identity.cert, &config.name).err());
     }
-    let services = contract.map(|contract| Services::new(contract, &protocols));
+    let services = contract.map(|contract| Services::new(contract, &protocols, &files));
     let services = services.and_then(|services| services.map_err(|errors| wrong.extend(errors)).ok());
     match (services, tls) {
         (Some(services), Ok(tls)) if wrong.is_empty() => Ok(Checked { services, tls, warnings }),
@@ -303,7 +302,6 @@ async fn tell_of_store(app: Arc<App>) {
 
 async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, SocketAddr>, StartError> {
     let mut addresses = BTreeMap::new();
-    let protocol = |service: &str| config.protocols.iter().find(|of| of.service == service);
     // The admin port is bound first, so that no other listener leads to it before it is known.
     for (name, at, purpose) in
         [("admin", &config.admin, ListenerKind::Admin), ("proxy", &config.proxy, ListenerKind::Proxy)]
@@ -318,7 +316,8 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
         }
     }
     for consuming in &config.consuming {
-        let (Some(parsed), Some(of)) = (Endpoint::parse(&consuming.endpoint), protocol(&consuming.service)) else {
+        let (Some(parsed), Some(of)) = (Endpoint::parse(&consuming.endpoint), config.protocol(&consuming.service))
+        else {
             continue;
         };
         let parsed = parsed.over(of.bare());
@@ -327,7 +326,8 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
         addresses.insert(format!("consuming {}", consuming.endpoint), at);
     }
     for providing in &config.providing {
-        let (Some(parsed), Some(of)) = (Endpoint::parse(&providing.endpoint), protocol(&providing.service)) else {
+        let (Some(parsed), Some(of)) = (Endpoint::parse(&providing.endpoint), config.protocol(&providing.service))
+        else {
             continue;
         };
         let parsed = parsed.over(of.bare());

@@ -236,6 +236,12 @@ pub struct Config {
     pub threads: usize,
 }
 
+impl Config {
+    pub(crate) fn protocol(&self, service: &str) -> Option<&Protocol> {
+        self.protocols.iter().find(|protocol| protocol.service == service)
+    }
+}
+
 /// A configuration as far as it could be read, so that the files it names can be checked even if it
 /// has errors.
 #[derive(Clone, Debug)]

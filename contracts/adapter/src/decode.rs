@@ -8,6 +8,7 @@ mod thrift;
 pub(crate) use self::thrift::decode as thrift_message;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use contract::monitor::Outcome;
@@ -16,7 +17,7 @@ use contract::{Contract, OperationId, ServiceId, Tape, TapeId, Value};
 use crate::config::{Protocol, ProtocolKind};
 use crate::encoding::Content;
 use crate::endpoint::Scheme;
-use crate::schema::{self, File};
+use crate::schema::File;
 
 /// An operation of the contract.
 #[derive(Debug)]
@@ -113,15 +114,19 @@ pub(crate) enum RequestKind<'m> {
 }
 
 impl Services {
-    /// Reads the schemas that the protocols name.
+    /// `files`: the schemas that the protocols name.
     ///
     /// # Errors
-    /// All services missing from the contract, and all unreadable files.
-    pub(crate) fn new(contract: Arc<Contract>, protocols: &[Protocol]) -> Result<Self, Vec<String>> {
+    /// All services missing from the contract or from their schemas.
+    pub(crate) fn new(
+        contract: Arc<Contract>,
+        protocols: &[Protocol],
+        files: &HashMap<PathBuf, File>,
+    ) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         let mut all = HashMap::new();
         for protocol in protocols {
-            match service(&contract, protocol) {
+            match service(&contract, protocol, files) {
                 Ok(service) => drop(all.insert(service.id, Arc::new(service))),
                 Err(errors) => wrong.extend(errors),
             }
@@ -167,7 +172,11 @@ impl CurrentServices {
     }
 }
 
-fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec<String>> {
+fn service(
+    contract: &Arc<Contract>,
+    protocol: &Protocol,
+    files: &HashMap<PathBuf, File>,
+) -> Result<Service, Vec<String>> {
     let name = &protocol.service;
     let Some(id) = contract.service(name) else {
         let known = contract.services().map(|id| format!("`{}`", contract.service_name(id))).collect::<Vec<_>>();
@@ -175,8 +184,8 @@ fn service(contract: &Arc<Contract>, protocol: &Protocol) -> Result<Service, Vec
         return Err(vec![format!("`protocols.{name}`: the contract has no service `{name}`, it has {known}")]);
     };
     let told = |error: String| vec![format!("`protocols.{name}`: {error}")];
-    let loaded = protocol.schema.as_deref().map(schema::load).transpose();
-    let schema = match (loaded.map_err(|wrong| told(wrong.to_string()))?, protocol.family) {
+    let file = protocol.schema.as_ref().and_then(|path| files.get(path)).cloned();
+    let schema = match (file, protocol.family) {
         (Some(File::Thrift(schema)), ProtocolKind::Thrift | ProtocolKind::ThriftHttp) => {
             let service = schema.services.iter().position(|service| service.name == protocol.schema_service);
             let Some(service) = service else {

@@ -101,9 +101,8 @@ pub struct Pattern {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Host {
-    Any,
     Name(String),
-    /// Every name with this ending, including the dot.
+    /// Every name with this ending, which is empty or begins with a dot.
     Below(String),
     Net(IpAddr, u8),
 }
@@ -118,13 +117,9 @@ impl Pattern {
             _ => return None,
         };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-        let host = if host == "*" {
-            Host::Any
-        } else if let Some(below) = host.strip_prefix('*') {
-            if !below.starts_with('.') || below.len() < 2 {
-                return None;
-            }
-            Host::Below(below.to_owned())
+        let host = if let Some(below) = host.strip_prefix('*') {
+            let is_ending = below.is_empty() || below.starts_with('.') && below.len() > 1;
+            Host::Below(is_ending.then(|| below.to_owned())?)
         } else if let Some((net, bits)) = host.split_once('/') {
             let net = net.parse::<IpAddr>().ok()?;
             let bits = bits.parse::<u8>().ok().filter(|bits| *bits <= if net.is_ipv4() { 32 } else { 128 })?;
@@ -147,7 +142,6 @@ impl Pattern {
         }
         let host = host.to_ascii_lowercase();
         match &self.host {
-            Host::Any => true,
             Host::Name(name) => *name == host,
             Host::Below(end) => host.len() > end.len() && host.ends_with(end.as_str()),
             Host::Net(net, bits) => match (net, host.parse::<IpAddr>()) {

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
-use contract::monitor::EndpointState;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::uri::PathAndQuery;
@@ -88,29 +87,16 @@ pub(crate) async fn serve(app: &Arc<App>, mut client: Stream, listener: Option<H
         }
     };
     if let Some(last) = take(&kept) {
-        last.put_back(app);
+        app.pool.put(last);
     }
     done.map_err(io::Error::other)
 }
 
 /// The connection of a client's last request, which the next one reuses.
-type KeptConn = Arc<Mutex<Option<UpstreamConn>>>;
+type KeptConn = Arc<Mutex<Option<Conn>>>;
 
-fn take(kept: &KeptConn) -> Option<UpstreamConn> {
+fn take(kept: &KeptConn) -> Option<Conn> {
     kept.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
-#[derive(Debug)]
-struct UpstreamConn {
-    authority: String,
-    whom: Whom,
-    conn: Conn,
-}
-
-impl UpstreamConn {
-    fn put_back(self, app: &App) {
-        app.pool.put(&self.authority, self.whom, self.conn);
-    }
 }
 
 async fn answer(app: Arc<App>, listener: Option<&Hop>, kept: KeptConn, request: Request<Incoming>) -> Response<Body> {
@@ -244,17 +230,13 @@ impl Exchange {
         }
         // An empty block would exempt the call from checks.
         self.block = block.filter(|block| may_carry && !(watch.refuses_unchecked && block.bytes.is_empty()));
-        let service = match watch.standing(&self.hop.endpoint) {
-            EndpointState::Service(id) if self.is_listed => {
-                watch.services.get(id).filter(|service| service.family != ProtocolKind::Thrift)
-            }
-            EndpointState::Conflict if self.is_listed => match watch.refuse_unchecked(Unchecked::Conflict) {
-                // No service defines the protocol of the response.
-                Some(refusal) => return Err(request_refused(&refusal, ProtocolKind::Rest)),
-                None => None,
-            },
-            _ => None,
+        let service = match self.is_listed {
+            true => watch.service_or_refusal(&self.hop.endpoint),
+            false => Ok(None),
         };
+        // No service defines the protocol of the response to a refused call.
+        let service = service.map_err(|refusal| request_refused(&refusal, ProtocolKind::Rest))?;
+        let service = service.filter(|service| service.family != ProtocolKind::Thrift);
         let is_sampled;
         (self.number, is_sampled) = watch.next_call();
         let by_head = service.as_ref().map(|service| service.by_head(parts.method.as_str(), &self.path));
@@ -322,7 +304,7 @@ impl Exchange {
     }
 
     /// Connects to the service's adapter if one is known and responds, otherwise to the service.
-    async fn connection(&self) -> io::Result<UpstreamConn> {
+    async fn connection(&self) -> io::Result<Conn> {
         let hop = &self.hop;
         let peer = if hop.side == Side::Client && self.is_listed { self.app.peer(&hop.endpoint) } else { None };
         if let Some(authority) = peer {
@@ -334,27 +316,26 @@ impl Exchange {
         self.connection_to(&hop.forward, hop.whom(), false).await
     }
 
-    async fn connection_to(&self, authority: &str, whom: Whom, fresh: bool) -> io::Result<UpstreamConn> {
-        let (app, authority) = (&self.app, authority.to_owned());
+    async fn connection_to(&self, authority: &str, whom: Whom, fresh: bool) -> io::Result<Conn> {
+        let pool = &self.app.pool;
         if !fresh {
             match take(&self.kept) {
                 // The previous response may still be in transit; hyper reports when it has been sent.
                 Some(mut last) if last.authority == authority && last.whom == whom => {
-                    let is_there = last.conn.sender.ready().await.is_ok();
-                    last.conn.is_used = true;
+                    let is_there = last.sender.ready().await.is_ok();
+                    last.is_used = true;
                     if is_there {
                         return Ok(last);
                     }
                 }
-                Some(last) => last.put_back(app),
+                Some(last) => pool.put(last),
                 None => {}
             }
-            if let Some(conn) = app.pool.take(&authority, whom) {
-                return Ok(UpstreamConn { authority, whom, conn });
+            if let Some(conn) = pool.take(authority, whom) {
+                return Ok(conn);
             }
         }
-        let conn = app.pool.open(&app.dial, &authority, whom).await?;
-        Ok(UpstreamConn { authority, whom, conn })
+        pool.open(&self.app.dial, authority, whom).await
     }
 
     /// Sends a request, and repeats it if the server had closed the reused connection. Returns the
@@ -363,7 +344,7 @@ impl Exchange {
         &self,
         parts: request::Parts,
         body: Body,
-        held: Option<UpstreamConn>,
+        held: Option<Conn>,
     ) -> Result<(Response<Incoming>, bool), Failed> {
         let (app, hop) = (&self.app, &self.hop);
         let mut held = match held {
@@ -373,7 +354,7 @@ impl Exchange {
         let mut request = Request::from_parts(self.origin_form(parts), body);
         loop {
             let is_adapter = held.whom == Whom::Peer;
-            let answered = timeout(app.limits.answer(is_adapter), held.conn.sender.try_send_request(request)).await;
+            let answered = timeout(app.limits.answer(is_adapter), held.sender.try_send_request(request)).await;
             let Ok(answered) = answered else {
                 app.late(is_adapter.then_some(&held.authority));
                 let text = "no response from the service in time\n";
@@ -387,7 +368,7 @@ impl Exchange {
                 Err(error) => error,
             };
             // The request was not sent if the error has it.
-            let Some(message) = error.take_message().filter(|_| held.conn.is_used) else {
+            let Some(message) = error.take_message().filter(|_| held.is_used) else {
                 return Err(reply_failed(error.into_error()));
             };
             request = message;
@@ -494,7 +475,7 @@ impl Exchange {
                 }
             }
             Err(failed) => {
-                held.put_back(&app);
+                app.pool.put(held);
                 call.end(0);
                 return Err(failed);
             }

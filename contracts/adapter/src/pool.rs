@@ -30,6 +30,8 @@ pub(crate) const MADE_HERE: &str = "whip-made-here";
 
 #[derive(Debug)]
 pub(crate) struct Conn {
+    pub(crate) authority: String,
+    pub(crate) whom: Whom,
     pub(crate) sender: SendRequest<Body>,
     /// Whether it was used before, so the server may have closed it.
     pub(crate) is_used: bool,
@@ -60,7 +62,7 @@ impl Pool {
         None
     }
 
-    pub(crate) fn put(&self, authority: &str, whom: Whom, conn: Conn) {
+    pub(crate) fn put(&self, conn: Conn) {
         if !conn.sender.is_ready() {
             return;
         }
@@ -73,7 +75,7 @@ impl Pool {
                 !of.is_empty()
             });
         }
-        let of = waiting.entry((whom, authority.to_owned())).or_default();
+        let of = waiting.entry((conn.whom, conn.authority.clone())).or_default();
         of.retain(waits);
         if of.len() < WAITING_MAX {
             of.push(conn);
@@ -93,7 +95,7 @@ impl Pool {
             let greeted = tokio::time::timeout(dial.connect, greet(&mut sender, authority)).await;
             greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
         }
-        Ok(Conn { sender, is_used: false, since: crate::clock::now() })
+        Ok(Conn { authority: authority.to_owned(), whom, sender, is_used: false, since: crate::clock::now() })
     }
 }
 

@@ -1,7 +1,6 @@
 //! Reads IDL and WSDL files and converts them to the types of contracts.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use codecs::mistake::{Mistake, Mistakes};
@@ -17,39 +16,19 @@ pub(crate) enum File {
 
 const FILE_MAX_BYTES: u64 = 16 << 20;
 
-/// Why the types of a file are unknown.
-#[derive(Clone, Debug)]
-pub(crate) enum Wrong {
-    /// The I/O error.
-    Unreadable(String),
-    /// The errors in the file and its includes.
-    Mistakes(Vec<Mistake>),
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(why) => f.write_str(why),
-            Self::Mistakes(mistakes) => Mistakes(mistakes.clone()).fmt(f),
-        }
-    }
-}
-
-/// Reads a file and its includes. Fails with all errors in them.
-pub(crate) fn load(path: &Path) -> Result<File, Wrong> {
+/// Reads a file and its includes. Fails with an I/O error or all errors in them.
+fn load(path: &Path) -> Result<Result<File, Mistakes>, String> {
     let source = path.display().to_string();
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    let text = read_file(path).map_err(Wrong::Unreadable)?;
+    let text = read_file(path)?;
     let mut include = |name: &str| read_file(&folder.join(name));
-    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("wsdl")) {
-        let parsed = soap::wsdl::parse(&source, &text, &mut include);
-        return parsed.map(File::Soap).map_err(|mistakes| Wrong::Mistakes(mistakes.0));
-    }
-    let parsed = thrift::idl::parse(&source, &text, &mut include);
-    parsed.map(File::Thrift).map_err(|mistakes| Wrong::Mistakes(mistakes.0))
+    Ok(match path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("wsdl")) {
+        true => soap::wsdl::parse(&source, &text, &mut include).map(File::Soap),
+        false => thrift::idl::parse(&source, &text, &mut include).map(File::Thrift),
+    })
 }
 
-pub(crate) fn read_file(path: &Path) -> Result<String, String> {
+fn read_file(path: &Path) -> Result<String, String> {
     let told = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     let length = std::fs::metadata(path).map_err(told)?.len();
     if length > FILE_MAX_BYTES {
@@ -67,8 +46,8 @@ pub struct Loaded {
     pub schemas: Vec<Mistake>,
     /// Schemas given by the caller that cannot be read, and why.
     pub(crate) unreadable: Vec<String>,
-    /// Schema files without usable types.
-    pub(crate) broken: BTreeSet<PathBuf>,
+    /// Schema files with usable types.
+    pub(crate) files: HashMap<PathBuf, File>,
 }
 
 /// Reads a contract with the schemas that its text names, relative to its directory, and those
@@ -85,38 +64,39 @@ pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Resul
         checked: contract::Checked::default(),
         schemas: Vec::new(),
         unreadable: Vec::new(),
-        broken: BTreeSet::new(),
+        files: HashMap::new(),
     };
-    let mut findings = Vec::new();
+    let (mut findings, mut is_broken) = (Vec::new(), false);
     let in_contract = named.iter().map(|name| (folder.join(&name.text), None, Some(name.span)));
     let by_service =
         given.iter().map(|(service, name, path)| (path.clone(), Some((name.as_str(), service.as_str())), None));
     for (path, service, span) in in_contract.chain(by_service) {
         match (load(&path), span) {
-            (Ok(file), _) => {
+            (Ok(Ok(file)), _) => {
                 schema.extend(match &file {
                     File::Thrift(schema) => of_thrift(schema, service),
                     File::Soap(wsdl) => of_wsdl(wsdl, service),
                 });
+                loaded.files.insert(path, file);
                 continue;
             }
-            (Err(Wrong::Unreadable(why)), Some(span)) => findings.push(Finding::mistake(&text, span, "schema", why)),
+            (Err(why), Some(span)) => findings.push(Finding::mistake(&text, span, "schema", why)),
             // The contract, the configuration and includes may all name the same file.
-            (Err(Wrong::Unreadable(why)), None) if loaded.unreadable.contains(&why) => {}
-            (Err(Wrong::Unreadable(why)), None) => loaded.unreadable.push(why),
-            (Err(Wrong::Mistakes(mistakes)), _) => {
+            (Err(why), None) if loaded.unreadable.contains(&why) => {}
+            (Err(why), None) => loaded.unreadable.push(why),
+            (Ok(Err(mistakes)), _) => {
                 let is_new = |mistake: &Mistake| !loaded.schemas.contains(mistake);
-                let new = mistakes.into_iter().filter(is_new).collect::<Vec<_>>();
+                let new = mistakes.0.into_iter().filter(is_new).collect::<Vec<_>>();
                 loaded.schemas.extend(new);
             }
         }
-        loaded.broken.insert(path);
+        is_broken = true;
     }
     let is_any = !named.is_empty() || !given.is_empty();
-    loaded.checked = match loaded.broken.is_empty() {
-        true => contract::check(&text, is_any.then_some(&schema)),
+    loaded.checked = match is_broken {
         // Types from the broken schemas are unknown.
-        false => contract::check_partly(&text, &schema),
+        true => contract::check_partly(&text, &schema),
+        false => contract::check(&text, is_any.then_some(&schema)),
     };
     findings.extend(paths(&text, &loaded.checked));
     if !findings.is_empty() {

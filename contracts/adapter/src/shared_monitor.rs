@@ -144,7 +144,17 @@ impl Watch {
         self.lock().standing(endpoint)
     }
 
-    /// The service of an endpoint, if its calls can be checked.
+    /// The service of an endpoint, or `None` if its calls cannot be checked. Fails if such calls
+    /// are rejected because two services are claimed for the endpoint.
+    pub(crate) fn service_or_refusal(&self, endpoint: &str) -> Result<Option<Arc<Service>>, Refusal> {
+        match self.standing(endpoint) {
+            EndpointState::Service(id) => Ok(self.services.get(id)),
+            EndpointState::Unlisted => Ok(None),
+            EndpointState::Conflict => self.refuse_unchecked(Unchecked::Conflict).map_or(Ok(None), Err),
+        }
+    }
+
+    /// The service of an endpoint, or `None` if its calls cannot be checked.
     pub(crate) fn service(&self, endpoint: &str) -> Option<Arc<Service>> {
         match self.standing(endpoint) {
             EndpointState::Service(id) => self.services.get(id),

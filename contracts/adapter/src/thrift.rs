@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use codecs::thrift::MessageKind;
-use contract::monitor::EndpointState;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
@@ -22,11 +21,8 @@ use crate::thrift_messages::{Messages, Received, ReceivedMessage};
 /// Serves one connection until either side ends. `from_adapter`: whether the client greeted as an
 /// adapter.
 pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter: bool) -> io::Result<()> {
-    let is_conflict = app.watch.standing(&hop.endpoint) == EndpointState::Conflict;
-    if is_conflict && app.watch.refuse_unchecked(Unchecked::Conflict).is_some() {
-        return Ok(());
-    }
-    let service = service_of(app, &hop);
+    let Ok(service) = app.watch.service_or_refusal(&hop.endpoint) else { return Ok(()) };
+    let service = service.filter(|service| service.family == ProtocolKind::Thrift);
     let mut up = upstream(app, &hop, service.is_some()).await?;
     let mut down = Messages::new(client, from_adapter, app.limits.body_bytes, &app.budget);
     let Some(service) = service else {
@@ -35,10 +31,6 @@ pub(crate) async fn serve(app: &Arc<App>, client: Stream, hop: Hop, from_adapter
     };
     let hop = Arc::new(hop);
     Connection { app, hop, service, down, up, seen_bytes: 0, was_called: false }.serve().await
-}
-
-fn service_of(app: &App, hop: &Hop) -> Option<Arc<Service>> {
-    app.watch.service(&hop.endpoint).filter(|service| service.family == ProtocolKind::Thrift)
 }
 
 /// Connects to the service's adapter if one is known and responds, otherwise to the service.
@@ -122,7 +114,8 @@ impl Connection<'_> {
         let watch = &app.watch;
         if !watch.services.is_current(&self.service) {
             // The contract has changed since the last call of this connection.
-            let Some(renewed) = service_of(app, &self.hop) else {
+            let renewed = watch.service(&self.hop.endpoint);
+            let Some(renewed) = renewed.filter(|service| service.family == ProtocolKind::Thrift) else {
                 watch.metrics.skip(Skip::Unlisted);
                 self.up.send(None, &received.bytes).await?;
                 return tunnel(app, &mut self.down, &mut self.up).await.map(|()| false);

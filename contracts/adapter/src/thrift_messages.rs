@@ -81,8 +81,6 @@ pub(crate) struct Messages {
     limits: Limits,
     /// The memory of the buffer and of the message last taken from it.
     share: Share,
-    /// Whether the budget has no room for the rest of the current message.
-    is_over: bool,
 }
 
 impl Messages {
@@ -96,7 +94,6 @@ impl Messages {
             is_opaque: false,
             limits: Limits { message_bytes, ..Limits::DEFAULT },
             share: budget.share(),
-            is_over: false,
         }
     }
 
@@ -141,14 +138,11 @@ impl Messages {
     /// The next message. Safe to cancel.
     pub(crate) async fn next(&mut self) -> io::Result<Received> {
         loop {
-            if let Some(got) = self.take()? {
+            if let Some(got) = self.take(false)? {
                 return Ok(got);
             }
             if !self.grow() {
-                self.is_over = true;
-                let taken = self.take();
-                self.is_over = false;
-                return taken?.ok_or_else(|| io::Error::other("metadata without room in `limits.bodies`"));
+                return self.take(true)?.ok_or_else(|| io::Error::other("metadata without room in `limits.bodies`"));
             }
             if self.fill().await? == 0 {
                 // Half a message is forwarded unchanged, followed by the end.
@@ -157,7 +151,8 @@ impl Messages {
         }
     }
 
-    fn take(&mut self) -> io::Result<Option<Received>> {
+    /// Takes a message from the buffer. `is_over`: whether there is no room for more bytes of it.
+    fn take(&mut self, is_over: bool) -> io::Result<Option<Received>> {
         let (head, block) = if self.is_adapter {
             let Some((number, used)) = leb128(&self.buffer)? else { return Ok(None) };
             let Some(length) = number.checked_sub(1) else {
@@ -190,32 +185,27 @@ impl Messages {
             },
         };
         let reader = self.reader.get_or_insert_with(|| MessageReader::new(protocol, framing, self.limits));
-        match reader.read(message) {
-            Ok(Progress::Need { .. }) if !self.is_over => Ok(None),
-            Ok(Progress::Need { .. }) => match message.first_chunk::<4>() {
-                Some(length) if framing == Framing::Framed => {
-                    let length = u32::from_be_bytes(*length) as usize + 4;
-                    self.block(head, block);
-                    Ok(Some(Received::Large { length, skip: Skip::Memory }))
-                }
-                _ => Ok(Some(Received::Opaque { what: None })),
-            },
-            Ok(Progress::Message { used, begin }) => {
+        let read = reader.read(message);
+        let length = message.first_chunk::<4>().map(|length| u32::from_be_bytes(*length));
+        let length = length.filter(|length| framing == Framing::Framed && *length <= i32::MAX as u32);
+        let length = length.map(|length| length as usize + 4);
+        Ok(Some(match (read, length) {
+            (Ok(Progress::Need { .. }), _) if !is_over => return Ok(None),
+            (Ok(Progress::Message { used, begin }), _) => {
                 let block = self.block(head, block);
                 let bytes = self.buffer.split_to(used).freeze();
-                Ok(Some(Received::Message(ReceivedMessage { block, bytes, begin, protocol, framing })))
+                Received::Message(ReceivedMessage { block, bytes, begin, protocol, framing })
             }
-            Err(error) => match message.first_chunk::<4>().map(|length| u32::from_be_bytes(*length)) {
-                Some(length) if framing == Framing::Framed && length <= i32::MAX as u32 => {
-                    self.block(head, block);
-                    Ok(Some(Received::Large { length: length as usize + 4, skip: Skip::Size }))
-                }
-                _ => {
-                    let what = (!error.fault.is_limit()).then(|| format!("not a Thrift message: {error}"));
-                    Ok(Some(Received::Opaque { what }))
-                }
-            },
-        }
+            (read, Some(length)) => {
+                self.block(head, block);
+                Received::Large { length, skip: if read.is_ok() { Skip::Memory } else { Skip::Size } }
+            }
+            (Ok(Progress::Need { .. }), None) => Received::Opaque { what: None },
+            (Err(error), None) => {
+                let what = (!error.fault.is_limit()).then(|| format!("not a Thrift message: {error}"));
+                Received::Opaque { what }
+            }
+        }))
     }
 
     fn block(&mut self, head: usize, length: usize) -> Option<Bytes> {

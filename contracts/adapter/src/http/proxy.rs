@@ -4,7 +4,6 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use contract::monitor::EndpointState;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -18,7 +17,7 @@ use crate::config::ProtocolKind;
 use crate::dial::Whom;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::metrics::Skip;
-use crate::refusal::Unchecked;
+use crate::refusal::{Refusal, Unchecked};
 use crate::stream::Stream;
 
 /// The first byte of a TLS handshake. Source: RFC 8446, section 5.1.
@@ -40,17 +39,17 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         crate::metrics::count(&app.watch.metrics.dials_refused);
         return told(StatusCode::FORBIDDEN, format!("`{endpoint}` is not allowed: no rule in `allow` matches\n"));
     }
-    if app.watch.standing(&endpoint) == EndpointState::Conflict
-        && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Conflict)
-    {
-        return told(refusal.request_status(), format!("{}\n", refusal.text()));
-    }
+    let refused = |refusal: &Refusal| told(refusal.request_status(), format!("{}\n", refusal.text()));
+    let service = match app.watch.service_or_refusal(&endpoint) {
+        Ok(service) => service,
+        Err(refusal) => return refused(&refusal),
+    };
     // A tunnel outlives its HTTP connection, so it needs its own slot.
     let Ok(slot) = app.slots.clone().try_acquire_owned() else {
         crate::metrics::count(&app.watch.metrics.connections_over);
         return told(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n".to_owned());
     };
-    let is_thrift = app.watch.service(&endpoint).is_some_and(|service| service.family == ProtocolKind::Thrift);
+    let is_thrift = service.is_some_and(|service| service.family == ProtocolKind::Thrift);
     let host = Endpoint::parse(&endpoint).map(|endpoint| endpoint.host).unwrap_or_default();
     let is_plain = app.watch.routes.has(Scheme::Http, &endpoint);
     let ends_tls = app.dial.tls.ends_for(&host).filter(|_| app.watch.routes.has(Scheme::Https, &endpoint)).cloned();
@@ -59,7 +58,7 @@ pub(crate) async fn connect(app: &Arc<App>, request: Request<Incoming>) -> Respo
         && app.watch.routes.has(Scheme::Https, &endpoint)
         && let Some(refusal) = app.watch.refuse_unchecked(Unchecked::Encrypted)
     {
-        return told(refusal.request_status(), format!("{}\n", refusal.text()));
+        return refused(&refusal);
     }
     let upstream = if is_thrift || is_plain || ends_tls.is_some() {
         None
