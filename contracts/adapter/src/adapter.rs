@@ -20,10 +20,10 @@ use crate::app::App;
 use crate::budget::Budget;
 use crate::call::{Hop, Side};
 use crate::call_log::{Calls, Line};
-use crate::config::{Config, Draft, fits};
+use crate::config::{Config, Consuming, Draft, Providing, fits};
 use crate::decode::Services;
 use crate::dial::Dial;
-use crate::endpoint::{Endpoint, Scheme};
+use crate::endpoint::Scheme;
 use crate::listen::{self, ListenerKind};
 use crate::metrics::Metrics;
 use crate::pool::Pool;
@@ -94,10 +94,7 @@ fn check_known(
     let (mut contract, mut files) = (None, HashMap::new());
     // The missing key has already been reported.
     if !config.contract.as_os_str().is_empty() {
-        let given = protocols.iter().filter_map(|protocol| {
-            Some((protocol.service.clone(), protocol.schema_service.clone(), protocol.schema.clone()?))
-        });
-        match crate::schema::check_contract(&config.contract, &given.collect::<Vec<_>>()) {
+        match crate::schema::check_contract(&config.contract, &protocols) {
             Ok(loaded) => {
                 files = loaded.files;
                 protocols.retain(|protocol| protocol.schema.as_ref().is_none_or(|path| files.contains_key(path)));
@@ -126,16 +123,16 @@ fn check_known(
     let named = named.chain(config.consuming.iter().map(|of| (&of.service, &of.endpoint)));
     let mut needs_roots = config.protocols.iter().any(|of| of.tls);
     for (service, endpoint) in named {
-        let parsed = Endpoint::parse(endpoint);
-        needs_roots |= parsed.as_ref().is_some_and(|endpoint| endpoint.scheme == Scheme::Https);
+        needs_roots |= endpoint.scheme == Scheme::Https;
+        let shown = &endpoint.text;
         if contract.as_ref().is_some_and(|contract| contract.service(service).is_none()) {
-            wrong.push(format!("`{endpoint}`: the contract has no service `{service}`"));
+            wrong.push(format!("`{shown}`: the contract has no service `{service}`"));
         }
         match family(service) {
             None if !is_whole || doubtful.contains(service) => {}
-            None => wrong.push(format!("`{endpoint}`: `[protocols.{service}]` does not say how its messages are read")),
-            Some(family) if parsed.is_some_and(|endpoint| !fits(family, &endpoint)) => {
-                wrong.push(format!("`{endpoint}`: Thrift over TCP needs `host:port`, not a URL"));
+            None => wrong.push(format!("`{shown}`: `[protocols.{service}]` does not say how its messages are read")),
+            Some(family) if !fits(family, endpoint) => {
+                wrong.push(format!("`{shown}`: Thrift over TCP needs `host:port`, not a URL"));
             }
             Some(_) => {}
         }
@@ -155,14 +152,14 @@ fn check_known(
             warnings.push(format!(
                 "`adapters` of `{}` has no proof of identity: any client that reaches it can have another party \
                  blamed; `[tls.peers]` requires certificates",
-                providing.endpoint
+                providing.endpoint.text
             ));
         }
     }
     for consuming in config.consuming.iter().filter(|of| of.labels.is_empty() && of.peer.is_some()) {
         warnings.push(format!(
             "no party vouches for `{}`, so `unknown` is blamed for it; name its adapter with `labels = [...]`",
-            consuming.endpoint
+            consuming.endpoint.text
         ));
     }
     let tls = Tls::new(&config.tls, needs_roots).map_err(|errors| wrong.extend(errors));
@@ -185,7 +182,6 @@ pub struct Running {
     /// The thread that drives all connections, or waits for the threads that do.
     thread: Option<JoinHandle<()>>,
     app: Arc<App>,
-    ends: watch::Sender<bool>,
     /// Open connections at the last [`Running::take_burst`].
     connections: AtomicU64,
     /// Listening addresses by purpose: `admin`, `proxy`, `consuming ENDPOINT`, `plain ENDPOINT`,
@@ -201,15 +197,15 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let metrics = Arc::new(Metrics::default());
     let reports = Reports::start(config.reports.clone(), metrics.clone(), out)
         .map_err(system("cannot start a thread for reports"))?;
-    let (store, notes) = EntryStore::open(&config.store, &config.name, checked.services.contract.hash(), &metrics);
-    for note in notes {
-        reports.note(note);
-    }
+    let reports = Arc::new(reports);
+    let contract_hash = checked.services.contract.hash();
+    let notes = reports.clone();
+    let note = Arc::new(move |text| notes.note(text));
+    let store = EntryStore::open(&config.store, &config.name, contract_hash, &metrics, note);
     let calls = match &config.calls {
         Some(path) => Some(Calls::start(path).map_err(system(format!("`calls`: {}", path.display())))?),
         None => None,
     };
-    let (ends, drain) = watch::channel(false);
     let dial = Dial {
         tls: checked.tls,
         metrics: metrics.clone(),
@@ -226,7 +222,7 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
         budget: Budget::new(config.limits.bodies_bytes),
         calls,
         pool: Pool::new(config.limits.idle, config.limits.head_bytes),
-        drain,
+        ends: watch::Sender::new(false),
         slots: Arc::new(Semaphore::new(config.limits.connections)),
         listeners: tokio::sync::Mutex::default(),
         learned_max: config.limits.listeners + config.consuming.len(),
@@ -238,19 +234,17 @@ pub fn start(config: &Config, checked: Checked, out: Box<dyn Write + Send>) -> R
     let no_threads = "cannot start threads for connections";
     let runtime = runtime(config.threads).map_err(system(no_threads))?;
     let addresses = runtime.block_on(bind(&app, config))?;
-    runtime.spawn(tell_of_store(app.clone()));
-    let lasting = until_drained(app.clone());
+    let lasting = app.clone();
     let thread = std::thread::Builder::new().name("adapter".to_owned()).spawn(move || {
-        runtime.block_on(lasting);
+        runtime.block_on(async {
+            lasting.ending().await;
+            // All permits are free once all connections are closed.
+            let permits = u32::try_from(lasting.limits.connections).unwrap_or(u32::MAX);
+            let _ = tokio::time::timeout(lasting.limits.drain, lasting.slots.acquire_many(permits)).await;
+        });
         runtime.shutdown_timeout(Duration::from_millis(100));
     });
-    Ok(Running {
-        thread: Some(thread.map_err(system(no_threads))?),
-        app,
-        ends,
-        connections: AtomicU64::new(0),
-        addresses,
-    })
+    Ok(Running { thread: Some(thread.map_err(system(no_threads))?), app, connections: AtomicU64::new(0), addresses })
 }
 
 /// A single thread runs tasks in the order in which they were woken, so messages that arrive
@@ -265,39 +259,18 @@ fn runtime(threads: usize) -> io::Result<Runtime> {
     builder.thread_name("adapter").enable_all().build()
 }
 
-/// Returns once the adapter is ending and all connections are closed, or after `limits.drain`.
-async fn until_drained(app: Arc<App>) {
-    app.ending().await;
-    let permits = u32::try_from(app.limits.connections).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(app.limits.drain, app.slots.acquire_many(permits)).await;
-}
-
 /// Authorities allowed because the configuration names them.
 fn configured(config: &Config) -> Vec<String> {
-    let authority = |endpoint: &str| Endpoint::parse(endpoint).map(|endpoint| endpoint.authority());
     let mut all = Vec::new();
-    for providing in &config.providing {
-        all.extend([authority(&providing.endpoint), Some(providing.forward.clone()), providing.adapters_at.clone()]);
+    for Providing { endpoint, forward, adapters, adapters_at, .. } in &config.providing {
+        all.extend([endpoint.authority(), forward.clone()]);
         // An adapter may call its own party, which it reaches through its own address.
-        all.push(providing.adapters.clone());
+        all.extend(adapters_at.iter().chain(adapters).cloned());
     }
-    for consuming in &config.consuming {
-        all.extend([authority(&consuming.endpoint), consuming.peer.clone()]);
+    for Consuming { endpoint, peer, .. } in &config.consuming {
+        all.extend([endpoint.authority()].into_iter().chain(peer.clone()));
     }
-    all.into_iter().flatten().collect()
-}
-
-/// Reports store errors while calls pass.
-async fn tell_of_store(app: Arc<App>) {
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(200)) => {}
-            () = app.ending() => return,
-        }
-        for note in app.watch.with(|monitor| monitor.store().take_notes()) {
-            app.watch.reports.note(note);
-        }
-    }
+    all
 }
 
 async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, SocketAddr>, StartError> {
@@ -316,27 +289,21 @@ async fn bind(app: &Arc<App>, config: &Config) -> Result<BTreeMap<String, Socket
         }
     }
     for consuming in &config.consuming {
-        let (Some(parsed), Some(of)) = (Endpoint::parse(&consuming.endpoint), config.protocol(&consuming.service))
-        else {
-            continue;
-        };
-        let parsed = parsed.over(of.bare());
-        let at = listen::listener_for(app, &consuming.endpoint, &parsed, consuming.listen.as_deref()).await;
-        let at = at.map_err(system(format!("cannot listen for `{}`", consuming.endpoint)))?;
-        addresses.insert(format!("consuming {}", consuming.endpoint), at);
+        let Some(protocol) = config.protocol(&consuming.service) else { continue };
+        let (name, endpoint) = (&consuming.endpoint.text, consuming.endpoint.clone().over(protocol.bare()));
+        let at = listen::listener_for(app, name, &endpoint, consuming.listen.as_deref()).await;
+        let at = at.map_err(system(format!("cannot listen for `{name}`")))?;
+        addresses.insert(format!("consuming {name}"), at);
     }
     for providing in &config.providing {
-        let (Some(parsed), Some(of)) = (Endpoint::parse(&providing.endpoint), config.protocol(&providing.service))
-        else {
-            continue;
-        };
-        let parsed = parsed.over(of.bare());
-        let endpoint = if parsed.scheme == Scheme::Tcp { providing.endpoint.clone() } else { parsed.authority() };
+        let Some(protocol) = config.protocol(&providing.service) else { continue };
+        let endpoint = providing.endpoint.clone().over(protocol.bare());
+        let name_in_hop = if endpoint.scheme == Scheme::Tcp { endpoint.text.clone() } else { endpoint.authority() };
         for (name, at, peers) in [("plain", &providing.plain, false), ("adapters", &providing.adapters, true)] {
             let Some(at) = at else { continue };
-            let hop = Hop::from_party(parsed.scheme, &endpoint, &providing.forward);
+            let hop = Hop::from_party(endpoint.scheme, &name_in_hop, &providing.forward);
             let purpose = ListenerKind::Service(Hop { side: Side::Server { peers }, ..hop });
-            let what = format!("{name} {}", providing.endpoint);
+            let what = format!("{name} {}", endpoint.text);
             let at = open(app, at, purpose).await.map_err(system(format!("cannot listen for `{what}` at `{at}`")))?;
             addresses.insert(what, at);
         }
@@ -402,7 +369,7 @@ impl Running {
 
     fn drain(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        let _ = self.ends.send(true);
+        self.app.ends.send_replace(true);
         // The runtime catches a panic in a task; the caller could do nothing about it.
         let _ = thread.join();
         self.flush();

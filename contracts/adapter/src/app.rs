@@ -39,7 +39,7 @@ pub(crate) struct App {
     pub(crate) calls: Option<Calls>,
     pub(crate) pool: Pool,
     /// Becomes true when the adapter is ending.
-    pub(crate) drain: watch::Receiver<bool>,
+    pub(crate) ends: watch::Sender<bool>,
     /// One permit per allowed connection.
     pub(crate) slots: Arc<Semaphore>,
     /// Local listeners by authority and whether that uses `https`.
@@ -163,9 +163,8 @@ impl App {
 
     /// Returns once the adapter is ending.
     pub(crate) async fn ending(&self) {
-        let mut drain = self.drain.clone();
-        // An error means that the sender is gone, which also ends the adapter.
-        let _ = drain.wait_for(|ends| *ends).await;
+        // The sender lives as long as `self`, so there is no error.
+        let _ = self.ends.subscribe().wait_for(|ends| *ends).await;
     }
 }
 

@@ -59,7 +59,7 @@ pub struct Providing {
     /// The service in the contract.
     pub service: String,
     /// The endpoint that others use.
-    pub endpoint: String,
+    pub endpoint: Endpoint,
     /// `host:port` of the service itself, by default the endpoint's.
     pub forward: String,
     /// The address for clients without an adapter, if they are accepted.
@@ -76,7 +76,7 @@ pub struct Consuming {
     /// The service in the contract.
     pub service: String,
     /// The endpoint that the party uses.
-    pub endpoint: String,
+    pub endpoint: Endpoint,
     /// The address the party must connect to instead, by default any free port.
     pub listen: Option<String>,
     /// The address at which the service's adapter accepts other adapters.
@@ -327,6 +327,10 @@ fn required(section: &Section<'_>, key: &str) -> Option<String> {
     section.text(key)
 }
 
+fn required_endpoint(section: &Section<'_>) -> Option<Endpoint> {
+    Endpoint::parse(&required(section, "endpoint")?)
+}
+
 fn path(section: &Section<'_>, key: &str, folder: &Path) -> Option<PathBuf> {
     section.text(key).map(|path| folder.join(path))
 }
@@ -372,8 +376,7 @@ fn protocol(service: &str, section: &Section<'_>, folder: &Path) -> Option<Proto
 }
 
 fn providing(section: &Section<'_>) -> Option<Providing> {
-    let (service, endpoint) = (required(section, "service"), required(section, "endpoint"));
-    let own = endpoint.as_deref().and_then(Endpoint::parse).map(|endpoint| endpoint.authority());
+    let (service, endpoint) = (required(section, "service"), required_endpoint(section));
     let (plain, adapters) = (section.text("plain"), section.text("adapters"));
     if !section.has("plain") && !section.has("adapters") {
         let hint = "add `plain = \"host:port\"` for clients without an adapter, `adapters = \"host:port\"` for others";
@@ -382,13 +385,14 @@ fn providing(section: &Section<'_>) -> Option<Providing> {
     if section.has("adapters_at") && !section.has("adapters") {
         section.report.missing(section.place_of("adapters_at"), "`adapters_at` needs `adapters`", None);
     }
-    let (forward, adapters_at) = (section.text("forward").or(own), section.text("adapters_at"));
-    let (service, endpoint, forward) = (service?, endpoint?, forward.unwrap_or_default());
+    let (forward, adapters_at) = (section.text("forward"), section.text("adapters_at"));
+    let (service, endpoint) = (service?, endpoint?);
+    let forward = forward.unwrap_or_else(|| endpoint.authority());
     Some(Providing { service, endpoint, forward, plain, adapters, adapters_at })
 }
 
 fn consuming(section: &Section<'_>) -> Option<Consuming> {
-    let (service, endpoint) = (required(section, "service"), required(section, "endpoint"));
+    let (service, endpoint) = (required(section, "service"), required_endpoint(section));
     let (listen, peer, labels) = (section.text("listen"), section.text("peer"), section.texts("labels"));
     Some(Consuming { service: service?, endpoint: endpoint?, listen, peer, labels })
 }

@@ -34,7 +34,7 @@ pub(crate) struct Op {
 #[derive(Debug)]
 pub(crate) struct Service {
     /// The contract of the service, kept while a call uses it.
-    contract: Arc<Contract>,
+    pub(crate) contract: Arc<Contract>,
     pub(crate) id: ServiceId,
     pub(crate) name: String,
     pub(crate) family: ProtocolKind,
@@ -154,11 +154,6 @@ impl CurrentServices {
 
     pub(crate) fn get(&self, id: ServiceId) -> Option<Arc<Service>> {
         self.read().all.get(&id).cloned()
-    }
-
-    /// Whether a service belongs to the current contract.
-    pub(crate) fn is_current(&self, service: &Service) -> bool {
-        Arc::ptr_eq(&self.read().contract, &service.contract)
     }
 
     /// Replaces the services. Calls in flight keep those they began with.

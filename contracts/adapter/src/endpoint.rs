@@ -5,6 +5,8 @@ use std::net::IpAddr;
 /// A parsed endpoint of a contract or configuration: `host:port`, or a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
+    /// As written.
+    pub text: String,
     /// `http`, `https`, or neither.
     pub scheme: Scheme,
     /// Name or address, without brackets.
@@ -48,7 +50,7 @@ impl Endpoint {
         let (host, port) = split_authority(authority, otherwise)?;
         // A query or fragment is not part of an endpoint.
         let path = path.split(['?', '#']).next().unwrap_or_default();
-        Some(Self { scheme, host: host.to_owned(), port, path: path.to_owned() })
+        Some(Self { text: text.to_owned(), scheme, host: host.to_owned(), port, path: path.to_owned() })
     }
 
     /// Replaces a missing scheme with `bare`.

@@ -229,7 +229,7 @@ impl Exchange {
             count(&watch.metrics.metadata_refused);
         }
         // An empty block would exempt the call from checks.
-        self.block = block.filter(|block| may_carry && !(watch.refuses_unchecked && block.bytes.is_empty()));
+        self.block = block.filter(|block| may_carry && !(watch.checks.refuses_unchecked && block.bytes.is_empty()));
         let service = match self.is_listed {
             true => watch.service_or_refusal(&self.hop.endpoint),
             false => Ok(None),
@@ -429,10 +429,10 @@ impl Exchange {
         if matches!(content, Content::Unread(_)) {
             self.refuse(Unchecked::Encoding, service)?;
         }
-        let called = watch.guarded(|| service.http_request(&copy.view(&content), watch.refuses_unchecked));
+        let called = watch.guarded(|| service.http_request(&copy.view(&content), watch.checks.refuses_unchecked));
         let (op, request) = match called {
             Some(RequestKind::Known(op, request)) => (op, request),
-            None if !watch.fail_open => return Err(adapter_failed()),
+            None if !watch.checks.fail_open => return Err(adapter_failed()),
             other => {
                 if matches!(other, Some(RequestKind::Unreadable)) {
                     self.refuse(Unchecked::Unreadable, service)?;
@@ -509,7 +509,7 @@ impl Exchange {
         // A client may read a reply without a length as it arrives. If no decision depends on its
         // end, it is forwarded at once and checked afterwards.
         let is_streamed = incoming.size_hint().exact().is_none() && !is_endless(&parts.headers);
-        if reads_body && is_streamed && !watch.enforce && !call.op.introduces_by_reply {
+        if reads_body && is_streamed && !watch.checks.enforce && !call.op.introduces_by_reply {
             drop(request);
             drop(content);
             call.pause();
@@ -520,7 +520,7 @@ impl Exchange {
         }
         let block = block.as_ref();
         // Without the whole body, a reply is judged by its head, and undecided clauses may reject it.
-        let is_strict = watch.refuses_unchecked;
+        let is_strict = watch.checks.refuses_unchecked;
         let mut added = None;
         let body = if reads_body {
             call.pause();

@@ -20,6 +20,9 @@ const WAITING_MAX: usize = 1024;
 /// Number of different reports remembered.
 const KNOWN_MAX: usize = 4096;
 
+/// Reports a text about the adapter itself.
+pub(crate) type Note = Arc<dyn Fn(String) + Send + Sync>;
+
 /// The queue of reports. Adding to it never blocks.
 #[derive(Debug)]
 pub(crate) struct Reports {
@@ -53,6 +56,7 @@ struct Gate {
     known: HashMap<String, RecentReport>,
     second: Instant,
     this_second: u32,
+    /// Reports suppressed by the rate limit since the last one that passed.
     left_out: u64,
 }
 
@@ -89,11 +93,6 @@ impl Gate {
         }
         self.known.insert(same, RecentReport { since: now, again: 0 });
         Some(again)
-    }
-
-    /// Number of reports suppressed by the rate limit since the last call.
-    fn take_left_out(&mut self) -> u64 {
-        std::mem::take(&mut self.left_out)
     }
 }
 
@@ -151,7 +150,7 @@ fn write(settings: ReportSettings, metrics: &Metrics, mut out: Box<dyn Write + S
         match message {
             Message::Report(report, call) => match gate.pass(&report, crate::clock::now()) {
                 Some(again) => {
-                    let left_out = gate.take_left_out();
+                    let left_out = std::mem::take(&mut gate.left_out);
                     let text = render(format, &report, call, again, left_out);
                     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
                     count(if written.is_ok() { &metrics.reports } else { &metrics.reports_left_out });
@@ -261,7 +260,7 @@ mod tests {
         assert_eq!(gate.pass(&report("a"), at(60)), Some(2));
         assert_eq!(gate.pass(&report("b"), at(60)), Some(0));
         assert_eq!(gate.pass(&report("c"), at(60)), None, "a third in one second");
-        assert_eq!((gate.take_left_out(), gate.take_left_out()), (1, 0));
+        assert_eq!(std::mem::take(&mut gate.left_out), 1);
         assert_eq!(
             gate.pass(&report("c"), at(61)),
             Some(0),

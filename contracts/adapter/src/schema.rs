@@ -8,6 +8,8 @@ use codecs::rest::Template;
 use codecs::{soap, thrift};
 use contract::{Field, Finding, Schema, Signature, Type};
 
+use crate::config::Protocol;
+
 #[derive(Clone, Debug)]
 pub(crate) enum File {
     Thrift(thrift::Schema),
@@ -50,12 +52,12 @@ pub struct Loaded {
     pub(crate) files: HashMap<PathBuf, File>,
 }
 
-/// Reads a contract with the schemas that its text names, relative to its directory, and those
-/// given by service. The result includes all errors in them.
+/// Reads a contract with the schemas that its text names, relative to its directory, and those of
+/// protocols. The result includes all errors in them.
 ///
 /// # Errors
 /// The contract cannot be read.
-pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Result<Loaded, String> {
+pub fn check_contract(path: &Path, protocols: &[Protocol]) -> Result<Loaded, String> {
     let text = read_file(path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let named = contract::check(&text, None).file.schemas;
@@ -68,9 +70,12 @@ pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Resul
     };
     let (mut findings, mut is_broken) = (Vec::new(), false);
     let in_contract = named.iter().map(|name| (folder.join(&name.text), None, Some(name.span)));
-    let by_service =
-        given.iter().map(|(service, name, path)| (path.clone(), Some((name.as_str(), service.as_str())), None));
-    for (path, service, span) in in_contract.chain(by_service) {
+    let by_service = protocols.iter().filter_map(|Protocol { service, schema, schema_service, .. }| {
+        Some((schema.clone()?, Some((schema_service.as_str(), service.as_str())), None))
+    });
+    let sources = in_contract.chain(by_service).collect::<Vec<_>>();
+    let is_any = !sources.is_empty();
+    for (path, service, span) in sources {
         match (load(&path), span) {
             (Ok(Ok(file)), _) => {
                 schema.extend(match &file {
@@ -92,7 +97,6 @@ pub fn check_contract(path: &Path, given: &[(String, String, PathBuf)]) -> Resul
         }
         is_broken = true;
     }
-    let is_any = !named.is_empty() || !given.is_empty();
     loaded.checked = match is_broken {
         // Types from the broken schemas are unknown.
         true => contract::check_partly(&text, &schema),

@@ -9,7 +9,7 @@ use contract::metadata::{ReplyMetadata, RequestMetadata};
 use contract::monitor::report::{Kind, ReportVerdict};
 use contract::monitor::{Action, Call, Counts, EndpointState, Event, Monitor, Placement, Settings, StepOutput, Ticket};
 
-use crate::config::{Config, ProtocolKind};
+use crate::config::{CheckSettings, Config, ProtocolKind};
 use crate::decode::{CurrentServices, Service, Services};
 use crate::endpoint::Endpoint;
 use crate::metrics::{Metrics, count};
@@ -25,13 +25,10 @@ pub(crate) struct Watch {
     pub(crate) services: CurrentServices,
     /// Known endpoints over HTTP, by URL.
     pub(crate) routes: Routes,
-    pub(crate) reports: Reports,
+    pub(crate) reports: Arc<Reports>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) label: String,
-    pub(crate) enforce: bool,
-    /// Whether uncheckable messages are rejected.
-    pub(crate) refuses_unchecked: bool,
-    pub(crate) fail_open: bool,
+    pub(crate) checks: CheckSettings,
     /// A call is checked if its draw is below this.
     sample_below: u64,
     numbers: AtomicU64,
@@ -58,7 +55,7 @@ impl Watch {
         config: &Config,
         services: Services,
         store: EntryStore,
-        reports: Reports,
+        reports: Arc<Reports>,
         metrics: Arc<Metrics>,
     ) -> Self {
         let mut settings = Settings::new(&config.name);
@@ -73,14 +70,14 @@ impl Watch {
                 let peer = providing.adapters_at.as_deref().or(providing.adapters.as_deref());
                 // A port chosen by the kernel is known too late to be announced.
                 let peer = peer.filter(|peer| !peer.ends_with(":0"));
-                monitor.configure(&providing.endpoint, service, &[&config.name], peer, now_s);
+                monitor.configure(&providing.endpoint.text, service, &[&config.name], peer, now_s);
             }
         }
         for consuming in &config.consuming {
             if let Some(service) = contract.service(&consuming.service) {
                 let labels = consuming.labels.iter().map(String::as_str).collect::<Vec<_>>();
                 let labels = if labels.is_empty() { vec![contract::metadata::UNKNOWN] } else { labels };
-                monitor.configure(&consuming.endpoint, service, &labels, consuming.peer.as_deref(), now_s);
+                monitor.configure(&consuming.endpoint.text, service, &labels, consuming.peer.as_deref(), now_s);
             }
         }
         // For a share of 1 the product exceeds 64 bits and the cast saturates.
@@ -92,9 +89,7 @@ impl Watch {
             reports,
             metrics,
             label: config.name.clone(),
-            enforce: config.checks.enforce,
-            refuses_unchecked: config.checks.refuses_unchecked,
-            fail_open: config.checks.fail_open,
+            checks: config.checks,
             sample_below,
             numbers: AtomicU64::new(0),
         };
@@ -216,7 +211,7 @@ impl Watch {
     ) -> Result<Passed, Stopped> {
         let now_s = crate::clock::unix_s();
         let Some(stepped) = self.guarded(|| step(&mut self.lock(), now_s)) else {
-            return if self.fail_open { Ok(Passed::default()) } else { Err(Stopped::Broken) };
+            return if self.checks.fail_open { Ok(Passed::default()) } else { Err(Stopped::Broken) };
         };
         let refusal = self.refusal(&stepped, may_be_undecided);
         let mut passed = Passed { ticket: stepped.ticket, ..Passed::default() };
@@ -238,21 +233,21 @@ impl Watch {
     /// Whether `enforce` rejects a message. Counts it.
     fn refusal(&self, stepped: &StepOutput, may_be_undecided: bool) -> Option<Refusal> {
         let failed = stepped.reports.iter().find(|report| report.found == ReportVerdict::Fails);
-        if let Some(report) = failed.filter(|_| self.enforce) {
+        if let Some(report) = failed.filter(|_| self.checks.enforce) {
             count(&self.metrics.refused_calls);
             return Some(Refusal::Violated(report.clause.clone()));
         }
         let is_clause = |kind| matches!(kind, Kind::Precondition | Kind::Postcondition | Kind::Exception);
         let undecided =
             stepped.reports.iter().find(|report| is_clause(report.kind) && report.found != ReportVerdict::Fails);
-        let undecided = undecided.filter(|_| self.refuses_unchecked && !may_be_undecided)?;
+        let undecided = undecided.filter(|_| self.checks.refuses_unchecked && !may_be_undecided)?;
         self.metrics.refuse(Unchecked::Undecided);
         Some(Refusal::Undecided(undecided.clause.clone()))
     }
 
     /// Rejects an uncheckable message, if so configured.
     pub(crate) fn refuse_unchecked(&self, why: Unchecked) -> Option<Refusal> {
-        self.refuses_unchecked.then(|| {
+        self.checks.refuses_unchecked.then(|| {
             self.metrics.refuse(why);
             Refusal::Unchecked(why)
         })

@@ -16,9 +16,10 @@ use redb::Database;
 
 pub use self::file::{StoreContents, StoreError, look, purge};
 use self::file::{StoreOwner, name_bytes, row_bytes};
-use self::writer::{Batch, Writer};
+use self::writer::{Batch, EntryFile};
 use crate::config::StoreSettings;
 use crate::metrics::{Metrics, count};
+use crate::reports::Note;
 
 /// Maximum size of entries waiting for a slow disk. Later entries stay only in memory and are
 /// counted.
@@ -34,25 +35,17 @@ pub(crate) const ALONE_BYTES: usize = 16 << 20;
 /// Size of the filter of keys missing from both memory and file.
 const FORGOTTEN_BYTES: usize = 128 << 10;
 
-#[derive(Debug)]
 pub(crate) struct EntryStore {
     /// All entries. With a file a cache of its entries, each after the time of its last use, in
     /// seconds since 1970.
     memory: MemoryStore,
     file: Option<EntryFile>,
+    /// The bound of `memory` beside a file, and while that cannot be written.
+    cache_bytes: usize,
+    alone_bytes: usize,
     /// Whether reads panic.
     #[cfg(test)]
     pub(crate) fails: bool,
-}
-
-#[derive(Debug)]
-struct EntryFile {
-    names: Vec<String>,
-    writer: Writer,
-    expire_after_s: Option<u64>,
-    cache_bytes: usize,
-    /// The bound of the cache while the file cannot be written.
-    alone_bytes: usize,
 }
 
 /// An empty store. [`WAITING_MAX_BYTES`] bounds it.
@@ -61,12 +54,11 @@ fn nothing() -> Arc<MemoryStore> {
 }
 
 /// State shared by calls and the writer.
-#[derive(Debug)]
 struct Shared {
     /// `None` once the file is closed.
     db: RwLock<Option<Database>>,
     waiting: Mutex<Waiting>,
-    notes: Mutex<Vec<String>>,
+    note: Note,
     is_failing: AtomicBool,
     metrics: Arc<Metrics>,
 }
@@ -76,18 +68,15 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, text: String) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-    }
-
     fn is_failing(&self) -> bool {
         self.is_failing.load(Ordering::Relaxed)
     }
 }
 
-#[derive(Debug)]
 struct Waiting {
     batch: Batch,
+    /// All names, for a new file.
+    names: Vec<String>,
     /// The contract hash to write to the file.
     contract_hash: Option<u64>,
     /// Entries being written. Reads need them, since the cache may have evicted them.
@@ -124,33 +113,32 @@ impl Waiting {
 }
 
 impl EntryStore {
-    fn new(memory: MemoryStore, file: Option<EntryFile>) -> Self {
-        Self {
-            memory,
-            file,
-            #[cfg(test)]
-            fails: false,
-        }
-    }
-
-    /// Opens the configured store. If the file is unusable, falls back and returns notes for the
-    /// user.
+    /// Opens the configured store. If the file is unusable, falls back and notes it for the user.
     pub(crate) fn open(
         settings: &StoreSettings,
         name: &str,
         contract_hash: u64,
         metrics: &Arc<Metrics>,
-    ) -> (Self, Vec<String>) {
+        note: Note,
+    ) -> Self {
         let expire_after_s = settings.expire_after.map(|after| after.as_secs());
         let alone_bytes = settings.memory_bytes.unwrap_or(ALONE_BYTES);
-        let memory = MemoryStore::new(alone_bytes, expire_after_s);
-        let Some(path) = &settings.path else { return (Self::new(memory, None), Vec::new()) };
+        let cache_bytes = settings.memory_bytes.unwrap_or(BESIDE_FILE_BYTES);
+        let mut store = Self {
+            memory: MemoryStore::new(alone_bytes, expire_after_s),
+            file: None,
+            cache_bytes,
+            alone_bytes,
+            #[cfg(test)]
+            fails: false,
+        };
+        let Some(path) = &settings.path else { return store };
         let owner = StoreOwner { name: name.to_owned(), contract_hash };
-        let (mut notes, mut is_rotated) = (Vec::new(), false);
+        let mut is_rotated = false;
         let opened = match file::open(path, &owner) {
             Err(error) if settings.is_rotated && !matches!(error, StoreError::Busy) => {
                 file::put_aside(path).and_then(|aside| {
-                    notes.push(format!(
+                    note(format!(
                         "the store {} was moved aside to {}: {error}. A new one is created; vouching parties are \
                          learned again",
                         path.display(),
@@ -165,72 +153,54 @@ impl EntryStore {
         let mut opened = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                notes.push(format!(
+                note(format!(
                     "the store {} is not used: {error}. Calls pass and are checked; entries are only kept in memory",
                     path.display()
                 ));
-                let mut memory = memory;
-                memory.forget_everything();
-                return (Self::new(memory, None), notes);
+                store.memory.forget_everything();
+                return store;
             }
         };
         if is_rotated {
             opened.lost.insert_everything();
         }
         if opened.is_unclean {
-            notes.push(format!(
+            note(format!(
                 "the store {} was not closed: entries of its last {} ms may be missing. Members that nobody is known \
                  to have introduced are vouched for by `unknown`",
                 path.display(),
                 settings.flush.as_millis()
             ));
         }
-        let cache_bytes = settings.memory_bytes.unwrap_or(BESIDE_FILE_BYTES);
-        let names = opened.names.clone();
-        let writer = Writer::start(opened, path, owner, settings.flush, expire_after_s, metrics.clone());
-        let file = EntryFile { names, writer, expire_after_s, cache_bytes, alone_bytes };
-        (Self::new(MemoryStore::new(cache_bytes, expire_after_s), Some(file)), notes)
+        store.memory = MemoryStore::new(cache_bytes, expire_after_s);
+        let file = EntryFile::start(opened, path, owner, settings.flush, expire_after_s, metrics.clone(), note);
+        store.file = Some(file);
+        store
     }
 
     pub(crate) fn flush(&self) {
         if let Some(file) = &self.file {
-            file.writer.flush();
+            file.flush();
         }
     }
 
     /// Writes all entries, compacts the file and closes it.
     pub(crate) fn close(&mut self) {
         if let Some(file) = &mut self.file {
-            file.writer.close();
+            file.close();
         }
     }
 
     pub(crate) fn renew(&self, contract_hash: u64) {
         if let Some(file) = &self.file {
-            file.waiting().contract_hash = Some(contract_hash);
+            file.shared.waiting().contract_hash = Some(contract_hash);
         }
-    }
-
-    /// Takes the notes about file errors since the last call.
-    pub(crate) fn take_notes(&self) -> Vec<String> {
-        let Some(file) = &self.file else { return Vec::new() };
-        std::mem::take(&mut *file.writer.shared.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl EntryFile {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.writer.shared.waiting()
-    }
-
     fn is_live(&self, used_s: u64, now_s: u64) -> bool {
         self.expire_after_s.is_none_or(|after| now_s.saturating_sub(used_s) <= after)
-    }
-
-    /// Whether an entry in use would expire soon according to the file. Updating the file at each
-    /// use would cost a write per call.
-    fn is_aged(&self, used_s: u64, now_s: u64) -> bool {
-        self.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4)
     }
 }
 
@@ -240,22 +210,24 @@ impl Store for EntryStore {
         assert!(!self.fails, "the store is set to fail");
         let Some(file) = &self.file else { return self.memory.get(key, now_s) };
         if self.memory.get(key, now_s).is_none() {
-            let unwritten = file.waiting().peek(key).map(<[u8]>::to_vec);
-            let found = unwritten.map_or_else(|| file.writer.shared.read(key), |value| Ok(Some(value)));
+            let unwritten = file.shared.waiting().peek(key).map(<[u8]>::to_vec);
+            let found = unwritten.map_or_else(|| file.shared.read(key), |value| Ok(Some(value)));
             let is_live = |value: &[u8]| file::split(value).is_some_and(|(used_s, _)| file.is_live(used_s, now_s));
             match found {
                 Ok(None) => return None,
                 Ok(Some(value)) if is_live(&value) => self.memory.put_evicting(key, &value, now_s, &mut |_| {}),
                 // It has expired, or the file cannot be read.
                 Ok(Some(_)) | Err(_) => {
-                    file.waiting().lost.insert(key);
+                    file.shared.waiting().lost.insert(key);
                     return None;
                 }
             }
         }
         let value = self.memory.get(key, now_s)?;
         let (used_s, entry) = file::split(&value)?;
-        if file.is_aged(used_s, now_s) {
+        // Updating the file at each use would cost a write per call, so only entries that would
+        // expire soon according to it are updated.
+        if file.expire_after_s.is_some_and(|after| now_s.saturating_sub(used_s) > after / 4) {
             let entry = entry.to_vec();
             self.put(key, &entry, now_s);
         }
@@ -267,9 +239,9 @@ impl Store for EntryStore {
 
     fn put(&mut self, key: &Key, entry: &[u8], now_s: u64) {
         let Some(file) = &self.file else { return self.memory.put(key, entry, now_s) };
-        let shared = &file.writer.shared;
+        let shared = &file.shared;
         let value = file::joined(now_s, entry);
-        self.memory.set_bytes_max(if shared.is_failing() { file.alone_bytes } else { file.cache_bytes });
+        self.memory.set_bytes_max(if shared.is_failing() { self.alone_bytes } else { self.cache_bytes });
         let before = self.memory.peek(key).map(<[u8]>::len);
         self.memory.put_evicting(key, &value, now_s, &mut |_| {});
         let mut waiting = shared.waiting();
@@ -282,32 +254,31 @@ impl Store for EntryStore {
         // Once per batch, so that a flush request always fits in the queue.
         let is_much = waiting.batch.entries.bytes() > WRITE_FROM_BYTES;
         if is_much && !std::mem::replace(&mut waiting.batch.is_urgent, true) {
-            file.writer.hurry();
+            file.hurry();
         }
     }
 
     fn put_name(&mut self, number: u32, name: &str) {
-        let Some(file) = &mut self.file else { return self.memory.put_name(number, name) };
-        assert_eq!(number as usize, file.names.len(), "names are numbered without a gap");
-        file.names.push(name.to_owned());
-        let mut waiting = file.waiting();
-        waiting.batch.names.push(name.to_owned());
-        waiting.grow(name_bytes(name) as i64, &file.writer.shared.metrics);
+        let Some(file) = &self.file else { return self.memory.put_name(number, name) };
+        let mut waiting = file.shared.waiting();
+        assert_eq!(number as usize, waiting.names.len(), "names are numbered without a gap");
+        waiting.names.push(name.to_owned());
+        waiting.grow(name_bytes(name) as i64, &file.shared.metrics);
     }
 
     fn names(&mut self) -> Vec<String> {
-        self.file.as_ref().map_or_else(|| self.memory.names(), |file| file.names.clone())
+        self.file.as_ref().map_or_else(|| self.memory.names(), |file| file.shared.waiting().names.clone())
     }
 
     fn each(&mut self, now_s: u64, show: &mut dyn FnMut(&Key, &[u8])) {
         let Some(file) = &self.file else { return self.memory.each(now_s, show) };
         // Only used before the first call and by people, so it may be slow.
-        file.writer.flush();
+        file.flush();
         // While the file cannot be written, memory has later values. They are read first, since
         // they may reach the file in between.
         let mut unwritten = std::collections::BTreeMap::new();
-        if file.writer.shared.is_failing() {
-            let waiting = file.waiting();
+        if file.shared.is_failing() {
+            let waiting = file.shared.waiting();
             let waits = waiting.batch.entries.entries().chain(waiting.going.entries());
             for (key, value) in waits.chain(self.memory.entries()) {
                 if let Some((used_s, entry)) = file::split(value) {
@@ -315,7 +286,7 @@ impl Store for EntryStore {
                 }
             }
         }
-        let mut rows = file.writer.shared.all();
+        let mut rows = file.shared.all();
         rows.retain(|(key, ..)| !unwritten.contains_key(key));
         rows.extend(unwritten.into_iter().map(|(key, (used_s, entry))| (key, used_s, entry)));
         for (key, used_s, entry) in rows {
@@ -327,12 +298,12 @@ impl Store for EntryStore {
 
     fn may_have_forgotten(&self, key: &Key) -> bool {
         match &self.file {
-            Some(file) => file.waiting().lost.may_have(key),
+            Some(file) => file.shared.waiting().lost.may_have(key),
             None => self.memory.may_have_forgotten(key),
         }
     }
 
     fn forgotten(&self) -> u64 {
-        self.file.as_ref().map_or_else(|| self.memory.forgotten(), |file| file.waiting().forgotten)
+        self.file.as_ref().map_or_else(|| self.memory.forgotten(), |file| file.shared.waiting().forgotten)
     }
 }

@@ -112,7 +112,7 @@ impl Connection<'_> {
         let since = crate::clock::now();
         let app = self.app;
         let watch = &app.watch;
-        if !watch.services.is_current(&self.service) {
+        if !Arc::ptr_eq(&watch.services.contract(), &self.service.contract) {
             // The contract has changed since the last call of this connection.
             let renewed = watch.service(&self.hop.endpoint);
             let Some(renewed) = renewed.filter(|service| service.family == ProtocolKind::Thrift) else {
@@ -130,7 +130,7 @@ impl Connection<'_> {
         let (number, is_sampled) = watch.next_call();
         // An empty block means that the previous adapter did not check the call. Neither does this
         // one, unless that would exempt the call from `enforce`.
-        let block = received.block.as_ref().filter(|block| !(watch.refuses_unchecked && block.is_empty()));
+        let block = received.block.as_ref().filter(|block| !(watch.checks.refuses_unchecked && block.is_empty()));
         let is_looked_at = is_sampled && block.is_none_or(|block| !block.is_empty());
         let called = if is_looked_at {
             watch.guarded(|| service.thrift_request(&message))
@@ -141,7 +141,7 @@ impl Connection<'_> {
         let exception = |refusal: &Refusal| received.exception(&message.header, refusal);
         let (op, request) = match called {
             Some(RequestKind::Known(op, request)) => (op, request),
-            None if is_looked_at && !watch.fail_open => return Err(failed()),
+            None if is_looked_at && !watch.checks.fail_open => return Err(failed()),
             called => {
                 match called {
                     Some(RequestKind::Unlisted(operation)) => app.unlisted(&service.name, &operation),

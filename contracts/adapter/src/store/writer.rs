@@ -13,11 +13,10 @@ use redb::{Database, ReadableDatabase};
 use super::file::{self, ABOUT, ENTRIES, NAMES, Opened, Row, StoreOwner, name_bytes, row_bytes};
 use super::{Shared, WAITING_MAX_BYTES, Waiting, nothing};
 use crate::metrics::Metrics;
+use crate::reports::Note;
 
-#[derive(Debug)]
 pub(super) struct Batch {
     pub(super) entries: MemoryStore,
-    pub(super) names: Vec<String>,
     /// The expected growth of the content, estimated without reading the file.
     pub(super) change_bytes: i64,
     pub(super) is_urgent: bool,
@@ -25,7 +24,7 @@ pub(super) struct Batch {
 
 impl Default for Batch {
     fn default() -> Self {
-        Self { entries: MemoryStore::new(usize::MAX, None), names: Vec::new(), change_bytes: 0, is_urgent: false }
+        Self { entries: MemoryStore::new(usize::MAX, None), change_bytes: 0, is_urgent: false }
     }
 }
 
@@ -41,9 +40,10 @@ const SWEEP_EVERY: u64 = 120;
 /// The channel to notify after the flush, if a caller waits for it.
 type FlushRequest = Option<SyncSender<()>>;
 
-#[derive(Debug)]
-pub(super) struct Writer {
+/// An open file and its writer.
+pub(super) struct EntryFile {
     pub(super) shared: Arc<Shared>,
+    pub(super) expire_after_s: Option<u64>,
     /// `None` once the store is dropped, which ends the thread.
     flush: Option<SyncSender<FlushRequest>>,
     thread: Option<JoinHandle<()>>,
@@ -53,8 +53,6 @@ struct Work {
     shared: Arc<Shared>,
     path: PathBuf,
     owner: StoreOwner,
-    /// All names, for a new file.
-    names: Vec<String>,
     names_written: usize,
     /// Time of the next attempt, or `None` if the last write succeeded.
     retry_at: Option<Instant>,
@@ -62,7 +60,7 @@ struct Work {
     expire_after_s: Option<u64>,
 }
 
-impl Writer {
+impl EntryFile {
     pub(super) fn start(
         opened: Opened,
         path: &Path,
@@ -70,23 +68,24 @@ impl Writer {
         every: Duration,
         expire_after_s: Option<u64>,
         metrics: Arc<Metrics>,
+        note: Note,
     ) -> Self {
-        let waiting =
-            Waiting { batch: Batch::default(), contract_hash: None, going: nothing(), lost: opened.lost, forgotten: 0 };
-        let shared = Arc::new(Shared {
-            db: RwLock::new(Some(opened.db)),
-            waiting: Mutex::new(waiting),
-            notes: Mutex::default(),
-            is_failing: AtomicBool::new(false),
-            metrics,
+        let (names_written, db) = (opened.names.len(), RwLock::new(Some(opened.db)));
+        let waiting = Mutex::new(Waiting {
+            batch: Batch::default(),
+            names: opened.names,
+            contract_hash: None,
+            going: nothing(),
+            lost: opened.lost,
+            forgotten: 0,
         });
+        let shared = Arc::new(Shared { db, waiting, note, is_failing: AtomicBool::new(false), metrics });
         let (flush, requests) = sync_channel(4);
         let mut work = Work {
             shared: shared.clone(),
             path: path.to_path_buf(),
             owner,
-            names_written: opened.names.len(),
-            names: opened.names,
+            names_written,
             retry_at: None,
             content_bytes: opened.content_bytes,
             expire_after_s,
@@ -94,9 +93,9 @@ impl Writer {
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || work.run(every, &requests));
         if let Err(error) = &thread {
             shared.is_failing.store(true, Ordering::Relaxed);
-            shared.note(format!("the store is not written because no thread could be started: {error}"));
+            (shared.note)(format!("the store is not written because no thread could be started: {error}"));
         }
-        Self { shared, flush: Some(flush), thread: thread.ok() }
+        Self { shared, expire_after_s, flush: Some(flush), thread: thread.ok() }
     }
 
     /// Waits up to 5 s until all entries have been written.
@@ -122,7 +121,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for EntryFile {
     fn drop(&mut self) {
         self.close();
     }
@@ -139,7 +138,7 @@ impl Shared {
     /// All entries of the file. If it cannot be read, adds a note and returns none.
     pub(super) fn all(&self) -> Vec<Row> {
         self.reading(file::all).unwrap_or_else(|error| {
-            self.note(format!("cannot read the entries of the store: {error}. Only those in memory are shown"));
+            (self.note)(format!("cannot read the entries of the store: {error}. Only those in memory are shown"));
             Vec::new()
         })
     }
@@ -188,15 +187,13 @@ impl Work {
         if self.retry_at.is_some_and(|at| crate::clock::now() < at) {
             return;
         }
-        let (change_bytes, names, contract_hash) = {
+        let (entries, change_bytes, contract_hash) = {
             let mut waiting = self.shared.waiting();
-            let Batch { entries, names, change_bytes, .. } = std::mem::take(&mut waiting.batch);
+            let Batch { entries, change_bytes, .. } = std::mem::take(&mut waiting.batch);
             waiting.going = Arc::new(entries);
-            (change_bytes, names, waiting.contract_hash.take())
+            (waiting.going.clone(), change_bytes, waiting.contract_hash.take())
         };
-        let entries = self.shared.waiting().going.clone();
         self.owner.contract_hash = contract_hash.unwrap_or(self.owner.contract_hash);
-        self.names.extend(names);
         match self.try_write(&entries, contract_hash) {
             Ok(()) => {
                 self.shared.metrics.store_written.fetch_add(entries.len() as u64, Ordering::Relaxed);
@@ -228,13 +225,14 @@ impl Work {
         if !self.path.exists() {
             self.begin_anew()?;
         }
-        if !entries.is_empty() || self.names_written < self.names.len() || contract_hash.is_some() {
-            let change_bytes = self.commit(entries, contract_hash).map_err(|error| error.to_string())?;
+        let names = self.shared.waiting().names[self.names_written..].to_vec();
+        if !entries.is_empty() || !names.is_empty() || contract_hash.is_some() {
+            let change_bytes = self.commit(entries, &names, contract_hash).map_err(|error| error.to_string())?;
             self.content_bytes = self.content_bytes.saturating_add_signed(change_bytes);
-            self.names_written = self.names.len();
+            self.names_written += names.len();
             if self.retry_at.take().is_some() {
                 self.shared.is_failing.store(false, Ordering::Relaxed);
-                self.shared.note(format!("the store {} is written again", self.path.display()));
+                (self.shared.note)(format!("the store {} is written again", self.path.display()));
             }
         }
         Ok(())
@@ -243,7 +241,7 @@ impl Work {
     /// Reports a failed write and reopens the file: redb also refuses reads after an I/O error.
     fn failed(&mut self, error: &str) {
         if self.retry_at.is_none() {
-            self.shared.note(format!(
+            (self.shared.note)(format!(
                 "cannot write the store {}: {error}. Calls pass and are checked; new entries are kept in memory, {} MiB of \
                  them, until it can be written",
                 self.path.display(),
@@ -266,7 +264,7 @@ impl Work {
             closed = closed.and_then(|()| open.compact().map(drop).map_err(|error| error.to_string()));
         }
         if let Err(error) = closed {
-            self.shared.note(format!("cannot close the store {}: {error}", self.path.display()));
+            (self.shared.note)(format!("cannot close the store {}: {error}", self.path.display()));
         }
         *db = None;
         self.shared.metrics.store_file_bytes.store(self.file_bytes(), Ordering::Relaxed);
@@ -277,7 +275,7 @@ impl Work {
     }
 
     /// Writes a batch and returns the growth of the content in bytes.
-    fn commit(&self, entries: &MemoryStore, contract_hash: Option<u64>) -> Result<i64, redb::Error> {
+    fn commit(&self, entries: &MemoryStore, names: &[String], contract_hash: Option<u64>) -> Result<i64, redb::Error> {
         let db = self.shared.db.read().unwrap_or_else(PoisonError::into_inner);
         let Some(db) = db.as_ref() else { return Err(redb::Error::DatabaseClosed) };
         let mut change = 0;
@@ -287,8 +285,8 @@ impl Work {
         }
         {
             let mut table = write.open_table(NAMES)?;
-            for (number, name) in self.names.iter().enumerate().skip(self.names_written) {
-                table.insert(number as u32, name.as_str())?;
+            for (number, name) in (self.names_written as u32..).zip(names) {
+                table.insert(number, name.as_str())?;
                 change += name_bytes(name) as i64;
             }
             let mut table = write.open_table(ENTRIES)?;
@@ -309,7 +307,7 @@ impl Work {
     /// entries are written again when they change.
     fn begin_anew(&mut self) -> Result<(), String> {
         if self.retry_at.is_none() {
-            self.shared.note(format!(
+            (self.shared.note)(format!(
                 "the store {} is gone. A new one is created; vouching parties are learned again",
                 self.path.display()
             ));
