@@ -95,6 +95,14 @@ impl Keys {
         self.get(name).unwrap_or_else(|| panic!("`{}` does not declare `{name}`", self.name))
     }
 
+    /// Finds a key by its path in the tables below, `keys.count`. Panics if it is not declared.
+    pub fn at(&self, path: &str) -> &'static Key {
+        match path.split_once('.') {
+            Some((table, rest)) => self.key(table).kind.table().expect("only tables have keys").at(rest),
+            None => self.key(path),
+        }
+    }
+
     /// Names of all keys.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
         self.keys.iter().map(|key| key.name)
@@ -136,6 +144,16 @@ impl Kind {
         }
     }
 
+    /// Checks a number against the range. Kinds without a range accept all numbers.
+    pub fn check_range(&self, value: f64) -> Result<(), String> {
+        let range = match *self {
+            Kind::Count(low, high) | Kind::Bytes(low, high) => low as f64..=high as f64,
+            Kind::Fraction(low, high) | Kind::Number(low, high) => low..=high,
+            _ => return Ok(()),
+        };
+        if range.contains(&value) { Ok(()) } else { Err(format!("must be {}, not {value}", self.range())) }
+    }
+
     /// The declaration of the table, also of tables in a list or by name.
     pub fn table(&self) -> Option<&'static Keys> {
         self.find(|kind| match kind {
@@ -144,6 +162,11 @@ impl Kind {
             _ => None,
         })
     }
+}
+
+/// The word of a value of a closed set. Panics if it has none.
+pub fn word_of<T: PartialEq>(set: &[(&'static str, T)], value: &T) -> &'static str {
+    set.iter().find(|(_, known)| known == value).expect("the set is complete").0
 }
 
 /// The words of a closed set, in the form that [`Kind::Word`] takes.

@@ -325,6 +325,12 @@ impl<'a, F: Fill> Section<'a, F> {
         choice
     }
 
+    /// Reads one of the declared words.
+    pub fn word(&self, key: &str) -> Option<&'static str> {
+        let words = self.kind(key, |kind| if let Kind::Word(_, words) = kind { Some(words()) } else { None });
+        self.choice(key, &words.into_iter().map(|word| (word, word)).collect::<Vec<_>>())
+    }
+
     /// Reads a list of the declared words. `None` if the key is missing or not a list; unknown and
     /// duplicate words are reported and left out.
     pub fn choices(&self, key: &str) -> Option<Vec<&'static str>> {

@@ -119,6 +119,11 @@ pub fn tables(root: &'static Keys) -> Vec<&'static Keys> {
     all
 }
 
+/// Names of the tables below `root`.
+pub fn names(root: &'static Keys) -> Vec<&'static str> {
+    tables(root).into_iter().map(|keys| keys.name).filter(|name| !name.is_empty()).collect()
+}
+
 /// Renders a table of keys as Markdown, below its description.
 pub fn table(keys: &Keys) -> String {
     let mut text =

@@ -679,8 +679,7 @@ mod tests {
         workload.keys.reuse = Some(1.5);
         assert_eq!(
             Stream::new(&workload, 1, 0, 1).unwrap_err().to_string(),
-            "invalid workload: `operations`: the weight of an operation must be 0 to 1e9; `keys.reuse`: must be 0 to \
-             1, not 1.5"
+            "invalid workload: `operations.get`: must be 0 to 1e9, not -1; `keys.reuse`: must be 0 to 1, not 1.5"
         );
     }
 }

@@ -214,7 +214,7 @@ fn calibration(records: &[Record], idle: IdlePolicy, server: &str) -> Result<Cal
     let (Some(one), Some(best)) = (one, best) else {
         return Err(Problem::text(Exit::Machine, "nothing was measured"));
     };
-    let latency = stats::Histogram::try_from(&one.service).map_err(machine)?;
+    let latency = stats::Histogram::try_from(&one.service).map_err(|error| Problem::text(Exit::Machine, error))?;
     let quantile = |q| latency.quantile(q).unwrap_or(f64::NAN);
     Ok(Calibration {
         measured: lab::clock::rfc3339(),

@@ -1,17 +1,18 @@
 //! `quintain help`, `completions` and `man`, generated from the declared flags and study keys.
 
 use clap::{Command, CommandFactory};
-use study::keys;
+use config::{Keys, show};
 
 use crate::cli::{Cli, CompletionsArgs, HelpArgs, ManArgs};
 use crate::message::{Done, Exit, Problem};
 use crate::output;
 
-/// Topics other than commands: files, with functions for the help of their keys and the names of
-/// their tables.
-type OfFile = (&'static str, fn(Option<&str>) -> Option<String>, fn() -> Vec<&'static str>);
-const FILES: [OfFile; 2] =
-    [("study", keys::help, keys::names), ("cases", study::cases::keys::help, study::cases::keys::names)];
+/// Topics other than commands: files, with their keys and the headings of their tables.
+type OfFile = (&'static str, &'static Keys, fn(&Keys) -> String);
+static FILES: [OfFile; 2] = [
+    ("study", &study::keys::STUDY, study::keys::heading),
+    ("cases", &study::cases::keys::CASES, study::cases::keys::heading),
+];
 
 pub(crate) fn help(args: &HelpArgs) -> Done {
     if let [first, tables @ ..] = args.topic.as_slice()
@@ -37,11 +38,11 @@ pub(crate) fn help(args: &HelpArgs) -> Done {
     Ok(Exit::Fine)
 }
 
-fn help_of_file((file, help, names): &OfFile, tables: &[String]) -> Done {
+fn help_of_file((file, keys, heading): &OfFile, tables: &[String]) -> Done {
     let name = tables.first().map(String::as_str);
-    let Some(text) = help(name) else {
+    let Some(text) = show::help(keys, name, *heading) else {
         let problem = Problem::text(Exit::Usage, format!("unknown table `{}` of `{file}`", name.unwrap_or_default()));
-        return Err(problem.hint(format!("available: {}", names().join(", "))));
+        return Err(problem.hint(format!("available: {}", show::names(keys).join(", "))));
     };
     output::data(&text)?;
     Ok(Exit::Fine)

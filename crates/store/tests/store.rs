@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fixtures as example;
 use store::{LAYOUT_VERSION, Store, StoreError};
-use study::record::{Calibration, Failure, FailureKind, IdlePolicy, Outcome, Record, Run, RunState};
+use study::record::{Calibration, IdlePolicy, Record, Run, RunState};
 use study::spec::Protocol;
 use tempfile::TempDir;
 
@@ -376,29 +376,6 @@ fn trials_by_point_are_the_trials_of_the_run() {
     let mut read = points.iter().flat_map(|point| store.records_of(&run.id, *point).unwrap()).collect::<Vec<_>>();
     read.sort_by_key(|record| record.order);
     assert_eq!(read, records);
-}
-
-/// Older versions called a proxy a middle.
-#[test]
-fn runs_with_old_key_names_are_readable() {
-    let place = place();
-    let store = Store::open(&place.path).unwrap();
-    let (mut run, mut records) = example::through();
-    run.plan.slopes = vec!["proxy_rss".to_owned()];
-    records[0].outcome = Outcome::Failed(Failure { kind: FailureKind::Proxy, message: "gone".to_owned() });
-    store.begin_run(&run).unwrap();
-    records.iter().for_each(|record| store.add_record(&run.id, record).unwrap());
-    let words = [("\"proxies\"", "\"middles\""), ("\"proxy_", "\"middle_"), ("\"proxy\"", "\"middle\"")];
-    let connection = rusqlite::Connection::open(&place.path).unwrap();
-    for (today, before) in words {
-        for (table, column) in [("runs", "run"), ("trials", "record")] {
-            let sql = format!("UPDATE {table} SET {column} = replace({column}, ?1, ?2)");
-            assert!(connection.execute(&sql, [today, before]).unwrap() > 0);
-        }
-    }
-    let read = store.run(&run.id).unwrap();
-    assert_eq!(read.plan, run.plan);
-    assert_eq!(store.records(&run.id).unwrap(), records);
 }
 
 #[test]

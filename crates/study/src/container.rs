@@ -1,5 +1,6 @@
 //! Planned containers of servers.
 
+use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,14 +32,14 @@ pub enum EngineChoice {
     Docker,
 }
 
+/// Choices by their words in a study.
+pub const ENGINES: [(&str, EngineChoice); 3] =
+    [("auto", EngineChoice::Auto), ("podman", EngineChoice::Podman), ("docker", EngineChoice::Docker)];
+
 impl EngineChoice {
     /// The word in a study.
     pub fn name(self) -> &'static str {
-        match self {
-            EngineChoice::Auto => "auto",
-            EngineChoice::Podman => "podman",
-            EngineChoice::Docker => "docker",
-        }
+        word_of(&ENGINES, &self)
     }
 }
 

@@ -21,6 +21,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use config::Invalid;
+use config::keys::word_of;
 use config::nearest::suggestion;
 use config::units;
 use schemars::JsonSchema;
@@ -90,7 +91,7 @@ pub const UNDECIDED: [(&str, Undecided); 3] =
 impl Undecided {
     /// The word: `pass`, `fail`, `125`.
     pub fn word(self) -> &'static str {
-        UNDECIDED.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
+        word_of(&UNDECIDED, &self)
     }
 }
 

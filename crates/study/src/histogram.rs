@@ -1,43 +1,8 @@
 //! Converts between the stored [`Histogram`] and [`stats::Histogram`].
 
-use stats::histogram::{BadParts, Parts};
-use thiserror::Error;
+use stats::histogram::Parts;
 
 use crate::record::Histogram;
-
-/// Why a stored histogram is invalid.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum HistogramError {
-    /// No sequence of recorded values gives these numbers.
-    #[error("{0}")]
-    Impossible(#[from] BadParts),
-    /// `count` differs from the sum of the buckets.
-    #[error("histogram count is {count}, but its buckets and saturated values hold {held}")]
-    Count {
-        /// The stored count.
-        count: u64,
-        /// The sum of the buckets.
-        held: u128,
-    },
-    /// A sum is negative or not a number.
-    #[error("histogram `{name}` is {value}")]
-    Sum {
-        /// Name of the sum.
-        name: &'static str,
-        /// The stored value.
-        value: f64,
-    },
-    /// A minimum without values, or values without a minimum.
-    #[error("histogram with {count} values has min {min:?} and max {max:?}")]
-    Extremes {
-        /// Number of values.
-        count: u64,
-        /// The stored minimum.
-        min: Option<u64>,
-        /// The stored maximum.
-        max: Option<u64>,
-    },
-}
 
 impl From<&stats::Histogram> for Histogram {
     /// Lossless except for the sums, which keep 53 bits, as every JSON reader does.
@@ -57,83 +22,34 @@ impl From<&stats::Histogram> for Histogram {
 }
 
 impl TryFrom<&Histogram> for stats::Histogram {
-    type Error = HistogramError;
+    type Error = String;
 
-    fn try_from(stored: &Histogram) -> Result<Self, HistogramError> {
+    fn try_from(stored: &Histogram) -> Result<Self, String> {
+        let Histogram { count, min, max, .. } = *stored;
         let counts = stored.buckets.iter().map(|&(_, count)| u128::from(count));
         let held = counts.sum::<u128>() + u128::from(stored.saturated);
-        if held != u128::from(stored.count) {
-            return Err(HistogramError::Count { count: stored.count, held });
+        if held != u128::from(count) {
+            return Err(format!("histogram count is {count}, but its buckets and saturated values hold {held}"));
         }
-        if (stored.min.is_some(), stored.max.is_some()) != (held > 0, held > 0) {
-            return Err(HistogramError::Extremes { count: stored.count, min: stored.min, max: stored.max });
+        if (min.is_some(), max.is_some()) != (held > 0, held > 0) {
+            return Err(format!("histogram with {count} values has min {min:?} and max {max:?}"));
         }
         for (name, value) in [("sum", stored.sum), ("sum_of_squares", stored.sum_of_squares)] {
             if !(value >= 0.0 && value.is_finite()) {
-                return Err(HistogramError::Sum { name, value });
+                return Err(format!("histogram `{name}` is {value}"));
             }
         }
         let parts = Parts {
             precision: stored.precision_bits,
             counts: stored.buckets.clone(),
             saturated: stored.saturated,
-            min: stored.min.unwrap_or(0),
-            max: stored.max.unwrap_or(0),
+            min: min.unwrap_or(0),
+            max: max.unwrap_or(0),
             sum: stored.sum as u128,
             sum_sq: stored.sum_of_squares as u128,
         };
-        // Rounding can move a sum that is at a bound out of bounds, which is rare.
-        Ok(stats::Histogram::from_parts(&parts).or_else(|_| {
-            let (sum_bounds, squares_bounds) = bounds_of_sums(stored);
-            stats::Histogram::from_parts(&Parts {
-                sum: unrounded(stored.sum, sum_bounds),
-                sum_sq: unrounded(stored.sum_of_squares, squares_bounds),
-                ..parts
-            })
-        })?)
+        stats::Histogram::from_parts(&parts).map_err(|error| error.to_string())
     }
-}
-
-/// The integer that `stored` was rounded from, as far as known. If rounding moved it out of
-/// `bounds`, this is the bound that rounds to the same value. A sum that is off by more than
-/// rounding is unchanged, so that it is rejected.
-fn unrounded(stored: f64, (low, high): (u128, u128)) -> u128 {
-    if stored == low as f64 {
-        low
-    } else if stored == high as f64 {
-        high
-    } else {
-        stored as u128
-    }
-}
-
-/// Bounds of the sum and the sum of squares for these buckets; arbitrary if the buckets are
-/// invalid.
-fn bounds_of_sums(stored: &Histogram) -> ((u128, u128), (u128, u128)) {
-    let (min, max) = (stored.min.unwrap_or(0), stored.max.unwrap_or(0));
-    let precision = stored.precision_bits;
-    let buckets = stored.buckets.iter().map(|&(index, count)| {
-        (low_of(u64::from(index), precision), low_of(u64::from(index) + 1, precision).saturating_sub(1), count)
-    });
-    let saturated = (stats::histogram::HIGHEST_NS + 1, max, stored.saturated);
-    let (mut sum, mut squares) = ((0u128, 0u128), (0u128, 0u128));
-    for (low, high, count) in buckets.chain((stored.saturated > 0).then_some(saturated)) {
-        let (low, high, count) = (u128::from(low.max(min)), u128::from(high.min(max)), u128::from(count));
-        let add = |sum: u128, value: u128| sum.saturating_add(value.saturating_mul(count));
-        sum = (add(sum.0, low), add(sum.1, high));
-        squares = (add(squares.0, low * low), add(squares.1, high * high));
-    }
-    (sum, squares)
-}
-
-/// Lowest value of a bucket by the definition of the format. Below `2^(precision + 1)` each integer
-/// has a bucket; above, each octave has `2^precision`.
-fn low_of(index: u64, precision: u8) -> u64 {
-    let dropped = index.checked_shr(u32::from(precision)).unwrap_or(0).saturating_sub(1);
-    let shift = u32::try_from(dropped).unwrap_or(u32::MAX);
-    let mantissa = index - dropped.checked_shl(u32::from(precision)).unwrap_or(0).min(index);
-    // A value that does not fit belongs to no bucket, and is rejected.
-    if mantissa.leading_zeros() < shift { u64::MAX } else { mantissa.checked_shl(shift).unwrap_or(u64::MAX) }
 }
 
 #[cfg(test)]
@@ -204,7 +120,7 @@ mod tests {
         let refused = |change: fn(&mut Histogram)| {
             let mut stored = good.clone();
             change(&mut stored);
-            stats::Histogram::try_from(&stored).unwrap_err().to_string()
+            stats::Histogram::try_from(&stored).unwrap_err()
         };
         assert_eq!(
             refused(|stored| stored.count = 4),

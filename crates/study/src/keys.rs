@@ -8,6 +8,6 @@ mod tests;
 pub mod words;
 
 pub use config::{Key, Keys, Kind, Missing};
-pub use show::{help, names, page, schema};
+pub use show::{heading, page, schema};
 pub(crate) use tables::WORKLOAD;
 pub use tables::{JOURNEY, LOAD, STUDY};

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -103,13 +104,13 @@ pub enum Design {
     OneAtATime,
 }
 
+/// Designs by their words in a study.
+pub const DESIGNS: [(&str, Design); 2] = [("full", Design::Full), ("one-at-a-time", Design::OneAtATime)];
+
 impl Design {
     /// The word in a study.
     pub fn word(self) -> &'static str {
-        match self {
-            Design::Full => "full",
-            Design::OneAtATime => "one-at-a-time",
-        }
+        word_of(&DESIGNS, &self)
     }
 }
 
@@ -121,7 +122,7 @@ pub struct Point {
     /// The subject.
     pub subject: SubjectPlan,
     /// Proxies between generator and server, the one next to the generator first; empty: none.
-    #[serde(default, alias = "middles", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyPlan>,
     /// CPUs reserved for proxies, the same at every point, so that points differ only in their
     /// factors.
@@ -224,7 +225,7 @@ pub struct LoadPlan {
     /// Connections.
     pub clients: u32,
     /// Maximum requests in flight per connection.
-    #[serde(default = "one")]
+    #[serde(default = "crate::spec::one")]
     pub pipeline: u32,
     /// How long a connection is used.
     #[serde(default)]
@@ -262,10 +263,6 @@ impl LoadPlan {
         let first = self.http.as_ref().and_then(|http| http.requests.first());
         first.map_or("/", |request| request.path.as_str())
     }
-}
-
-fn one() -> u32 {
-    1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]

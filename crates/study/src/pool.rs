@@ -4,71 +4,28 @@
 //! Nothing is averaged: the mean of three p99s is not a p99.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 
-use thiserror::Error;
-
-use crate::histogram::HistogramError;
 use crate::record::{Censored, Histogram, Measurement, Window};
-
-/// Why measurements do not belong to one load.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum PoolError {
-    /// The list of measurements is empty.
-    #[error("no measurements to pool")]
-    Empty,
-    /// The measurements differ in a field that must be equal.
-    #[error("generators 1 and {nth} differ in {what}: {first} and {other}")]
-    Differ {
-        /// The field.
-        what: &'static str,
-        /// The generator that differs from the first, from 1.
-        nth: usize,
-        /// Value of the first.
-        first: String,
-        /// Its value.
-        other: String,
-    },
-    /// A feature that several generators do not support.
-    #[error("a load of several generators has no {0}")]
-    Unsupported(&'static str),
-    /// The histogram is invalid.
-    #[error("generator {nth}, {what}: {error}")]
-    Histogram {
-        /// The generator, from 1.
-        nth: usize,
-        /// The field.
-        what: &'static str,
-        /// The error.
-        error: HistogramError,
-    },
-}
 
 /// Pools the [parts](crate::spec::Part) of a load, in the order of their workers.
 ///
 /// Sums: requests, errors, bytes, CPU time, requests in flight. Maximum: resident memory. From the
 /// first part: examples of errors, and [`Measurement::began_ns`], because the others' clocks
 /// differ. Fails if the parts differ in measured time, or cannot come from one load.
-pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
-    let [first, rest @ ..] = parts else { return Err(PoolError::Empty) };
-    same(parts, "version", |part| part.version)?;
-    same(parts, "protocol", |part| part.protocol)?;
-    same(parts, "I/O backend", |part| part.backend.clone())?;
-    same(parts, "`pipeline`", |part| part.pipeline)?;
-    same(parts, "`connection`", |part| part.connection)?;
-    same(parts, "the reason of the end", |part| part.stop_reason.clone())?;
-    same(parts, "the measured time", |part| part.duration_ns)?;
-    same(parts, "the warm-up", |part| part.warmup_ns)?;
-    same(parts, "the length of windows", |part| part.window_ns)?;
-    same(parts, "the number of windows", |part| part.windows.len())?;
-    same(parts, "the offered rate", |part| part.offered_per_s)?;
+pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
+    let [first, rest @ ..] = parts else { return Err("no measurements to pool".to_owned()) };
+    for (part, nth) in rest.iter().zip(2..) {
+        if let Some((what, first, other)) = difference(first, part) {
+            return Err(format!("generators 1 and {nth} differ in {what}: {first} and {other}"));
+        }
+    }
     for (has, what) in [
         (parts.iter().any(|part| part.cache.is_some()), "cache results"),
         (parts.iter().any(|part| part.journey.is_some()), "journey results"),
         (parts.iter().any(|part| part.volley.is_some()), "rounds of volley's rule"),
     ] {
         if has {
-            return Err(PoolError::Unsupported(what));
+            return Err(format!("a load of several generators has no {what}"));
         }
     }
     let mut all = first.clone();
@@ -112,19 +69,19 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, PoolError> {
             let sum = |count: fn(&Window) -> u64| parts.iter().map(|part| count(&part.windows[index])).sum();
             Ok(Window { requests: sum(|window| window.requests), errors: sum(|window| window.errors), latency })
         })
-        .collect::<Result<_, PoolError>>()?;
+        .collect::<Result<_, String>>()?;
     all.censored = censored(parts)?.map(Box::new);
     Ok(all)
 }
 
 /// The stored part of one generator: everything except windows and fine buckets. It ran `workers`
 /// of `of` workers, which determines its part of an offered rate.
-pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, PoolError> {
+pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<Measurement, String> {
     let coarse = |what, stored: &Histogram| {
-        let fine = stats::Histogram::try_from(stored).map_err(|error| PoolError::Histogram { nth, what, error })?;
+        let fine = live(stored, nth, what)?;
         let mut coarse = stats::Histogram::with_precision(stats::Histogram::WINDOW_PRECISION);
         coarse.merge(&fine);
-        Ok::<_, PoolError>(Histogram::from(&coarse))
+        Ok::<_, String>(Histogram::from(&coarse))
     };
     let optional = |what, stored: &Option<Histogram>| stored.as_ref().map(|stored| coarse(what, stored)).transpose();
     let mut outline = Measurement { windows: Vec::new(), journey: None, cache: None, ..part.clone() };
@@ -138,12 +95,13 @@ pub fn outline(part: &Measurement, nth: usize, workers: u32, of: u32) -> Result<
     Ok(outline)
 }
 
-fn censored(parts: &[Measurement]) -> Result<Option<Censored>, PoolError> {
+fn censored(parts: &[Measurement]) -> Result<Option<Censored>, String> {
     let Some(each) = parts.iter().map(|part| part.censored.as_deref()).collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
     let of = |what, part: fn(&Censored) -> &Histogram| {
-        Ok(merged(parts, what, |measurement| measurement.censored.as_deref().map(part))?.unwrap_or_default())
+        let merged = merged(parts, what, |measurement| measurement.censored.as_deref().map(part));
+        merged.map(Option::unwrap_or_default)
     };
     Ok(Some(Censored {
         in_flight: of("unanswered requests", |censored| &censored.in_flight)?,
@@ -158,13 +116,13 @@ fn censored(parts: &[Measurement]) -> Result<Option<Censored>, PoolError> {
 /// Merges the histograms of all parts; `None` if no part has one.
 fn merged<'a>(
     parts: &'a [Measurement],
-    what: &'static str,
+    what: &str,
     of: impl Fn(&'a Measurement) -> Option<&'a Histogram>,
-) -> Result<Option<Histogram>, PoolError> {
+) -> Result<Option<Histogram>, String> {
     let mut all: Option<stats::Histogram> = None;
     for (part, nth) in parts.iter().zip(1..) {
         let Some(stored) = of(part) else { continue };
-        let one = stats::Histogram::try_from(stored).map_err(|error| PoolError::Histogram { nth, what, error })?;
+        let one = live(stored, nth, what)?;
         match &mut all {
             None => all = Some(one),
             Some(all) => all.merge(&one),
@@ -179,16 +137,26 @@ fn add<K: Clone + Ord>(all: &mut BTreeMap<K, u64>, part: &BTreeMap<K, u64>) {
     }
 }
 
-fn same<T: PartialEq + Debug>(
-    parts: &[Measurement],
-    what: &'static str,
-    of: impl Fn(&Measurement) -> T,
-) -> Result<(), PoolError> {
-    let first = of(&parts[0]);
-    match parts.iter().zip(1..).find(|(part, _)| of(part) != first) {
-        None => Ok(()),
-        Some((part, nth)) => {
-            Err(PoolError::Differ { what, nth, first: format!("{first:?}"), other: format!("{:?}", of(part)) })
-        }
-    }
+/// The first field in which two parts of a load must not differ but do, and both values.
+fn difference(first: &Measurement, other: &Measurement) -> Option<(&'static str, String, String)> {
+    type Field = (&'static str, fn(&Measurement) -> String);
+    const FIELDS: [Field; 11] = [
+        ("version", |part| part.version.to_string()),
+        ("protocol", |part| part.protocol.to_string()),
+        ("I/O backend", |part| part.backend.clone()),
+        ("`pipeline`", |part| part.pipeline.to_string()),
+        ("`connection`", |part| format!("{:?}", part.connection)),
+        ("the reason of the end", |part| part.stop_reason.clone()),
+        ("the measured time", |part| part.duration_ns.to_string()),
+        ("the warm-up", |part| part.warmup_ns.to_string()),
+        ("the length of windows", |part| part.window_ns.to_string()),
+        ("the number of windows", |part| part.windows.len().to_string()),
+        ("the offered rate", |part| format!("{:?}", part.offered_per_s)),
+    ];
+    FIELDS.iter().map(|(what, value)| (*what, value(first), value(other))).find(|(_, first, other)| first != other)
+}
+
+/// Reads a stored histogram of the `nth` generator, from 1.
+fn live(stored: &Histogram, nth: usize, what: &str) -> Result<stats::Histogram, String> {
+    stats::Histogram::try_from(stored).map_err(|error| format!("generator {nth}, {what}: {error}"))
 }

@@ -397,7 +397,7 @@ pub struct Record {
     /// Resource use of the server.
     pub subject: SubjectUse,
     /// Proxies between generator and server, the one next to the generator first.
-    #[serde(default, alias = "middles", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<ProxyUse>,
     /// Companions of the server; bytes through them are unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -510,6 +510,11 @@ impl Record {
             Outcome::Failed(_) => None,
         }
     }
+
+    /// The log of calls of the first proxy that writes one, starting next to the generator.
+    pub fn calls(&self) -> Option<&Calls> {
+        self.proxies.iter().find_map(|proxy| proxy.calls.as_deref())
+    }
 }
 
 /// How a trial ended.
@@ -553,7 +558,6 @@ pub enum FailureKind {
     /// The generator failed, or was killed.
     Generator,
     /// A proxy could not be started, or exited under load.
-    #[serde(alias = "middle")]
     Proxy,
     /// A companion could not be started, or exited under load.
     Companion,
@@ -587,13 +591,6 @@ pub struct WireUse {
     pub front_bytes: u64,
     /// Its upstream connections, bytes.
     pub back_bytes: u64,
-}
-
-impl Record {
-    /// The log of calls of the first proxy that writes one, starting next to the generator.
-    pub fn calls(&self) -> Option<&Calls> {
-        self.proxies.iter().find_map(|proxy| proxy.calls.as_deref())
-    }
 }
 
 /// Resource use of the server, and how it ended.
@@ -671,6 +668,13 @@ impl SubjectUse {
         let waited_ns = self.run_queue_ns?.min(others_ns);
         (self.measured_ns > 0).then(|| (waited_ns as f64 / self.measured_ns as f64).min(1.0))
     }
+
+    /// CPU time for the counted requests, ns: the use between the two readings, scaled up for the
+    /// part they missed.
+    pub fn cpu_ns(&self) -> f64 {
+        let share = self.measured_share.filter(|share| *share > 0.0 && *share <= 1.0).unwrap_or(1.0);
+        self.user_ns.saturating_add(self.system_ns) as f64 / share
+    }
 }
 
 /// A container that a server ran in.
@@ -713,15 +717,6 @@ pub struct CgroupUse {
     pub written_bytes: Option<u64>,
     /// File of these two: `blkio.throttle.io_service_bytes` or `io.stat`.
     pub io_source: Option<String>,
-}
-
-impl SubjectUse {
-    /// CPU time for the counted requests, ns: the use between the two readings, scaled up for the
-    /// part they missed.
-    pub fn cpu_ns(&self) -> f64 {
-        let share = self.measured_share.filter(|share| *share > 0.0 && *share <= 1.0).unwrap_or(1.0);
-        self.user_ns.saturating_add(self.system_ns) as f64 / share
-    }
 }
 
 /// One sample of the server, over all its processes.
@@ -774,7 +769,6 @@ pub enum Limit {
     /// Server and generator competed for CPUs, or another process took the server's.
     Shared,
     /// A proxy: its CPUs were busy.
-    #[serde(alias = "middle")]
     Proxy,
     /// Latency: few clients wait for responses, and no CPU is busy.
     Latency,
@@ -817,7 +811,7 @@ pub struct Measurement {
     /// Workers.
     pub threads: u32,
     /// Maximum requests in flight per connection.
-    #[serde(default = "one")]
+    #[serde(default = "crate::spec::one")]
     pub pipeline: u32,
     /// How long a connection was used.
     #[serde(default)]
@@ -1150,10 +1144,6 @@ impl MissCauses {
             ("refused", self.refused),
         ]
     }
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl Measurement {

@@ -1,10 +1,9 @@
-//! Histogram buckets in JSON: run lengths, half the size of the `[[index, count], ...]` of record
-//! version 1. Reads both.
+//! Histogram buckets in JSON: run lengths, half the size of `[[index, count], ...]`.
 
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, Visitor};
 use serde::ser::{Error as _, SerializeSeq, Serializer};
 
 pub(crate) fn serialize<S: Serializer>(buckets: &[(u32, u64)], to: S) -> Result<S::Ok, S::Error> {
@@ -24,42 +23,26 @@ pub(crate) fn serialize<S: Serializer>(buckets: &[(u32, u64)], to: S) -> Result<
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u32, u64)>, D::Error> {
-    from.deserialize_seq(Buckets)
+    let (mut buckets, mut next) = (Vec::new(), Some(0_u32));
+    let too_high = || D::Error::custom("histogram bucket above 2^32 - 1");
+    for element in Vec::<Element>::deserialize(from)? {
+        match element {
+            Element::Count(count) => {
+                let index = next.ok_or_else(too_high)?;
+                buckets.push((index, count));
+                next = index.checked_add(1);
+            }
+            Element::Skip(skipped) => {
+                next = Some(next.and_then(|next| next.checked_add(skipped)).ok_or_else(too_high)?);
+            }
+        }
+    }
+    Ok(buckets)
 }
 
 enum Element {
     Count(u64),
     Skip(u32),
-    Pair(u32, u64),
-}
-
-struct Buckets;
-
-impl<'de> Visitor<'de> for Buckets {
-    type Value = Vec<(u32, u64)>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a list of counts and skips")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let (mut buckets, mut next) = (Vec::new(), Some(0_u32));
-        let too_high = || A::Error::custom("histogram bucket above 2^32 - 1");
-        while let Some(element) = list.next_element()? {
-            match element {
-                Element::Count(count) => {
-                    let index = next.ok_or_else(too_high)?;
-                    buckets.push((index, count));
-                    next = index.checked_add(1);
-                }
-                Element::Skip(skipped) => {
-                    next = Some(next.and_then(|next| next.checked_add(skipped)).ok_or_else(too_high)?);
-                }
-                Element::Pair(index, count) => buckets.push((index, count)),
-            }
-        }
-        Ok(buckets)
-    }
 }
 
 impl<'de> Deserialize<'de> for Element {
@@ -70,11 +53,11 @@ impl<'de> Deserialize<'de> for Element {
 
 struct ElementVisitor;
 
-impl<'de> Visitor<'de> for ElementVisitor {
+impl Visitor<'_> for ElementVisitor {
     type Value = Element;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a count, a negative number of empty buckets, or `[index, count]`")
+        formatter.write_str("a count or a negative number of empty buckets")
     }
 
     fn visit_u64<E: Error>(self, count: u64) -> Result<Element, E> {
@@ -84,15 +67,6 @@ impl<'de> Visitor<'de> for ElementVisitor {
     fn visit_i64<E: Error>(self, skip: i64) -> Result<Element, E> {
         let empty = u32::try_from(skip.unsigned_abs());
         empty.map(Element::Skip).map_err(|_| E::custom(format!("{} empty buckets", skip.unsigned_abs())))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Element, A::Error> {
-        let index = pair.next_element()?.ok_or_else(|| A::Error::invalid_length(0, &self))?;
-        let count = pair.next_element()?.ok_or_else(|| A::Error::invalid_length(1, &self))?;
-        match pair.next_element::<u64>()? {
-            None => Ok(Element::Pair(index, count)),
-            Some(_) => Err(A::Error::invalid_length(3, &self)),
-        }
     }
 }
 
@@ -122,20 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn reads_pairs_of_earlier_versions() {
-        assert_eq!(with_buckets("[[5,1],[2000,3]]").unwrap().buckets, [(5, 1), (2000, 3)]);
-    }
-
-    #[test]
     fn rejects_malformed_buckets() {
         for (buckets, error) in [
             ("[-4294967295,1,1]", "histogram bucket above 2^32 - 1"),
             ("[-4294967295,-1,1]", "histogram bucket above 2^32 - 1"),
             ("[-4294967296,1]", "4294967296 empty buckets"),
-            ("[[1]]", "invalid length 1"),
-            ("[[1,2,3]]", "invalid length 3"),
+            ("[[1,2]]", "invalid type: sequence"),
             ("[1.5]", "invalid type: floating point"),
-            ("{}", "a list of counts and skips"),
+            ("{}", "invalid type: map"),
         ] {
             let found = with_buckets(buckets).unwrap_err().to_string();
             assert!(found.contains(error), "{buckets}: {found}");

@@ -198,7 +198,7 @@ impl Target {
     }
 }
 
-fn one() -> u32 {
+pub(crate) fn one() -> u32 {
     1
 }
 

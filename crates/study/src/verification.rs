@@ -34,7 +34,7 @@ impl Suite {
 
     /// Name of the suite.
     pub fn name(self) -> &'static str {
-        SUITES.iter().find(|(_, suite)| *suite == self).expect("each has a name").0
+        config::keys::word_of(&SUITES, &self)
     }
 
     /// Its declarative cases, as a case file.

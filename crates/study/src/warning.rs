@@ -1,10 +1,10 @@
 //! Warnings of trials. Each has a kind, so that a report can summarize many trials in one line.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// One warning of one trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Kind of warning.
     pub kind: WarningKind,
@@ -130,17 +130,7 @@ impl WarningKind {
             WarningKind::IgnoredSigterm => "a process did not exit on SIGTERM",
             WarningKind::NotSteady => "no steady state",
             WarningKind::Outlier => "outliers (flagged, not removed)",
-            WarningKind::IdlePolicies
-            | WarningKind::StrangeTrials
-            | WarningKind::FewerCpus
-            | WarningKind::NotMeasured
-            | WarningKind::Failed
-            | WarningKind::GeneratorsDiffer
-            | WarningKind::Backend
-            | WarningKind::NotRead
-            | WarningKind::States
-            | WarningKind::Contended
-            | WarningKind::Other => return None,
+            _ => return None,
         })
     }
 
@@ -150,35 +140,13 @@ impl WarningKind {
     }
 }
 
-/// A warning as stored. Older records have only the text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Told {
-    Text(String),
-    Warning {
-        #[serde(default)]
-        kind: WarningKind,
-        text: String,
-    },
-}
-
-impl<'de> Deserialize<'de> for Warning {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Told::deserialize(deserializer)? {
-            Told::Text(text) => WarningKind::Other.says(text),
-            Told::Warning { kind, text } => kind.says(text),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn reads_older_and_newer_stores() {
+    fn reads_newer_stores() {
         let read = |text: &str| serde_json::from_str::<Warning>(text).unwrap();
-        assert_eq!(read(r#""3 segments sent again""#), WarningKind::Other.says("3 segments sent again"));
         assert_eq!(read(r#"{"kind": "kinds-of-tomorrow", "text": "x"}"#), WarningKind::Other.says("x"));
         let warning = WarningKind::Retransmits.says("3 segments sent again");
         let text = serde_json::to_string(&warning).unwrap();

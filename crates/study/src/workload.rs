@@ -9,6 +9,7 @@
 //! be distinct.
 
 mod presets;
+mod rules;
 pub mod trace;
 
 use schemars::JsonSchema;
@@ -343,106 +344,6 @@ pub struct Problem {
 }
 
 impl Workload {
-    /// All errors: numbers out of range and incompatible parts. A workload without
-    /// errors can be sampled.
-    pub fn problems(&self) -> Vec<Problem> {
-        let mut found = Vec::new();
-        let mut add = |key, message: String, hint| found.push(Problem { key, message, hint });
-        let weight = |weight: f64| weight.is_finite() && (0.0..=1e9).contains(&weight);
-        let share = |share: f64| (0.0..=1.0).contains(&share);
-        let Operations { get, set, delete, read_modify_write } = self.operations;
-        if ![get, set, delete, read_modify_write].into_iter().all(weight) {
-            add("operations", "the weight of an operation must be 0 to 1e9".to_owned(), None);
-        } else if self.operations.total() <= 0.0 {
-            let hint = Some("for example `operations = { get = 0.9, set = 0.1 }`");
-            add("operations", "no operation has a weight".to_owned(), hint);
-        }
-        let ttl_fine = |ttl: &Ttl| share(ttl.share) && (1..=trace::TTL_MAX_S).contains(&ttl.seconds);
-        if !self.ttl.iter().all(ttl_fine) || self.ttl.iter().map(|ttl| ttl.share).sum::<f64>() > 1.0 + 1e-9 {
-            add("ttl", "times to live must be 1s to 30 days, and their shares must sum to at most 1".to_owned(), None);
-        }
-        if let Some(Trace { format, gaps, speed, .. }) = &self.trace {
-            if !(1e-6..=1e6).contains(speed) {
-                add("trace.speed", format!("must be 0.000001 to 1,000,000, not {speed}"), None);
-            }
-            if *gaps == Gaps::Recorded && *format == trace::Format::Plain {
-                add("trace.gaps", "a `plain` trace has no times".to_owned(), Some("drop `gaps`"));
-            }
-            if *gaps == Gaps::None && *speed != 1.0 {
-                let hint = Some("add `gaps = \"recorded\"`");
-                add("trace.speed", "only works with recorded gaps".to_owned(), hint);
-            }
-        }
-        let keys = &self.keys;
-        let needed = u64::from(keys.reuse.is_none());
-        if !(needed..=KEYS_MAX).contains(&keys.count) {
-            add("keys.count", format!("must be {needed} to 4,294,967,296 keys, not {}", keys.count), None);
-        }
-        for (key, value) in [
-            ("keys.reuse", keys.reuse.unwrap_or(0.0)),
-            ("keys.one_hit", keys.one_hit),
-            ("keys.invalidation", keys.invalidation),
-        ] {
-            if !share(value) {
-                add(key, format!("must be 0 to 1, not {value}"), None);
-            }
-        }
-        match keys.popularity {
-            Popularity::Zipf { exponent } if !(0.0..=20.0).contains(&exponent) => {
-                add("keys.exponent", format!("must be 0 to 20, not {exponent}"), None);
-            }
-            Popularity::Recency if keys.reuse.is_none() => {
-                let hint = Some("add `reuse = 0.96`, or choose `zipf`");
-                add(
-                    "keys.popularity",
-                    "`recency` needs `keys.reuse`: only keys created during the load have ages".to_owned(),
-                    hint,
-                );
-            }
-            Popularity::HotSet { keys: hot, share: hot_share } => {
-                if keys.reuse.is_some() {
-                    add("keys.popularity", "`hot-set` cannot be combined with `keys.reuse`".to_owned(), None);
-                }
-                if hot == 0 || hot > keys.count {
-                    add("keys.hot_keys", format!("must be 1 to {}, the number of keys, not {hot}", keys.count), None);
-                }
-                if !share(hot_share) {
-                    add("keys.hot_share", format!("must be 0 to 1, not {hot_share}"), None);
-                }
-            }
-            Popularity::Loop if keys.reuse.is_some() => {
-                add("keys.popularity", "`loop` cannot be combined with `keys.reuse`".to_owned(), None);
-            }
-            _ => {}
-        }
-        if keys.shift_every == Some(0) {
-            add("keys.shift_every", "must be at least 1 operation".to_owned(), None);
-        }
-        if keys.shift_every.is_some() && keys.reuse.is_some() {
-            let hint = Some("with `reuse` the popular keys change anyway");
-            add("keys.shift_every", "cannot be combined with `keys.reuse`".to_owned(), hint);
-        }
-        if keys.new == NewKey::Set && keys.reuse.is_none() {
-            add("keys.new", "only works with `keys.reuse`".to_owned(), None);
-        }
-        if !(trace::KEY_LEAST_BYTES..=KEY_MAX_BYTES).contains(&keys.max_bytes) {
-            add(
-                "keys.max",
-                format!("must be 13 to 250 bytes, not {}", keys.max_bytes),
-                Some("it takes 13 characters to make all keys distinct"),
-            );
-        }
-        if self.values.max_bytes > VALUE_MAX_BYTES {
-            add("values.max", format!("must be at most 64 MiB, not {} bytes", self.values.max_bytes), None);
-        }
-        for (key, size) in [("keys.size", &keys.size), ("values.size", &self.values.size)] {
-            if let Err(must) = size.law() {
-                add(key, must, None);
-            }
-        }
-        found
-    }
-
     /// Distribution of key lengths in bytes, before keys are lengthened to be distinct.
     pub fn key_sizes(&self) -> Result<Sizes, String> {
         Ok(Sizes::new(self.keys.size.law()?, 1, self.keys.max_bytes.max(1)))

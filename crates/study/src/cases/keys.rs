@@ -136,7 +136,8 @@ static EXPECT: Keys = Keys {
     ],
 };
 
-fn heading(keys: &Keys) -> String {
+/// The heading of a table.
+pub fn heading(keys: &Keys) -> String {
     match keys.name {
         "" => "A case file".to_owned(),
         name @ ("case" | "case.request") => format!("`[[{name}]]`"),
@@ -149,14 +150,4 @@ pub fn page(file: &str) -> String {
     let (text, _) = file.split_once("\n### ").unwrap_or((file, ""));
     let table = |keys: &'static Keys| format!("\n### {}\n\n{}", heading(keys), show::table(keys));
     text.trim_end().to_owned() + "\n" + &show::tables(&CASES).into_iter().map(table).collect::<String>()
-}
-
-/// Renders the keys of one table, or of all, for a terminal. `None` if no table has this name.
-pub fn help(name: Option<&str>) -> Option<String> {
-    show::help(&CASES, name, heading)
-}
-
-/// Names of the tables of a case file.
-pub fn names() -> Vec<&'static str> {
-    show::tables(&CASES).into_iter().map(|keys| keys.name).filter(|name| !name.is_empty()).collect()
 }

@@ -1,11 +1,12 @@
 //! Reads `[[figure]]`.
 
 use config::Invalid;
+use config::keys::word_of;
 
 use crate::expand::factors::Factor;
 use crate::expand::tables;
 use crate::keys::words::FIGURES;
-use crate::metric::{METRICS, Metric};
+use crate::metric::Metric;
 use crate::plan::{Figure, FigureKind, TrialRule};
 use crate::section::Section;
 
@@ -70,11 +71,9 @@ fn figure(figure: &Section, factors: &[Factor], trials: &TrialRule) -> Option<Ve
 /// The metrics on `y`. They must have the same unit unless each is drawn in a figure of its own
 /// (`apart`).
 fn metrics(figure: &Section, apart: bool) -> Vec<String> {
-    let metrics = if figure.is_list("y") {
-        tables::metrics(figure, "y")
-    } else {
-        let known = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
-        figure.choice("y", &known).into_iter().collect()
+    let metrics = match figure.is_list("y") {
+        true => tables::metrics(figure, "y"),
+        false => figure.word("y").into_iter().collect(),
     };
     let unit = |name: &str| Metric::named(name).map(|metric| metric.unit);
     if let Some(other) = metrics.iter().find(|metric| unit(metric) != unit(metrics[0]) && !apart) {
@@ -115,7 +114,7 @@ fn check_several(figure: &Section, kind: FigureKind) {
 }
 
 fn check_axes(figure: &Section, kind: FigureKind, x: Option<&Factor>) {
-    let word = FIGURES.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| *word);
+    let word = word_of(FIGURES, &kind);
     let (needed, foreign): (&[&str], &[&str]) = match kind {
         FigureKind::Line | FigureKind::Scatter => (&["x", "y"], &[]),
         FigureKind::Interaction => (&["x", "series", "y"], &[]),

@@ -1,6 +1,5 @@
 //! Reads `[[table]]`, tables in addition to the standard one.
 
-use crate::metric::METRICS;
 use crate::plan::{Table, TableKind};
 use crate::section::Section;
 
@@ -12,10 +11,7 @@ fn table(table: &Section) -> Option<Table> {
     table.check_keys();
     let title = table.text("title");
     let (kind, metrics) = match table.one_of(&["metric", "metrics"])? {
-        "metric" => {
-            let known = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
-            (TableKind::Statistics, table.choice("metric", &known).into_iter().collect())
-        }
+        "metric" => (TableKind::Statistics, table.word("metric").into_iter().collect()),
         _ => (TableKind::Metrics, metrics(table, "metrics")),
     };
     Some(Table { kind, metrics: metrics.into_iter().map(str::to_owned).collect(), title })

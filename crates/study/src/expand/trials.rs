@@ -1,7 +1,6 @@
 //! Reads `[trials]`: the number of trials.
 
 use crate::gate::COMPARED;
-use crate::metric::METRICS;
 use crate::plan::TrialRule;
 use crate::section::Section;
 use crate::source::Profile;
@@ -32,7 +31,6 @@ pub(super) fn read(top: &Section, profile: Profile) -> TrialRule {
     let Some(stop) = &trials.section("stop") else { return default };
     stop.check_keys();
     let (comparison, relative) = (stop.fraction("comparison"), stop.fraction("relative"));
-    let metrics = METRICS.iter().map(|metric| (metric.name, metric.name)).collect::<Vec<_>>();
     let (least, most) = (stop.small("min"), stop.small("max"));
     let is_open = !["comparison", "relative", "min", "max"].iter().any(|key| stop.has(key));
     let takes_default = is_open || is_gate && !quick && !stop.has("comparison");
@@ -62,7 +60,7 @@ pub(super) fn read(top: &Section, profile: Profile) -> TrialRule {
         relative,
         comparison,
         level: stop.fraction("level").unwrap_or(default.level),
-        metric: stop.choice("metric", &metrics).map_or(default.metric, str::to_owned),
+        metric: stop.word("metric").map_or(default.metric, str::to_owned),
         min,
         max,
         max_ns: stop.duration_ns("max_time"),

@@ -1,10 +1,10 @@
 //! Reads `[load.workload]` as a [`Workload`].
 
 use config::nearest::suggestion;
-use config::node::{self, Entry, Node, Table, Value};
+use config::node::{self, Value};
 use config::{Diagnostic, Invalid, Place, Report};
 
-use crate::keys::words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS, POPULARITIES};
+use crate::keys::words::{FORMATS, GAPS, LAWS, LENGTHS, NEW_KEYS};
 use crate::keys::{STUDY, WORKLOAD};
 use crate::section::{Section, Setting, Settings};
 use crate::source::TEXT_MAX_BYTES;
@@ -27,22 +27,13 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
         Some(Setting { factor: &factor.name, level, place: *place })
     });
     let settings = settings.collect::<Vec<_>>();
-    // A file may have only the keys of the workload.
-    let is_bare = root.get("load").is_none() && root.keys().any(|key| WORKLOAD.get(key).is_some());
-    let root = match is_bare {
-        false => root,
-        true => {
-            let (key_place, place) = (Place::default(), Place::default());
-            let within = |key: &str, inner: Table| {
-                let mut table = Table::default();
-                table.put(Entry { key: key.to_owned(), key_place, node: Node { value: Value::Table(inner), place } });
-                table
-            };
-            within("load", within("workload", root))
-        }
-    };
     let top = Section::whole(&root, &STUDY, Settings(&settings), &report);
-    let workload = top.section("load").and_then(|load| read(&load));
+    // A file may have only the keys of the workload.
+    let is_bare = !top.has("load") && root.keys().any(|key| WORKLOAD.get(key).is_some());
+    let workload = match is_bare {
+        true => Some(workload(&Section { name: WORKLOAD.name.to_owned(), keys: &WORKLOAD, ..top })),
+        false => top.section("load").and_then(|load| read(&load)),
+    };
     if workload.is_none() && report.count() == 0 {
         let hint = "add `[load.workload]` with `preset = \"etc-2012\"`".to_owned();
         report.mistake(Place::default(), "the study has no `[load.workload]`", hint);
@@ -52,17 +43,20 @@ pub fn parse(text: &str) -> Result<Workload, Vec<Diagnostic>> {
 }
 
 pub(super) fn read(load: &Section) -> Option<Workload> {
-    let section = load.section("workload")?;
+    Some(workload(&load.section("workload")?))
+}
+
+fn workload(section: &Section) -> Workload {
     section.check_keys();
-    let base = base(&section);
+    let base = base(section);
     // Keys that an invalid preset would have set are not reported as missing.
     let is_lost = section.has("preset") && base.is_none();
     let base = base.as_ref();
-    let trace = trace_of(&section);
+    let trace = trace_of(section);
     let traced = section.has("trace");
     // Neither are keys that an invalid trace would have set.
     let has_lengths = traced && trace.as_ref().is_none_or(|trace| trace.format.has_lengths());
-    let operations = operations(&section, base, traced || is_lost);
+    let operations = operations(section, base, traced || is_lost);
     let workload = Workload {
         preset: base.and_then(|base| base.preset.clone()),
         operations: operations.unwrap_or(Operations { get: 1.0, ..Default::default() }),
@@ -70,18 +64,18 @@ pub(super) fn read(load: &Section) -> Option<Workload> {
             Some(trace) => !trace.format.has_writes(),
             None => base.is_none_or(|base| base.fill),
         }),
-        ttl: ttl(&section).unwrap_or_else(|| base.map(|base| base.ttl.clone()).unwrap_or_default()),
-        keys: keys(&section, base.map(|base| &base.keys), traced || is_lost),
-        values: values(&section, base.map(|base| &base.values), has_lengths || is_lost),
+        ttl: ttl(section).unwrap_or_else(|| base.map(|base| base.ttl.clone()).unwrap_or_default()),
+        keys: keys(section, base.map(|base| &base.keys), traced || is_lost),
+        values: values(section, base.map(|base| &base.values), has_lengths || is_lost),
         trace,
     };
     for problem in workload.problems() {
-        place(&section, problem.key, |at, key| {
+        place(section, problem.key, |at, key| {
             let message = format!("`load.workload.{}`: {}", problem.key, problem.message);
             at.mistake(key, message, problem.hint.map(str::to_owned));
         });
     }
-    Some(workload)
+    workload
 }
 
 /// Passes the section and key of a dotted key to `then`.
@@ -181,7 +175,7 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
         Some(Popularity::HotSet { .. }) => "hot-set",
         Some(Popularity::Loop) => "loop",
     };
-    let word = table.choice("popularity", POPULARITIES);
+    let word = table.word("popularity");
     let (exponent, hot_keys, hot_share) =
         (table.number("exponent"), table.count("hot_keys"), table.number("hot_share"));
     if table.has("popularity") && word.is_none() {
@@ -194,25 +188,27 @@ fn popularity(table: &Section, base: Option<Popularity>) -> Option<Popularity> {
             table.mistake(key, format!("`{key}` does not apply to popularity `{word}`"), hint);
         }
     }
-    let needed: &[&str] = match (word, base) {
-        ("zipf", base) if !matches!(base, Some(Popularity::Zipf { .. })) => &["exponent"],
-        ("hot-set", base) if !matches!(base, Some(Popularity::HotSet { .. })) => &["hot_keys", "hot_share"],
+    let (of_zipf, of_hot_set) = match base {
+        Some(Popularity::Zipf { exponent }) => (Some(exponent), None),
+        Some(Popularity::HotSet { keys, share }) => (None, Some((keys, share))),
+        _ => (None, None),
+    };
+    let needed: &[&str] = match word {
+        "zipf" if of_zipf.is_none() => &["exponent"],
+        "hot-set" if of_hot_set.is_none() => &["hot_keys", "hot_share"],
         _ => &[],
     };
     needed.iter().for_each(|key| table.required(key));
-    match (word, base) {
-        ("zipf", Some(Popularity::Zipf { exponent: base })) => {
-            Some(Popularity::Zipf { exponent: exponent.unwrap_or(base) })
-        }
-        ("zipf", _) => exponent.map(|exponent| Popularity::Zipf { exponent }),
-        ("hot-set", Some(Popularity::HotSet { keys, share })) => {
-            Some(Popularity::HotSet { keys: hot_keys.unwrap_or(keys), share: hot_share.unwrap_or(share) })
-        }
-        ("hot-set", _) => Some(Popularity::HotSet { keys: hot_keys?, share: hot_share? }),
-        ("recency", _) => Some(Popularity::Recency),
-        ("loop", _) => Some(Popularity::Loop),
-        _ => Some(Popularity::Uniform),
-    }
+    Some(match word {
+        "zipf" => Popularity::Zipf { exponent: exponent.or(of_zipf)? },
+        "hot-set" => Popularity::HotSet {
+            keys: hot_keys.or(of_hot_set.map(|(keys, _)| keys))?,
+            share: hot_share.or(of_hot_set.map(|(_, share)| share))?,
+        },
+        "recency" => Popularity::Recency,
+        "loop" => Popularity::Loop,
+        _ => Popularity::Uniform,
+    })
 }
 
 fn values(section: &Section, base: Option<&Values>, is_optional: bool) -> Values {
@@ -246,23 +242,20 @@ fn law(table: &Section, counted: bool) -> Option<SizeLaw> {
     for parameter in parameters {
         table.required(parameter);
     }
-    let read = parameters.iter().map(|key| table.number(key)).collect::<Vec<_>>();
-    let read = read.into_iter().collect::<Option<Vec<_>>>()?;
-    let size = match (name, read.as_slice()) {
-        ("constant", &[bytes]) => SizeLaw::Constant { bytes },
-        ("uniform", &[low, high]) => SizeLaw::Uniform { low, high },
-        ("exponential", &[mean]) => SizeLaw::Exponential { mean },
-        ("lognormal", &[median, sigma]) => SizeLaw::Lognormal { median, sigma },
-        ("bimodal", &[low, high, high_share]) => SizeLaw::Bimodal { low, high, high_share },
-        ("gamma", &[shape, scale]) => SizeLaw::Gamma { shape, scale },
-        ("gev", &[location, scale, shape]) => SizeLaw::Gev { location, scale, shape },
-        (_, &[location, scale, shape]) => SizeLaw::Pareto { location, scale, shape },
-        _ => unreachable!("each distribution reads its own parameters"),
-    };
+    // A law is stored as its name and parameters, as in a study.
+    let read = parameters.iter().map(|key| Some(((*key).to_owned(), table.number(key)?.into()))).collect::<Vec<_>>();
+    let mut law = read.into_iter().collect::<Option<serde_json::Map<_, _>>>()?;
+    law.insert("law".to_owned(), name.into());
+    let size = serde_json::from_value(law.into()).expect("it has its parameters");
+    checked(size, |must| table.report.mistake(table.place_of("law"), format!("`{}`: {must}", table.name), None))
+}
+
+/// Returns a distribution that can be sampled; otherwise reports the requirement that it violates.
+fn checked(size: SizeLaw, report: impl FnOnce(String)) -> Option<SizeLaw> {
     match size.law() {
         Ok(_) => Some(size),
         Err(must) => {
-            table.report.mistake(table.place_of("law"), format!("`{}`: {must}", table.name), None);
+            report(must);
             None
         }
     }
@@ -312,13 +305,7 @@ fn empirical(table: &Section) -> Option<SizeLaw> {
         Some(Tail { size: Box::new(size?), weight: weight? })
     });
     let size = SizeLaw::Empirical { values: each.into_iter().collect::<Option<Vec<_>>>()?, tail };
-    match size.law() {
-        Ok(_) => Some(size),
-        Err(must) => {
-            table.mistake("values", must, None);
-            None
-        }
-    }
+    checked(size, |must| table.mistake("values", must, None))
 }
 
 /// The trace to replay; `None` also if an error was reported.

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::{JOURNEY, Key, Keys, STUDY};
 
-fn heading(keys: &Keys) -> String {
+/// The heading of a table.
+pub fn heading(keys: &Keys) -> String {
     match keys.name {
         "" => "A study".to_owned(),
         "journey" => "A journey file".to_owned(),
@@ -35,16 +36,6 @@ pub fn page() -> String {
     }
     tables(&JOURNEY).into_iter().for_each(|keys| text += &table(keys));
     text
-}
-
-/// Names of the tables of a study.
-pub fn names() -> Vec<&'static str> {
-    tables(&STUDY).into_iter().map(|keys| keys.name).filter(|name| !name.is_empty()).collect()
-}
-
-/// Renders the keys of one table, or of all, for a terminal. `None` if no table has this name.
-pub fn help(name: Option<&str>) -> Option<String> {
-    show::help(&STUDY, name, heading)
 }
 
 /// The JSON Schema of a study, written as JSON or TOML.

@@ -1,11 +1,11 @@
 //! Words of a study with a fixed set of values, and their meanings.
 
-use crate::container::EngineChoice;
+use crate::container::{self, EngineChoice};
 use crate::gate::{self, Undecided};
 use crate::metric::{METRICS, OVER_REQUESTS};
-use crate::plan::{AskedKind, Design, FigureKind, POLICIES};
+use crate::plan::{self, AskedKind, Design, FigureKind, POLICIES};
 use crate::spec::{Backend, Connection, Identities, Protocol};
-use crate::workload::trace::Format;
+use crate::workload::trace::{self, Format};
 use crate::workload::{Gaps, NewKey, ValueLength};
 
 /// Defines each set as words with meanings, and a function that returns only the words.
@@ -14,7 +14,7 @@ macro_rules! sets {
         /// Words with their meanings.
         pub const $set: &[(&str, $meaning)] = &$pairs;
         pub(crate) fn $words() -> Vec<&'static str> {
-            $set.iter().map(|(word, _)| *word).collect()
+            config::keys::words($set)
         }
     )*};
 }
@@ -25,9 +25,8 @@ sets! {
     BACKENDS, backends: Backend = [("auto", Backend::Auto), ("epoll", Backend::Epoll), ("io_uring", Backend::IoUring)];
     CONNECTIONS, connections: Connection = [("keep-alive", Connection::KeepAlive), ("per-request", Connection::PerRequest)];
     CPUS_OF_SUBJECT, cpus_of_subject: () = [("subject", ())];
-    DESIGNS, designs: Design = [("full", Design::Full), ("one-at-a-time", Design::OneAtATime)];
-    ENGINES, engines: EngineChoice =
-        [("auto", EngineChoice::Auto), ("podman", EngineChoice::Podman), ("docker", EngineChoice::Docker)];
+    DESIGNS, designs: Design = plan::DESIGNS;
+    ENGINES, engines: EngineChoice = container::ENGINES;
     FIGURES, figures: FigureKind = [
         ("line", FigureKind::Line),
         ("scatter", FigureKind::Scatter),
@@ -41,12 +40,7 @@ sets! {
         ("throughputchart", FigureKind::ThroughputChart),
         ("networkchart", FigureKind::NetworkChart),
     ];
-    FORMATS, formats: Format = [
-        ("twitter", Format::Twitter),
-        ("meta-kv", Format::MetaKv),
-        ("oracle-general", Format::OracleGeneral),
-        ("plain", Format::Plain),
-    ];
+    FORMATS, formats: Format = trace::FORMATS;
     GAPS, gaps: Gaps = [("none", Gaps::None), ("recorded", Gaps::Recorded)];
     IDENTITIES, identities: Identities = [("fresh", Identities::Fresh), ("reused", Identities::Reused)];
     // Parameters of each distribution.
@@ -65,8 +59,6 @@ sets! {
     // Whether the loop is open.
     LOOPS, loops: bool = [("closed", false), ("open", true)];
     NEW_KEYS, new_keys: NewKey = [("any", NewKey::Any), ("set", NewKey::Set)];
-    POPULARITIES, popularities: &str =
-        [("uniform", "uniform"), ("zipf", "zipf"), ("recency", "recency"), ("hot-set", "hot-set"), ("loop", "loop")];
     QUESTIONS, questions: AskedKind = [
         ("best", AskedKind::Best),
         ("added", AskedKind::Added),
@@ -78,6 +70,10 @@ sets! {
     RULES, rules: () = [("volley", ())];
     STEADY, steady: () = [("steady", ())];
     UNDECIDED, undecided: Undecided = gate::UNDECIDED;
+}
+
+pub(crate) fn popularities() -> Vec<&'static str> {
+    vec!["uniform", "zipf", "recency", "hot-set", "loop"]
 }
 
 pub(crate) fn protocols() -> Vec<&'static str> {

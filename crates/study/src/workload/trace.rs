@@ -3,6 +3,7 @@
 
 use std::io::{self, BufRead, Read};
 
+use config::keys::word_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -32,10 +33,15 @@ pub enum Format {
     Plain,
 }
 
-impl Format {
-    /// All formats.
-    pub const ALL: [Format; 4] = [Format::Twitter, Format::MetaKv, Format::OracleGeneral, Format::Plain];
+/// Formats by their names in a study.
+pub const FORMATS: [(&str, Format); 4] = [
+    ("twitter", Format::Twitter),
+    ("meta-kv", Format::MetaKv),
+    ("oracle-general", Format::OracleGeneral),
+    ("plain", Format::Plain),
+];
 
+impl Format {
     /// Whether records can be writes. Without writes, values are stored only after missed reads.
     pub fn has_writes(self) -> bool {
         matches!(self, Format::Twitter | Format::MetaKv)
@@ -53,12 +59,7 @@ impl Format {
 
     /// Name in a study.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Twitter => "twitter",
-            Format::MetaKv => "meta-kv",
-            Format::OracleGeneral => "oracle-general",
-            Format::Plain => "plain",
-        }
+        word_of(&FORMATS, &self)
     }
 }
 
@@ -93,6 +94,14 @@ pub struct Access<'a> {
     pub repeat: u64,
     /// Index of the next access to the key, if recorded and there is one.
     pub next: Option<u64>,
+}
+
+impl<'a> Access<'a> {
+    /// One read of a key of which nothing else is recorded.
+    fn read(key: &'a [u8]) -> Self {
+        let (time_s, key_bytes, value_bytes, ttl_s, next) = (None, None, None, None, None);
+        Access { time_s, action: Action::Get, key, key_bytes, value_bytes, ttl_s, repeat: 1, next }
+    }
 }
 
 /// A read error.
@@ -214,11 +223,8 @@ impl<R: BufRead> Reader<R> {
             return Ok(false);
         }
         self.at = at;
-        if self.line.last() == Some(&b'\n') {
-            self.line.pop();
-            if self.line.last() == Some(&b'\r') {
-                self.line.pop();
-            }
+        if self.line.pop_if(|last| *last == b'\n').is_some() {
+            self.line.pop_if(|last| *last == b'\r');
         }
         if self.line.len() > LINE_MAX_BYTES {
             let problem = format!("longer than {LINE_MAX_BYTES} bytes: is the trace in this format?");
@@ -250,13 +256,9 @@ impl<R: BufRead> Reader<R> {
         }
         Ok(Some(Access {
             time_s: Some(u64::from(u32::from_le_bytes(*time))),
-            action: Action::Get,
-            key,
-            key_bytes: None,
             value_bytes: Some(u32::from_le_bytes(*size)),
-            ttl_s: None,
-            repeat: 1,
             next: u64::try_from(next).ok().filter(|_| next != i64::MAX),
+            ..Access::read(key)
         }))
     }
 }
@@ -266,17 +268,7 @@ fn plain(line: &[u8]) -> Result<Access<'_>, String> {
     if key.is_empty() {
         return Err("no key".to_owned());
     }
-    let none = None;
-    Ok(Access {
-        time_s: None,
-        action: Action::Get,
-        key,
-        key_bytes: none,
-        value_bytes: none,
-        ttl_s: none,
-        repeat: 1,
-        next: None,
-    })
+    Ok(Access::read(key))
 }
 
 /// Keys may hold commas, so the last five columns are counted from the end.
@@ -300,13 +292,11 @@ fn twitter(line: &[u8]) -> Result<Access<'_>, String> {
     Ok(Access {
         time_s: Some(number(time, "time")?),
         action,
-        key,
         key_bytes: Some(small(key_bytes, "key bytes")?),
         // A missed read has no value and is recorded with 0.
         value_bytes: Some(small(value_bytes, "value bytes")?).filter(|bytes| *bytes > 0 || action == Action::Set),
         ttl_s: ttl_of(ttl)?,
-        repeat: 1,
-        next: None,
+        ..Access::read(key)
     })
 }
 
@@ -357,12 +347,11 @@ fn meta<'a>(line: &'a [u8], columns: &Columns) -> Result<Access<'a>, String> {
     Ok(Access {
         time_s: columns.time.map(|index| number(column(index), "op_time")).transpose()?,
         action,
-        key,
         key_bytes: columns.key_size.map(|index| small(column(index), "key_size")).transpose()?,
         value_bytes: Some(small(column(columns.size), "size")?).filter(|bytes| *bytes > 0 || action == Action::Set),
         ttl_s: ttl_of(ttl)?,
         repeat,
-        next: None,
+        ..Access::read(key)
     })
 }
 
