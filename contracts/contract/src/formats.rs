@@ -1,151 +1,90 @@
 //! Text formats: dates, identifiers, chess movetexts, media types, URLs.
 
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
 use time::{Date, Month, UtcDateTime};
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-fn date(year: i64, month: i64, day: i64) -> Option<Date> {
+fn pattern(source: &str) -> Regex {
+    Regex::new(source).expect("every test of this file compiles it")
+}
+
+fn date(year: &str, month: usize, day: &str) -> Option<Date> {
     let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
-    Date::from_calendar_date(i32::try_from(year).ok()?, month, u8::try_from(day).ok()?).ok()
+    Date::from_calendar_date(year.parse().ok()?, month, day.parse().ok()?).ok()
 }
 
-/// Digits only; `parse` would accept a sign.
-fn number(text: &str) -> Option<i64> {
-    if text.is_empty() || text.len() > 9 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
-}
-
-/// `HH:MM` or `HH:MM:SS`, including a leap second.
-fn is_clock(text: &str) -> bool {
-    let parts = text.split(':').collect::<Vec<_>>();
-    let within = |part: &str, limit: i64| part.len() == 2 && number(part).is_some_and(|value| value <= limit);
-    match parts[..] {
-        [hour, minute] => within(hour, 23) && within(minute, 59),
-        [hour, minute, second] => within(hour, 23) && within(minute, 59) && within(second, 60),
-        _ => false,
-    }
-}
-
-/// `+0100`, `GMT` and the other names of RFC 822, section 5.1.
-fn is_zone(text: &str) -> bool {
-    const NAMES: [&str; 11] = ["UT", "UTC", "GMT", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT"];
-    let offset = text.strip_prefix(['+', '-']).filter(|digits| digits.len() == 4).and_then(number);
-    offset.is_some_and(|offset| offset / 100 <= 23 && offset % 100 <= 59)
-        || NAMES.contains(&text)
-        || (text.len() == 1 && text.bytes().all(|byte| byte.is_ascii_uppercase() && byte != b'J'))
-}
+/// RFC 5322 and C's `asctime`, without a check of the day of the month.
+static MAIL_DATES: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+    let week_day = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun),*\s+)?";
+    let clock = r"(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60))?";
+    // `+0100`, `GMT` and the other names of RFC 822, section 5.1.
+    let zone = r"(?:[+-](?:[01]\d|2[0-3])[0-5]\d|UTC?|GMT|[ECMP][SD]T|[A-IK-Z])";
+    let (day, month, year) = (r"(?<day>\d+)", r"(?<month>[A-Za-z]+)", r"(?<year>\d{2}|\d{4})");
+    [
+        pattern(&format!(r"^\s*{week_day}{day}\s+{month}\s+{year}\s+{clock}\s+{zone}\s*$")),
+        pattern(&format!(r"^\s*{week_day}{month}\s+{day}\s+{clock}(?:\s+{zone})?\s+{year}\s*$")),
+    ]
+});
 
 /// Whether a text is a date of RFC 822 section 5 or RFC 5322 section 3.3: `Thu, 18 Jan 2007
 /// 00:10:45 +0000`. Also accepts C's `asctime` with a zone, as Twitter writes it and mail readers
 /// do: `Thu Jan 18 00:10:45 +0000 2007`.
 pub(crate) fn rfc822_date(text: &str) -> bool {
-    let words = text.split_ascii_whitespace().collect::<Vec<_>>();
-    let is_day_name = |word: &str| DAYS.contains(&word.trim_end_matches(',').to_ascii_lowercase().as_str());
-    let words = match words.split_first() {
-        Some((first, rest)) if is_day_name(first) => rest,
-        _ => &words[..],
-    };
-    let (day, month, year, clock, zone) = match *words {
-        [day, month, year, clock, zone] if number(day).is_some() => (day, month, year, clock, Some(zone)),
-        [month, day, clock, zone, year] => (day, month, year, clock, Some(zone)),
-        [month, day, clock, year] => (day, month, year, clock, None),
-        _ => return false,
-    };
-    let month = MONTHS.iter().position(|known| *known == month.to_ascii_lowercase());
-    let year_known = matches!(year.len(), 2 | 4).then(|| number(year)).flatten();
-    let (Some(month), Some(year), Some(day)) = (month, year_known, number(day)) else { return false };
-    date(year, month as i64 + 1, day).is_some() && is_clock(clock) && zone.is_none_or(is_zone)
+    let Some(found) = MAIL_DATES.iter().find_map(|date| date.captures(text)) else { return false };
+    let month = MONTHS.iter().position(|known| known.eq_ignore_ascii_case(&found["month"]));
+    month.is_some_and(|month| date(&found["year"], month + 1, &found["day"]).is_some())
 }
+
+static RFC3339: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"^(\d{4})-(\d\d)-(\d\d)[Tt ]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d+))?",
+        r"([Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))?$",
+    ))
+});
 
 /// Milliseconds from 1970-01-01T00:00:00Z to a time of RFC 3339 section 5.6, truncated.
 ///
 /// `zone_needed`: whether to reject times without a zone. Otherwise they are UTC, as XML Schema's
 /// `dateTime` allows.
 pub(crate) fn time_ms(text: &str, zone_needed: bool) -> Option<i64> {
-    let (day_text, time) = text.split_once(['T', 't', ' '])?;
-    let mut parts = day_text.split('-');
-    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
-    if parts.next().is_some() || (year.len(), month.len(), day.len()) != (4, 2, 2) {
+    let found = RFC3339.captures(text)?;
+    let part = |group: usize| found.get(group).map_or("", |part| part.as_str());
+    if zone_needed && part(8).is_empty() {
         return None;
     }
-    let date = self::date(number(year)?, number(month)?, number(day)?)?;
-    let (time, zone_minutes) = match time.strip_suffix(['Z', 'z']) {
-        Some(time) => (time, 0),
-        None => match time.rfind(['+', '-']) {
-            Some(at) => {
-                let (hours, minutes) = time[at + 1..].split_once(':')?;
-                if hours.len() != 2 || minutes.len() != 2 {
-                    return None;
-                }
-                let (hours, minutes) = (number(hours)?, number(minutes)?);
-                if hours > 23 || minutes > 59 {
-                    return None;
-                }
-                let offset = hours * 60 + minutes;
-                (&time[..at], if time.as_bytes()[at] == b'-' { -offset } else { offset })
-            }
-            None if zone_needed => return None,
-            None => (time, 0),
-        },
-    };
-    let (clock, fraction) = match time.split_once('.') {
-        Some((clock, fraction)) => (clock, Some(fraction)),
-        None => (time, None),
-    };
-    if clock.len() != 8 || !is_clock(clock) {
-        return None;
-    }
-    let millis = match fraction {
-        None => 0,
-        Some(fraction) if !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit()) => {
-            fraction.bytes().chain(*b"00").take(3).fold(0, |millis, byte| millis * 10 + i64::from(byte - b'0'))
-        }
-        Some(_) => return None,
-    };
-    let (hour, minute, second) = (number(&clock[..2])?, number(&clock[3..5])?, number(&clock[6..])?);
+    // A missing part is 0.
+    let number = |group: usize| part(group).parse::<i64>().unwrap_or(0);
+    let date = date(part(1), number(2) as usize, part(3))?;
     let days = i64::from(date.to_julian_day() - UtcDateTime::UNIX_EPOCH.to_julian_day());
-    let minutes = (days * 24 + hour) * 60 + minute - zone_minutes;
-    Some((minutes * 60 + second) * 1000 + millis)
+    let zone_minutes = (number(10) * 60 + number(11)) * if part(9) == "-" { -1 } else { 1 };
+    let minutes = (days * 24 + number(4)) * 60 + number(5) - zone_minutes;
+    let millis = part(7).bytes().chain(*b"000").take(3);
+    let millis = millis.fold(0, |millis, byte| millis * 10 + i64::from(byte - b'0'));
+    Some((minutes * 60 + number(6)) * 1000 + millis)
 }
+
+static UUID4: LazyLock<Regex> =
+    LazyLock::new(|| pattern("^(?i)[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"));
 
 /// Whether a text is a UUID of version 4 in its usual form. Source: RFC 9562, sections 4 and 5.4.
 pub(crate) fn uuid4(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() == 36
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => *byte == b'-',
-            14 => *byte == b'4',
-            19 => matches!(byte.to_ascii_lowercase(), b'8' | b'9' | b'a' | b'b'),
-            _ => byte.is_ascii_hexdigit(),
-        })
+    UUID4.is_match(text)
 }
+
+static MEDIA_TYPE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        "^(?i)(?:application|audio|example|font|haptics|image|message|model|multipart|text|video)",
+        r"/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$",
+    ))
+});
 
 /// Whether a text is `type/subtype` of RFC 6838, section 4.2, with one of IANA's top-level types
 /// and optional parameters.
 pub(crate) fn mime_valid(text: &str) -> bool {
-    const TOP: [&str; 11] = [
-        "application",
-        "audio",
-        "example",
-        "font",
-        "haptics",
-        "image",
-        "message",
-        "model",
-        "multipart",
-        "text",
-        "video",
-    ];
-    let Some((top, rest)) = text.split_once('/') else { return false };
-    let subtype = rest.split(';').next().unwrap_or_default().trim_end();
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
-    TOP.contains(&top.to_ascii_lowercase().as_str())
-        && (1..=127).contains(&subtype.len())
-        && subtype.bytes().all(allowed)
-        && subtype.as_bytes()[0].is_ascii_alphanumeric()
+    MEDIA_TYPE.is_match(text.split(';').next().unwrap_or_default().trim_end())
 }
 
 /// The host of a URL, without user, port and IPv6 brackets. Source: RFC 3986, section 3.2.
@@ -167,6 +106,16 @@ pub(crate) fn query_param<'u>(url: &'u str, name: &str) -> Option<&'u str> {
         (key == name).then_some(value)
     })
 }
+
+/// A glyph (`$12`, `!?`) or a move in standard algebraic notation, section 8.2.3 of the
+/// specification, with or without its number: `12.`, `12...`, `e4`, `12.e4`, `exd5`, `R1xe1`,
+/// `e8=Q+`, `O-O-O#`, `Nf3!?`. Castling with the digit zero is not one.
+static MOVE_OR_GLYPH: LazyLock<Regex> = LazyLock::new(|| {
+    let pawn = "(?:[a-h]x)?[a-h](?:[2-7]|[18]=[QRBN])";
+    let moved = format!("(?:O-O(?:-O)?|[KQRBN][a-h]?[1-8]?x?[a-h][1-8]|{pawn})[+#]?[!?]*");
+    let glyph = r"\$0*(?:\d?\d|1\d\d|2[0-4]\d|25[0-5])|[!?][!?]?";
+    pattern(&format!(r"^(?:{glyph}|{moved}|\.\.\.|\d+\.*|\d+\.+{moved})$"))
+});
 
 /// Whether a text is a movetext: moves, numbers, comments, variations and glyphs, and at most one
 /// result, at the end. Moves may be illegal. Source: Portable Game Notation Specification 1994,
@@ -198,7 +147,7 @@ pub(crate) fn pgn_valid(text: &str) -> bool {
                 }
                 let word = &rest[..length];
                 let is_result = ["1-0", "0-1", "1/2-1/2", "*"].contains(&word);
-                if ended || !(is_result || is_glyph(word) || is_numbered_move(word)) {
+                if ended || !(is_result || MOVE_OR_GLYPH.is_match(word)) {
                     return false;
                 }
                 ended = is_result && open == 0;
@@ -208,51 +157,6 @@ pub(crate) fn pgn_valid(text: &str) -> bool {
         rest = rest[used..].trim_start();
     }
     open == 0
-}
-
-/// `$12`, `!?`.
-fn is_glyph(word: &str) -> bool {
-    word.strip_prefix('$').and_then(number).is_some_and(|glyph| glyph <= 255)
-        || ["!", "?", "!!", "??", "!?", "?!"].contains(&word)
-}
-
-/// `12.`, `12...`, `e4`, `12.e4`.
-fn is_numbered_move(word: &str) -> bool {
-    let digits = word.bytes().take_while(u8::is_ascii_digit).count();
-    let dots = word[digits..].bytes().take_while(|byte| *byte == b'.').count();
-    let rest = &word[digits + dots..];
-    match (digits, dots) {
-        // Castling with the digit zero looks like a number; the specification requires the letter.
-        (0, 0) => is_move(rest),
-        (0, _) => dots == 3 && rest.is_empty(),
-        _ => rest.is_empty() || (dots > 0 && is_move(rest)),
-    }
-}
-
-/// Standard algebraic notation, section 8.2.3: `e4`, `exd5`, `Nbd7`, `R1xe1`, `e8=Q+`, `O-O-O#`,
-/// `Nf3!?`.
-fn is_move(word: &str) -> bool {
-    let word = word.trim_end_matches(['!', '?']);
-    let word = word.strip_suffix(['+', '#']).unwrap_or(word);
-    if word == "O-O" || word == "O-O-O" {
-        return true;
-    }
-    let is_square = |square: &[u8]| matches!(square, [b'a'..=b'h', b'1'..=b'8']);
-    let bytes = word.as_bytes();
-    if let Some(b'K' | b'Q' | b'R' | b'B' | b'N') = bytes.first() {
-        let Some((from, to)) = bytes[1..].split_last_chunk::<2>() else { return false };
-        let from = from.strip_suffix(b"x").unwrap_or(from);
-        return is_square(to) && (matches!(from, [] | [b'a'..=b'h'] | [b'1'..=b'8']) || is_square(from));
-    }
-    let (bytes, promoted) = match bytes {
-        [pawn @ .., b'=', b'Q' | b'R' | b'B' | b'N'] => (pawn, true),
-        _ => (bytes, false),
-    };
-    let to = match bytes {
-        [b'a'..=b'h', b'x', to @ ..] => to,
-        _ => bytes,
-    };
-    is_square(to) && promoted == matches!(to, [_, b'1' | b'8'])
 }
 
 #[cfg(test)]
